@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { kill } from 'node:process'
+import { systemErrorCode } from '../base/errors.ts'
+
+/** One process for good: a pid alone is given to another process sooner or later. `startTime` is null where it cannot be known. */
+export interface ProcessIdentity {
+  pid: number
+  startTime: string | null
+}
+
+/**
+ * When a living process was started, as a text without spaces that never changes for that process; null if there is
+ * none (a zombie counts as none), and always on Windows. Linux: clock ticks since boot; macOS: UTC to the second.
+ */
+export async function startTimeOf(pid: number, platform: NodeJS.Platform): Promise<string | null> {
+  switch (platform) {
+    case 'linux':
+      return (await readStat(pid))?.startTime ?? null
+    case 'win32':
+      return null
+    default: {
+      // Never run on a real macOS yet. `lstart` is written in the reader's language and time zone unless told.
+      const started = Date.parse(`${await ps(pid, 'lstart=')} UTC`)
+      return Number.isNaN(started) ? null : new Date(started).toISOString()
+    }
+  }
+}
+
+/** Whether a process with this pid lives; a zombie does not (where that can be told, on Linux). */
+export async function isAlive(pid: number, platform: NodeJS.Platform): Promise<boolean> {
+  if (platform === 'linux') return (await readStat(pid)) !== null
+  try {
+    return kill(pid, 0)
+  } catch (error) {
+    return systemErrorCode(error) === 'EPERM'
+  }
+}
+
+/** Whether this very process still lives: same pid, and same start time where both are known. */
+export async function isStillRunning(process: ProcessIdentity, platform: NodeJS.Platform): Promise<boolean> {
+  if (process.startTime === null || platform === 'win32') return isAlive(process.pid, platform)
+  return (await startTimeOf(process.pid, platform)) === process.startTime
+}
+
+/** The process, its parent, and so on upwards. Only the process itself on Windows. */
+export async function lineOf(pid: number, platform: NodeJS.Platform): Promise<Set<number>> {
+  const line = new Set([pid])
+  for (let next = await parentOf(pid, platform); next > 1 && !line.has(next); next = await parentOf(next, platform))
+    line.add(next)
+  return line
+}
+
+/** What names this start of the machine, so that a pid from before a restart is not believed; null on Windows. */
+export async function bootId(platform: NodeJS.Platform): Promise<string | null> {
+  switch (platform) {
+    case 'linux':
+      return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')).trim() || null
+    case 'win32':
+      return null
+    default:
+      // Not `kern.boottime`, which moves whenever the clock is set.
+      return textOf('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'])
+  }
+}
+
+async function parentOf(pid: number, platform: NodeJS.Platform): Promise<number> {
+  switch (platform) {
+    case 'linux':
+      return (await readStat(pid))?.parent ?? 0
+    case 'win32':
+      return 0
+    default:
+      return Number(await ps(pid, 'ppid='))
+  }
+}
+
+/** Of /proc/<pid>/stat (proc(5)): fields 3, 4 and 22. Null if there is no such process, or it has ended already. */
+async function readStat(pid: number): Promise<{ parent: number; startTime: string } | null> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+  // The second field is the program's name in brackets, which may hold spaces and brackets itself.
+  const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const startTime = rest[17]
+  if (startTime === undefined || state === 'Z' || state === 'X') return null
+  return { parent: Number(parent), startTime }
+}
+
+function ps(pid: number, column: string): Promise<string | null> {
+  return textOf('/bin/ps', ['-o', column, '-p', String(pid)])
+}
+
+function textOf(program: string, args: readonly string[]): Promise<string | null> {
+  const options = { env: { LC_ALL: 'C', TZ: 'UTC' }, timeout: 5000 }
+  return new Promise(resolve => {
+    execFile(program, args, options, (error, stdout) => resolve(error === null ? stdout.trim() || null : null))
+  })
+}
