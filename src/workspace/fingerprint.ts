@@ -1,0 +1,208 @@
+import { stat } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+import { GitError, runGit, runGitOrThrow } from './git-command.ts'
+import { readHead } from './person-repository.ts'
+import { dropIndex, mendPrivateGit, openPrivateGit, type PrivateGit, type PrivateGitOptions } from './private-git.ts'
+import { type Differences, stagePaths } from './stage-paths.ts'
+
+export interface FingerprintOptions extends PrivateGitOptions {
+  /** Absolute paths that never count, whatever the ignore files say. `.codemachine` of the work directory never does. */
+  leaveOut?: readonly string[]
+  /** Told once for each thing that could not be read and so is not in the fingerprint. */
+  onWarning?: (message: string) => void
+}
+
+/** What differs between two fingerprints. */
+export interface Changes {
+  /** Relative to the work directory, in git's order; at most 50. */
+  paths: readonly string[]
+  count: number
+}
+
+/** Opens the fingerprints of a work directory; the caller holds the lock of the run. */
+export async function openFingerprints(options: FingerprintOptions): Promise<Fingerprints> {
+  return new Fingerprints(await openPrivateGit(options), options)
+}
+
+/** The work directory's contents as git tree hashes, through codemachine's private git directory. One call at a time. */
+export class Fingerprints {
+  readonly #git: PrivateGit
+  readonly #rules: readonly string[]
+  readonly #onWarning: (message: string) => void
+  readonly #told = new Set<string>()
+  /** Of the index as it is; null if not known. */
+  #tree: string | null = null
+
+  constructor(git: PrivateGit, { gitDir, directory, leaveOut = [], onWarning = () => {} }: FingerprintOptions) {
+    this.#git = git
+    this.#onWarning = onWarning
+    const never = [join(directory, '.codemachine'), gitDir, ...leaveOut]
+    this.#rules = never.flatMap(path => excludeRule(git.setting.directory, path))
+  }
+
+  /**
+   * The hash of the tree of all files that are not ignored: untracked ones too, and those inside nested repositories
+   * and submodules. A tree in the private git directory, of which a commit can be made.
+   */
+  async take(): Promise<string> {
+    try {
+      return await this.#take()
+    } catch (error) {
+      if (!(error instanceof GitError)) throw error
+    }
+    // A broken index, or a borrowed object that the person's git has thrown away: everything is read again.
+    this.#tree = null
+    await mendPrivateGit(this.#git)
+    await dropIndex(this.#git)
+    return this.#take()
+  }
+
+  /** What differs between two fingerprints. Nothing if the older one is no longer there, with a warning. */
+  async changed(before: string, after: string): Promise<Changes> {
+    if (before === after) return { paths: [], count: 0 }
+    const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
+    const { ok, stdout } = await runGit(this.#git.setting, args)
+    if (!ok)
+      this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
+    const paths = ok ? split(stdout) : []
+    return { paths: paths.slice(0, listed).map(readable), count: paths.length }
+  }
+
+  async #take(): Promise<string> {
+    if (!(await this.#hasIndex())) await this.#seed()
+    const differences = await this.#lookTwiceIfMany()
+    const isSame = differences.gone.length === 0 && differences.present.length === 0
+    if (isSame && this.#tree !== null) return this.#tree
+    this.#tree = null
+    for (const path of await stagePaths(this.#git, differences)) this.#warn(`${readable(path)} cannot be read.`)
+    this.#tree = await this.#writeTree()
+    return this.#tree
+  }
+
+  async #hasIndex(): Promise<boolean> {
+    if (this.#tree !== null) return true
+    return (await stat(join(this.#git.gitDir, 'index')).catch(() => null)) !== null
+  }
+
+  /** Files that the person has committed count even if an ignore rule matches them. */
+  async #seed(): Promise<void> {
+    const { repository, setting, prefix } = this.#git
+    const commit = repository === null ? null : (await readHead(repository)).commit
+    if (commit === null) return
+    const args = ['ls-tree', '-r', '-z', '--full-tree', commit, ...(prefix === '' ? [] : ['--', prefix])]
+    const { ok, stdout } = await runGit(setting, args)
+    const files = split(ok ? stdout : '').filter(entry => !entry.startsWith('160000 '))
+    if (files.length > 0) await this.#addEntries(files)
+  }
+
+  /** Many files that only look different by their stamps (first take, a fresh checkout) are quicker compared than staged. */
+  async #lookTwiceIfMany(): Promise<Differences> {
+    const differences = await this.#look()
+    if (differences.present.length < many) return differences
+    await runGit(this.#git.setting, ['update-index', '-q', '--split-index', '--refresh'])
+    return this.#look()
+  }
+
+  async #look(): Promise<Differences> {
+    const opened = new Set<string>()
+    for (;;) {
+      const [known, untracked] = await Promise.all([this.#lookAtKnown(), this.#lookForUntracked()])
+      const closed = untracked.filter(path => path.endsWith('/') && !opened.has(path))
+      const present = [...known.present, ...untracked.filter(path => !path.endsWith('/'))]
+      if (closed.length === 0) return { gone: known.gone, present }
+      for (const path of closed) opened.add(path)
+      await this.#openNested(closed)
+    }
+  }
+
+  /** By stat alone, in threads: a file that was only touched is found out, once, when it is staged. */
+  async #lookAtKnown(): Promise<Differences> {
+    const args = ['diff-files', '--name-status', '-z', '--no-renames', '--ignore-submodules=all']
+    const gone: string[] = []
+    const present: string[] = []
+    const fields = split(await this.#list(args))
+    for (let index = 0; index + 1 < fields.length; index += 2) {
+      const path = fields[index + 1]
+      if (path !== undefined) (fields[index] === 'D' ? gone : present).push(path)
+    }
+    return { gone, present }
+  }
+
+  async #lookForUntracked(): Promise<string[]> {
+    const { prefix } = this.#git
+    const within = prefix === '' ? [] : ['--', prefix]
+    return split(await this.#list(['ls-files', '-o', '-z', '--exclude-standard', ...this.#rules, ...within]))
+  }
+
+  /**
+   * git does not look into a repository inside of another, unless the index has a file there. So it is given one, which
+   * is gone again when the index is next updated. The nested repository's config is never read this way.
+   */
+  async #openNested(folders: readonly string[]): Promise<void> {
+    const empty = emptyBlob[this.#git.objectFormat]
+    await this.#addEntries(folders.map(folder => `100644 blob ${empty}\t${folder}${placeholder}`))
+  }
+
+  async #addEntries(entries: readonly string[]): Promise<void> {
+    const input = entries.map(entry => `${entry}\0`).join('')
+    await runGitOrThrow(this.#git.setting, ['update-index', '-z', '--index-info'], input)
+  }
+
+  async #writeTree(): Promise<string> {
+    const { setting, prefix, objectFormat } = this.#git
+    const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
+    const result = await runGit(setting, args)
+    if (result.ok) return result.stdout.trim()
+    if (prefix !== '' && /prefix .* not found/s.test(result.stderr)) return emptyTree[objectFormat]
+    throw new GitError(args, result)
+  }
+
+  async #list(args: readonly string[]): Promise<string> {
+    const result = await runGit(this.#git.setting, args)
+    if (!result.ok) throw new GitError(args, result)
+    for (const line of result.stderr.split('\n', warnedLines)) if (line !== '') this.#warn(readable(line))
+    return result.stdout
+  }
+
+  #warn(message: string): void {
+    if (this.#told.has(message)) return
+    this.#told.add(message)
+    this.#onWarning(message)
+  }
+}
+
+/** On the command line a rule is stronger than any `.gitignore`. */
+function excludeRule(top: string, path: string): string[] {
+  const inside = relative(top, path)
+  if (inside === '' || inside.startsWith('..')) return []
+  return [
+    `--exclude=/${inside
+      .split(sep)
+      .join('/')
+      .replace(/[\\*?[\]]/g, '\\$&')
+      .replace(/ $/, '\\ ')}`,
+  ]
+}
+
+function split(list: string): string[] {
+  const entries = list.split('\0')
+  entries.pop()
+  return entries
+}
+
+function readable(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString('utf8')
+}
+
+const listed = 50
+const many = 1000
+const warnedLines = 20
+const placeholder = '.codemachine-looks-in-here'
+const emptyBlob = {
+  sha1: 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391',
+  sha256: '473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813',
+}
+const emptyTree = {
+  sha1: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
+  sha256: '6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321',
+}

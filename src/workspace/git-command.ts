@@ -1,0 +1,107 @@
+import { access, constants, realpath } from 'node:fs/promises'
+import { delimiter, isAbsolute, join, sep } from 'node:path'
+import { execa } from 'execa'
+import { UserError } from '../base/errors.ts'
+
+/** How a git command ended. Texts are latin1, so that names in any encoding come through byte for byte. */
+export interface GitResult {
+  ok: boolean
+  stdout: string
+  stderr: string
+}
+
+/** Thrown where a git command that has to succeed did not. */
+export class GitError extends Error {
+  override readonly name = 'GitError'
+
+  constructor(args: readonly string[], { stderr }: GitResult) {
+    super(`git ${args.join(' ')} failed: ${stderr.trim().slice(0, 2000)}`)
+  }
+}
+
+/** A git program and what it is run with. */
+export interface GitSetting {
+  /** Absolute path of the program. */
+  program: string
+  directory: string
+  /** The whole environment; nothing is inherited. */
+  env: NodeJS.ProcessEnv
+}
+
+/** Runs git and collects what it says (up to 256 MiB); a failing git is a value. `input` is latin1 text for stdin. */
+export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
+  const result = await execa(setting.program, args, {
+    cwd: setting.directory,
+    env: setting.env,
+    extendEnv: false,
+    // Ctrl-C in a terminal is for codemachine, which still has to see what a round has done.
+    detached: true,
+    encoding: 'latin1',
+    stripFinalNewline: false,
+    reject: false,
+    maxBuffer: outputLimit,
+    ...(input === undefined ? { stdin: 'ignore' as const } : { input: Buffer.from(input, 'latin1') }),
+  })
+  const stderr = result.failed && result.exitCode === undefined ? (result.shortMessage ?? '') : result.stderr
+  return { ok: !result.failed, stdout: result.stdout, stderr }
+}
+
+/** As `runGit`, for a command whose failure is an error: answers its stdout. */
+export async function runGitOrThrow(setting: GitSetting, args: readonly string[], input?: string): Promise<string> {
+  const result = await runGit(setting, args, input)
+  if (!result.ok) throw new GitError(args, result)
+  return result.stdout
+}
+
+/** An environment in which git knows nothing of the person's configuration, hooks, or a repository it is called from. */
+export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): NodeJS.ProcessEnv {
+  return {
+    ...withoutGitVariables(env),
+    GIT_CONFIG_GLOBAL: emptyFile,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_LITERAL_PATHSPECS: '1',
+    LC_ALL: 'C',
+  }
+}
+
+/** The environment without `GIT_*`: another tool's, or a hook's, that codemachine was started from. */
+export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith('GIT_')))
+}
+
+/**
+ * The absolute path of git on the PATH. Folders inside `workTree` are passed over: an agent can write a program called
+ * `git` there (`node_modules/.bin` is on the PATH of whatever npx starts), which would run outside of the sandbox.
+ */
+export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
+  const names = delimiter === ';' ? ['git.exe'] : ['git']
+  for (const folder of (env.PATH ?? env.Path ?? '').split(delimiter)) {
+    if (!isAbsolute(folder)) continue
+    for (const name of names) {
+      const program = join(folder, name)
+      const target = await programAt(program)
+      if (target !== null && !isInside(workTree, target) && !isInside(workTree, program)) return program
+    }
+  }
+  throw new UserError(
+    'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
+  )
+}
+
+async function programAt(path: string): Promise<string | null> {
+  try {
+    await access(path, constants.X_OK)
+    return await realpath(path)
+  } catch {
+    return null
+  }
+}
+
+function isInside(directory: string, path: string): boolean {
+  return path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
+}
+
+const outputLimit = 256 * 1024 * 1024

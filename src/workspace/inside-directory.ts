@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import { constants, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
+import { dirname, isAbsolute, join, parse, relative, sep } from 'node:path'
+import { systemErrorCode, UserError } from '../base/errors.ts'
+
+/*
+ * Everything that codemachine reads or writes in a work directory, where an agent may have left a link in place of any
+ * folder or file. `root` is the work directory's real path; all other paths are relative to it.
+ */
+
+/** The first part of a path that is not a real directory. */
+export interface Obstacle {
+  path: string
+  kind: 'missing' | 'link' | 'not-a-directory'
+}
+
+/** Finds what is in the way on the path to a folder below `root`; null if every part is a real directory. */
+export async function findObstacle(root: string, folder: string): Promise<Obstacle | null> {
+  for (const path of partsOf(folder)) {
+    const kind = await kindOf(join(root, path))
+    if (kind !== 'directory') return { path, kind: kind === 'file' ? 'not-a-directory' : kind }
+  }
+  return null
+}
+
+/** Makes a folder below `root` and those above it; answers what is in the way if it cannot, and never follows a link. */
+export async function makeFolder(root: string, folder: string): Promise<Obstacle | null> {
+  for (const path of partsOf(folder)) {
+    await mkdir(join(root, path)).catch((error: unknown) => {
+      if (systemErrorCode(error) !== 'EEXIST') throw error
+    })
+    const obstacle = await findObstacle(root, path)
+    if (obstacle !== null) return obstacle
+  }
+  return null
+}
+
+/**
+ * Writes a whole file below `root` atomically, with `mode` if given. A link in the file's place is replaced, never
+ * followed; a folder on the way that is not a real directory is an error.
+ */
+export async function writeFileInside(root: string, file: string, content: string, mode?: number): Promise<void> {
+  const folder = dirname(file)
+  const obstacle = await findObstacle(root, folder)
+  if (obstacle !== null) throw notAFolder(join(root, obstacle.path))
+  const temporary = join(root, folder, `.${randomUUID()}.tmp`)
+  try {
+    await writeNew(temporary, content, mode)
+    if ((await realpath(temporary)) !== temporary) throw notAFolder(join(root, folder))
+    await rename(temporary, join(root, file))
+  } catch (error) {
+    await unlink(temporary).catch(() => {})
+    throw error
+  }
+}
+
+/** Renames what is at a path below `root` (a link itself, not its target) to the next free `<name>.broken-<n>`. */
+export async function setAside(root: string, path: string): Promise<string> {
+  const { dir, name, ext } = parse(path)
+  for (let number = 1; ; number += 1) {
+    const aside = join(dir, `${name}.broken-${number}${ext}`)
+    if ((await kindOf(join(root, aside))) !== 'missing') continue
+    await rename(join(root, path), join(root, aside))
+    return aside
+  }
+}
+
+/** The path of `path` relative to `directory`, which contains it. */
+export function pathInside(directory: string, path: string): string {
+  const inside = relative(directory, path)
+  if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
+    throw new Error(`${path} is not inside ${directory}`)
+  }
+  return inside
+}
+
+function notAFolder(path: string): UserError {
+  return new UserError(
+    `${path} is not a real folder (a link, perhaps), so nothing is written there; put a folder in its place.`,
+  )
+}
+
+/** `a/b/c` as `a`, `a/b`, `a/b/c`. */
+function partsOf(folder: string): string[] {
+  const names = folder.split(sep).filter(name => name !== '' && name !== '.')
+  return names.map((_, index) => names.slice(0, index + 1).join(sep))
+}
+
+async function kindOf(path: string): Promise<'missing' | 'link' | 'directory' | 'file'> {
+  try {
+    const stat = await lstat(path)
+    if (stat.isSymbolicLink()) return 'link'
+    return stat.isDirectory() ? 'directory' : 'file'
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return 'missing'
+    throw error
+  }
+}
+
+async function writeNew(path: string, content: string, mode: number | undefined): Promise<void> {
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow
+  await using file = await open(path, flags)
+  await file.writeFile(content)
+  if (mode !== undefined) await file.chmod(mode & 0o777)
+  await file.sync()
+}
+
+// Windows has no such flag.
+const noFollow = constants.O_NOFOLLOW ?? 0

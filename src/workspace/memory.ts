@@ -1,0 +1,56 @@
+/** A memory file that could not be used, and what became of it. */
+export interface MemoryProblem {
+  /** `MAIN.md` or `tasks.json`. */
+  file: string
+  /** One sentence that names the place and the mend, without the file's name. */
+  problem: string
+  /** Where the broken file was put, relative to the session's folder; null if there was nothing to keep. */
+  setAside: string | null
+  /** Whether the last good copy was put back. */
+  restored: boolean
+}
+
+/** The front matter and open work of a `MAIN.md`. */
+export interface MainFile {
+  status: string
+  finiteIncantatem: boolean
+  shortTitle: string | null
+  /** Unchecked `- [ ]` entries and plain bullets under "In progress" and "Todo", in their order. */
+  open: readonly string[]
+}
+
+export interface Task {
+  id: string
+  name: string
+  done: boolean
+}
+
+/** What the memory files of a session say now. */
+export interface MemorySnapshot {
+  main: MainFile
+  tasks: readonly Task[]
+  /** Files that were broken at this reading; `main` and `tasks` are then the last good ones. */
+  problems: readonly MemoryProblem[]
+}
+
+/** The memory of one session, read and mended between its rounds. */
+export interface Memory {
+  /**
+   * What the files say now. Sets aside what is broken and puts the last good copy back, so call it only while no agent
+   * is writing. Throws a `UserError` only if a file is broken and no good copy of it was ever seen.
+   */
+  read(): Promise<MemorySnapshot>
+  /**
+   * Puts the done claim of `MAIN.md` back and changes nothing else in it; does nothing if there is no claim. What it
+   * finds broken is told by the next `read`. Throws a `UserError` if the file cannot be written.
+   */
+  withdrawClaim(): Promise<void>
+}
+
+/** What became of parsing a file: its value, or one sentence that names the place and the mend. */
+export type Parsed<T> = { ok: true; value: T } | { ok: false; problem: string }
+
+/** Whether a `MAIN.md` says that its goal is reached. */
+export function claimsDone(main: Pick<MainFile, 'status' | 'finiteIncantatem'>): boolean {
+  return main.finiteIncantatem || main.status.trim().toLowerCase() === 'done'
+}

@@ -1,0 +1,94 @@
+import { mkdir, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import writeFileAtomic from 'write-file-atomic'
+import { systemErrorCode, UserError } from '../base/errors.ts'
+import { loadPrompt } from '../base/package-root.ts'
+import { firstMainFile } from './first-main-file.ts'
+import { findObstacle, writeFileInside } from './inside-directory.ts'
+import { makeMemoryFolder, memoryHome } from './memory-home.ts'
+
+/** Where a session's memory lies; absolute paths. */
+export interface SessionFolder {
+  folder: string
+  main: string
+  tasks: string
+  /** Folder of what agents have learnt, shared by the sessions of the work directory. */
+  kb: string
+  /** Folder of the last good copies, in the records. */
+  lastGood: string
+}
+
+/** Where the memory of a session lies; `records` is the session's folder in the records. Touches nothing. */
+export function sessionFolder(session: { directory: string; id: string; records: string }): SessionFolder {
+  const home = join(session.directory, memoryHome)
+  const folder = join(home, 'projects', session.id)
+  return {
+    folder,
+    main: join(folder, 'MAIN.md'),
+    tasks: join(folder, 'tasks.json'),
+    kb: join(home, 'kb'),
+    lastGood: join(session.records, 'last-good'),
+  }
+}
+
+const maxGoalBytes = 1024 * 1024
+
+/**
+ * Makes the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
+ * `tasks.json`, with their first good copies in the records. Throws a `UserError` if the directory cannot be written to,
+ * if the session's folder is there already, or if the goal is larger than 1 MiB.
+ */
+export async function createSessionFolder(session: {
+  directory: string
+  id: string
+  goal: string
+  git: { commit: string | null; branch: string | null }
+  records: string
+}): Promise<SessionFolder> {
+  if (Buffer.byteLength(session.goal) > maxGoalBytes) {
+    throw new UserError('The goal is larger than 1 MiB; put its details in a file and name that file in the goal.')
+  }
+  const files = {
+    'MAIN.md': firstMainFile(loadPrompt('MAIN.template'), session),
+    'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n`,
+  }
+  try {
+    await writeFirstFiles(session.directory, session.id, files)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    throw new UserError(
+      `codemachine cannot write to ${session.directory} (${code}); make it a directory that you can write to.`,
+      {
+        cause: error,
+      },
+    )
+  }
+  const place = sessionFolder(session)
+  await mkdir(place.lastGood, { recursive: true, mode: 0o700 })
+  for (const [name, text] of Object.entries(files)) {
+    await writeFileAtomic(join(place.lastGood, name), text, { mode: 0o600 })
+  }
+  return place
+}
+
+async function writeFirstFiles(directory: string, id: string, files: Readonly<Record<string, string>>): Promise<void> {
+  const root = await realpath(directory)
+  const folder = join(memoryHome, 'projects', id)
+  await makeOrRefuse(root, join(memoryHome, 'kb'))
+  await makeOrRefuse(root, join(memoryHome, 'projects'))
+  if ((await findObstacle(root, folder))?.kind !== 'missing') {
+    throw new UserError(`${join(directory, folder)} is there already; remove it, or resume that session.`)
+  }
+  await makeOrRefuse(root, folder)
+  for (const [name, text] of Object.entries(files)) await writeFileInside(root, join(folder, name), text)
+}
+
+async function makeOrRefuse(root: string, folder: string): Promise<void> {
+  const obstacle = await makeMemoryFolder(root, folder)
+  if (obstacle === null) return
+  const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
+  throw new UserError(
+    `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can keep its memory there.`,
+  )
+}
