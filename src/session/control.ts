@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto'
+import { watch } from 'node:fs'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import writeFileAtomic from 'write-file-atomic'
+import type { Clock } from '../base/clock.ts'
+import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { readBoundedText } from '../platform/bounded-file.ts'
+import { problemOfPrompt } from './queue.ts'
+
+const commandSchema = v.variant('type', [
+  v.object({
+    type: v.literal('steer'),
+    text: v.pipe(
+      v.string(),
+      v.check(text => problemOfPrompt(text) === null),
+    ),
+    at: v.pipe(v.string(), v.isoTimestamp()),
+  }),
+])
+
+/** What another terminal may ask of a run. `at`: when it was asked, ISO 8601 in UTC. */
+export type Command = v.InferOutput<typeof commandSchema>
+
+const replySchema = v.object({ delivered: v.boolean(), message: v.string() })
+
+/** What became of a command; `message` is a sentence for the person. */
+export type Reply = v.InferOutput<typeof replySchema>
+
+/**
+ * Gives a command to the run that watches this directory, and waits for its answer, at most twice `timeoutMs`. Never
+ * throws for want of a run: then `delivered` is false, and the command is taken back.
+ *
+ * One command is one file: `<name>.json`, renamed to `<name>.taken` by the run that handles it, which then writes
+ * `<name>.reply.json`.
+ */
+export async function sendCommand(
+  directory: string,
+  command: Command,
+  { clock, timeoutMs }: { clock: Clock; timeoutMs: number },
+): Promise<Reply> {
+  const problem = problemOfPrompt(command.text)
+  if (problem !== null) return { delivered: false, message: problem }
+  const name = `${String(clock.now()).padStart(15, '0')}-${randomUUID()}`
+  const path = join(directory, `${name}.json`)
+  const replyPath = join(directory, `${name}.reply.json`)
+  using changes = watchChanges(directory, clock)
+  await writeFileAtomic(path, JSON.stringify(command), { mode: 0o600, fsync: false })
+  try {
+    const reply = await waitForReply(replyPath, changes, clock, timeoutMs)
+    if (reply !== null) return reply
+    if (await removeIfThere(path)) return { delivered: false, message: 'No run has taken it.' }
+    const late = await waitForReply(replyPath, changes, clock, timeoutMs)
+    return late ?? { delivered: false, message: 'The run has taken it, but not said what became of it.' }
+  } finally {
+    await removeIfThere(path)
+    await removeIfThere(replyPath)
+  }
+}
+
+/**
+ * Hands every command that is sent from now on to `handle`, one after the other in the order they were sent. Older
+ * ones were meant for a run that has ended, and are answered so. Files that hold no command are renamed to `<name>.broken`.
+ * Disposing it resolves when the command in hand is answered, and those that wait are told that the run has ended.
+ */
+export async function watchCommands(
+  directory: string,
+  handle: (command: Command) => Promise<Reply>,
+  clock: Clock,
+): Promise<AsyncDisposable> {
+  await answerOld(directory, clock)
+  const changes = watchChanges(directory, clock)
+  let stopped = false
+  const handleAll = async () => {
+    while (!stopped) {
+      const next = (await commandNames(directory))[0]
+      if (next === undefined) await changes.next(POLL_MS)
+      else await handleOne(directory, next, handle)
+    }
+  }
+  const handled = handleAll()
+  // Whoever disposes it gets the error; until then it must not count as unhandled.
+  handled.catch(() => undefined)
+  return {
+    [Symbol.asyncDispose]: async () => {
+      stopped = true
+      changes[Symbol.dispose]()
+      await handled
+      await answerOld(directory, clock)
+    },
+  }
+}
+
+/** For what a watcher has missed, or where there can be none. */
+const POLL_MS = 500
+const MOST_BYTES = 8 * 1024 * 1024
+/** After this the one who asked has gone. */
+const OLD_REPLY_MS = 60_000
+
+async function handleOne(directory: string, name: string, handle: (command: Command) => Promise<Reply>): Promise<void> {
+  const path = join(directory, name)
+  const taken = path.replace(/\.json$/, '.taken')
+  if (!(await renameIfThere(path, taken))) return
+  const command = await readJson(taken, commandSchema)
+  if (command === null) {
+    await rename(taken, path.replace(/\.json$/, '.broken'))
+    return answer(path, { delivered: false, message: 'This is not a command that the run knows.' })
+  }
+  const reply = await handle(command).catch(error => ({ delivered: false, message: messageOf(error) }))
+  await answer(path, reply)
+  await rm(taken, { force: true })
+}
+
+async function answerOld(directory: string, clock: Clock): Promise<void> {
+  for (const name of await commandNames(directory)) {
+    await answer(join(directory, name), { delivered: false, message: 'The run that it was for has ended.' })
+    await removeIfThere(join(directory, name))
+  }
+  for (const name of await readdir(directory)) {
+    const path = join(directory, name)
+    if (name.endsWith('.taken')) await removeIfThere(path)
+    if (name.endsWith('.reply.json') && (await ageOf(path, clock)) > OLD_REPLY_MS) await removeIfThere(path)
+  }
+}
+
+function answer(path: string, reply: Reply): Promise<void> {
+  return writeFileAtomic(path.replace(/\.json$/, '.reply.json'), JSON.stringify(reply), { mode: 0o600, fsync: false })
+}
+
+async function waitForReply(path: string, changes: Changes, clock: Clock, ms: number): Promise<Reply | null> {
+  const deadline = clock.monotonic() + ms
+  for (;;) {
+    const reply = await readJson(path, replySchema)
+    const left = deadline - clock.monotonic()
+    if (reply !== null || left <= 0) return reply
+    await changes.next(Math.min(left, POLL_MS))
+  }
+}
+
+/** Whether a directory may have changed. */
+interface Changes extends Disposable {
+  /** Resolves at the next change, or at once if there was one since the last call, or after `ms`. */
+  next(ms: number): Promise<void>
+}
+
+function watchChanges(directory: string, clock: Clock): Changes {
+  let changed = new AbortController()
+  const stopWatching = watchIfPossible(directory, () => changed.abort())
+  return {
+    next: async ms => {
+      await clock.wait(ms, changed.signal)
+      changed = new AbortController()
+    },
+    [Symbol.dispose]: () => {
+      stopWatching()
+      changed.abort()
+    },
+  }
+}
+
+/** Linux has a limited number of watchers, and network file systems have none: then the polling has to do. */
+function watchIfPossible(directory: string, onChange: () => void): () => void {
+  try {
+    const watcher = watch(directory, onChange)
+    watcher.on('error', () => watcher.close())
+    return () => watcher.close()
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return () => undefined
+  }
+}
+
+async function commandNames(directory: string): Promise<string[]> {
+  const names = await readdir(directory)
+  return names.filter(name => name.endsWith('.json') && !name.endsWith('.reply.json')).sort()
+}
+
+async function readJson<T>(path: string, schema: v.GenericSchema<unknown, T>): Promise<T | null> {
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing' || 'problem' in read) return null
+  try {
+    return v.parse(schema, JSON.parse(read.text))
+  } catch {
+    return null
+  }
+}
+
+async function ageOf(path: string, clock: Clock): Promise<number> {
+  const found = await stat(path).catch(() => null)
+  return found === null ? 0 : clock.now() - found.mtimeMs
+}
+
+async function removeIfThere(path: string): Promise<boolean> {
+  try {
+    await rm(path, { recursive: true })
+    return true
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+async function renameIfThere(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to)
+    return true
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}

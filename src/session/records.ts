@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto'
+import { access, chmod, constants, mkdir, readdir, realpath, stat } from 'node:fs/promises'
+import { basename, isAbsolute, join, relative, sep } from 'node:path'
+import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+import { pathExists } from '../platform/path-exists.ts'
+
+/** Where the records of a work directory are looked for. */
+export interface RecordsPlaces {
+  /** The work directory. */
+  directory: string
+  env: NodeJS.ProcessEnv
+  /** The person's home directory. */
+  home: string
+  platform: NodeJS.Platform
+}
+
+/** What codemachine writes and believes about one work directory (docs/design.md, "On disk"). All paths are absolute. */
+export interface Records {
+  /** `$CODEMACHINE_HOME` or `~/.codemachine`. */
+  root: string
+  /** The folder of this work directory in it, and that folder's name, by which processes are marked. */
+  folder: string
+  key: string
+  /** The work directory's real path. */
+  directory: string
+  /** Whether an agent that may write in the work directory may write here too: in a home directory, or `/`. */
+  insideWorkDirectory: boolean
+  lock: string
+  queue: string
+  control: string
+  git: string
+  /** What the repository's config and hooks were like before the running session. */
+  guard: string
+  /** The folder of one session. */
+  sessionFolder(id: string): string
+  /** The journal of one session. */
+  journal(id: string): string
+  /** The ids of all sessions, the oldest first. */
+  sessions(): Promise<string[]>
+  /**
+   * Makes the folder of a new session and returns its id: the local day of `now` and a counter, as in `20261120_1`. A
+   * number that a session has, or that something has in the work directory's `.codemachine/projects`, is not used.
+   */
+  nextSessionId(now: Date): Promise<string>
+}
+
+/** Opens the records, and makes their folders, for this user only; a `UserError` if they cannot be written. */
+export async function openRecords(places: RecordsPlaces): Promise<Records> {
+  const directory = await realWorkDirectory(places.directory)
+  const root = await openRoot(places)
+  const key = keyOf(directory)
+  const folder = join(root, 'state', key)
+  const inFolder = (name: string) => join(folder, name)
+  const folders = ['queue', 'control', 'git', 'sessions'].map(inFolder)
+  for (const each of [join(root, 'state'), folder, ...folders]) await makePrivate(each, places.platform)
+
+  return {
+    root,
+    folder,
+    key,
+    directory,
+    insideWorkDirectory: contains(directory, folder),
+    lock: inFolder('lock'),
+    queue: inFolder('queue'),
+    control: inFolder('control'),
+    git: inFolder('git'),
+    guard: inFolder('guard.json'),
+    sessionFolder: id => join(folder, 'sessions', id),
+    journal: id => join(folder, 'sessions', id, 'journal.ndjson'),
+    sessions: () => listSessions(inFolder('sessions')),
+    nextSessionId: now => makeSession(inFolder('sessions'), join(directory, '.codemachine', 'projects'), now),
+  }
+}
+
+async function realWorkDirectory(directory: string): Promise<string> {
+  try {
+    const real = await realpath(directory)
+    if ((await stat(real)).isDirectory()) return real
+  } catch (error) {
+    throw new UserError(`${directory} cannot be worked in: ${messageOf(error)}.`, { cause: error })
+  }
+  throw new UserError(`${directory} is not a directory; codemachine works in one.`)
+}
+
+/** What codemachine itself keeps in the root. */
+const OWN_ENTRIES = new Set(['state', 'codex', 'history.jsonl'])
+
+async function openRoot({ env, home, platform }: RecordsPlaces): Promise<string> {
+  const given = env.CODEMACHINE_HOME || null
+  if (given !== null && !isAbsolute(given)) throw new UserError(`CODEMACHINE_HOME is "${given}"; use an absolute path.`)
+  const root = given ?? join(home, '.codemachine')
+  await makeFolder(root)
+  // A directory that someone shares for other things too (/tmp, a home) is not closed; `state` in it is, always.
+  if (given === null || (await readdir(root)).every(name => OWN_ENTRIES.has(name))) await makePrivate(root, platform)
+  return realpath(root)
+}
+
+async function makePrivate(folder: string, platform: NodeJS.Platform): Promise<void> {
+  await makeFolder(folder)
+  if (platform === 'win32') return
+  const { mode } = await stat(folder)
+  if ((mode & 0o077) === 0) return
+  await chmod(folder, 0o700).catch(error => {
+    throw unwritable(folder, error)
+  })
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await access(folder, constants.W_OK)
+  } catch (error) {
+    throw unwritable(folder, error)
+  }
+}
+
+function unwritable(folder: string, cause: unknown): UserError {
+  const code = systemErrorCode(cause)
+  const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'a file is in the way' : messageOf(cause)
+  return new UserError(`codemachine cannot keep its records in ${folder}: ${why}.`, {
+    hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
+    cause,
+  })
+}
+
+function keyOf(directory: string): string {
+  const name = basename(directory)
+    .replace(/[^\w.-]+/g, '-')
+    .replace(/^[.-]+/, '')
+    .slice(0, 40)
+  const hash = createHash('sha256').update(directory).digest('hex').slice(0, 12)
+  return `${name || 'root'}-${hash}`
+}
+
+function contains(directory: string, path: string): boolean {
+  const way = relative(directory, path)
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+}
+
+async function listSessions(folder: string): Promise<string[]> {
+  const ids = (await readdir(folder)).filter(name => /^\d{8}_[1-9]\d{0,9}$/.test(name))
+  return ids.sort((a, b) => dayOf(a).localeCompare(dayOf(b)) || counterOf(a) - counterOf(b))
+}
+
+async function makeSession(folder: string, projects: string, now: Date): Promise<string> {
+  const day = localDay(now)
+  const today = (await listSessions(folder)).filter(id => dayOf(id) === day)
+  for (let counter = Math.max(0, ...today.map(counterOf)) + 1; ; counter++) {
+    const id = `${day}_${counter}`
+    if (await pathExists(join(projects, id))) continue
+    try {
+      await mkdir(join(folder, id), { mode: 0o700 })
+      return id
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EEXIST') throw unwritable(join(folder, id), error)
+    }
+  }
+}
+
+function localDay(now: Date): string {
+  const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
+  return `${now.getFullYear()}${month}${day}`
+}
+
+function dayOf(id: string): string {
+  return id.slice(0, 8)
+}
+
+function counterOf(id: string): number {
+  return Number(id.slice(9))
+}

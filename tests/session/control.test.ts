@@ -1,0 +1,159 @@
+import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type Clock, systemClock as clock } from '../../src/base/clock.ts'
+import { type Command, type Reply, sendCommand, watchCommands } from '../../src/session/control.ts'
+
+let directory: string
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'control-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+const steer = (text: string): Command => ({ type: 'steer', text, at: '2026-11-20T23:00:00.000Z' })
+const send = (text: string, timeoutMs = 5000) => sendCommand(directory, steer(text), { clock, timeoutMs })
+const write = (name: string, text: string) => writeFile(join(directory, name), text)
+
+/** A clock that never lets a person wait. */
+function hurriedClock(): Clock {
+  let now = 0
+  return {
+    now: () => now,
+    monotonic: () => now,
+    wait: async ms => {
+      now += ms
+    },
+  }
+}
+
+function receiver(reply: Reply = { delivered: true, message: 'The turn has it.' }) {
+  const texts: string[] = []
+  const handle = async (command: Command) => {
+    texts.push(command.text)
+    return reply
+  }
+  return { texts, handle }
+}
+
+test('a command reaches the run, its answer comes back at once, and no file is left', async () => {
+  const { texts, handle } = receiver()
+  await using _ = await watchCommands(directory, handle, clock)
+  const before = performance.now()
+  expect(await send('look at the tests first')).toEqual({ delivered: true, message: 'The turn has it.' })
+  expect(performance.now() - before).toBeLessThan(400)
+  expect(texts).toEqual(['look at the tests first'])
+  await expect.poll(() => readdir(directory), { timeout: 5000 }).toEqual([])
+})
+
+test('commands are handled one after the other, in the order they were sent, and once', async () => {
+  const log: string[] = []
+  const handle = async ({ text }: Command) => {
+    log.push(`${text} begins`)
+    await readdir(directory)
+    log.push(`${text} ends`)
+    return { delivered: true, message: text }
+  }
+  await using _ = await watchCommands(directory, handle, clock)
+  let now = 1000
+  const sent = Array.from({ length: 10 }, (_, i) =>
+    sendCommand(directory, steer(String(i)), { clock: { ...clock, now: () => now++ }, timeoutMs: 5000 }),
+  )
+  expect((await Promise.all(sent)).map(({ message }) => message)).toEqual(
+    Array.from({ length: 10 }, (_, i) => String(i)),
+  )
+  expect(log).toHaveLength(20)
+  for (let i = 0; i < 20; i += 2) expect(log[i + 1]).toBe(log[i]?.replace('begins', 'ends'))
+})
+
+test('a person is told what the run says, also when it cannot', async () => {
+  const refuse = async (): Promise<Reply> => ({ delivered: false, message: 'No turn is running.' })
+  const fail = async () => Promise.reject(new Error('codex has gone'))
+  {
+    await using _ = await watchCommands(directory, refuse, clock)
+    expect(await send('x')).toEqual({ delivered: false, message: 'No turn is running.' })
+  }
+  await using _ = await watchCommands(directory, fail, clock)
+  expect(await send('x')).toEqual({ delivered: false, message: 'codex has gone' })
+  expect(await send('x')).toEqual({ delivered: false, message: 'codex has gone' })
+})
+
+test('with no run the command is taken back, so that no later run gets it', async () => {
+  const options = { clock: hurriedClock(), timeoutMs: 3000 }
+  expect(await sendCommand(directory, steer('x'), options)).toEqual({
+    delivered: false,
+    message: 'No run has taken it.',
+  })
+  expect(await readdir(directory)).toEqual([])
+})
+
+test('a run that dies over a command is told as such', async () => {
+  let die = () => {}
+  const dying = new Promise<Reply>(resolve => {
+    die = () => resolve({ delivered: false, message: 'too late' })
+  })
+  const run = await watchCommands(directory, () => dying, clock)
+  const reply = await send('x', 300)
+  expect(reply).toEqual({ delivered: false, message: 'The run has taken it, but not said what became of it.' })
+  die()
+  await run[Symbol.asyncDispose]()
+})
+
+test('what was sent to a run that has ended never reaches the next one', async () => {
+  const sent = sendCommand(directory, steer('old'), { clock, timeoutMs: 5000 })
+  await expect.poll(async () => (await readdir(directory)).some(name => name.endsWith('.json'))).toBe(true)
+  await write('000000000000001-x.taken', '{}')
+  await write('000000000000001-x.reply.json', '{}')
+  await utimes(join(directory, '000000000000001-x.reply.json'), 1, 1)
+  const { texts, handle } = receiver()
+  await using _ = await watchCommands(directory, handle, clock)
+  expect(await sent).toEqual({ delivered: false, message: 'The run that it was for has ended.' })
+  expect(await send('new')).toMatchObject({ delivered: true })
+  expect(texts).toEqual(['new'])
+  await expect.poll(() => readdir(directory), { timeout: 5000 }).toEqual([])
+})
+
+test('what comes while the run ends is answered too', async () => {
+  let finish = () => {}
+  const finished = new Promise<void>(resolve => {
+    finish = resolve
+  })
+  const texts: string[] = []
+  const run = await watchCommands(
+    directory,
+    async ({ text }) => {
+      texts.push(text)
+      await finished
+      return { delivered: true, message: 'done' }
+    },
+    clock,
+  )
+  const first = send('first')
+  await expect.poll(() => texts, { timeout: 5000 }).toEqual(['first'])
+  const second = send('second')
+  await expect.poll(async () => (await readdir(directory)).length, { timeout: 5000 }).toBe(2)
+  const ended = run[Symbol.asyncDispose]()
+  finish()
+  await ended
+  expect(await first).toEqual({ delivered: true, message: 'done' })
+  expect(await second).toEqual({ delivered: false, message: 'The run that it was for has ended.' })
+  expect(texts).toEqual(['first'])
+})
+
+test('rubbish is set aside and stops nothing', async () => {
+  const { texts, handle } = receiver()
+  await using _ = await watchCommands(directory, handle, clock)
+  await write('000000000000001-a.json', '{ "type": "steer"')
+  await write('000000000000002-b.json', '{ "type": "explode", "at": "2026-11-20T23:00:00.000Z" }')
+  await write('000000000000003-c.json', Buffer.from([0xff]).toString('latin1'))
+  expect(await send('good')).toMatchObject({ delivered: true })
+  expect(texts).toEqual(['good'])
+  await expect
+    .poll(async () => (await readdir(directory)).filter(name => name.endsWith('.broken')).length, { timeout: 5000 })
+    .toBe(3)
+})
+
+test('an empty text is refused before it is sent', async () => {
+  expect(await send('  ')).toEqual({ delivered: false, message: 'The prompt is empty; say what is to be done.' })
+})
