@@ -1,0 +1,167 @@
+import type { ServerNotification, ThreadTokenUsage } from '../../protocol/codex.ts'
+import type { RoundEvent } from '../session/engine.ts'
+import type { LiveEvent, TokenCounts, UsageWindow } from '../session/events.ts'
+import { translateItem } from './translate-item.ts'
+
+/** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
+export type Translation =
+  | { kind: 'event'; event: RoundEvent }
+  | { kind: 'live'; event: LiveEvent }
+  | { kind: 'ignored' }
+  | { kind: 'unknown' }
+
+const IGNORED: Translation = { kind: 'ignored' }
+
+/** The border between codex's open wire and our closed unions. Pure. */
+export function translate(message: ServerNotification, round: number): Translation {
+  switch (message.method) {
+    case 'turn/started':
+      return event({ type: 'turn-started', round, thread: message.params.threadId, turn: message.params.turn.id })
+    case 'item/started':
+      return live({ type: 'item-started', round, item: translateItem(message.params.item) })
+    case 'item/completed':
+      return event({ type: 'item-completed', round, item: translateItem(message.params.item) })
+    case 'item/agentMessage/delta':
+      return textDelta(round, 'agent-message', message.params)
+    case 'item/plan/delta':
+      return textDelta(round, 'plan', message.params)
+    case 'item/reasoning/summaryTextDelta':
+      return textDelta(round, 'reasoning', message.params)
+    case 'item/commandExecution/outputDelta': {
+      const { itemId, delta } = message.params
+      return live({ type: 'output-delta', round, item: itemId, text: delta })
+    }
+    case 'turn/plan/updated': {
+      const { explanation, plan } = message.params
+      const steps = plan.map(({ step, status }) => ({ step, status: stepStatus(status) }))
+      return event({ type: 'plan-updated', round, explanation, steps })
+    }
+    case 'thread/tokenUsage/updated':
+      return event(usage(round, message.params.threadId, message.params.tokenUsage))
+    case 'account/rateLimits/updated': {
+      const { primary, secondary } = message.params.rateLimits
+      if (!primary && !secondary) return IGNORED
+      return event({ type: 'limits', primary: usageWindow(primary), secondary: usageWindow(secondary) })
+    }
+    case 'model/rerouted': {
+      const { fromModel, toModel, reason } = message.params
+      return event({ type: 'model-rerouted', round, from: fromModel, to: toModel, reason: String(reason) })
+    }
+    case 'error': {
+      const { error, willRetry } = message.params
+      return event({ type: 'error', round, message: error.message, details: error.additionalDetails, willRetry })
+    }
+    case 'warning':
+    case 'guardianWarning':
+      return event({ type: 'warning', round, message: message.params.message })
+    case 'configWarning':
+    case 'deprecationNotice':
+      return event({ type: 'warning', round, message: sentences(message.params.summary, message.params.details) })
+    case 'mcpServer/startupStatus/updated': {
+      const { name, status, error } = message.params
+      if (status !== 'failed') return IGNORED
+      return event({
+        type: 'warning',
+        round,
+        message: `The MCP server "${name}" did not start: ${error ?? 'no reason given'}`,
+      })
+    }
+    default:
+      return isIgnored(message.method) ? IGNORED : { kind: 'unknown' }
+  }
+}
+
+/** Known, and nothing that a person would want to see: they repeat what another event says, or are codex's own affairs. */
+const IGNORED_METHODS: ReadonlySet<string> = new Set([
+  'thread/started',
+  'thread/status/changed',
+  'thread/readState/changed',
+  'thread/settings/updated',
+  'thread/name/updated',
+  'thread/compacted',
+  'thread/closed',
+  'turn/completed',
+  'turn/diff/updated',
+  'turn/moderationMetadata',
+  'hook/started',
+  'hook/completed',
+  'item/reasoning/summaryPartAdded',
+  'item/reasoning/textDelta',
+  'item/commandExecution/terminalInteraction',
+  'item/fileChange/outputDelta',
+  'item/fileChange/patchUpdated',
+  'item/mcpToolCall/progress',
+  'rawResponseItem/completed',
+  'rawResponse/completed',
+  'serverRequest/resolved',
+  'account/updated',
+  'account/login/completed',
+  'app/list/updated',
+  'skills/changed',
+  'remoteControl/status/changed',
+  'model/verification',
+  'model/safetyBuffering/updated',
+  'modelProvider/authRecoveryStarted',
+  'modelProvider/authRecoveryCompleted',
+])
+
+function isIgnored(method: string): boolean {
+  return IGNORED_METHODS.has(method) || method.startsWith('codex/event/')
+}
+
+function event(value: RoundEvent): Translation {
+  return { kind: 'event', event: value }
+}
+
+function live(value: LiveEvent): Translation {
+  return { kind: 'live', event: value }
+}
+
+function textDelta(
+  round: number,
+  source: 'agent-message' | 'reasoning' | 'plan',
+  params: { itemId: string; delta: string },
+): Translation {
+  return live({ type: 'text-delta', round, item: params.itemId, source, text: params.delta })
+}
+
+function stepStatus(status: string): 'pending' | 'in-progress' | 'completed' {
+  if (status === 'completed') return 'completed'
+  return status === 'inProgress' ? 'in-progress' : 'pending'
+}
+
+function usage(round: number, thread: string, usage: ThreadTokenUsage): RoundEvent {
+  return {
+    type: 'usage',
+    round,
+    thread,
+    total: counts(usage.total),
+    last: counts(usage.last),
+    contextWindow: usage.modelContextWindow ?? null,
+  }
+}
+
+function counts(tokens: ThreadTokenUsage['total']): TokenCounts {
+  return {
+    input: tokens.inputTokens,
+    cachedInput: tokens.cachedInputTokens,
+    output: tokens.outputTokens,
+    reasoning: tokens.reasoningOutputTokens,
+    total: tokens.totalTokens,
+  }
+}
+
+function usageWindow(
+  window: { usedPercent: number; windowDurationMins: number | null; resetsAt: number | null } | null,
+): UsageWindow | null {
+  if (!window) return null
+  return {
+    usedPercent: window.usedPercent,
+    windowMinutes: window.windowDurationMins,
+    resetsAt: window.resetsAt === null ? null : window.resetsAt * 1000,
+  }
+}
+
+function sentences(summary: string, details: string | null | undefined): string {
+  return details ? `${summary} ${details}` : summary
+}

@@ -1,0 +1,118 @@
+import type { Clock } from '../base/clock.ts'
+import { type AppServer, startAppServer } from '../codex/app-server.ts'
+import type { CodexCapabilities } from '../codex/codex-version.ts'
+import { CodexRound } from '../codex/round.ts'
+import { type SandboxChoice, sandboxTerms } from '../codex/sandbox.ts'
+import { type ShieldedEnvironment, shieldEnvironment } from '../codex/shielded-environment.ts'
+import { type EndOptions, endMarked, endTree } from '../platform/end-processes.ts'
+import { MARK_VARIABLE, makeMark } from '../platform/marks.ts'
+import type { ProcessIdentity } from '../platform/processes.ts'
+import type { Engine, PreparedRound } from '../session/engine.ts'
+import type { ThreadSpec } from '../session/template.ts'
+
+export interface CodexEngineOptions {
+  /** The native codex binary, its version, and what that version can do. */
+  binary: { path: string; version: string }
+  capabilities: CodexCapabilities
+  /** `key=value` pairs that the person hands to codex with `-c`. */
+  overrides: readonly string[]
+  /** The person's environment, `CODEX_HOME` included: what commands of agents have. */
+  env: NodeJS.ProcessEnv
+  directory: string
+  sandbox: SandboxChoice
+  /** Key of the records, and this process: what the marks of app-servers say. */
+  key: string
+  owner: ProcessIdentity
+  platform: NodeJS.Platform
+  clock: Clock
+  codemachineVersion: string
+  /** Deadline of a request to codex, ms. */
+  requestMs: number
+  /** What codex gets to end by itself, ms. */
+  endMs: number
+  log(message: string): void
+}
+
+/** How often, at most, what rounds left running is looked for while the session goes on, ms. */
+const SWEEP_MS = 5_000
+
+/** Runs rounds on the real codex: one app-server a round, started ahead where that is asked for. */
+export class CodexEngine implements Engine {
+  readonly name = 'codex'
+  readonly version: string
+  readonly #options: CodexEngineOptions
+  readonly #shielded: ShieldedEnvironment
+  readonly #servers = new Set<AppServer>()
+  /** Marks of app-servers that have ended and whose leftovers have not been looked for. */
+  readonly #unswept = new Set<string>()
+  #sweeping: Promise<void> = Promise.resolve()
+  #lastSweep = 0
+  #started = 0
+
+  constructor(options: CodexEngineOptions) {
+    this.#options = options
+    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
+    this.version = options.binary.version
+  }
+
+  prepare(thread: ThreadSpec): PreparedRound {
+    const { binary, capabilities, overrides, directory, sandbox, clock, platform } = this.#options
+    const first = this.#started === 0
+    const mark = makeMark({ key: this.#options.key, owner: this.#options.owner, n: this.#started++ })
+    const server = startAppServer({
+      path: binary.path,
+      args: overrides.flatMap(pair => ['-c', pair]),
+      env: { ...this.#shielded.env, [MARK_VARIABLE]: mark },
+      directory,
+      clock,
+      endMs: this.#options.endMs,
+      signalTree: async (pid, signal) => {
+        await endTree(pid, signal, platform)
+      },
+    })
+    this.#servers.add(server)
+    void server.exit.then(() => {
+      this.#servers.delete(server)
+      this.#unswept.add(mark)
+      if (clock.monotonic() - this.#lastSweep > SWEEP_MS) void this.#sweep()
+    })
+    return new CodexRound({
+      server,
+      thread,
+      directory,
+      sandbox: sandboxTerms(directory, sandbox, capabilities),
+      forCommands: this.#shielded.forCommands,
+      clientVersion: this.#options.codemachineVersion,
+      clock,
+      requestMs: this.#options.requestMs,
+      endMs: this.#options.endMs,
+      checkLogin: first,
+      onIdle: () => void server.close(),
+      log: this.#options.log,
+    })
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#servers].map(server => server.close()))
+    await this.#sweep()
+  }
+
+  /** Ends what app-servers that have ended left running: detached commands that outlive their process group. */
+  #sweep(): Promise<void> {
+    this.#lastSweep = this.#options.clock.monotonic()
+    this.#sweeping = this.#sweeping.then(async () => {
+      const marks = [...this.#unswept]
+      if (marks.length === 0) return
+      for (const mark of marks) this.#unswept.delete(mark)
+      const { ended, left } = await endMarked(MARK_VARIABLE, value => marks.includes(value), this.#endOptions())
+      for (const { pid, command } of ended) this.#options.log(`Ended what a round left running: ${command} (${pid}).`)
+      for (const { pid, command } of left) this.#options.log(`Could not end ${command} (${pid}).`)
+    })
+    return this.#sweeping
+  }
+
+  #endOptions(): EndOptions {
+    const { clock, platform, owner, endMs } = this.#options
+    return { clock, platform, self: owner.pid, graceMs: endMs }
+  }
+}

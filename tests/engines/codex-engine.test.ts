@@ -1,0 +1,303 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { capabilitiesOf } from '../../src/codex/codex-version.ts'
+import { CodexEngine } from '../../src/engines/codex-engine.ts'
+import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
+import type { RoundEvent } from '../../src/session/engine.ts'
+import type { LiveEvent } from '../../src/session/events.ts'
+import type { RoundOutcome } from '../../src/session/outcome.ts'
+import { writePeer } from '../support/scripted-peer.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'codemachine-engine-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const thread = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
+
+interface Played {
+  outcome: RoundOutcome
+  events: RoundEvent[]
+  live: LiveEvent[]
+  records: string[]
+  logged: string[]
+}
+
+interface Playing {
+  engine: CodexEngine
+  event(type: RoundEvent['type']): Promise<RoundEvent>
+  interrupt(): Promise<void>
+  steer(text: string): Promise<boolean>
+}
+
+/** Plays one round on a peer; `meanwhile` runs once it has begun. */
+async function play(
+  changes: string,
+  meanwhile: (playing: Playing) => Promise<void> = async () => {},
+  limits: { requestMs?: number; endMs?: number } = {},
+): Promise<Played> {
+  const path = await writePeer(folder, changes)
+  const logged: string[] = []
+  const engine = await engineOn(path, message => logged.push(message), limits)
+  const events: RoundEvent[] = []
+  const live: LiveEvent[] = []
+  const records: string[] = []
+  const waiters: (() => void)[] = []
+  const prepared = engine.prepare(thread)
+  const running = prepared.run({
+    round: 1,
+    input: 'Go on.',
+    onEvent: event => {
+      events.push(event)
+      for (const wake of waiters.splice(0)) wake()
+    },
+    onLive: event => live.push(event),
+    onRecord: line => records.push(line),
+  })
+  const event = async (type: RoundEvent['type']): Promise<RoundEvent> => {
+    for (;;) {
+      const found = events.find(each => each.type === type)
+      if (found) return found
+      await new Promise<void>(resolve => waiters.push(resolve))
+    }
+  }
+  await meanwhile({ engine, event, interrupt: () => prepared.interrupt(), steer: text => prepared.steer(text) })
+  const outcome = await running
+  await engine.close()
+  return { outcome, events, live, records, logged }
+}
+
+test('a turn that completes is a round that worked, with what codex said', async () => {
+  const { outcome, events, records } = await play('')
+  expect(outcome).toEqual({ class: 'worked', message: null })
+  expect(events.map(event => event.type)).toEqual(['turn-started', 'item-completed'])
+  expect(records.length).toBeGreaterThan(3)
+})
+
+describe('a codex that dies ends the round, with its last words', () => {
+  test.each([
+    ['at once', `process.stderr.write('no home\\n'); process.exit(1)`, 'config', /no home/],
+    ['at initialize', `on.initialize = () => process.exit(101)`, 'crashed', /exit code 101/],
+    ['at thread/start', `on['thread/start'] = () => process.kill(process.pid, 'SIGKILL')`, 'crashed', /SIGKILL/],
+    ['at turn/start', `on['turn/start'] = () => process.kill(process.pid, 'SIGSEGV')`, 'crashed', /SIGSEGV/],
+    [
+      'in the turn',
+      `on['turn/start'] = id => { send({ id, result: {} }); started(); process.stderr.write('panicked\\n', () => process.exit(101)) }`,
+      'crashed',
+      /panicked/,
+    ],
+  ])('%s', async (_when, changes, kind, words) => {
+    const { outcome } = await play(changes)
+    expect(outcome.class).toBe(kind)
+    expect(outcome.message).toMatch(words)
+  })
+})
+
+test('a codex that cannot be started at all is a matter of configuration', async () => {
+  const path = join(folder, 'missing')
+  const engine = await engineOn(path)
+  const outcome = await engine.prepare(thread).run({ round: 1, input: 'x', onEvent() {}, onLive() {}, onRecord() {} })
+  await engine.close()
+  expect(outcome).toMatchObject({ class: 'config', message: expect.stringContaining('could not be started') })
+})
+
+test.each(['initialize', 'thread/start', 'turn/start'])(
+  'a codex that never answers %s is given up after the deadline',
+  async method => {
+    const { outcome } = await play(`on['${method}'] = () => {}`, undefined, { requestMs: 200 })
+    expect(outcome).toEqual({ class: 'crashed', message: `codex did not answer ${method} within 0.2 s.` })
+  },
+)
+
+test('a refused thread/start is told in codex’s own words', async () => {
+  const refuse = `on['thread/start'] = id => send({ id, error: { code: -32600, message: 'failed to load configuration: bad model' } })`
+  expect((await play(refuse)).outcome).toEqual({ class: 'config', message: 'failed to load configuration: bad model' })
+})
+
+test('nobody logged in ends the round before the turn', async () => {
+  const { outcome } = await play(
+    `on['account/read'] = id => send({ id, result: { account: null, requiresOpenaiAuth: true } })`,
+  )
+  expect(outcome.class).toBe('auth')
+})
+
+test('rubbish, blank lines, foreign answers and unknown notifications harm nothing, and are logged once', async () => {
+  const { outcome, logged } = await play(`
+    raw('not json\\n\\n[1,2]\\n42\\nnull\\n{"id":99,"result":{}}\\n{"foo":1}\\n')
+    on['turn/start'] = id => { send({ id, result: {} }); started(); say('new/thing', {}); say('new/thing', {}); say('item/completed', null); message('hi'); completed() }
+  `)
+  expect(outcome.class).toBe('worked')
+  expect(logged.filter(line => line.includes('new/thing'))).toHaveLength(1)
+  expect(logged.some(line => line.includes('not json'))).toBe(true)
+})
+
+test('a character cut in two by the pipe arrives whole, and an item of an unknown kind is shown as such', async () => {
+  const { events } = await play(`
+    on['turn/start'] = async id => {
+      send({ id, result: {} }); started()
+      const line = Buffer.from(JSON.stringify({ method: 'item/completed', params: { threadId: THREAD, turnId: TURN, item: { type: 'agentMessage', id: 'm', text: 'é😀', phase: null } } }) + '\\n')
+      const cut = line.indexOf(0xf0) + 2
+      await new Promise(done => process.stdout.write(line.subarray(0, cut), () => setImmediate(done)))
+      raw(line.subarray(cut))
+      say('item/completed', { threadId: THREAD, turnId: TURN, item: { type: 'hologram', id: 'h' } })
+      completed()
+    }`)
+  const items = events.flatMap(event => (event.type === 'item-completed' ? [event.item] : []))
+  expect(items).toEqual([
+    { kind: 'agent-message', id: 'm', text: 'é😀', phase: null },
+    { kind: 'unknown', id: 'h', codexType: 'hologram' },
+  ])
+})
+
+test('a line of 50 MB is survived, and its text is bounded', async () => {
+  const { outcome, events } = await play(
+    `on['turn/start'] = id => { send({ id, result: {} }); started(); message('x'.repeat(50_000_000)); completed() }`,
+  )
+  expect(outcome.class).toBe('worked')
+  const item = events.flatMap(event => (event.type === 'item-completed' ? [event.item] : []))[0]
+  expect(item?.kind === 'agent-message' && item.text.length).toBeLessThan(70_000)
+})
+
+test('ten megabytes on stderr do not stop the round, and the last of them are kept', async () => {
+  const { outcome } = await play(
+    `on['turn/start'] = () => { process.stderr.write('y'.repeat(10_000_000) + '\\nthe end\\n', () => process.exit(3)) }`,
+  )
+  expect(outcome.message).toMatch(/exit code 3\. [\s\S]*the end$/)
+  expect(outcome.message?.length).toBeLessThan(33 * 1024)
+})
+
+test('text with half a surrogate pair reaches codex as well-formed Unicode', async () => {
+  const { events } = await play(
+    `on['turn/start'] = id => { send({ id, result: {} }); started() }
+     on['turn/steer'] = (id, params) => { send({ id, result: {} }); message(params.input[0].text); completed() }`,
+    async playing => {
+      await playing.event('turn-started')
+      expect(await playing.steer('half \ud83d pair')).toBe(true)
+    },
+  )
+  expect(events.at(-1)).toMatchObject({ item: { text: 'half \ufffd pair' } })
+})
+
+test("only our own thread's end ends our turn; a sub-agent's tokens are counted", async () => {
+  const counts = `{ totalTokens: 5, inputTokens: 4, cachedInputTokens: 0, outputTokens: 1, reasoningOutputTokens: 0 }`
+  const { outcome, events } = await play(`
+    on['turn/start'] = id => {
+      send({ id, result: {} }); started()
+      say('turn/started', { threadId: 'other', turn: { id: 'o' } })
+      say('item/completed', { threadId: 'other', turnId: 'o', item: { type: 'agentMessage', id: 'x', text: 'not ours', phase: null } })
+      say('thread/tokenUsage/updated', { threadId: 'other', turnId: 'o', tokenUsage: { total: ${counts}, last: ${counts}, modelContextWindow: null } })
+      say('turn/completed', { threadId: 'other', turn: { id: 'o', status: 'failed', error: { message: 'theirs' } } })
+      message('ours'); completed()
+    }`)
+  expect(outcome.class).toBe('worked')
+  expect(JSON.stringify(events)).not.toContain('not ours')
+  expect(events).toContainEqual(expect.objectContaining({ type: 'usage', thread: 'other' }))
+})
+
+test('every request of codex is answered: what is asked under the rules is accepted, a way out is not, the unknown gets an error', async () => {
+  const { events } = await play(`
+    const ask = [
+      ['item/commandExecution/requestApproval', { command: 'rm -rf build' }],
+      ['item/commandExecution/requestApproval', { command: 'curl x', networkApprovalContext: { host: 'x' } }],
+      ['item/fileChange/requestApproval', { reason: 'outside' }],
+      ['item/permissions/requestApproval', { reason: 'more' }],
+      ['item/tool/requestUserInput', { questions: [{ id: 'q', question: 'A or B?' }] }],
+      ['mcpServer/elicitation/request', { serverName: 's', message: 'may I?' }],
+      ['item/tool/call', { tool: 'nope', arguments: {} }],
+      ['something/new', {}],
+    ]
+    const answers = []
+    on['turn/start'] = id => { send({ id, result: {} }); started(); ask.forEach(([method, params], i) => send({ id: i, method, params: { threadId: THREAD, turnId: TURN, ...params } })) }
+    on.answer = answer => { answers.push(answer); if (answers.length === ask.length) { message(JSON.stringify(answers.sort((a, b) => a.id - b.id).map(a => a.result ?? a.error))); completed() } }
+  `)
+  const last = events.at(-1)
+  const answers =
+    last?.type === 'item-completed' && last.item.kind === 'agent-message' ? JSON.parse(last.item.text) : null
+  expect(answers).toEqual([
+    { decision: 'accept' },
+    { decision: 'decline' },
+    { decision: 'decline' },
+    { permissions: {}, scope: 'turn' },
+    { answers: { q: { answers: [expect.stringContaining('best judgement')] } } },
+    { action: 'decline', content: null, _meta: null },
+    { contentItems: [expect.objectContaining({ type: 'inputText' })], success: false },
+    expect.objectContaining({ code: -32601 }),
+  ])
+  expect(events.filter(event => event.type === 'request-answered')).toHaveLength(7)
+})
+
+test('an interrupt asked for before the turn has started waits for it, and ends it', async () => {
+  const { outcome } = await play(
+    `on['turn/start'] = id => { send({ id, result: {} }); setImmediate(started) }`,
+    playing => playing.interrupt(),
+  )
+  expect(outcome).toEqual({ class: 'interrupted', message: null })
+})
+
+test('a codex that takes no interrupt is ended all the same, within its time', async () => {
+  const { outcome } = await play(
+    `on['turn/start'] = id => { send({ id, result: {} }); started() }
+     on['turn/interrupt'] = () => {}
+     on.end = () => {}
+     process.on('SIGTERM', () => {})`,
+    async playing => {
+      await playing.event('turn-started')
+      await playing.interrupt()
+    },
+    { endMs: 200 },
+  )
+  expect(outcome.class).toBe('interrupted')
+})
+
+test('a peer that ignores its end is killed, with what it left running in a session of its own', async () => {
+  const { events } = await play(
+    `const { spawn } = await import('node:child_process')
+     const child = spawn('setsid', ['sleep', '300'], { stdio: 'ignore', detached: true })
+     on.end = () => {}
+     process.on('SIGTERM', () => {})
+     on['turn/start'] = id => { send({ id, result: {} }); started(); message(process.pid + ' ' + child.pid); completed() }`,
+    undefined,
+    { endMs: 200 },
+  )
+  const item = events.flatMap(event => (event.type === 'item-completed' ? [event.item] : []))[0]
+  const pids = item?.kind === 'agent-message' ? item.text.split(' ').map(Number) : []
+  expect(pids).toHaveLength(2)
+  for (const pid of pids) expect(await isAlive(pid, 'linux')).toBe(false)
+})
+
+test('a thread that was prepared and not needed leaves no process', async () => {
+  const engine = await engineOn(await writePeer(folder, ''))
+  const prepared = engine.prepare(thread)
+  prepared.discard()
+  await engine.close()
+  expect(await prepared.run({ round: 1, input: 'x', onEvent() {}, onLive() {}, onRecord() {} })).toMatchObject({
+    class: expect.stringMatching(/interrupted|crashed/),
+  })
+})
+
+async function engineOn(
+  path: string,
+  log: (message: string) => void = () => {},
+  limits: { requestMs?: number; endMs?: number } = {},
+): Promise<CodexEngine> {
+  return new CodexEngine({
+    binary: { path, version: '0.169.0' },
+    capabilities: capabilitiesOf('0.169.0'),
+    overrides: [],
+    env: { ...process.env },
+    directory: folder,
+    sandbox: { mode: 'workspace-write', network: false, writable: [] },
+    key: `test-${process.pid}`,
+    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, 'linux') },
+    platform: 'linux',
+    clock: systemClock,
+    codemachineVersion: '0.0.0',
+    requestMs: limits.requestMs ?? 10_000,
+    endMs: limits.endMs ?? 2_000,
+    log,
+  })
+}
