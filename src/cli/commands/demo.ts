@@ -1,0 +1,52 @@
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createDemoRepository, demoGoal, demoScript } from '../../demo/demo-project.ts'
+import { startScriptedModel } from '../../demo/scripted-model.ts'
+import type { CliContext } from '../context.ts'
+import type { RunFlags } from '../flags.ts'
+import { run } from './run.ts'
+
+/**
+ * `demo`: a real run on a small project. Only the model is scripted, and answers on loopback; the codex, its sandbox and
+ * tools, and everything of codemachine are what a real run uses. All of it lies in a temporary directory.
+ */
+export async function demo(
+  context: CliContext,
+  flags: Pick<RunFlags, 'codexBin' | 'plain' | 'json'> & { fast?: true },
+): Promise<number> {
+  const root = await mkdtemp(join(tmpdir(), 'codemachine-demo-'))
+  const directory = join(root, 'linkcheck')
+  const codexHome = join(root, 'codex-home')
+  const env = { ...withoutSettings(context.env), ...placesIn(root), CODEX_HOME: codexHome }
+  await createDemoRepository(directory, env)
+  await mkdir(codexHome)
+  await using model = await startScriptedModel({ script: demoScript(flags.fast ? 'instant' : 'watchable') })
+  await writeFile(join(codexHome, 'config.toml'), model.codexConfig('scripted'))
+
+  const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
+  say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
+  const { fast: _, ...runFlags } = flags
+  const exitCode = await run({ ...context, env, cwd: directory }, demoGoal, runFlags)
+  if (exitCode === 0) say(howToLook(root, directory))
+  return exitCode
+}
+
+/** The person's settings and keys have no part in the demo. */
+function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('CODEMACHINE_')))
+}
+
+function placesIn(root: string): NodeJS.ProcessEnv {
+  return { CODEMACHINE_HOME: join(root, 'records'), XDG_CONFIG_HOME: join(root, 'config') }
+}
+
+function howToLook(root: string, directory: string): string {
+  return `
+The result lies in ${directory}. To look at it:
+  cd ${directory}
+  git log --oneline && node --test
+  cat .codemachine/projects/*/MAIN.md
+  CODEMACHINE_HOME=${join(root, 'records')} codemachine logs
+When you have seen enough: rm -r ${root}`
+}

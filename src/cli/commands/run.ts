@@ -1,0 +1,135 @@
+import { UserError, unreachable } from '../../base/errors.ts'
+import { foldJournal } from '../../session/fold-journal.ts'
+import { exitCodeOf, type SessionOutcome } from '../../session/outcome.ts'
+import { openQueue, type Queue } from '../../session/queue.ts'
+import type { Records } from '../../session/records.ts'
+import type { View } from '../../session/view.ts'
+import { jsonView } from '../../ui/json-view.ts'
+import { plainView } from '../../ui/plain-view.ts'
+import type { CliContext } from '../context.ts'
+import { findSession } from '../find-session.ts'
+import type { RunFlags } from '../flags.ts'
+import { openRun, type Run } from '../open-run.ts'
+import { readText } from '../read-text.ts'
+import { Sessions } from '../sessions.ts'
+import { wantsColour } from '../wants-colour.ts'
+
+/** A session to be run, and how it ended. */
+type Start = (sessions: Sessions) => Promise<{ id: string; outcome: SessionOutcome }>
+
+/** `codemachine [goal]`: a session for the goal, then one for each prompt that waits. */
+export async function run(context: CliContext, goal: string | null, flags: RunFlags): Promise<number> {
+  const text = goal === null ? null : await readText(context, goal)
+  await using opened = await openRun(context, flags)
+  const queue = openQueue(opened.records.queue)
+  await dropTaken(opened, queue)
+  const first: Start | null =
+    text === null ? await nextInQueue(queue) : sessions => sessions.runNew({ text, queued: null }, async () => {})
+  if (first === null) throw nothingToDo(context)
+  return await workThrough(context, opened, queue, first, flags)
+}
+
+/** `codemachine resume`: goes on with a session that has not come to its end, then with what waits. */
+export async function resume(context: CliContext, wanted: string | null, flags: RunFlags): Promise<number> {
+  await using opened = await openRun(context, flags)
+  const { records, settings } = opened
+  const queue = openQueue(records.queue)
+  await dropTaken(opened, queue)
+  const id = wanted === null ? await newestUnfinished(records) : await findSession(records, wanted)
+  const state = await foldJournal(records.journal(id), id)
+  if (state === null) throw new UserError(`The journal of ${id} holds no session, so there is nothing to go on with.`)
+  if (state.ended?.outcome.kind === 'done') throw new UserError(`${id} is done, so there is nothing to go on with.`)
+  const rounds = flags.rounds === undefined ? state.maxRounds : settings.rounds
+  if (state.roundsUsed >= rounds) {
+    throw new UserError(`${id} has used ${state.roundsUsed} of its ${rounds} rounds; give it more with --rounds.`)
+  }
+  const first: Start = async sessions => ({ id, outcome: await sessions.resume(state, rounds) })
+  return await workThrough(context, opened, queue, first, flags)
+}
+
+async function newestUnfinished(records: Records): Promise<string> {
+  for (const id of (await records.sessions()).reverse()) {
+    const state = await foldJournal(records.journal(id), id)
+    if (state !== null && state.ended?.outcome.kind !== 'done') return id
+  }
+  throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
+    hint: 'Start one: codemachine "…"',
+  })
+}
+
+/** One session after the other. The exit code is that of the first one that was not done. */
+async function workThrough(
+  context: CliContext,
+  opened: Run,
+  queue: Queue,
+  first: Start,
+  flags: RunFlags,
+): Promise<number> {
+  await using sessions = await Sessions.open(context, opened, [viewOf(context, flags)])
+  let exitCode = 0
+  for (let start: Start | null = first; start !== null; start = await nextInQueue(queue)) {
+    const { id, outcome } = await start(sessions)
+    exitCode ||= exitCodeOf(outcome)
+    const stops = !goesOn(outcome) || context.signal.aborted
+    const how = await howToGoOn(opened, id, outcome, stops ? queue : null)
+    if (how !== null) (flags.json ? context.stderr : context.stdout).write(`${how}\n`)
+    if (stops) break
+  }
+  return exitCode
+}
+
+/** Whether the next prompt has its turn: not if a person ended the run, or has to mend what the next one needs too. */
+function goesOn(outcome: SessionOutcome): boolean {
+  return outcome.kind === 'done' || outcome.kind === 'limit'
+}
+
+/** A prompt that became a session just before a crash still lies in the queue; it is not run again. */
+async function dropTaken({ records }: Run, queue: Queue): Promise<void> {
+  const waiting = new Set((await queue.list()).prompts.map(prompt => prompt.id))
+  if (waiting.size === 0) return
+  for (const id of await records.sessions()) {
+    const queued = (await foldJournal(records.journal(id), id))?.queued ?? null
+    if (queued !== null && waiting.has(queued)) await queue.remove(queued)
+  }
+}
+
+async function nextInQueue(queue: Queue): Promise<Start | null> {
+  const next = await queue.peek()
+  return next && (sessions => sessions.runNew({ text: next.prompt, queued: next.id }, () => queue.remove(next.id)))
+}
+
+function nothingToDo({ stdin }: CliContext): UserError {
+  return new UserError('There is no goal, and nothing waits in the queue.', {
+    hint: stdin.isTTY ? 'Say what to work on: codemachine "…"' : 'To read the goal from standard input: codemachine -',
+  })
+}
+
+/** What to type to go on from here; null if nothing is left. `queue`: the one that is not worked on any more. */
+async function howToGoOn(
+  { records }: Run,
+  id: string,
+  outcome: SessionOutcome,
+  queue: Queue | null,
+): Promise<string | null> {
+  const waiting = queue === null ? 0 : (await queue.list()).prompts.length
+  const kept = waiting === 0 ? '' : `\nWhat waits in the queue (${waiting}) is kept.`
+  switch (outcome.kind) {
+    case 'done':
+      return waiting === 0 ? null : `Stopped. To go on: codemachine${kept}`
+    case 'limit': {
+      const used = (await foldJournal(records.journal(id), id))?.maxRounds ?? 1
+      return `To go on: codemachine resume ${id} --rounds ${used * 2}${kept}`
+    }
+    case 'needs-person':
+    case 'interrupted':
+    case 'failed':
+      return `To go on: codemachine resume ${id}${kept}`
+    default:
+      return unreachable(outcome)
+  }
+}
+
+function viewOf(context: CliContext, flags: RunFlags): View {
+  const write = (text: string) => void context.stdout.write(text)
+  return flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
+}

@@ -1,0 +1,26 @@
+import { UserError } from '../base/errors.ts'
+import { problemOfPrompt } from '../session/queue.ts'
+import type { CliContext } from './context.ts'
+
+const MOST_BYTES = 8 * 1024 * 1024
+
+/** The text of a goal or prompt: what was typed, or all of standard input where that was `-`. Checked. */
+export async function readText(context: CliContext, typed: string): Promise<string> {
+  const text = typed === '-' ? await readAll(context) : typed
+  const problem = problemOfPrompt(text)
+  if (problem !== null) throw new UserError(problem)
+  return text.trim()
+}
+
+async function readAll({ stdin }: CliContext): Promise<string> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of stdin) {
+    const bytes = Buffer.from(chunk)
+    length += bytes.length
+    if (length > MOST_BYTES)
+      throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

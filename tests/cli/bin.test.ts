@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import packageJson from '../../package.json' with { type: 'json' }
+
+const BIN = fileURLToPath(new URL('../../dist/bin.js', import.meta.url))
+
+async function node(...args: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+  const run = promisify(execFile)(process.execPath, [...args])
+  return await run.then(
+    output => ({ code: 0, ...output }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  )
+}
+
+test('--version says the version, and nothing else', async () => {
+  expect(await node(BIN, '--version')).toMatchObject({ code: 0, stdout: `${packageJson.version}\n`, stderr: '' })
+})
+
+test.each(['20.20.2', '22.11.0', '18.0.0'])('on Node %s one sentence says that it is too old', async version => {
+  const pretend = `Object.defineProperty(process.versions, 'node', { value: '${version}' }); await import(${JSON.stringify(BIN)})`
+  const { code, stdout, stderr } = await node('--input-type=module', '-e', pretend)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toBe(
+    `codemachine needs Node 22.12 or newer, and this is Node ${version}; install a newer one from https://nodejs.org.\n`,
+  )
+})
+
+test('--help names every command and option that the README names, with examples', async () => {
+  const { code, stdout } = await node(BIN, '--help')
+  expect(code).toBe(0)
+  for (const word of ['resume', 'list', 'status', 'logs', 'queue', 'steer', 'demo', 'doctor', 'complete']) {
+    expect(stdout).toMatch(new RegExp(`^ {2}${word}\\b`, 'm'))
+  }
+  for (const flag of [
+    '--rounds',
+    '-C, --cd',
+    '-m, --model',
+    '--effort',
+    '--sandbox',
+    '--network',
+    '--yolo',
+    '-c, --config',
+    '--codex-bin',
+    '--plain',
+    '--json',
+  ]) {
+    expect(stdout).toContain(flag)
+  }
+  expect(stdout).toContain('Examples:')
+})

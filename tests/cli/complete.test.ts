@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { codemachine } from '../support/codemachine.ts'
+import { makePlace, type TestPlace } from '../support/place.ts'
+
+let place: TestPlace
+beforeAll(async () => {
+  place = await makePlace('', { git: false })
+})
+afterAll(() => place[Symbol.asyncDispose]())
+
+/** What a shell is told when tab is pressed after these words: one suggestion a line. */
+async function suggestions(...words: string[]): Promise<string[]> {
+  const { exitCode, stdout, stderr } = await codemachine(place, ['complete', '--', ...words])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  const lines = stdout.split('\n').filter(line => line !== '' && !/^:\d+$/.test(line))
+  return lines.map(line => line.split('\t')[0] ?? '')
+}
+
+test.each(['zsh', 'bash', 'fish', 'powershell'])('prints a script for %s that completes codemachine', async shell => {
+  const { exitCode, stdout, stderr } = await codemachine(place, ['complete', shell])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(stdout).toContain('codemachine')
+  expect(stdout).toMatch(/complet/i)
+})
+
+test('a shell that it does not know is wrong usage', async () => {
+  expect((await codemachine(place, ['complete', 'tcsh'])).exitCode).toBe(2)
+})
+
+test('the beginning of a command is completed', async () => {
+  expect(await suggestions('qu')).toEqual(['queue'])
+})
+
+test('the commands of a command are suggested', async () => {
+  expect(await suggestions('queue', '')).toEqual(expect.arrayContaining(['add', 'list', 'edit', 'rm']))
+})
+
+test('the beginning of a flag is completed', async () => {
+  expect(await suggestions('--san')).toEqual(['--sandbox'])
+})
+
+test('the modes of the sandbox are suggested', async () => {
+  expect(await suggestions('--sandbox', '')).toEqual(['read-only', 'workspace-write', 'danger-full-access'])
+})
+
+test('the help names the command', async () => {
+  expect((await codemachine(place, ['--help'])).stdout).toMatch(/^ {2}complete /m)
+})

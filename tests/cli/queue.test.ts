@@ -1,0 +1,93 @@
+import { readdirSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { claimDone, held, readMain, round } from '../support/rounds.ts'
+import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { test } from '../support/side-by-side.ts'
+
+const waiting = async (scene: Scene) => JSON.parse((await scene.run('queue', 'list', '--json')).stdout)
+const promptsOf = async (scene: Scene) => (await waiting(scene)).map(({ prompt }: { prompt: string }) => prompt)
+
+test('prompts queued while a session runs become sessions of their own, in order, and share nothing but the files', async () => {
+  const gate = Promise.withResolvers<void>()
+  await using scene = await openScene([
+    [held(gate.promise), ...round('echo one > one.txt')],
+    round(claimDone),
+    round(readMain.command, claimDone),
+    round(readMain.command, claimDone),
+  ])
+  await using running = scene.start('--json', 'goal one')
+  await running.event('turn-started')
+  expect((await scene.run('queue', 'add', 'goal two')).stdout).toBe('Queued as 000001: goal two\n')
+  await scene.run('queue', 'add', 'goal', 'three')
+  gate.resolve()
+  const { exitCode, events } = await running.ended
+  expect(exitCode).toBe(0)
+  const created = eventsOf(events, 'session-created')
+  expect(created.map(({ goal, queued }) => [goal, queued])).toEqual([
+    ['goal one', null],
+    ['goal two', '000001'],
+    ['goal three', '000002'],
+  ])
+  expect(new Set(created.map(({ session }) => session)).size).toBe(3)
+  expect(readdirSync(join(scene.place.directory, '.codemachine/projects'))).toHaveLength(3)
+  expect(scene.memory('MAIN.md', 2)).toContain('goal two')
+  const later = scene.model.requests.filter(({ conversation }) => conversation === 3)
+  expect(later.at(-1)?.lastOutputs.join()).not.toContain('goal two')
+  expect(JSON.stringify(later.map(({ body }) => body.input))).not.toContain('goal two')
+  expect(await waiting(scene)).toEqual([])
+})
+
+test('what waits can be listed, changed and taken out, and the next start works on it', async () => {
+  await using scene = await openScene([round(claimDone)])
+  for (const prompt of ['first', 'second\nline', 'third 🚀']) await scene.run('queue', 'add', prompt)
+  expect((await scene.run('queue', 'list')).stdout).toBe('000001  first\n000002  second ⏎ line\n000003  third 🚀\n')
+  expect((await scene.run('queue', 'rm', '1')).exitCode).toBe(0)
+  expect((await scene.run('queue', 'edit', '2', 'second, changed')).stdout).toBe('2 is now: second, changed\n')
+  await scene.run('queue', 'rm', '3')
+  const { exitCode, stderr } = await scene.run('queue', 'rm', '3')
+  expect([exitCode, stderr]).toEqual([
+    2,
+    'codemachine: No prompt 000003 waits in the queue; it has been started or removed.\n',
+  ])
+  const { events } = await scene.run('--json')
+  expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['second, changed'])
+})
+
+test('a codemachine that is killed keeps the queue, and resume works on it after the session', async () => {
+  const never = Promise.withResolvers<void>()
+  await using scene = await openScene([[held(never.promise), ...round('true')], round(claimDone), round(claimDone)])
+  await using running = scene.start('--json', 'goal one')
+  await running.event('turn-started')
+  await scene.run('queue', 'add', 'goal two')
+  running.process.kill('SIGKILL')
+  await running.ended
+  expect(await promptsOf(scene)).toEqual(['goal two'])
+  const { exitCode, events } = await scene.run('resume', '--json')
+  expect(exitCode).toBe(0)
+  expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['goal two'])
+  expect(eventsOf(events, 'session-ended')).toHaveLength(2)
+})
+
+test('a prompt whose session was created just before a crash is not run a second time', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone)])
+  await scene.run('queue', 'add', 'goal one')
+  await scene.run('--json')
+  const at = new Date(0).toISOString()
+  await writeFile(join(scene.records(), 'queue', '000001.json'), JSON.stringify({ prompt: 'goal one', at }))
+  const again = await scene.run('--json', 'goal two')
+  expect(eventsOf(again.events, 'session-created').map(({ goal }) => goal)).toEqual(['goal two'])
+  expect(await waiting(scene)).toEqual([])
+})
+
+test('after a session that needs a person, what waits is kept for when that is mended', async () => {
+  await using scene = await openScene([
+    [{ kind: 'status', status: 404, body: { error: { code: 'model_not_found', message: 'No such model' } } }],
+  ])
+  await scene.run('queue', 'add', 'goal two')
+  const { exitCode, stdout } = await scene.run('goal one')
+  expect(exitCode).toBe(4)
+  expect(stdout).toMatch(/\nTo go on: codemachine resume \d{8}_1\nWhat waits in the queue \(1\) is kept\.\n$/)
+  expect(await promptsOf(scene)).toEqual(['goal two'])
+})

@@ -1,0 +1,73 @@
+import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { reply } from '../../src/demo/reply.ts'
+import { hold, message } from '../../src/demo/reply-items.ts'
+import { claimDone, round } from '../support/rounds.ts'
+import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { test } from '../support/side-by-side.ts'
+
+const never = new Promise<never>(() => {})
+
+async function killInMidRound(scene: Scene): Promise<void> {
+  await using running = scene.start('--json', '--rounds', '5', 'build X')
+  await running.event('round-started', ({ round }) => round === 2)
+  await running.event('item-completed', ({ item }) => item.kind === 'agent-message' && item.text === 'In the middle.')
+  running.process.kill('SIGKILL')
+  await running.ended
+}
+
+const midRound = [round('touch a'), [reply(message('In the middle.'), hold(never))], round(claimDone)]
+
+test('a session whose codemachine was killed in mid-round goes on, and the next round is told of the cut', async () => {
+  await using scene = await openScene(midRound)
+  await killInMidRound(scene)
+  expect((await scene.run('list')).stdout).toContain('cut off')
+  const { exitCode, events } = await scene.run('resume', '--json')
+  expect(exitCode).toBe(0)
+  expect(events[0]).toMatchObject({ type: 'session-resumed', limits: { rounds: 5 } })
+  expect(eventsOf(events, 'round-started')).toMatchObject([{ round: 2, input: expect.stringContaining('cut off') }])
+  expect(
+    (await scene.run('logs', '--json')).stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line).type),
+  ).toContain('session-resumed')
+})
+
+test('a torn last line and a line of rubbish in the journal do not make it unresumable', async () => {
+  await using scene = await openScene(midRound)
+  await killInMidRound(scene)
+  const [id = ''] = await readdir(join(scene.records(), 'sessions'))
+  await appendFile(join(scene.records(), 'sessions', id, 'journal.ndjson'), '\n\u0000rubbish\n\n{"v":1,"at":"2026-')
+  expect(await scene.run('resume', '--json')).toMatchObject({ exitCode: 0 })
+  const lines = (await readFile(join(scene.records(), 'sessions', id, 'journal.ndjson'), 'utf8')).trimEnd().split('\n')
+  expect(lines.at(-1)).toContain('session-ended')
+})
+
+test('a session whose memory folder was deleted meanwhile gets its last good copy back', async () => {
+  await using scene = await openScene(midRound)
+  await killInMidRound(scene)
+  await rm(join(scene.place.directory, '.codemachine'), { recursive: true })
+  const { exitCode, events } = await scene.run('resume', '--json')
+  expect(exitCode).toBe(0)
+  expect(eventsOf(events, 'memory-broken').map(({ problem }) => problem.file)).toEqual(['MAIN.md', 'tasks.json'])
+  expect(scene.memory('MAIN.md')).toContain('build X')
+})
+
+test('there is nothing to resume in a new directory, after a session that is done, or with no rounds left', async () => {
+  await using scene = await openScene([round('true'), round(claimDone)])
+  const none = `codemachine: There is no session in ${scene.place.directory} that could be gone on with.\n  Start one: codemachine "…"\n`
+  expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
+  await scene.run('--rounds', '1', 'build X')
+  const { exitCode, stderr } = await scene.run('resume')
+  expect([exitCode, stderr]).toEqual([
+    2,
+    expect.stringMatching(/_1 has used 1 of its 1 rounds; give it more with --rounds\.\n$/),
+  ])
+  await scene.run('resume', '--rounds', '2')
+  expect(await scene.run('resume')).toMatchObject({ exitCode: 2, stderr: none })
+  expect((await scene.run('resume', '1')).stderr).toMatch(
+    /^codemachine: \d{8}_1 is done, so there is nothing to go on with\.\n$/,
+  )
+})

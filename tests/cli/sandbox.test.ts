@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { reply } from '../../src/demo/reply.ts'
+import { functionCall } from '../../src/demo/reply-items.ts'
+import type { ScriptStep } from '../../src/demo/script.ts'
+import { git } from '../support/place.ts'
+import { claimDone, round, says } from '../support/rounds.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
+import { describe, test } from '../support/side-by-side.ts'
+
+describe('a round can remove a folder by force and commit', () => {
+  test.each(['workspace-write', 'danger-full-access'])('in %s', async sandbox => {
+    await using scene = await openScene([
+      round(
+        'mkdir -p build/deep && touch build/deep/x',
+        'rm -rf build',
+        'echo hi > a.txt && git add a.txt && git commit -qm "Add a"',
+      ),
+      round(claimDone),
+    ])
+    const { exitCode, events } = await scene.run('--json', '--sandbox', sandbox, 'build X')
+    expect(exitCode).toBe(0)
+    expect(existsSync(join(scene.place.directory, 'build'))).toBe(false)
+    expect(git(scene.place, 'log', '-1', '--format=%s')).toBe('Add a')
+    expect(eventsOf(events, 'request-answered')).toMatchObject([
+      { subject: expect.stringContaining('rm -rf build'), answer: 'accepted' },
+    ])
+  })
+})
+
+test('in read-only the work tree cannot be written, but the memory can, so that done can be claimed', async () => {
+  await using scene = await openScene([
+    round('echo hi > a.txt', 'echo hi > README.md', 'git commit --allow-empty -qm No', claimDone),
+  ])
+  expect(await scene.run('--sandbox', 'read-only', 'look at X')).toMatchObject({ exitCode: 0 })
+  // Codex reports no item for a command that its sandbox has stopped.
+  const outputs = scene.model.requests.slice(1, 4).map(({ lastOutputs }) => lastOutputs.join())
+  expect(outputs).toEqual(Array(3).fill(expect.stringContaining('Read-only file system')))
+  expect(git(scene.place, 'status', '--porcelain')).toBe('')
+})
+
+test('nothing outside is touched, whether it is asked for plainly, as an escalation, or by a sub-agent', async () => {
+  // Not below /tmp: the sandbox leaves that writable.
+  const outside = await mkdtemp('/var/tmp/codemachine-outside-')
+  await using _ = { [Symbol.asyncDispose]: () => rm(outside, { recursive: true }) }
+  await writeFile(join(outside, 'kept'), '')
+  const run = (cmd: string, more: object = {}) => reply(functionCall('exec_command', { cmd, ...more }))
+  const escalated = { sandbox_permissions: 'require_escalated' }
+  const tries = [`touch ${outside}/new`, `rm -rf ${outside}`]
+  await using scene = await openScene(
+    [
+      [
+        ...tries.map(cmd => run(cmd)),
+        ...tries.map(cmd => run(cmd, escalated)),
+        ...tries.map(cmd => run(cmd, { ...escalated, justification: 'It has to be.', prefix_rule: ['rm'] })),
+        reply(functionCall('spawn_agent', { message: 'touch it' }, 'multi_agent_v1')),
+        request => {
+          const target: string = JSON.parse(request.lastOutputs[0] ?? '{}').agent_id
+          return reply(functionCall('wait_agent', { targets: [target], timeout_ms: 10_000 }, 'multi_agent_v1'))
+        },
+        says('That was all.'),
+      ] satisfies ScriptStep[],
+    ],
+    {
+      subAgent: request => {
+        const step = [...tries.map(cmd => run(cmd)), ...tries.map(cmd => run(cmd, escalated))][request.step]
+        return step ?? reply()
+      },
+    },
+  )
+  const { exitCode, events } = await scene.run('--json', '--rounds', '1', 'build X')
+  expect(exitCode).toBe(3)
+  expect(eventsOf(events, 'round-ended')).toMatchObject([{ outcome: { class: 'worked' } }])
+  expect(scene.model.requests.filter(({ isSubAgent }) => isSubAgent)).toHaveLength(5)
+  expect([existsSync(join(outside, 'kept')), existsSync(join(outside, 'new'))]).toEqual([true, false])
+})
+
+describe('a command reaches the network', () => {
+  test.each([
+    ['not by itself', [], false],
+    ['with --network', ['--network'], true],
+    ['with --yolo', ['--yolo'], true],
+  ] as const)('%s', async (_how, flags, reaches) => {
+    let connections = 0
+    const server = createServer(socket => {
+      connections++
+      socket.end()
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : 0
+    await using scene = await openScene([round(`exec 3<>/dev/tcp/127.0.0.1/${port}`)])
+    await scene.run('--rounds', '1', ...flags, 'build X')
+    server.close()
+    expect(connections).toBe(reaches ? 1 : 0)
+  })
+})

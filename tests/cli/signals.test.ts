@@ -1,0 +1,120 @@
+import { expect } from 'vitest'
+import { reply } from '../../src/demo/reply.ts'
+import { shell } from '../../src/demo/reply-items.ts'
+import type { ScriptStep } from '../../src/demo/script.ts'
+import { processesOf } from '../support/processes.ts'
+import { claimDone, held, round, says } from '../support/rounds.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
+import { describe, test } from '../support/side-by-side.ts'
+
+const never = new Promise<never>(() => {})
+/** A round that runs until it is ended. */
+const endless: ScriptStep[] = [held(never)]
+const isMessage = ({ item }: { item: { kind: string } }) => item.kind === 'agent-message'
+
+describe('a person ends a run', () => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 130],
+  ] as const)(
+    'with %s: it is journaled, nothing is left running, and resume finishes the job',
+    async (signal, code) => {
+      await using scene = await openScene([endless, round(claimDone)])
+      await using running = scene.start('--json', 'build X')
+      await running.event('item-completed', isMessage)
+      running.process.kill(signal)
+      const { exitCode, events, stderr } = await running.ended
+      expect(exitCode).toBe(code)
+      expect(events.at(-1)).toMatchObject({
+        type: 'session-ended',
+        outcome: { kind: 'interrupted', signal },
+        exitCode: code,
+      })
+      expect(stderr).toMatch(/^To go on: codemachine resume \d{8}_1\n$/)
+      expect(processesOf(scene.place)).toEqual([])
+
+      const resumed = await scene.run(...(/resume \S+/.exec(stderr)?.[0] ?? '').split(' '), '--json')
+      expect(resumed.exitCode).toBe(0)
+      expect(resumed.events.map(({ session }) => session)).toContain(events[0]?.session)
+      expect(eventsOf(resumed.events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+    },
+  )
+
+  test('while a command runs, and the command ends too', async () => {
+    await using scene = await openScene([[reply(shell('echo begun; sleep 300; echo over'))]])
+    await using running = scene.start('--json', 'build X')
+    await running.event('turn-started')
+    while (!processesOf(scene.place).some(line => line.startsWith('sleep 300'))) await running.alive()
+    running.process.kill('SIGINT')
+    expect(await running.ended).toMatchObject({ exitCode: 130 })
+    expect(processesOf(scene.place)).toEqual([])
+  })
+
+  test('while it waits for a server that is busy', async () => {
+    await using scene = await openScene([[{ kind: 'status', status: 429, body: { error: { message: 'slow down' } } }]])
+    await using running = scene.start('--json', 'build X')
+    await running.event('waiting')
+    running.process.kill('SIGTERM')
+    expect(await running.ended).toMatchObject({ exitCode: 143 })
+  })
+
+  test('twice, and it does not wait for anything', async () => {
+    await using scene = await openScene([endless])
+    await using running = scene.start('--json', 'build X')
+    await running.event('turn-started')
+    running.process.kill('SIGINT')
+    running.process.kill('SIGINT')
+    expect(await running.ended).toMatchObject({ exitCode: 130 })
+  })
+})
+
+test('a second codemachine in the same directory is refused with exit code 6, and leaves the first alone', async () => {
+  const gate = Promise.withResolvers<void>()
+  await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+  await using running = scene.start('--json', 'build X')
+  await running.event('turn-started')
+  const second = await scene.run('build Y')
+  expect(second.exitCode).toBe(6)
+  expect(second.stderr).toMatch(
+    new RegExp(`^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since .*\\n$`),
+  )
+  gate.resolve()
+  expect(await running.ended).toMatchObject({ exitCode: 0 })
+})
+
+describe('what a round leaves running', () => {
+  test.each(['sleep 301 &', 'nohup sleep 301 >/dev/null 2>&1 &', 'setsid sleep 301 >/dev/null 2>&1 < /dev/null &'])(
+    '%s is gone when codemachine has ended',
+    async command => {
+      await using scene = await openScene([round(command, claimDone)])
+      const { exitCode } = await scene.run('--sandbox', 'danger-full-access', 'build X')
+      expect(exitCode).toBe(0)
+      expect(processesOf(scene.place)).toEqual([])
+    },
+  )
+
+  test('when codemachine is killed is ended by the next start, which says so', async () => {
+    await using scene = await openScene([
+      [reply(shell('setsid sleep 302 >/dev/null 2>&1 < /dev/null &')), ...endless],
+      round(claimDone),
+    ])
+    await using running = scene.start('--json', '--sandbox', 'danger-full-access', 'build X')
+    await running.event('item-completed', isMessage)
+    running.process.kill('SIGKILL')
+    await running.ended
+    expect(processesOf(scene.place)).toContain('sleep 302')
+    const { exitCode, events } = await scene.run('resume', '--json')
+    expect(exitCode).toBe(0)
+    expect(eventsOf(events, 'warning').map(each => each.message)).toContainEqual(
+      expect.stringMatching(/^Ended what an earlier run had left running: sleep 302 \(\d+\)\.$/),
+    )
+    expect(processesOf(scene.place)).toEqual([])
+  })
+
+  test('between the rounds does not stop them', async () => {
+    await using scene = await openScene([round('sleep 303 & disown'), [says('Nothing to do.')], round(claimDone)])
+    expect(await scene.run('--rounds', '3', 'build X')).toMatchObject({ exitCode: 0 })
+    expect(processesOf(scene.place)).toEqual([])
+  })
+})

@@ -1,0 +1,40 @@
+import { expect } from 'vitest'
+import { reply } from '../../src/demo/reply.ts'
+import { hold, message } from '../../src/demo/reply-items.ts'
+import { claimDone, round, says } from '../support/rounds.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
+import { test } from '../support/side-by-side.ts'
+
+test('what a person says from another terminal reaches the running turn', async () => {
+  const gate = Promise.withResolvers<void>()
+  await using scene = await openScene([[reply(message('Working.'), hold(gate.promise)), ...round(claimDone)]])
+  await using running = scene.start('--json', 'build X')
+  await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
+  const { exitCode, stdout } = await scene.run('steer', 'leave', 'the API 🚀 as it is')
+  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^The agent at work in \d{8}_1 has been told\.\n$/)])
+  gate.resolve()
+  const { events } = await running.ended
+  expect(eventsOf(events, 'steered')).toMatchObject([{ text: 'leave the API 🚀 as it is', delivered: true, round: 1 }])
+  expect(scene.model.requests[1]?.userTexts.at(-1)).toBe('leave the API 🚀 as it is')
+})
+
+test('with no run there is nothing to steer, and the queue is named instead', async () => {
+  await using scene = await openScene([])
+  const { exitCode, stderr } = await scene.run('steer', 'hello')
+  expect(exitCode).toBe(2)
+  expect(stderr).toBe(
+    `codemachine: No codemachine runs in ${scene.place.directory}, so there is nothing to steer.\n  To have it done as a session of its own: codemachine queue add "…"\n`,
+  )
+})
+
+test('what is said while no turn takes it is told to the next round', async () => {
+  const overloaded = { kind: 'status', status: 429, body: { error: { message: 'slow down' } } } as const
+  await using scene = await openScene([[overloaded], [says('Here again.')], round(claimDone)])
+  await using running = scene.start('--json', '--rounds', '3', 'build X')
+  await running.event('waiting')
+  const { exitCode, stdout } = await scene.run('steer', 'mind the gap')
+  expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/the next round will be told\.\n$/)])
+  const { events } = await running.ended
+  expect(eventsOf(events, 'steered')).toMatchObject([{ delivered: false, round: null }])
+  expect(scene.input(2)).toContain('A person says: mind the gap')
+})

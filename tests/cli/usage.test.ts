@@ -1,0 +1,168 @@
+import { existsSync } from 'node:fs'
+import { chmod, cp, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect } from 'vitest'
+import { BIN, codemachine, type StartOptions } from '../support/codemachine.ts'
+import { makePlace, type TestPlace } from '../support/place.ts'
+import { claimDone, round } from '../support/rounds.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
+import { describe, test } from '../support/side-by-side.ts'
+
+/** What is said and the exit code; fails if anything was written in the work directory. */
+async function refusal(
+  place: TestPlace,
+  args: readonly string[],
+  options: StartOptions = {},
+): Promise<[number | null, string]> {
+  const before = await readdir(place.directory)
+  const { exitCode, stdout, stderr } = await codemachine(place, args, options)
+  expect(stdout).toBe('')
+  expect(await readdir(place.directory)).toEqual(before)
+  return [exitCode, stderr]
+}
+
+describe('what was typed wrong is said in a sentence, with exit code 2, before anything is written', () => {
+  const empty = 'codemachine: The prompt is empty; say what is to be done.\n'
+  test.each<[string, string[], string | RegExp, StartOptions?]>([
+    ['an empty goal', [''], empty],
+    ['a goal of blanks', [' \n\t '], empty],
+    ['an empty goal from stdin', ['-'], empty, { input: '\n' }],
+    ['no goal at all', [], /^codemachine: There is no goal, and nothing waits in the queue\.\n {2}.*codemachine -/],
+    ['no rounds', ['--rounds', '0', 'x'], 'codemachine: --rounds is "0"; use a whole number from 1 to 100000.\n'],
+    [
+      'rounds in letters',
+      ['--rounds', 'x', 'x'],
+      'codemachine: --rounds is "x"; use a whole number from 1 to 100000.\n',
+    ],
+    [
+      'a sandbox that there is not',
+      ['--sandbox', 'foo', 'x'],
+      /^.*--sandbox.*foo.*read-only.*workspace-write.*danger-full-access.*\n$/,
+    ],
+    ['an option that there is not', ['--frob', 'x'], /^(codemachine|error): .*--frob/],
+    [
+      'a command that is nearly one',
+      ['quue'],
+      'codemachine: There is no command "quue"; did you mean "codemachine queue"?\n  To work on "quue" as a goal, say more about it.\n',
+    ],
+    [
+      'a directory that there is not',
+      ['-C', 'nowhere', 'x'],
+      /^codemachine: .*\/work\/nowhere cannot be worked in: .*\n$/,
+    ],
+    [
+      'a directory below a file',
+      ['-C', 'README.md/x', 'x'],
+      /^codemachine: .*README\.md\/x cannot be worked in: .*\n$/,
+    ],
+    [
+      'a codex that there is not',
+      ['--codex-bin', './no-codex', 'x'],
+      /^codemachine: --codex-bin names .*no-codex, and there is no such file; correct --codex-bin or leave it out\.\n$/,
+    ],
+    [
+      'CODEMACHINE_ROUNDS in letters',
+      ['x'],
+      'codemachine: CODEMACHINE_ROUNDS is "many"; use a whole number from 1 to 100000.\n',
+      { env: { CODEMACHINE_ROUNDS: 'many' } },
+    ],
+    [
+      'a CODEX_HOME that there is not',
+      ['x'],
+      /^codemachine: CODEX_HOME is \/nowhere, which is not a directory; make it, or unset CODEX_HOME\.\n$/,
+      { env: { CODEX_HOME: '/nowhere' } },
+    ],
+  ])('%s', async (_what, args, said, options = {}) => {
+    await using place = await makePlace('')
+    expect(await refusal(place, args, options)).toEqual([
+      2,
+      typeof said === 'string' ? said : expect.stringMatching(said),
+    ])
+  })
+})
+
+test('a codemachine.toml with a mistake is named with its line and key', async () => {
+  await using place = await makePlace('')
+  await writeFile(join(place.directory, 'codemachine.toml'), '# ours\nrounds = "many"\n')
+  expect(await refusal(place, ['x'])).toEqual([
+    2,
+    'codemachine: codemachine.toml:2: rounds is "many"; use a whole number from 1 to 100000.\n',
+  ])
+})
+
+test('with no codex anywhere, the way to install one is said', async () => {
+  await using place = await makePlace('')
+  const installed = join(place.root, 'codemachine')
+  for (const part of ['dist', 'prompts', 'config', 'settings.js', 'package.json'])
+    await cp(join(dirname(BIN), '..', part), join(installed, part), { recursive: true })
+  const options = { bin: join(installed, 'dist', 'bin.js'), env: { PATH: '/usr/bin:/bin' } }
+  const [exitCode, said] = await refusal(place, ['x'], options)
+  expect([exitCode, said]).toEqual([
+    2,
+    expect.stringMatching(/^codemachine: No codex was found: .*\n {2}Install codex with `npm install/),
+  ])
+})
+
+test('a codex that is too old is refused with the version that is needed', async () => {
+  await using place = await makePlace('')
+  const old = join(place.root, 'codex')
+  await writeFile(old, '#!/bin/sh\necho codex-cli 0.50.0\n')
+  await chmod(old, 0o755)
+  const [exitCode, said] = await refusal(place, ['--codex-bin', old, 'x'])
+  expect(exitCode).toBe(2)
+  expect(said).toMatch(
+    /^codemachine: --codex-bin names .* is codex 0\.50\.0, and codemachine needs \d+\.\d+\.\d+ or newer\.\n {2}Update it with .*\n$/,
+  )
+})
+
+test('a work directory that cannot be written to is named, and no session begins', async () => {
+  await using place = await makePlace('')
+  // A file where a folder has to be: what root cannot write to either.
+  await writeFile(join(place.directory, '.codemachine'), '')
+  const [exitCode, said] = await refusal(place, ['x'])
+  expect([exitCode, said]).toEqual([2, expect.stringMatching(/^codemachine: .*\.codemachine.*\n$/)])
+  expect((await codemachine(place, ['list', '--json'])).stdout).toBe('[]\n')
+})
+
+test('records that cannot be kept are said so', async () => {
+  await using place = await makePlace('')
+  await writeFile(join(place.home, '.codemachine'), '')
+  const [exitCode, said] = await refusal(place, ['x'])
+  expect([exitCode, said]).toEqual([
+    2,
+    expect.stringMatching(
+      /^codemachine: codemachine cannot keep its records in .*: a file is in the way\.\n {2}Set CODEMACHINE_HOME to .*\n$/,
+    ),
+  ])
+})
+
+test('a goal from standard input, several lines long, is taken as it is', async () => {
+  await using scene = await openScene([round(claimDone)])
+  const input = 'build X\n\n- with "quotes"\n- and 🚀\n'
+  const { exitCode, events } = await codemachine(scene.place, ['--json', '-'], { input })
+  expect(exitCode).toBe(0)
+  expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: input.trim() }])
+})
+
+test('-C works in another directory', async () => {
+  await using scene = await openScene([round('touch there', claimDone), round(claimDone)])
+  const other = join(scene.place.root, 'other')
+  await mkdir(other)
+  expect(await scene.run('-C', '../other', 'build X')).toMatchObject({ exitCode: 0 })
+  expect(existsSync(join(other, 'there'))).toBe(true)
+  expect((await scene.run('list', '-C', other)).stdout).toContain('build X')
+})
+
+test('help and version are printed with exit code 0', async () => {
+  await using place = await makePlace('')
+  expect(await codemachine(place, ['--help'])).toMatchObject({
+    exitCode: 0,
+    stderr: '',
+    stdout: expect.stringContaining('codemachine resume goes on'),
+  })
+  expect(await codemachine(place, ['--version'])).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+  })
+  expect(await codemachine(place, ['queue', '--help'])).toMatchObject({ exitCode: 0, stderr: '' })
+})

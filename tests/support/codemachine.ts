@@ -1,0 +1,123 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Recorded } from '../../src/session/events.ts'
+import type { TestPlace } from './place.ts'
+
+/** The built command line. */
+export const BIN = fileURLToPath(new URL('../../dist/bin.js', import.meta.url))
+const BOUND_MS = 60_000
+
+export interface Ended {
+  exitCode: number | null
+  signal: string | null
+  stdout: string
+  stderr: string
+  /** What `--json` printed. */
+  events: Recorded[]
+}
+
+/** A running `codemachine`, started as a person starts it. Disposing of it kills it if it still runs. */
+export interface RunningCodemachine extends AsyncDisposable {
+  pid: number
+  process: ChildProcess
+  /** Resolves with the first `--json` event that matches, one that came before this call too. */
+  event<T extends Recorded['type']>(
+    type: T,
+    matches?: (event: Recorded<Extract<Recorded, { type: T }>>) => boolean,
+  ): Promise<Recorded>
+  /** Resolves a moment later; rejects if it has ended. For waiting on something that is not an event. */
+  alive(): Promise<void>
+  ended: Promise<Ended>
+}
+
+export interface StartOptions {
+  /** What it reads from stdin. */
+  input?: string
+  env?: Record<string, string>
+  /** Where it is typed; the place's work directory if left out. */
+  cwd?: string
+  /** Another build than this one. */
+  bin?: string
+}
+
+/** Starts the built command line. */
+export function startCodemachine(
+  place: TestPlace,
+  args: readonly string[],
+  options: StartOptions = {},
+): RunningCodemachine {
+  const child = spawn(process.execPath, [options.bin ?? BIN, ...args], {
+    cwd: options.cwd ?? place.directory,
+    env: { ...place.env, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(options.input ?? '')
+  let stdout = ''
+  let stderr = ''
+  let rest = ''
+  const events: Recorded[] = []
+  const waiters = new Set<() => void>()
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('{')) events.push(JSON.parse(line))
+    for (const check of waiters) check()
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const ended = new Promise<Ended>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      reject(new Error(`codemachine ${args.join(' ')} did not end within ${BOUND_MS} ms.\n${stdout}\n${stderr}`))
+    }, BOUND_MS)
+    child.once('close', (exitCode, signal) => {
+      clearTimeout(timer)
+      for (const check of waiters) check()
+      resolve({ exitCode, signal, stdout, stderr, events })
+    })
+  })
+  ended.catch(() => {})
+  return {
+    pid: child.pid ?? 0,
+    process: child,
+    ended,
+    event(type, matches = () => true) {
+      return new Promise<Recorded>((resolve, reject) => {
+        const check = () => {
+          const found = events.find(event => event.type === type && matches(event as never))
+          if (found) {
+            waiters.delete(check)
+            resolve(found)
+          } else if (child.exitCode !== null || child.signalCode !== null) {
+            waiters.delete(check)
+            reject(new Error(`codemachine ended without ${type}.\n${stdout}\n${stderr}`))
+          }
+        }
+        waiters.add(check)
+        check()
+      })
+    },
+    async alive() {
+      await delay(20)
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`codemachine has ended.\n${stdout}\n${stderr}`)
+    },
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+      await ended.catch(() => {})
+    },
+  }
+}
+
+/** Runs the command line to its end. */
+export async function codemachine(
+  place: TestPlace,
+  args: readonly string[],
+  options: StartOptions = {},
+): Promise<Ended> {
+  return await startCodemachine(place, args, options).ended
+}

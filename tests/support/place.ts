@@ -1,0 +1,66 @@
+import { execFileSync } from 'node:child_process'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A throw-away machine: a home, a CODEX_HOME, codemachine's records and a git repository to work in. */
+export interface TestPlace extends AsyncDisposable {
+  root: string
+  home: string
+  codexHome: string
+  directory: string
+  /** The environment of every process of a test. */
+  env: Record<string, string>
+}
+
+export interface PlaceOptions {
+  /** False: the work directory is no repository, and empty. */
+  git?: boolean
+  /** Name of the work directory. */
+  name?: string
+}
+
+/** Makes one; `config` is the text of codex's config.toml. */
+export async function makePlace(config: string, options: PlaceOptions = {}): Promise<TestPlace> {
+  const root = await mkdtemp(join(tmpdir(), 'codemachine-test-'))
+  const [home, codexHome, directory] = [
+    join(root, 'home'),
+    join(root, 'codex-home'),
+    join(root, options.name ?? 'work'),
+  ]
+  for (const folder of [home, codexHome, directory]) await mkdir(folder)
+  await writeFile(join(codexHome, 'config.toml'), config)
+  const { CODEX_BIN: _bin, ...inherited } = process.env
+  const env = {
+    ...(inherited as Record<string, string>),
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, '.config'),
+    CODEX_HOME: codexHome,
+    CODEMACHINE_HOME: join(home, '.codemachine'),
+    NO_COLOR: '1',
+  }
+  const place: TestPlace = {
+    root,
+    home,
+    codexHome,
+    directory,
+    env,
+    [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }),
+  }
+  if (options.git !== false) await makeRepository(place)
+  return place
+}
+
+/** Runs git as the person would, in the work directory; answers its output without the last newline. */
+export function git(place: TestPlace, ...args: string[]): string {
+  return execFileSync('git', args, { cwd: place.directory, env: place.env, stdio: 'pipe', encoding: 'utf8' }).trimEnd()
+}
+
+async function makeRepository(place: TestPlace): Promise<void> {
+  git(place, 'init', '-q', '-b', 'main')
+  git(place, 'config', 'user.name', 'A Person')
+  git(place, 'config', 'user.email', 'person@example.org')
+  await writeFile(join(place.directory, 'README.md'), '# A project\n')
+  git(place, 'add', '.')
+  git(place, 'commit', '-qm', 'Start')
+}

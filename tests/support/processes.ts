@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import type { TestPlace } from './place.ts'
+
+/** The command lines of living processes that work in the place, or carry it in their environment; not this one. */
+export function processesOf(place: TestPlace): string[] {
+  return pidsOf(place)
+    .map(pid =>
+      attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+        .replaceAll('\0', ' ')
+        .trim(),
+    )
+    .filter(line => line !== '')
+}
+
+/** Ends them, should the test have failed that looks for them. */
+export function endProcessesOf(place: TestPlace): void {
+  for (const pid of pidsOf(place)) attempt(() => String(process.kill(pid, 'SIGKILL')))
+}
+
+function pidsOf(place: TestPlace): number[] {
+  const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  return pids.map(Number).filter(pid => pid !== process.pid && belongs(pid, place.root))
+}
+
+function belongs(pid: number, root: string): boolean {
+  const directory = attempt(() => readlinkSync(`/proc/${pid}/cwd`))
+  return directory.startsWith(root) || attempt(() => readFileSync(`/proc/${pid}/environ`, 'utf8')).includes(root)
+}
+
+/** Another's process, or one that has just ended, reads as nothing. */
+function attempt(read: () => string): string {
+  try {
+    return read()
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { roundsScript, type ScriptStep } from '../../src/demo/script.ts'
+import { type ScriptedModel, startScriptedModel } from '../../src/demo/scripted-model.ts'
+import type { Recorded } from '../../src/session/events.ts'
+import { codemachine, type Ended, type RunningCodemachine, startCodemachine } from './codemachine.ts'
+import { makePlace, type PlaceOptions, type TestPlace } from './place.ts'
+import { endProcessesOf } from './processes.ts'
+
+/** A throw-away machine whose codex talks to a scripted model, and what a person does and finds there. */
+export interface Scene extends AsyncDisposable {
+  model: ScriptedModel
+  place: TestPlace
+  run(...args: string[]): Promise<Ended>
+  start(...args: string[]): RunningCodemachine
+  /** The folder of the records of the work directory. */
+  records(): string
+  /** The text of a file of a session in the records; the first session if not said. */
+  recorded(file: string, session?: number): string
+  /** The text of a memory file in the work directory. */
+  memory(file: string, session?: number): string
+  /** What round n, counted from 1, was told: the last user message of its first request. */
+  input(round: number): string
+}
+
+export interface SceneOptions extends PlaceOptions {
+  /** Settings of the scripted provider, such as its retries. */
+  provider?: Record<string, string | number | boolean>
+  /** What a sub-agent plays. */
+  subAgent?: ScriptStep
+  /** More config.toml, after the provider's table. */
+  config?: string
+}
+
+/** Fails fast where codex would try again for half a minute. */
+export const IMPATIENT = { request_max_retries: 0, stream_max_retries: 0 }
+
+/** Opens a scene in which the model plays these rounds, one conversation each. */
+export async function openScene(
+  rounds: readonly (readonly ScriptStep[])[],
+  options: SceneOptions = {},
+): Promise<Scene> {
+  const { subAgent } = options
+  const model = await startScriptedModel({ script: roundsScript(rounds, subAgent ? { subAgent } : {}) })
+  const config = `${model.codexConfig('scripted', options.provider)}\n${options.config ?? ''}`
+  const place = await makePlace(config, options)
+  const records = () => only(join(place.home, '.codemachine', 'state'))
+  const nth = (folder: string, n: number) => join(folder, readdirSync(folder).sort(byNumber)[n - 1] ?? `session ${n}`)
+  return {
+    model,
+    place,
+    run: (...args) => codemachine(place, args),
+    start: (...args) => startCodemachine(place, args),
+    records,
+    recorded: (file, session = 1) => readFileSync(join(nth(join(records(), 'sessions'), session), file), 'utf8'),
+    memory: (file, session = 1) =>
+      readFileSync(join(nth(join(place.directory, '.codemachine', 'projects'), session), file), 'utf8'),
+    input(round) {
+      const request = model.requests.find(({ conversation }) => conversation === round - 1)
+      return request?.userTexts.at(-1) ?? ''
+    },
+    async [Symbol.asyncDispose]() {
+      endProcessesOf(place)
+      await place[Symbol.asyncDispose]()
+      await model[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** The events of one type, in their order. */
+export function eventsOf<T extends Recorded['type']>(
+  events: readonly Recorded[],
+  type: T,
+): Extract<Recorded, { type: T }>[] {
+  return events.filter((event): event is Extract<Recorded, { type: T }> => event.type === type)
+}
+
+function only(folder: string): string {
+  const [name, ...others] = readdirSync(folder)
+  if (name === undefined || others.length > 0) throw new Error(`${folder} holds ${others.length + 1} folders`)
+  return join(folder, name)
+}
+
+function byNumber(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true })
+}
