@@ -19,7 +19,7 @@ async function play(version: string): Promise<string> {
   const bin = join(prefix, 'node_modules', '.bin', 'codex')
   const { stdout, exitCode } = await execa('node', ['dist/bin.js', 'demo', '--fast', '--json', '--codex-bin', bin], {
     reject: false,
-    env: { TMPDIR: folder },
+    env: { TMPDIR: folder, HOME: folder },
     timeout: 300_000,
   })
   if (exitCode !== 0) process.exitCode = 1

@@ -27,7 +27,7 @@ const folder = await mkdtemp(join(tmpdir(), 'codemachine-picture-'))
 const pty = spawn('node', ['dist/bin.js', 'demo', '--fast'], {
   cols: COLUMNS,
   rows: ROWS,
-  env: { ...process.env, TMPDIR: folder },
+  env: { ...process.env, TMPDIR: folder, HOME: folder },
 })
 let written = Promise.resolve()
 pty.onData(data => {

@@ -16,6 +16,7 @@ import { type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts
 import { findRepository, type PersonRepository } from '../workspace/person-repository.ts'
 import { restoreAfterCrash } from '../workspace/repository-guard.ts'
 import type { Restored } from '../workspace/restoration.ts'
+import { reachOf, recordsInReach } from './agents-reach.ts'
 import type { CliContext } from './context.ts'
 import type { RunFlags } from './flags.ts'
 
@@ -85,11 +86,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     },
   })
   opened.defer(() => engine.close())
-  if (records.insideWorkDirectory) {
-    remarks.push(
-      `The records of codemachine (${records.root}) lie inside the work directory, where the agent can write: what it says of its work is then no proof.`,
-    )
-  }
+  remarks.push(...(await warningsOf(context, records, codex.path)))
   const held = opened.move()
   return {
     settings,
@@ -150,4 +147,14 @@ function describeRestored(found: Restored | null): string[] {
     `An earlier run was cut off in a round. This was not as it had been, and was put back: ${what}.${kept}`,
     ...problems,
   ]
+}
+
+/** What agents can write and the run relies on. */
+async function warningsOf({ env }: CliContext, { root, folder, directory }: Records, codex: string): Promise<string[]> {
+  const inReach = recordsInReach(root, await reachOf(folder, directory, env))
+  const warnings = inReach === null ? [] : [inReach]
+  if ((await reachOf(codex, directory, env)) !== null) {
+    warnings.push(`The codex in use (${codex}) lies where the agent can write; name another one with --codex-bin.`)
+  }
+  return warnings
 }

@@ -33,7 +33,7 @@ export function buildProgram(context: CliContext, ended: Ended): Command {
     .exitOverride()
     .configureOutput({
       writeOut: text => context.stdout.write(text),
-      writeErr: text => context.stderr.write(text),
+      writeErr: text => context.stderr.write(text.replace(/^error: /, 'codemachine: ')),
     })
     .addHelpText('after', EXAMPLES)
   withRunFlags(program).action(async (words: string[], flags: RunFlags) => {

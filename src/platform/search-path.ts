@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
-import { basename, delimiter, dirname, isAbsolute, join, sep } from 'node:path'
+import { basename, delimiter, dirname, isAbsolute, join } from 'node:path'
+import { isWithin } from './path-within.ts'
 
 /**
  * A PATH without its relative folders, and without those that lie, by name or by real path, inside of one of `folders`.
@@ -21,10 +22,6 @@ function realPathOf(path: string): string {
   } catch {
     return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path))
   }
-}
-
-function isWithin(folder: string, path: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
 const NOWHERE = '/dev/null'

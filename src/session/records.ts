@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { access, chmod, constants, mkdir, readdir, realpath, stat } from 'node:fs/promises'
-import { basename, isAbsolute, join, relative, sep } from 'node:path'
+import { basename, isAbsolute, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { pathExists } from '../platform/path-exists.ts'
 
@@ -23,8 +23,6 @@ export interface Records {
   key: string
   /** The work directory's real path. */
   directory: string
-  /** Whether an agent that may write in the work directory may write here too: in a home directory, or `/`. */
-  insideWorkDirectory: boolean
   lock: string
   queue: string
   control: string
@@ -59,7 +57,6 @@ export async function openRecords(places: RecordsPlaces): Promise<Records> {
     folder,
     key,
     directory,
-    insideWorkDirectory: contains(directory, folder),
     lock: inFolder('lock'),
     queue: inFolder('queue'),
     control: inFolder('control'),
@@ -130,11 +127,6 @@ function keyOf(directory: string): string {
     .slice(0, 40)
   const hash = createHash('sha256').update(directory).digest('hex').slice(0, 12)
   return `${name || 'root'}-${hash}`
-}
-
-function contains(directory: string, path: string): boolean {
-  const way = relative(directory, path)
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
 }
 
 async function listSessions(folder: string): Promise<string[]> {

@@ -1,7 +1,8 @@
 import { access, constants, realpath } from 'node:fs/promises'
-import { delimiter, isAbsolute, join, sep } from 'node:path'
+import { delimiter, isAbsolute, join } from 'node:path'
 import { execa } from 'execa'
 import { UserError } from '../base/errors.ts'
+import { isWithin } from '../platform/path-within.ts'
 
 /** How a git command ended. Texts are latin1, so that names in any encoding come through byte for byte. */
 export interface GitResult {
@@ -83,7 +84,7 @@ export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise
     for (const name of names) {
       const program = join(folder, name)
       const target = await programAt(program)
-      if (target !== null && !isInside(workTree, target) && !isInside(workTree, program)) return program
+      if (target !== null && !isWithin(workTree, target) && !isWithin(workTree, program)) return program
     }
   }
   throw new UserError(
@@ -98,10 +99,6 @@ async function programAt(path: string): Promise<string | null> {
   } catch {
     return null
   }
-}
-
-function isInside(directory: string, path: string): boolean {
-  return path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
 }
 
 const outputLimit = 256 * 1024 * 1024

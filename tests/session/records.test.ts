@@ -25,7 +25,6 @@ describe('where the records of a work directory are', () => {
     expect(records.root).toBe(join(places.home, '.codemachine'))
     expect(records.key).toMatch(/^my-app-[0-9a-f]{12}$/)
     expect(records.folder).toBe(join(records.root, 'state', records.key))
-    expect(records.insideWorkDirectory).toBe(false)
     expect((await open()).key).toBe(records.key)
   })
 
@@ -44,13 +43,6 @@ describe('where the records of a work directory are', () => {
     await expect(open({ env: { CODEMACHINE_HOME: 'x' } })).rejects.toThrow(
       'CODEMACHINE_HOME is "x"; use an absolute path.',
     )
-  })
-
-  test('a work directory that holds its own records is told', async () => {
-    expect((await open({ directory: places.home })).insideWorkDirectory).toBe(true)
-    expect((await open({ directory: '/', env: { CODEMACHINE_HOME: join(root, 'cm') } })).insideWorkDirectory).toBe(true)
-    await mkdir(join(root, 'home2'))
-    expect((await open({ directory: join(root, 'home2') })).insideWorkDirectory).toBe(false)
   })
 
   test('a name that no folder can have is made safe', async () => {

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createDemoRepository, demoGoal, demoScript } from '../../demo/demo-project.ts'
 import { startScriptedModel } from '../../demo/scripted-model.ts'
 import type { CliContext } from '../context.ts'
@@ -9,7 +9,7 @@ import { run } from './run.ts'
 
 /**
  * `demo`: a real run on a small project. Only the model is scripted, and answers on loopback; the codex, its sandbox and
- * tools, and everything of codemachine are what a real run uses. All of it lies in a temporary directory.
+ * tools, and everything of codemachine are what a real run uses. It lies in a temporary directory, its records in the person's home.
  */
 export async function demo(
   context: CliContext,
@@ -18,7 +18,14 @@ export async function demo(
   const root = await mkdtemp(join(tmpdir(), 'codemachine-demo-'))
   const directory = join(root, 'linkcheck')
   const codexHome = join(root, 'codex-home')
-  const env = { ...withoutSettings(context.env), ...placesIn(root), CODEX_HOME: codexHome }
+  // Not in the temporary directory: an agent can write there.
+  const records = join(context.home, '.codemachine', 'demo', basename(root))
+  const env = {
+    ...withoutSettings(context.env),
+    CODEMACHINE_HOME: records,
+    XDG_CONFIG_HOME: join(root, 'config'),
+    CODEX_HOME: codexHome,
+  }
   await createDemoRepository(directory, env)
   await mkdir(codexHome)
   await using model = await startScriptedModel({ script: demoScript(flags.fast ? 'instant' : 'watchable') })
@@ -28,7 +35,7 @@ export async function demo(
   say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
   const { fast: _, ...runFlags } = flags
   const exitCode = await run({ ...context, env, cwd: directory }, demoGoal, runFlags)
-  if (exitCode === 0) say(howToLook(root, directory))
+  if (exitCode === 0) say(howToLook(root, directory, records))
   return exitCode
 }
 
@@ -37,16 +44,12 @@ function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('CODEMACHINE_')))
 }
 
-function placesIn(root: string): NodeJS.ProcessEnv {
-  return { CODEMACHINE_HOME: join(root, 'records'), XDG_CONFIG_HOME: join(root, 'config') }
-}
-
-function howToLook(root: string, directory: string): string {
+function howToLook(root: string, directory: string, records: string): string {
   return `
 The result lies in ${directory}. To look at it:
   cd ${directory}
   git log --oneline && node --test
   cat .codemachine/projects/*/MAIN.md
-  CODEMACHINE_HOME=${join(root, 'records')} codemachine logs
-When you have seen enough: rm -r ${root}`
+  CODEMACHINE_HOME=${records} codemachine logs
+When you have seen enough: rm -r ${root} ${records}`
 }

@@ -28,14 +28,14 @@ export async function queueEdit(context: CliContext, directory: string, id: stri
   const text = await readText(context, prompt)
   const queue = await queueOf(context, directory)
   await queue.edit(id, text)
-  context.stdout.write(`${id} is now: ${oneLine(text, 80)}\n`)
+  context.stdout.write(`${id.padStart(6, '0')} is now: ${oneLine(text, 80)}\n`)
   return 0
 }
 
 /** `queue rm`. */
 export async function queueRemove(context: CliContext, directory: string, id: string): Promise<number> {
   await (await queueOf(context, directory)).remove(id)
-  context.stdout.write(`Took ${id} out of the queue.\n`)
+  context.stdout.write(`Took ${id.padStart(6, '0')} out of the queue.\n`)
   return 0
 }
 

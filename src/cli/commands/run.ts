@@ -71,7 +71,7 @@ async function workThrough(
     const { id, outcome } = await start(sessions)
     exitCode ||= exitCodeOf(outcome)
     const stops = !goesOn(outcome) || context.signal.aborted
-    const how = await howToGoOn(opened, id, outcome, stops ? queue : null)
+    const how = await howToGoOn(opened, id, outcome, stops ? queue : null, flags.cd)
     if (how !== null) (flags.json ? context.stderr : context.stdout).write(`${how}\n`)
     if (stops) break
   }
@@ -110,20 +110,25 @@ async function howToGoOn(
   id: string,
   outcome: SessionOutcome,
   queue: Queue | null,
+  directory: string | undefined,
 ): Promise<string | null> {
+  const here =
+    directory === undefined
+      ? ''
+      : ` -C ${/^[\w./-]+$/.test(directory) ? directory : `'${directory.replaceAll("'", `'\\''`)}'`}`
   const waiting = queue === null ? 0 : (await queue.list()).prompts.length
   const kept = waiting === 0 ? '' : `\nWhat waits in the queue (${waiting}) is kept.`
   switch (outcome.kind) {
     case 'done':
-      return waiting === 0 ? null : `Stopped. To go on: codemachine${kept}`
+      return waiting === 0 ? null : `Stopped. To go on: codemachine${here}${kept}`
     case 'limit': {
       const used = (await foldJournal(records.journal(id), id))?.maxRounds ?? 1
-      return `To go on: codemachine resume ${id} --rounds ${used * 2}${kept}`
+      return `To go on: codemachine resume ${id} --rounds ${used * 2}${here}${kept}`
     }
     case 'needs-person':
     case 'interrupted':
     case 'failed':
-      return `To go on: codemachine resume ${id}${kept}`
+      return `To go on: codemachine resume ${id}${here}${kept}`
     default:
       return unreachable(outcome)
   }

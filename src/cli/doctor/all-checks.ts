@@ -1,5 +1,6 @@
 import { capabilitiesOf } from '../../codex/codex-version.ts'
-import { sandboxTerms } from '../../codex/sandbox.ts'
+import { type SandboxChoice, sandboxTerms } from '../../codex/sandbox.ts'
+import { shieldEnvironment } from '../../codex/shielded-environment.ts'
 import { threadStartParams } from '../../codex/thread-params.ts'
 import { askCodex } from './ask-codex.ts'
 import type { Bench } from './bench.ts'
@@ -62,11 +63,12 @@ async function checkCodex(
 
   const { settings } = inUse
   const { model, effort, sandbox, network } = settings
-  const terms = sandboxTerms(directory, { mode: sandbox, network, writable: [] }, capabilitiesOf(binary.value.version))
+  const choice: SandboxChoice = { mode: sandbox, network, writable: [] }
+  const terms = sandboxTerms(directory, choice, capabilitiesOf(binary.value.version))
   const thread = threadStartParams(directory, { agent: 'doctor', developerInstructions: '', model, effort }, terms)
   const answers = await askCodex(bench, {
     path: binary.value.path,
-    env: home.value.env,
+    env: shieldEnvironment(home.value.env, directory, choice).env,
     // Of such a thread codex keeps nothing.
     threadStart: { ...thread, ephemeral: true },
     deadline,

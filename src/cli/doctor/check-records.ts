@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises'
-import { isAbsolute, join, relative, sep } from 'node:path'
+import { isAbsolute, join } from 'node:path'
+import { reachOf, recordsInReach } from '../agents-reach.ts'
 import type { CliContext } from '../context.ts'
 import { isWritable } from './check-directory.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
@@ -31,7 +32,7 @@ export async function checkRecords(context: CliContext, directory: string | null
       ),
     ]
   }
-  return [isMadeAndOpen(context, root, found) ?? (await boundaryOf(root, found.path, directory))]
+  return [isMadeAndOpen(context, root, found) ?? (await boundaryOf(context.env, root, found.path, directory))]
 }
 
 function isMadeAndOpen({ platform }: CliContext, root: string, found: { path: string; mode: number }): Finding | null {
@@ -43,18 +44,15 @@ function isMadeAndOpen({ platform }: CliContext, root: string, found: { path: st
   )
 }
 
-async function boundaryOf(root: string, existing: string, directory: string | null): Promise<Finding> {
-  if (directory !== null && contains(directory, await realpath(existing))) {
-    return warning(
-      'records',
-      `The records of codemachine (${root}) lie inside the work directory, where the agent can write: what it says of its work is then no proof.`,
-      'Work in a directory further down, or set CODEMACHINE_HOME to one outside of it.',
-    )
-  }
-  return ok('records', existing === join(root, 'state') ? root : `${root} (made by the first run)`)
-}
-
-function contains(directory: string, path: string): boolean {
-  const way = relative(directory, path)
-  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way)
+async function boundaryOf(
+  env: NodeJS.ProcessEnv,
+  root: string,
+  existing: string,
+  directory: string | null,
+): Promise<Finding> {
+  const reach = directory === null ? null : await reachOf(await realpath(existing), directory, env)
+  const inReach = recordsInReach(root, reach)
+  if (inReach === null)
+    return ok('records', existing === join(root, 'state') ? root : `${root} (made by the first run)`)
+  return warning('records', inReach, 'Set CODEMACHINE_HOME to a directory outside of both the work directory and /tmp.')
 }
