@@ -52,7 +52,7 @@ export class Sessions implements AsyncDisposable {
   async runNew(
     prompt: { text: string; queued: string | null },
     onCreated: () => Promise<void>,
-  ): Promise<{ id: string; outcome: SessionOutcome }> {
+  ): Promise<{ id: string; outcome: SessionOutcome; rounds: number }> {
     const { records, settings, repository } = this.#run
     const id = await records.nextSessionId(new Date(this.#context.clock.now()))
     const place = await createSessionFolder({
@@ -78,7 +78,7 @@ export class Sessions implements AsyncDisposable {
       await log.sync()
       await onCreated()
     })
-    return { id, outcome }
+    return { id, outcome, rounds: settings.rounds }
   }
 
   /** Goes on with a session from where its journal stands, with at most `rounds` rounds in all. */

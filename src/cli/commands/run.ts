@@ -1,4 +1,4 @@
-import { UserError, unreachable } from '../../base/errors.ts'
+import { UserError } from '../../base/errors.ts'
 import { foldJournal } from '../../session/fold-journal.ts'
 import { exitCodeOf, type SessionOutcome } from '../../session/outcome.ts'
 import { openQueue, type Queue } from '../../session/queue.ts'
@@ -9,13 +9,14 @@ import { plainView } from '../../ui/plain-view.ts'
 import type { CliContext } from '../context.ts'
 import { findSession } from '../find-session.ts'
 import type { RunFlags } from '../flags.ts'
+import { howToGoOn } from '../how-to-go-on.ts'
 import { openRun, type Run } from '../open-run.ts'
 import { readText } from '../read-text.ts'
 import { Sessions } from '../sessions.ts'
 import { wantsColour } from '../wants-colour.ts'
 
-/** A session to be run, and how it ended. */
-type Start = (sessions: Sessions) => Promise<{ id: string; outcome: SessionOutcome }>
+/** A session to be run; how it ended, and how many rounds it was allowed. */
+type Start = (sessions: Sessions) => Promise<{ id: string; outcome: SessionOutcome; rounds: number }>
 
 /** `codemachine [goal]`: a session for the goal, then one for each prompt that waits. */
 export async function run(context: CliContext, goal: string | null, flags: RunFlags): Promise<number> {
@@ -43,7 +44,7 @@ export async function resume(context: CliContext, wanted: string | null, flags: 
   if (state.roundsUsed >= rounds) {
     throw new UserError(`${id} has used ${state.roundsUsed} of its ${rounds} rounds; give it more with --rounds.`)
   }
-  const first: Start = async sessions => ({ id, outcome: await sessions.resume(state, rounds) })
+  const first: Start = async sessions => ({ id, rounds, outcome: await sessions.resume(state, rounds) })
   return await workThrough(context, opened, queue, first, flags)
 }
 
@@ -68,10 +69,11 @@ async function workThrough(
   await using sessions = await Sessions.open(context, opened, [viewOf(context, flags)])
   let exitCode = 0
   for (let start: Start | null = first; start !== null; start = await nextInQueue(queue)) {
-    const { id, outcome } = await start(sessions)
+    const { id, outcome, rounds } = await start(sessions)
     exitCode ||= exitCodeOf(outcome)
     const stops = !goesOn(outcome) || context.signal.aborted
-    const how = await howToGoOn(opened, id, outcome, stops ? queue : null, flags.cd)
+    const waiting = stops ? (await queue.list()).prompts.length : 0
+    const how = howToGoOn({ id, outcome, rounds, waiting, directory: flags.cd ?? null })
     if (how !== null) (flags.json ? context.stderr : context.stdout).write(`${how}\n`)
     if (stops) break
   }
@@ -102,36 +104,6 @@ function nothingToDo({ stdin }: CliContext): UserError {
   return new UserError('There is no goal, and nothing waits in the queue.', {
     hint: stdin.isTTY ? 'Say what to work on: codemachine "…"' : 'To read the goal from standard input: codemachine -',
   })
-}
-
-/** What to type to go on from here; null if nothing is left. `queue`: the one that is not worked on any more. */
-async function howToGoOn(
-  { records }: Run,
-  id: string,
-  outcome: SessionOutcome,
-  queue: Queue | null,
-  directory: string | undefined,
-): Promise<string | null> {
-  const here =
-    directory === undefined
-      ? ''
-      : ` -C ${/^[\w./-]+$/.test(directory) ? directory : `'${directory.replaceAll("'", `'\\''`)}'`}`
-  const waiting = queue === null ? 0 : (await queue.list()).prompts.length
-  const kept = waiting === 0 ? '' : `\nWhat waits in the queue (${waiting}) is kept.`
-  switch (outcome.kind) {
-    case 'done':
-      return waiting === 0 ? null : `Stopped. To go on: codemachine${here}${kept}`
-    case 'limit': {
-      const used = (await foldJournal(records.journal(id), id))?.maxRounds ?? 1
-      return `To go on: codemachine resume ${id} --rounds ${used * 2}${here}${kept}`
-    }
-    case 'needs-person':
-    case 'interrupted':
-    case 'failed':
-      return `To go on: codemachine resume ${id}${here}${kept}`
-    default:
-      return unreachable(outcome)
-  }
 }
 
 function viewOf(context: CliContext, flags: RunFlags): View {
