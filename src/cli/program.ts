@@ -27,7 +27,7 @@ export function buildProgram(context: CliContext, ended: Ended): Command {
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
     .version(version, '-V, --version', 'show the version')
     .helpOption('-h, --help', 'show this help')
-    .helpCommand(false)
+    .helpCommand('help [command]', 'show the help of a command')
     .argument('[goal...]', 'what to work on; - reads it from standard input')
     .enablePositionalOptions()
     .exitOverride()

@@ -46,6 +46,11 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
       'codemachine: There is no command "quue"; did you mean "codemachine queue"?\n  To work on "quue" as a goal, say more about it.\n',
     ],
     [
+      'words of which the first is nearly a command',
+      ['quue', 'add', 'x'],
+      'codemachine: There is no command "quue"; did you mean "codemachine queue"?\n  If it is a goal, put it in quotes.\n',
+    ],
+    [
       'a directory that there is not',
       ['-C', 'nowhere', 'x'],
       /^codemachine: .*\/work\/nowhere cannot be worked in: .*\n$/,
