@@ -31,7 +31,10 @@ export default {
   /** The codex program; null: the one found on PATH. In the environment it is CODEX_BIN. */
   codexBin: null,
 
-  /** Whose CODEX_HOME is used: 'own' (yours), 'codemachine' (that of `codemachine login`), or 'auto'. */
+  /**
+   * Whose CODEX_HOME is used: 'own' (yours), 'codemachine' (the folder `codex` in ~/.codemachine or $CODEMACHINE_HOME),
+   * or 'auto': codemachine's if there is a login in it, else yours. To log in there: CODEX_HOME=~/.codemachine/codex codex login
+   */
   codexHome: 'auto',
 
   /** How long codex may take to answer a request, in seconds. */

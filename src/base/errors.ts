@@ -11,6 +11,17 @@ export class UserError extends Error {
   }
 }
 
+/** A person, or the system, has ended the program while it waited for input: there is nothing to say and nothing to mend. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+  readonly exitCode: 130 | 143
+
+  constructor(signal: unknown) {
+    super(`Ended by ${String(signal)}`)
+    this.exitCode = signal === 'SIGTERM' ? 143 : 130
+  }
+}
+
 /** Makes the compiler reject a union whose case is not handled; throws if the wire got past it all the same. */
 export function unreachable(value: never): never {
   throw new Error(`Unhandled case: ${JSON.stringify(value)}`)

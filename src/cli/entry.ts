@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { systemClock } from '../base/clock.ts'
-import { UserError } from '../base/errors.ts'
+import { Interrupted, UserError } from '../base/errors.ts'
 import type { CliContext } from './context.ts'
 import { runCommandLine } from './main.ts'
 
@@ -11,9 +11,9 @@ export async function main(process: NodeJS.Process): Promise<void> {
   const ending = new AbortController()
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      // A second one does not wait: what is left ends with our pipes, or at the next start.
-      if (ending.signal.aborted) process.exit(signal === 'SIGTERM' ? 143 : 130)
-      ending.abort(signal)
+      if (!ending.signal.aborted) return ending.abort(signal)
+      // A second one does not wait for anything to end by itself.
+      void killStarted(process).finally(() => process.exit(signal === 'SIGTERM' ? 143 : 130))
     })
   }
   // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
@@ -46,7 +46,14 @@ export async function main(process: NodeJS.Process): Promise<void> {
   }
 }
 
+/** Loaded only now: it brings what most commands start without. */
+async function killStarted({ pid, platform }: NodeJS.Process): Promise<void> {
+  const { killMarkedNow } = await import('../platform/kill-marked-now.ts')
+  killMarkedNow(pid, platform, systemClock)
+}
+
 function showError(error: unknown, { stderr }: CliContext): number {
+  if (error instanceof Interrupted) return error.exitCode
   if (error instanceof UserError) {
     stderr.write(`codemachine: ${error.message}\n${error.hint === null ? '' : `  ${error.hint}\n`}`)
     return error.exitCode

@@ -7,7 +7,7 @@ export interface RunFlags {
   model?: string
   effort?: string
   sandbox?: string
-  network?: true
+  network?: boolean
   yolo?: true
   config?: string[]
   codexBin?: string

@@ -24,7 +24,6 @@ export function howToGoOn({ id, outcome, rounds, waiting, directory }: Stop): st
       return `To go on: codemachine resume ${id} --rounds ${rounds * 2}${here}${kept}`
     case 'needs-person':
     case 'interrupted':
-    case 'failed':
       return `To go on: codemachine resume ${id}${here}${kept}`
     default:
       return unreachable(outcome)

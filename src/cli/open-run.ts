@@ -6,7 +6,6 @@ import { chooseCodexHome } from '../codex/codex-home.ts'
 import { capabilitiesOf } from '../codex/codex-version.ts'
 import { findCodex } from '../codex/find-codex.ts'
 import { CodexEngine } from '../engines/codex-engine.ts'
-import { endLeftovers } from '../platform/marks.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { openRecords, type Records } from '../session/records.ts'
 import { takeRunLock } from '../session/run-lock.ts'
@@ -15,10 +14,9 @@ import type { Settings } from '../settings/schema.ts'
 import { type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
 import { findRepository, type PersonRepository } from '../workspace/person-repository.ts'
 import { restoreAfterCrash } from '../workspace/repository-guard.ts'
-import type { Restored } from '../workspace/restoration.ts'
-import { reachOf, recordsInReach } from './agents-reach.ts'
 import type { CliContext } from './context.ts'
 import type { RunFlags } from './flags.ts'
+import { describeRestored, endWhatWasLeft, remarksOnReach, remarksOnSandbox } from './remarks.ts'
 
 /** All that a run stands on: opened once, for one session after another. Disposing of it ends every process. */
 export interface Run extends AsyncDisposable {
@@ -27,6 +25,8 @@ export interface Run extends AsyncDisposable {
   repository: PersonRepository | null
   fingerprints: Fingerprints
   engine: CodexEngine
+  /** `key=value` pairs handed to codex. */
+  overrides: readonly string[]
   /** What a person should know, a sentence each; the next session takes them. */
   remarks: string[]
 }
@@ -60,10 +60,11 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     onWarning: message => void remarks.push(message),
   })
   const capabilities = capabilitiesOf(codex.version)
+  const overrides = flags.config ?? []
   const engine = new CodexEngine({
     binary: codex,
     capabilities,
-    overrides: flags.config ?? [],
+    overrides,
     env: codexHome.env,
     directory: records.directory,
     sandbox: {
@@ -86,7 +87,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     },
   })
   opened.defer(() => engine.close())
-  remarks.push(...(await warningsOf(context, records, codex.path)))
+  remarks.push(...(await remarksOnReach(context, records, codex.path)), ...remarksOnSandbox(settings, capabilities))
   const held = opened.move()
   return {
     settings,
@@ -94,6 +95,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     repository,
     fingerprints,
     engine,
+    overrides,
     remarks,
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   }
@@ -120,41 +122,4 @@ export async function settingsOf(
       codexBin: flags.codexBin,
     },
   })
-}
-
-/** Ends what a codemachine that was killed left running here, and says so. */
-async function endWhatWasLeft(context: CliContext, records: Records): Promise<string[]> {
-  const { ended, left } = await endLeftovers(records.key, {
-    clock: context.clock,
-    platform: context.platform,
-    self: context.pid,
-    graceMs: 2_000,
-  })
-  return [
-    ...ended.map(({ pid, command }) => `Ended what an earlier run had left running: ${command} (${pid}).`),
-    ...left.map(({ pid, command }) => `An earlier run left this running, and it cannot be ended: ${command} (${pid}).`),
-  ]
-}
-
-/** A sentence for what rounds of a run that was cut off had changed in the repository, and for what stays changed. */
-function describeRestored(found: Restored | null): string[] {
-  if (found === null) return []
-  const { restored, setAside, problems } = found
-  if (restored.length === 0) return [...problems]
-  const kept = setAside === null ? '' : ` What lay there is kept in ${setAside}, should it be yours.`
-  const what = restored.join(', ')
-  return [
-    `An earlier run was cut off in a round. This was not as it had been, and was put back: ${what}.${kept}`,
-    ...problems,
-  ]
-}
-
-/** What agents can write and the run relies on. */
-async function warningsOf({ env }: CliContext, { root, folder, directory }: Records, codex: string): Promise<string[]> {
-  const inReach = recordsInReach(root, await reachOf(folder, directory, env))
-  const warnings = inReach === null ? [] : [inReach]
-  if ((await reachOf(codex, directory, env)) !== null) {
-    warnings.push(`The codex in use (${codex}) lies where the agent can write; name another one with --codex-bin.`)
-  }
-  return warnings
 }

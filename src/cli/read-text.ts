@@ -1,10 +1,14 @@
-import { UserError } from '../base/errors.ts'
-import { problemOfPrompt } from '../session/queue.ts'
+import { addAbortSignal } from 'node:stream'
+import { Interrupted, UserError } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/prompt-limits.ts'
 import type { CliContext } from './context.ts'
 
 const MOST_BYTES = 8 * 1024 * 1024
 
-/** The text of a goal or prompt: what was typed, or all of standard input where that was `-`. Checked. */
+/**
+ * The text of a goal or prompt: what was typed, or all of standard input where that was `-`. Checked. Throws
+ * `Interrupted` if the program is asked to end while it reads.
+ */
 export async function readText(context: CliContext, typed: string): Promise<string> {
   const text = typed === '-' ? await readAll(context) : typed
   const problem = problemOfPrompt(text)
@@ -12,15 +16,19 @@ export async function readText(context: CliContext, typed: string): Promise<stri
   return text.trim()
 }
 
-async function readAll({ stdin }: CliContext): Promise<string> {
+async function readAll({ stdin, signal }: CliContext): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0
-  for await (const chunk of stdin) {
-    const bytes = Buffer.from(chunk)
-    length += bytes.length
-    if (length > MOST_BYTES)
-      throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
-    chunks.push(bytes)
+  try {
+    for await (const chunk of addAbortSignal(signal, stdin)) {
+      const bytes = Buffer.from(chunk)
+      length += bytes.length
+      if (length > MOST_BYTES)
+        throw new UserError('Standard input has more than 8 MiB; put the text into a file and name that file.')
+      chunks.push(bytes)
+    }
+  } catch (error) {
+    throw signal.aborted ? new Interrupted(signal.reason) : error
   }
   return Buffer.concat(chunks).toString('utf8')
 }

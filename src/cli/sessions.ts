@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { unreachable } from '../base/errors.ts'
 import { loadPrompt } from '../base/package-root.ts'
 import { version } from '../base/version.ts'
 import { watchCommands } from '../session/control.ts'
@@ -70,8 +71,10 @@ export class Sessions implements AsyncDisposable {
         directory: records.directory,
         limits: { rounds: settings.rounds },
         sandbox: settings.sandbox,
+        network: settings.network,
         model: settings.model,
         effort: settings.effort,
+        overrides: this.#run.overrides,
         queued: prompt.queued,
         codemachine: version,
       })
@@ -103,7 +106,6 @@ export class Sessions implements AsyncDisposable {
     await using journal = openJournal(records.journal(state.id))
     const log = new SessionLog(state, journal, this.#views, clock)
     await begin(log)
-    for (const message of remarks.splice(0)) log.emit({ type: 'warning', round: null, message })
     const guard = await openGuard({
       repository,
       workTree: records.directory,
@@ -119,6 +121,7 @@ export class Sessions implements AsyncDisposable {
       guard,
       roundsDirectory,
       clock,
+      takeRemarks: () => remarks.splice(0),
       signal,
     })
     this.#current = { id: state.id, runner }
@@ -131,14 +134,23 @@ export class Sessions implements AsyncDisposable {
     }
   }
 
-  async #steer(text: string): Promise<{ delivered: boolean; message: string }> {
-    if (!this.#current) return { delivered: false, message: 'No session is running just now; try again in a moment.' }
-    const { id, runner } = this.#current
-    const delivered = await runner.steer(text)
-    const message = delivered
-      ? `The agent at work in ${id} has been told.`
-      : `No agent is at work in ${id} just now; the next round will be told.`
-    return { delivered, message }
+  async #steer(text: string): Promise<{ delivered: boolean; kept: boolean; message: string }> {
+    const { id, runner } = this.#current ?? { id: '', runner: null }
+    const taken = (await runner?.steer(text)) ?? 'over'
+    switch (taken) {
+      case 'delivered':
+        return { delivered: true, kept: false, message: `The agent at work in ${id} has been told.` }
+      case 'kept':
+        return {
+          delivered: false,
+          kept: true,
+          message: `No agent is at work in ${id} just now; the next round will be told.`,
+        }
+      case 'over':
+        return { delivered: false, kept: false, message: 'No session is running just now; try again in a moment.' }
+      default:
+        return unreachable(taken)
+    }
   }
 }
 

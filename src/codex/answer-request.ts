@@ -1,10 +1,11 @@
 import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node'
 import type { ServerRequest } from '../../protocol/codex.ts'
+import { boundedText } from './bounded-text.ts'
 
 /** The answer to a request of codex, and how it is told to a person. */
 export interface Answered {
   result: unknown
-  /** What was asked for: a command, a tool, a question. */
+  /** What was asked for: a command, a tool, a question. Bounded as all texts of events are. */
   subject: string
   /** What was answered, in a word or two. */
   answer: string
@@ -16,6 +17,11 @@ export interface Answered {
  * @param acceptsCommands whether a command that is asked about may run (`SandboxTerms`)
  */
 export function answerRequest(request: ServerRequest, acceptsCommands: boolean): Answered {
+  const answered = answerTo(request, acceptsCommands)
+  return { ...answered, subject: boundedText(answered.subject) }
+}
+
+function answerTo(request: ServerRequest, acceptsCommands: boolean): Answered {
   switch (request.method) {
     case 'item/commandExecution/requestApproval': {
       const { command, additionalPermissions, networkApprovalContext } = request.params

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
-import type { Readable, Writable } from 'node:stream'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { PassThrough, type Readable, type Writable } from 'node:stream'
 import type { Clock } from '../base/clock.ts'
 import { Tail } from './tail.ts'
 
@@ -49,15 +49,11 @@ export interface AppServerOptions {
   signalTree: (pid: number, signal: 'SIGTERM' | 'SIGKILL') => void | Promise<void>
 }
 
-/** Starts an app-server in a process group of its own, so that Ctrl+C in the terminal does not reach it. */
+/** Starts an app-server in a process group of its own, so that Ctrl+C in the terminal does not reach it. Never throws. */
 export function startAppServer(options: AppServerOptions): AppServer {
-  const child = spawn(options.path, [...options.args, 'app-server'], {
-    cwd: options.directory,
-    env: options.env,
-    stdio: ['pipe', 'pipe', 'pipe'],
-    detached: true,
-    windowsHide: true,
-  })
+  const spawned = spawnChild(options)
+  if (spawned instanceof Error) return neverStarted(spawned)
+  const child = spawned
   const tail = new Tail(STDERR_BYTES)
   child.stderr.on('data', (chunk: Buffer) => tail.push(chunk))
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {})
@@ -119,5 +115,39 @@ export function startAppServer(options: AppServerOptions): AppServer {
       return true
     })
     return await Promise.race([done, options.clock.wait(ms, ended.signal).then(() => ended.signal.aborted)])
+  }
+}
+
+/**
+ * The child, or why there is none. The system's refusal comes in three ways: thrown (ENOTDIR), as the event of a child
+ * without pipes (EMFILE), or as that of one that has them (ENOENT); the last is left to the caller.
+ */
+function spawnChild({ path, args, directory, env }: AppServerOptions): ChildProcessWithoutNullStreams | Error {
+  try {
+    const child = spawn(path, [...args, 'app-server'], {
+      cwd: directory,
+      env,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+      windowsHide: true,
+    })
+    const { stderr }: { stderr: Readable | undefined } = child
+    if (stderr !== undefined) return child
+    child.once('error', () => {})
+    return new Error('spawn EMFILE: too many open files')
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+function neverStarted(error: Error): AppServer {
+  const exit = Promise.resolve<AppServerExit>({ reason: 'not-started', error, stderr: '' })
+  return {
+    pid: undefined,
+    stdin: new PassThrough(),
+    stdout: new PassThrough(),
+    exit,
+    close: () => exit,
+    stderr: () => '',
   }
 }

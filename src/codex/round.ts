@@ -29,7 +29,7 @@ export interface CodexRoundOptions {
   endMs: number
   /** Whether to ask first if anybody is logged in. */
   checkLogin: boolean
-  /** Called once, when the turn has ended or never will: the process may be closed. */
+  /** Called when the turn has ended or never will: the process may be closed. May be called again. */
   onIdle(): void
   /** Something that only somebody who looks into codemachine itself wants to know. */
   log(message: string): void
@@ -58,6 +58,8 @@ export class CodexRound implements PreparedRound {
   #threadId: string | null = null
   #turnId: string | null = null
   #interrupted = false
+  /** Whether the turn has been asked for. */
+  #asked = false
   #over = false
 
   constructor(options: CodexRoundOptions) {
@@ -77,8 +79,10 @@ export class CodexRound implements PreparedRound {
     this.#run = run
     for (const action of this.#waiting.splice(0)) action()
     const ready = await this.#ready
-    if ('failure' in ready) return this.#end(ready.failure)
+    if ('failure' in ready) return this.#end(this.#interrupted ? INTERRUPTED : ready.failure)
+    if (this.#over) return await this.#ended.promise
     const turn = turnStartParams(ready.threadId, run.input, this.#options.sandbox)
+    this.#asked = true
     this.#request('turn/start', turn).catch((error: unknown) =>
       this.#end({ class: 'crashed', message: messageOf(error) }),
     )
@@ -103,7 +107,7 @@ export class CodexRound implements PreparedRound {
   async interrupt(): Promise<void> {
     this.#interrupted = true
     // Before `turn/started` codex answers "no active turn" and lets the turn run on.
-    const turnId = this.#run && (await this.#within(this.#turnStarted.promise))
+    const turnId = this.#asked && (await this.#within(this.#turnStarted.promise))
     if (turnId && !this.#over) {
       const asked = this.#rpc.request('turn/interrupt', { threadId: this.#threadId, turnId }, this.#options.endMs)
       await asked.catch((error: unknown) => this.#options.log(`codex did not take the interrupt: ${messageOf(error)}`))
@@ -113,6 +117,7 @@ export class CodexRound implements PreparedRound {
   }
 
   discard(): void {
+    this.#interrupted = true
     this.#end(INTERRUPTED)
   }
 
@@ -128,6 +133,7 @@ export class CodexRound implements PreparedRound {
     } catch (error) {
       if (!(error instanceof RequestFailure)) throw error
       const closed = error.cause === 'closed'
+      if (closed) this.#options.onIdle()
       return { failure: closed ? exitOutcome(await this.#options.server.exit, true) : requestOutcome(error) }
     }
   }
@@ -158,7 +164,7 @@ export class CodexRound implements PreparedRound {
 
   #onLine(line: string, message: object): void {
     const method: unknown = Reflect.get(message, 'method')
-    if (typeof method === 'string' && /delta$/i.test(method)) return
+    if (this.#over || (typeof method === 'string' && /delta$/i.test(method))) return
     this.#run?.onRecord(line)
   }
 
@@ -180,7 +186,7 @@ export class CodexRound implements PreparedRound {
     }
     this.#trackCommands(message)
     this.#emit(message)
-    if (message.method === 'turn/completed' && message.params.turn.id === this.#turnId) {
+    if (message.method === 'turn/completed' && (this.#turnId ?? message.params.turn.id) === message.params.turn.id) {
       const { status, error } = message.params.turn
       this.#end(turnOutcome(status, error))
     }

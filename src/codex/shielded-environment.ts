@@ -1,5 +1,6 @@
 import type { ThreadStartParams } from '../../protocol/codex.ts'
 import { searchPathOutside } from '../platform/search-path.ts'
+import { writableByAgents } from '../platform/writable-by-agents.ts'
 import type { SandboxChoice } from './sandbox.ts'
 
 /** What an app-server runs with, and what its agents' commands are to have instead. */
@@ -27,7 +28,7 @@ export function shieldEnvironment(
   const name = Object.keys(env).find(each => each.toUpperCase() === 'PATH')
   const path = name === undefined ? undefined : env[name]
   if (name !== undefined && path !== undefined) {
-    const outside = searchPathOutside(path, [directory, ...writable, '/tmp', ...(env.TMPDIR ? [env.TMPDIR] : [])])
+    const outside = searchPathOutside(path, writableByAgents(directory, env, writable))
     shielded[name] = outside
     if (outside !== path) forCommands[name] = path
   }

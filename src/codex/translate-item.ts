@@ -1,8 +1,9 @@
 import type { ThreadItem } from '../../protocol/codex.ts'
-import { clipEnd, clipStart } from '../base/clip.ts'
-import type { Item, ItemFileChange, ItemStatus } from '../session/items.ts'
+import { clipStart } from '../base/clip.ts'
+import type { Item, ItemStatus } from '../session/items.ts'
+import { boundedOrNull, boundedText } from './bounded-text.ts'
+import { translateChanges } from './translate-changes.ts'
 
-const TEXT_CHARS = 64 * 1024
 const OUTPUT_CHARS = 16 * 1024
 
 /**
@@ -13,22 +14,22 @@ export function translateItem(item: ThreadItem): Item {
   const { id } = item
   switch (item.type) {
     case 'userMessage':
-      return { kind: 'user-message', id, text: clipEnd(userText(item.content), TEXT_CHARS) }
+      return { kind: 'user-message', id, text: boundedText(userText(item.content)) }
     case 'agentMessage':
-      return { kind: 'agent-message', id, text: clipEnd(item.text, TEXT_CHARS), phase: phaseOf(item.phase) }
+      return { kind: 'agent-message', id, text: boundedText(item.text), phase: phaseOf(item.phase) }
     case 'reasoning':
       return {
         kind: 'reasoning',
         id,
-        text: clipEnd((item.summary.length > 0 ? item.summary : item.content).join('\n\n'), TEXT_CHARS),
+        text: boundedText((item.summary.length > 0 ? item.summary : item.content).join('\n\n')),
       }
     case 'plan':
-      return { kind: 'plan', id, text: clipEnd(item.text, TEXT_CHARS) }
+      return { kind: 'plan', id, text: boundedText(item.text) }
     case 'commandExecution':
       return {
         kind: 'command',
         id,
-        command: clipEnd(item.command, TEXT_CHARS),
+        command: boundedText(item.command),
         directory: item.cwd,
         status: statusOf(item.status),
         exitCode: item.exitCode ?? null,
@@ -36,7 +37,7 @@ export function translateItem(item: ThreadItem): Item {
         output: clipStart(item.aggregatedOutput ?? '', OUTPUT_CHARS),
       }
     case 'fileChange':
-      return { kind: 'file-change', id, status: statusOf(item.status), changes: item.changes.map(translateChange) }
+      return { kind: 'file-change', id, status: statusOf(item.status), changes: translateChanges(item.changes) }
     case 'mcpToolCall':
       return {
         kind: 'mcp-tool-call',
@@ -45,7 +46,7 @@ export function translateItem(item: ThreadItem): Item {
         tool: item.tool,
         status: statusOf(item.status),
         durationMs: item.durationMs ?? null,
-        error: item.error?.message ?? null,
+        error: boundedOrNull(item.error?.message),
       }
     case 'dynamicToolCall':
       return {
@@ -61,7 +62,7 @@ export function translateItem(item: ThreadItem): Item {
         id,
         action: item.tool,
         status: statusOf(item.status),
-        prompt: item.prompt === null ? null : clipEnd(item.prompt, TEXT_CHARS),
+        prompt: boundedOrNull(item.prompt),
         threads: item.receiverThreadIds,
       }
     case 'subAgentActivity':
@@ -74,7 +75,7 @@ export function translateItem(item: ThreadItem): Item {
         threads: [item.agentThreadId],
       }
     case 'webSearch':
-      return { kind: 'web-search', id, query: item.query }
+      return { kind: 'web-search', id, query: boundedText(item.query) }
     case 'imageView':
       return { kind: 'image', id, path: item.path }
     case 'imageGeneration':
@@ -106,15 +107,5 @@ function statusOf(status: string): ItemStatus {
       return 'failed'
     default:
       return 'completed'
-  }
-}
-
-function translateChange(change: Extract<ThreadItem, { type: 'fileChange' }>['changes'][number]): ItemFileChange {
-  const movedTo = change.kind.type === 'update' ? change.kind.move_path : null
-  return {
-    path: change.path,
-    change: movedTo === null ? change.kind.type : 'move',
-    movedTo,
-    diff: clipEnd(change.diff, TEXT_CHARS),
   }
 }

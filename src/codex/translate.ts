@@ -1,6 +1,8 @@
 import type { ServerNotification, ThreadTokenUsage } from '../../protocol/codex.ts'
+import { clipEnd } from '../base/clip.ts'
 import type { RoundEvent } from '../session/engine.ts'
 import type { LiveEvent, TokenCounts, UsageWindow } from '../session/events.ts'
+import { boundedOrNull, boundedText } from './bounded-text.ts'
 import { translateItem } from './translate-item.ts'
 
 /** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
@@ -33,8 +35,7 @@ export function translate(message: ServerNotification, round: number): Translati
     }
     case 'turn/plan/updated': {
       const { explanation, plan } = message.params
-      const steps = plan.map(({ step, status }) => ({ step, status: stepStatus(status) }))
-      return event({ type: 'plan-updated', round, explanation, steps })
+      return event({ type: 'plan-updated', round, explanation: boundedOrNull(explanation), steps: planSteps(plan) })
     }
     case 'thread/tokenUsage/updated':
       return event(usage(round, message.params.threadId, message.params.tokenUsage))
@@ -49,22 +50,24 @@ export function translate(message: ServerNotification, round: number): Translati
     }
     case 'error': {
       const { error, willRetry } = message.params
-      return event({ type: 'error', round, message: error.message, details: error.additionalDetails, willRetry })
+      return event({
+        type: 'error',
+        round,
+        message: boundedText(error.message),
+        details: boundedOrNull(error.additionalDetails),
+        willRetry,
+      })
     }
     case 'warning':
     case 'guardianWarning':
-      return event({ type: 'warning', round, message: message.params.message })
+      return warning(round, message.params.message)
     case 'configWarning':
     case 'deprecationNotice':
-      return event({ type: 'warning', round, message: sentences(message.params.summary, message.params.details) })
+      return warning(round, sentences(message.params.summary, message.params.details))
     case 'mcpServer/startupStatus/updated': {
       const { name, status, error } = message.params
       if (status !== 'failed') return IGNORED
-      return event({
-        type: 'warning',
-        round,
-        message: `The MCP server "${name}" did not start: ${error ?? 'no reason given'}`,
-      })
+      return warning(round, `The MCP server "${name}" did not start: ${error ?? 'no reason given'}`)
     }
     default:
       return isIgnored(message.method) ? IGNORED : { kind: 'unknown' }
@@ -117,12 +120,31 @@ function live(value: LiveEvent): Translation {
   return { kind: 'live', event: value }
 }
 
+function warning(round: number, message: string): Translation {
+  return event({ type: 'warning', round, message: boundedText(message) })
+}
+
 function textDelta(
   round: number,
   source: 'agent-message' | 'reasoning' | 'plan',
   params: { itemId: string; delta: string },
 ): Translation {
   return live({ type: 'text-delta', round, item: params.itemId, source, text: params.delta })
+}
+
+type Plan = Extract<ServerNotification, { method: 'turn/plan/updated' }>['params']['plan']
+type Steps = Extract<RoundEvent, { type: 'plan-updated' }>['steps']
+
+const MOST_STEPS = 200
+const STEP_CHARACTERS = 1000
+
+/** The first 200 steps; one more stands for all the others. */
+function planSteps(plan: Plan): Steps {
+  const steps = plan
+    .slice(0, MOST_STEPS)
+    .map(({ step, status }) => ({ step: clipEnd(step, STEP_CHARACTERS), status: stepStatus(status) }))
+  const left = plan.length - steps.length
+  return left > 0 ? [...steps, { step: `[… ${left} more steps]`, status: 'pending' }] : steps
 }
 
 function stepStatus(status: string): 'pending' | 'in-progress' | 'completed' {

@@ -1,10 +1,11 @@
 import type { Clock } from '../base/clock.ts'
+import { messageOf } from '../base/errors.ts'
 import { type AppServer, startAppServer } from '../codex/app-server.ts'
 import type { CodexCapabilities } from '../codex/codex-version.ts'
 import { CodexRound } from '../codex/round.ts'
 import { type SandboxChoice, sandboxTerms } from '../codex/sandbox.ts'
 import { type ShieldedEnvironment, shieldEnvironment } from '../codex/shielded-environment.ts'
-import { type EndOptions, endMarked, endTree } from '../platform/end-processes.ts'
+import { endMarked, endTree } from '../platform/end-processes.ts'
 import { MARK_VARIABLE, makeMark } from '../platform/marks.ts'
 import type { ProcessIdentity } from '../platform/processes.ts'
 import type { Engine, PreparedRound } from '../session/engine.ts'
@@ -43,10 +44,14 @@ export class CodexEngine implements Engine {
   readonly #options: CodexEngineOptions
   readonly #shielded: ShieldedEnvironment
   readonly #servers = new Set<AppServer>()
+  /** Those of them whose round has ended. */
+  readonly #idle = new Set<AppServer>()
   /** Marks of app-servers that have ended and whose leftovers have not been looked for. */
   readonly #unswept = new Set<string>()
+  readonly #closed = new AbortController()
   #sweeping: Promise<void> = Promise.resolve()
-  #lastSweep = 0
+  #lastSweep = Number.NEGATIVE_INFINITY
+  #sweepIsDue = false
   #started = 0
 
   constructor(options: CodexEngineOptions) {
@@ -56,7 +61,7 @@ export class CodexEngine implements Engine {
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const { binary, capabilities, overrides, directory, sandbox, clock, platform } = this.#options
+    const { binary, capabilities, overrides, directory, sandbox, clock, platform, log } = this.#options
     const first = this.#started === 0
     const mark = makeMark({ key: this.#options.key, owner: this.#options.owner, n: this.#started++ })
     const server = startAppServer({
@@ -66,15 +71,18 @@ export class CodexEngine implements Engine {
       directory,
       clock,
       endMs: this.#options.endMs,
-      signalTree: async (pid, signal) => {
-        await endTree(pid, signal, platform)
-      },
+      signalTree: (pid, signal) =>
+        endTree(pid, signal, platform).then(
+          () => {},
+          (error: unknown) => log(`Could not send ${signal} to codex (${pid}): ${messageOf(error)}`),
+        ),
     })
     this.#servers.add(server)
     void server.exit.then(() => {
       this.#servers.delete(server)
+      this.#idle.delete(server)
       this.#unswept.add(mark)
-      if (clock.monotonic() - this.#lastSweep > SWEEP_MS) void this.#sweep()
+      this.#sweepSoon()
     })
     return new CodexRound({
       server,
@@ -87,32 +95,60 @@ export class CodexEngine implements Engine {
       requestMs: this.#options.requestMs,
       endMs: this.#options.endMs,
       checkLogin: first,
-      onIdle: () => void server.close(),
-      log: this.#options.log,
+      onIdle: () => {
+        if (this.#servers.has(server)) this.#idle.add(server)
+        void server.close()
+      },
+      log,
     })
   }
 
+  async settle(): Promise<void> {
+    await Promise.all([...this.#idle].map(server => server.close()))
+    await this.#sweep()
+  }
+
   async close(): Promise<void> {
+    this.#closed.abort()
     await Promise.all([...this.#servers].map(server => server.close()))
     await this.#sweep()
   }
 
-  /** Ends what app-servers that have ended left running: detached commands that outlive their process group. */
+  /** Sweeps now or, if that was done just now, once its time has come: what a round left is not to disturb the next. */
+  #sweepSoon(): void {
+    if (this.#sweepIsDue || this.#closed.signal.aborted) return
+    this.#sweepIsDue = true
+    const { clock } = this.#options
+    const ms = Math.max(0, this.#lastSweep + SWEEP_MS - clock.monotonic())
+    void clock.wait(ms, this.#closed.signal).then(() => {
+      this.#sweepIsDue = false
+      if (!this.#closed.signal.aborted) void this.#sweep()
+    })
+  }
+
+  /** Ends what app-servers that have ended left running; what could not be looked for is looked for the next time. */
   #sweep(): Promise<void> {
     this.#lastSweep = this.#options.clock.monotonic()
     this.#sweeping = this.#sweeping.then(async () => {
-      const marks = [...this.#unswept]
-      if (marks.length === 0) return
-      for (const mark of marks) this.#unswept.delete(mark)
-      const { ended, left } = await endMarked(MARK_VARIABLE, value => marks.includes(value), this.#endOptions())
-      for (const { pid, command } of ended) this.#options.log(`Ended what a round left running: ${command} (${pid}).`)
-      for (const { pid, command } of left) this.#options.log(`Could not end ${command} (${pid}).`)
+      const marks = new Set(this.#unswept)
+      this.#unswept.clear()
+      try {
+        await this.#endLeftovers(marks)
+      } catch (error) {
+        for (const mark of marks) this.#unswept.add(mark)
+        this.#options.log(`Could not look for what rounds left running: ${messageOf(error)}`)
+      }
     })
     return this.#sweeping
   }
 
-  #endOptions(): EndOptions {
-    const { clock, platform, owner, endMs } = this.#options
-    return { clock, platform, self: owner.pid, graceMs: endMs }
+  /** Detached commands outlive the process group of their app-server, and are found by its mark. */
+  async #endLeftovers(marks: ReadonlySet<string>): Promise<void> {
+    if (marks.size === 0) return
+    const { clock, platform, owner, endMs, log } = this.#options
+    const options = { clock, platform, self: owner.pid, graceMs: endMs }
+    const { ended, left } = await endMarked(MARK_VARIABLE, value => marks.has(value), options)
+    for (const { pid, command } of ended) log(`Ended what a round left running: ${command} (${pid}).`)
+    for (const { pid, command } of left) log(`Could not end ${command} (${pid}).`)
   }
 }

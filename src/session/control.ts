@@ -6,8 +6,8 @@ import * as v from 'valibot'
 import writeFileAtomic from 'write-file-atomic'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/prompt-limits.ts'
 import { readBoundedText } from '../platform/bounded-file.ts'
-import { problemOfPrompt } from './queue.ts'
 
 const commandSchema = v.variant('type', [
   v.object({
@@ -23,9 +23,9 @@ const commandSchema = v.variant('type', [
 /** What another terminal may ask of a run. `at`: when it was asked, ISO 8601 in UTC. */
 export type Command = v.InferOutput<typeof commandSchema>
 
-const replySchema = v.object({ delivered: v.boolean(), message: v.string() })
+const replySchema = v.object({ delivered: v.boolean(), kept: v.exactOptional(v.boolean()), message: v.string() })
 
-/** What became of a command; `message` is a sentence for the person. */
+/** What became of a command; `message` is a sentence for the person. `kept`: the next round will be told. */
 export type Reply = v.InferOutput<typeof replySchema>
 
 /**
@@ -63,6 +63,7 @@ export async function sendCommand(
  * Hands every command that is sent from now on to `handle`, one after the other in the order they were sent. Older
  * ones were meant for a run that has ended, and are answered so. Files that hold no command are renamed to `<name>.broken`.
  * Disposing it resolves when the command in hand is answered, and those that wait are told that the run has ended.
+ * A file operation that fails costs that command its answer, never the run: whoever asked is told so by the timeout.
  */
 export async function watchCommands(
   directory: string,
@@ -74,14 +75,15 @@ export async function watchCommands(
   let stopped = false
   const handleAll = async () => {
     while (!stopped) {
-      const next = (await commandNames(directory))[0]
-      if (next === undefined) await changes.next(POLL_MS)
-      else await handleOne(directory, next, handle)
+      let done = 0
+      for (const name of await commandNames(directory).catch(() => [])) {
+        if (stopped) return
+        if (await succeeds(handleOne(directory, name, handle))) done += 1
+      }
+      if (done === 0) await changes.next(POLL_MS)
     }
   }
   const handled = handleAll()
-  // Whoever disposes it gets the error; until then it must not count as unhandled.
-  handled.catch(() => undefined)
   return {
     [Symbol.asyncDispose]: async () => {
       stopped = true
@@ -108,20 +110,31 @@ async function handleOne(directory: string, name: string, handle: (command: Comm
     return answer(path, { delivered: false, message: 'This is not a command that the run knows.' })
   }
   const reply = await handle(command).catch(error => ({ delivered: false, message: messageOf(error) }))
-  await answer(path, reply)
-  await rm(taken, { force: true })
+  try {
+    await answer(path, reply)
+  } finally {
+    await rm(taken, { force: true })
+  }
 }
 
 async function answerOld(directory: string, clock: Clock): Promise<void> {
-  for (const name of await commandNames(directory)) {
-    await answer(join(directory, name), { delivered: false, message: 'The run that it was for has ended.' })
-    await removeIfThere(join(directory, name))
-  }
-  for (const name of await readdir(directory)) {
+  for (const name of await commandNames(directory).catch(() => [])) {
     const path = join(directory, name)
-    if (name.endsWith('.taken')) await removeIfThere(path)
-    if (name.endsWith('.reply.json') && (await ageOf(path, clock)) > OLD_REPLY_MS) await removeIfThere(path)
+    await succeeds(answer(path, { delivered: false, message: 'The run that it was for has ended.' }))
+    await succeeds(removeIfThere(path))
   }
+  for (const name of await readdir(directory).catch(() => [])) {
+    const path = join(directory, name)
+    const isOldReply = name.endsWith('.reply.json') && (await ageOf(path, clock)) > OLD_REPLY_MS
+    if (name.endsWith('.taken') || isOldReply) await succeeds(removeIfThere(path))
+  }
+}
+
+function succeeds(action: Promise<unknown>): Promise<boolean> {
+  return action.then(
+    () => true,
+    () => false,
+  )
 }
 
 function answer(path: string, reply: Reply): Promise<void> {

@@ -29,6 +29,11 @@ export interface Engine {
    * outcome of `run`.
    */
   prepare(thread: ThreadSpec): PreparedRound
+  /**
+   * Resolves when nothing runs any more that rounds which have ended had started, as far as it can be found; never
+   * rejects. What is prepared, and a turn that runs, are left alone.
+   */
+  settle(): Promise<void>
   /** Ends what is still ending in the background; resolves when no process is left. */
   close(): Promise<void>
 }

@@ -34,8 +34,11 @@ export type SessionEvent =
       directory: string
       limits: { rounds: number }
       sandbox: string
+      network: boolean
       model: string | null
       effort: string | null
+      /** `key=value` pairs handed to codex. */
+      overrides: readonly string[]
       /** Id of the queued prompt that this session came from; null if it was given on the command line. */
       queued: string | null
       codemachine: string
@@ -76,6 +79,8 @@ export type SessionEvent =
       type: 'round-ended'
       round: number
       outcome: RoundOutcome
+      /** Whether it uses up one of the person's rounds. */
+      counts: boolean
       durationMs: number
       /** Tokens of the round's threads, its own and those of its sub-agents; null if codex reported none. */
       tokens: TokenCounts | null

@@ -12,7 +12,7 @@ export interface ItemFileChange {
 
 /**
  * One thing that codex did in a turn, in our closed union; `codex/translate-item` is the border to codex's open one.
- * Texts are bounded (64 KiB, command output to its last 16 KiB); the whole is in `rounds/NNN.ndjson` of the records.
+ * Texts are bounded (64 Ki characters, command output to its last 16 Ki); the whole is in `rounds/NNN.ndjson` of the records.
  */
 export type Item =
   | { kind: 'user-message'; id: string; text: string }
@@ -29,6 +29,7 @@ export type Item =
       /** stdout and stderr merged, the last 16 KiB. */
       output: string
     }
+  /** At most 200 files and 256 Ki characters of diffs; then the last diff ends with how many more files there are. */
   | { kind: 'file-change'; id: string; status: ItemStatus; changes: readonly ItemFileChange[] }
   | { kind: 'plan'; id: string; text: string }
   | { kind: 'web-search'; id: string; query: string }

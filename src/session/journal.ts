@@ -22,30 +22,64 @@ export interface Journal extends AsyncDisposable {
  */
 export function openJournal(path: string): Journal {
   const fd = openSync(path, 'a+', 0o600)
-  const write = (line: string) => {
+  const { size } = fstatSync(fd)
+  let torn = size > 0 && lastByte(fd, size) !== NEWLINE
+  let failed = false
+  const failure = (error: unknown) => {
+    failed = true
+    return NO_ROOM.has(systemErrorCode(error) ?? '') ? diskFull(path, error) : error
+  }
+  const write = (value: unknown) => {
+    const bytes = Buffer.from(`${torn ? '\n' : ''}${JSON.stringify(value)}\n`)
+    let written = 0
     try {
-      writeSync(fd, line)
+      while (written < bytes.length) written += writeSync(fd, bytes, written)
+      torn = false
     } catch (error) {
-      if (systemErrorCode(error) !== 'ENOSPC') throw error
-      throw new UserError(`The disk is full: ${path} cannot be written.`, {
-        hint: 'Free some space; nothing that was journaled before is lost.',
-        exitCode: 4,
-        cause: error,
-      })
+      if (written > 0) torn = bytes[written - 1] !== NEWLINE
+      throw failure(error)
     }
   }
-  const { size } = fstatSync(fd)
-  if (size === 0) write(`${JSON.stringify({ format: FORMAT, v: VERSION })}\n`)
-  else if (lastByte(fd, size) !== 0x0a) write('\n')
-  const sync = () => promisify(fdatasync)(fd)
+  const sync = async () => {
+    try {
+      await promisify(fdatasync)(fd)
+    } catch (error) {
+      throw failure(error)
+    }
+  }
+  try {
+    if (size === 0) write({ format: FORMAT, v: VERSION })
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
   return {
-    append: event => write(`${JSON.stringify(event)}\n`),
+    append: write,
     sync,
     async [Symbol.asyncDispose]() {
-      await sync()
-      closeSync(fd)
+      // What has failed before is what the person is told: a second error would stand in front of it.
+      const toldBefore = failed
+      try {
+        await sync()
+      } catch (error) {
+        if (!toldBefore) throw error
+      } finally {
+        closeSync(fd)
+      }
     },
   }
+}
+
+const NEWLINE = 0x0a
+/** Of the disk, of a quota, and of the size that a file may have. */
+const NO_ROOM: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
+
+function diskFull(path: string, cause: unknown): UserError {
+  return new UserError(`The disk is full: ${path} cannot be written.`, {
+    hint: 'Free some space; nothing that was journaled before is lost.',
+    exitCode: 4,
+    cause,
+  })
 }
 
 function lastByte(fd: number, size: number): number | undefined {

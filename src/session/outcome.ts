@@ -45,15 +45,12 @@ export type SessionOutcome =
   | { kind: 'limit'; limit: 'rounds' }
   | { kind: 'needs-person'; reason: string; hint: string | null }
   | { kind: 'interrupted'; signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP' }
-  | { kind: 'failed'; message: string }
 
 /** The exit code of an outcome (docs/design.md, "Outcomes and exit codes"). */
 export function exitCodeOf(outcome: SessionOutcome): number {
   switch (outcome.kind) {
     case 'done':
       return 0
-    case 'failed':
-      return 1
     case 'limit':
       return 3
     case 'needs-person':

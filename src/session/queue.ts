@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import writeFileAtomic from 'write-file-atomic'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/prompt-limits.ts'
 import { readBoundedText } from '../platform/bounded-file.ts'
 import { pathExists } from '../platform/path-exists.ts'
 import { stageFile } from '../platform/staged-file.ts'
@@ -27,7 +28,7 @@ export interface QueueContents {
  * can add at once without a lock.
  *
  * Taking a prompt has two steps, so that a crash neither loses nor doubles it: `peek`, create the session (its
- * `session-created` carries the prompt's id), `remove`. At start, a prompt whose id a session already carries is removed.
+ * `session-created` carries the prompt's id), `removeIfWaiting`. At start, a prompt whose id a session already carries is removed.
  */
 export interface Queue {
   /** Adds a prompt behind all others; it is on disk when this resolves. */
@@ -39,18 +40,8 @@ export interface Queue {
   edit(id: string, prompt: string): Promise<void>
   /** Takes a prompt out, whatever its file holds; a `UserError` if it does not wait any more. */
   remove(id: string): Promise<void>
-}
-
-/** The longest prompt that codex takes, in characters. */
-const MOST_CHARACTERS = 1_048_576
-
-/** Why a text cannot be given to codex, as a sentence; null if it can. */
-export function problemOfPrompt(prompt: string): string | null {
-  if (prompt.trim() === '') return 'The prompt is empty; say what is to be done.'
-  // Codex counts code points; a text has at most as many of them as of JavaScript's units.
-  const length = prompt.length <= MOST_CHARACTERS ? prompt.length : Array.from(prompt).length
-  if (length <= MOST_CHARACTERS) return null
-  return `The prompt has ${length} characters, and codex takes at most ${MOST_CHARACTERS}; put the text into a file and name that file.`
+  /** As `remove`, and content if a person has taken the prompt out meanwhile. */
+  removeIfWaiting(id: string): Promise<void>
 }
 
 /** The queue in this directory, which has to exist. */
@@ -60,7 +51,10 @@ export function openQueue(directory: string): Queue {
     list: () => list(directory),
     peek: () => peek(directory),
     edit: (id, prompt) => edit(directory, id, prompt),
-    remove: id => remove(directory, id),
+    remove: async id => {
+      if (!(await remove(directory, knownId(id)))) throw notWaiting(knownId(id))
+    },
+    removeIfWaiting: async id => void (await remove(directory, knownId(id))),
   }
 }
 
@@ -128,15 +122,16 @@ async function edit(directory: string, written: string, prompt: string): Promise
   throw notWaiting(id)
 }
 
-async function remove(directory: string, written: string): Promise<void> {
-  const id = knownId(written)
-  if (!(await pathExists(promptFile(directory, id)))) throw notWaiting(id)
+/** Whether it was there to be taken out. */
+async function remove(directory: string, id: string): Promise<boolean> {
+  if (!(await pathExists(promptFile(directory, id)))) return false
   // While the number is the highest, this keeps it from being given again: a session carries it as the id of its prompt.
   await writeFile(goneFile(directory, id), '', { mode: 0o600 })
   try {
     await rm(promptFile(directory, id), { recursive: true })
+    return true
   } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') throw notWaiting(id)
+    if (systemErrorCode(error) === 'ENOENT') return false
     throw error
   }
 }

@@ -80,7 +80,7 @@ async function realWorkDirectory(directory: string): Promise<string> {
 }
 
 /** What codemachine itself keeps in the root. */
-const OWN_ENTRIES = new Set(['state', 'codex', 'history.jsonl'])
+const OWN_ENTRIES = new Set(['state', 'codex', 'demo', 'history.jsonl'])
 
 async function openRoot({ env, home, platform }: RecordsPlaces): Promise<string> {
   const given = env.CODEMACHINE_HOME || null

@@ -1,5 +1,5 @@
 import { createWriteStream } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import { unreachable } from '../base/errors.ts'
@@ -7,6 +7,7 @@ import type { Memory, MemorySnapshot } from '../workspace/memory.ts'
 import { afterRound } from './after-round.ts'
 import { judgeDone } from './done-rule.ts'
 import type { Engine, PreparedRound, RoundEvent } from './engine.ts'
+import type { RefusalReason } from './events.ts'
 import { countsAsRound, exitCodeOf, type RoundOutcome, type SessionOutcome } from './outcome.ts'
 import type { SessionLog } from './session-log.ts'
 import { roundTokens, sessionTokens } from './state.ts'
@@ -39,6 +40,8 @@ export interface RunnerOptions {
   /** Where `001.ndjson`, … go. */
   roundsDirectory: string
   clock: Clock
+  /** What was noticed meanwhile and a person should know, a sentence each; every one is given once. */
+  takeRemarks(): readonly string[]
   /** Aborted with the name of the signal that a person ended the run with. */
   signal: AbortSignal
 }
@@ -59,6 +62,7 @@ export class SessionRunner {
   #ahead: PreparedRound | null = null
   /** The fingerprint that the last round left, while nothing but time can have passed since. */
   #tree: string | null = null
+  #over = false
 
   constructor(options: RunnerOptions) {
     this.#options = options
@@ -71,19 +75,23 @@ export class SessionRunner {
     const interrupt = () => void this.#current?.interrupt()
     signal.addEventListener('abort', interrupt)
     try {
-      return this.#end(await this.#rounds())
+      this.#tellRemarks()
+      return await this.#end(await this.#rounds())
     } finally {
       signal.removeEventListener('abort', interrupt)
+      this.#over = true
       this.#ahead?.discard()
       await this.#log.sync()
     }
   }
 
-  /** Adds text to the running turn; if none takes it, the next round is told. True if it reached a running turn. */
-  async steer(text: string): Promise<boolean> {
+  /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. */
+  async steer(text: string): Promise<'delivered' | 'kept' | 'over'> {
+    if (this.#over) return 'over'
     const delivered = (await this.#current?.steer(text)) ?? false
+    if (this.#over) return delivered ? 'delivered' : 'over'
     this.#log.emit({ type: 'steered', round: this.#log.state.running?.round ?? null, text, delivered })
-    return delivered
+    return delivered ? 'delivered' : 'kept'
   }
 
   async #rounds(): Promise<SessionOutcome> {
@@ -98,8 +106,8 @@ export class SessionRunner {
         case 'round': {
           const outcome = await this.#round(step.round)
           memory = await this.#readMemory()
-          if (signal.aborted) return { kind: 'interrupted', signal: signal.reason }
-          const ended = await this.#settle(outcome, memory)
+          await this.#judge(memory)
+          const ended = signal.aborted ? null : await this.#follow(outcome)
           if (ended) return ended
           break
         }
@@ -110,7 +118,7 @@ export class SessionRunner {
   }
 
   async #round(spec: RoundSpec): Promise<RoundOutcome> {
-    const { engine, clock, workTree, guard } = this.#options
+    const { engine, clock, workTree, guard, signal } = this.#options
     const round = this.#log.state.roundsUsed + 1
     const prepared = this.#takePrepared(spec)
     const treeBefore = this.#tree ?? (await workTree.take())
@@ -133,11 +141,12 @@ export class SessionRunner {
     const { paths, count } =
       treeBefore === treeAfter ? { paths: [], count: 0 } : await workTree.changed(treeBefore, treeAfter)
     this.#tree = treeAfter
-    if (changesInstructions(paths, count)) this.#dropAhead()
     this.#log.emit({
       type: 'round-ended',
       round,
       outcome,
+      // What a signal cut off is not the person's loss.
+      counts: countsAsRound(outcome.class) && !(signal.aborted && outcome.class === 'interrupted'),
       durationMs: Math.round(clock.monotonic() - startedAt),
       tokens: roundTokens(this.#log.state),
       treeBefore,
@@ -145,10 +154,8 @@ export class SessionRunner {
       changed: paths,
       changedCount: count,
     })
-    if (restored && restored.restored.length > 0) {
-      this.#log.emit({ type: 'repository-restored', round, paths: restored.restored, setAside: restored.setAside })
-    }
-    for (const message of restored?.problems ?? []) this.#log.emit({ type: 'warning', round, message })
+    this.#tellRestored(restored)
+    this.#tellRemarks()
     await synced
     return outcome
   }
@@ -214,19 +221,14 @@ export class SessionRunner {
     return this.#options.engine.prepare(spec.thread)
   }
 
-  #dropAhead(): void {
-    this.#ahead?.discard()
-    this.#ahead = null
-  }
-
   async #readMemory(): Promise<MemorySnapshot> {
     const memory = await this.#options.memory.read()
     for (const problem of memory.problems) this.#log.emit({ type: 'memory-broken', problem })
     return memory
   }
 
-  /** Judges the round that has just ended; an outcome if the session ends with it. */
-  async #settle(outcome: RoundOutcome, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+  /** What comes after a round that ended so; an outcome if the session ends with it. */
+  async #follow(outcome: RoundOutcome): Promise<SessionOutcome | null> {
     const after = afterRound(outcome, this.#log.state.failuresInARow)
     switch (after.kind) {
       case 'end':
@@ -235,13 +237,13 @@ export class SessionRunner {
         await this.#wait(outcome, after.afterMs)
         return null
       case 'ask-template':
-        if (countsAsRound(outcome.class)) await this.#judge(memory)
         return null
       default:
         return unreachable(after)
     }
   }
 
+  /** Judges the round that has just ended, however it ended: a claim must not outlive the round that made it. */
   async #judge(memory: MemorySnapshot): Promise<void> {
     const { last } = this.#log.state
     if (!last) return
@@ -249,12 +251,36 @@ export class SessionRunner {
     if (verdict.kind === 'none') return
     const { round } = last
     this.#log.emit({ type: 'done-nominated', round, by: verdict.by })
-    if (verdict.kind === 'accepted') {
-      this.#log.emit({ type: 'done-accepted', round, tree: verdict.tree })
-    } else {
-      this.#log.emit({ type: 'done-refused', round, reason: verdict.reason, detail: verdict.detail })
-      await this.#options.memory.withdrawClaim()
+    const refusal = verdict.kind === 'refused' ? verdict : await this.#refuseIfStillChanging(verdict.tree)
+    if (refusal === null) {
+      this.#log.emit({ type: 'done-accepted', round, tree: last.treeAfter })
+      return
     }
+    this.#log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail })
+    await this.#options.memory.withdrawClaim()
+  }
+
+  /** Before a claim is believed, nothing may be left that could still change the tree that it is about. */
+  async #refuseIfStillChanging(tree: string): Promise<{ reason: RefusalReason; detail: string } | null> {
+    const { engine, workTree } = this.#options
+    await engine.settle()
+    this.#tree = await workTree.take()
+    if (this.#tree === tree) return null
+    const { paths } = await workTree.changed(tree, this.#tree)
+    const detail = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended. Look at the whole with fresh eyes.`
+    return { reason: 'tree-changed', detail }
+  }
+
+  #tellRestored(restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
+    if (!restored) return
+    const round = this.#log.state.last?.round ?? 0
+    const { restored: paths, setAside, problems } = restored
+    if (paths.length > 0) this.#log.emit({ type: 'repository-restored', round, paths, setAside })
+    for (const message of problems) this.#log.emit({ type: 'warning', round, message })
+  }
+
+  #tellRemarks(): void {
+    for (const message of this.#options.takeRemarks()) this.#log.emit({ type: 'warning', round: null, message })
   }
 
   async #wait(cause: RoundOutcome, ms: number): Promise<void> {
@@ -269,8 +295,13 @@ export class SessionRunner {
     await clock.wait(ms, signal)
   }
 
-  #end(outcome: SessionOutcome): SessionOutcome {
-    const { clock } = this.#options
+  async #end(outcome: SessionOutcome): Promise<SessionOutcome> {
+    const { clock, engine } = this.#options
+    this.#ahead?.discard()
+    this.#ahead = null
+    await engine.settle()
+    this.#tellRestored(await this.#options.guard.check())
+    this.#over = true
     const { state } = this.#log
     this.#log.emit({
       type: 'session-ended',
@@ -282,9 +313,4 @@ export class SessionRunner {
     })
     return outcome
   }
-}
-
-/** Whether what a thread reads when it starts may be another by now. */
-function changesInstructions(paths: readonly string[], count: number): boolean {
-  return count > paths.length || paths.some(path => basename(path) === 'AGENTS.md' || path.startsWith('.codex/'))
 }

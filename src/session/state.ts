@@ -1,6 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import type { Recorded, RefusalReason, SessionEvent, TokenCounts, UsageWindow } from './events.ts'
-import { countsAsRound, type RoundOutcome, type SessionOutcome } from './outcome.ts'
+import type { RoundOutcome, SessionOutcome } from './outcome.ts'
 
 /** A round that has ended. */
 export interface EndedRound {
@@ -12,6 +12,19 @@ export interface EndedRound {
   treeAfter: string
   changed: readonly string[]
   changedCount: number
+}
+
+/** A round at work. */
+interface RunningRound {
+  round: number
+  /** Unix time, ms. */
+  startedAt: number
+  thread: string | null
+  turn: string | null
+  /** How many of the notices it was told with its input. */
+  told: number
+  /** What reached it while it worked, to be told again if the round does not count. */
+  steered: readonly string[]
 }
 
 /** What became of the last done claim. */
@@ -34,7 +47,11 @@ export interface SessionState {
   directory: string
   queued: string | null
   maxRounds: number
+  sandbox: string
+  network: boolean
   model: string | null
+  effort: string | null
+  overrides: readonly string[]
   /** Unix time, ms. */
   createdAt: number
   /** When it began or was last resumed; Unix time, ms. */
@@ -43,12 +60,12 @@ export interface SessionState {
   workedMs: number
   /** Rounds that counted (docs/design.md, "What ends a round"). */
   roundsUsed: number
-  running: { round: number; startedAt: number; thread: string | null; turn: string | null } | null
+  running: RunningRound | null
   last: EndedRound | null
   /** Rounds in a row that failed in a way that uses up no round. */
   failuresInARow: number
   claim: Claim
-  /** What the next round has to be told; emptied when a round starts. */
+  /** What the next round has to be told; what a round was told goes when that round has counted. */
   notices: readonly string[]
   plan: readonly PlanStep[]
   /** Tokens of the rounds that have ended. */
@@ -99,7 +116,11 @@ export function emptyState(id: string): SessionState {
     directory: '',
     queued: null,
     maxRounds: 0,
+    sandbox: '',
+    network: false,
     model: null,
+    effort: null,
+    overrides: [],
     createdAt: 0,
     beganAt: 0,
     workedMs: 0,
@@ -142,7 +163,11 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
         directory: event.directory,
         queued: event.queued,
         maxRounds: event.limits.rounds,
+        sandbox: event.sandbox,
+        network: event.network,
         model: event.model,
+        effort: event.effort,
+        overrides: event.overrides,
         createdAt: at,
         beganAt: at,
       }
@@ -157,15 +182,22 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
         waitingUntil: null,
         tokensBefore: sessionTokens(state),
         threadTokens: {},
-        notices: state.running === null ? state.notices : [...state.notices, CUT_OFF],
+        failuresInARow: 0,
+        claim: { state: 'none' },
+        notices: state.running === null ? state.notices : [...state.notices, ...state.running.steered, CUT_OFF],
       }
     case 'round-started':
       return {
         ...state,
-        running: { round: event.round, startedAt: at, thread: null, turn: null },
-        model: event.model ?? state.model,
+        running: {
+          round: event.round,
+          startedAt: at,
+          thread: null,
+          turn: null,
+          told: state.notices.length,
+          steered: [],
+        },
         claim: { state: 'none' },
-        notices: [],
         plan: [],
         waitingUntil: null,
       }
@@ -188,14 +220,12 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
       return { ...state, primaryWindow: event.primary, secondaryWindow: event.secondary }
     case 'plan-updated':
       return { ...state, plan: event.steps }
-    case 'model-rerouted':
-      return { ...state, model: event.to }
     case 'round-ended':
       return endRound(state, event)
     case 'waiting':
       return { ...state, waitingUntil: Date.parse(event.until) }
     case 'steered':
-      return event.delivered ? state : { ...state, notices: [...state.notices, `A person says: ${event.text}`] }
+      return steered(state, event)
     case 'memory-broken':
       return { ...state, notices: [...state.notices, memoryNotice(event.problem)] }
     case 'repository-restored':
@@ -224,6 +254,7 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
         ended: { outcome: event.outcome, exitCode: event.exitCode, durationMs: event.durationMs },
       }
     case 'item-completed':
+    case 'model-rerouted':
     case 'request-answered':
     case 'warning':
     case 'error':
@@ -234,17 +265,24 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
 }
 
 function endRound(state: SessionState, event: Extract<SessionEvent, { type: 'round-ended' }>): SessionState {
-  const { type: _, ...last } = event
-  const counted = countsAsRound(event.outcome.class)
+  const { told = 0, steered = [] } = state.running ?? {}
   return {
     ...state,
     running: null,
-    last,
-    roundsUsed: counted ? state.roundsUsed + 1 : state.roundsUsed,
-    failuresInARow: counted ? 0 : state.failuresInARow + 1,
+    last: event,
+    roundsUsed: event.counts ? state.roundsUsed + 1 : state.roundsUsed,
+    failuresInARow: event.counts ? 0 : state.failuresInARow + 1,
+    notices: event.counts ? state.notices.slice(told) : [...state.notices, ...steered],
     tokensBefore: sessionTokens(state),
     threadTokens: {},
   }
+}
+
+function steered(state: SessionState, event: Extract<SessionEvent, { type: 'steered' }>): SessionState {
+  const notice = `A person says: ${event.text}`
+  if (!event.delivered) return { ...state, notices: [...state.notices, notice] }
+  const { running } = state
+  return running ? { ...state, running: { ...running, steered: [...running.steered, notice] } } : state
 }
 
 function memoryNotice(problem: Extract<SessionEvent, { type: 'memory-broken' }>['problem']): string {

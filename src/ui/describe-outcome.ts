@@ -43,8 +43,6 @@ export function describeOutcome(outcome: SessionOutcome): OutcomeInWords {
         hint: '`codemachine resume` goes on from here.',
         tone: 'warning',
       }
-    case 'failed':
-      return { short: 'failed', text: `failed: ${oneLine(outcome.message, REASON_CHARS)}`, hint: null, tone: 'bad' }
     default:
       return unreachable(outcome)
   }

@@ -1,8 +1,9 @@
-import { access, constants, realpath } from 'node:fs/promises'
+import { access, constants } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { execa } from 'execa'
 import { UserError } from '../base/errors.ts'
-import { isWithin } from '../platform/path-within.ts'
+import { isWritableByAgents, writableByAgents } from '../platform/writable-by-agents.ts'
+import { findRepository } from './person-repository.ts'
 
 /** How a git command ended. Texts are latin1, so that names in any encoding come through byte for byte. */
 export interface GitResult {
@@ -74,31 +75,33 @@ export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /**
- * The absolute path of git on the PATH. Folders inside `workTree` are passed over: an agent can write a program called
- * `git` there (`node_modules/.bin` is on the PATH of whatever npx starts), which would run outside of the sandbox.
+ * The absolute path of git on the PATH. Where agents that work in `workTree` can write is passed over: a program called
+ * `git` there (`node_modules/.bin` is on the PATH of whatever npx starts) would run outside of the sandbox.
  */
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
-  const names = delimiter === ';' ? ['git.exe'] : ['git']
+  const repository = await findRepository(workTree)
+  const where = writableByAgents(workTree, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const name = delimiter === ';' ? 'git.exe' : 'git'
+  const passedOver: string[] = []
   for (const folder of (env.PATH ?? env.Path ?? '').split(delimiter)) {
-    if (!isAbsolute(folder)) continue
-    for (const name of names) {
-      const program = join(folder, name)
-      const target = await programAt(program)
-      if (target !== null && !isWithin(workTree, target) && !isWithin(workTree, program)) return program
-    }
+    const program = join(folder, name)
+    if (!isAbsolute(folder) || !(await isProgram(program))) continue
+    if (!isWritableByAgents(program, where)) return program
+    passedOver.push(program)
   }
   throw new UserError(
     'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
+    passedOver.length === 0
+      ? {}
+      : { hint: `This does not count, as the agent can write there: ${passedOver.join(', ')}. Have git elsewhere.` },
   )
 }
 
-async function programAt(path: string): Promise<string | null> {
-  try {
-    await access(path, constants.X_OK)
-    return await realpath(path)
-  } catch {
-    return null
-  }
+function isProgram(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
 }
 
 const outputLimit = 256 * 1024 * 1024

@@ -1,8 +1,9 @@
-import { mkdir, realpath } from 'node:fs/promises'
+import { mkdir, realpath, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import { loadPrompt } from '../base/package-root.ts'
+import { problemOfPromptSize } from '../base/prompt-limits.ts'
 import { firstMainFile } from './first-main-file.ts'
 import { findObstacle, writeFileInside } from './inside-directory.ts'
 import { makeMemoryFolder, memoryHome } from './memory-home.ts'
@@ -31,23 +32,32 @@ export function sessionFolder(session: { directory: string; id: string; records:
   }
 }
 
-const maxGoalBytes = 1024 * 1024
-
 /**
  * Makes the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
  * `tasks.json`, with their first good copies in the records. Throws a `UserError` if the directory cannot be written to,
- * if the session's folder is there already, or if the goal is larger than 1 MiB.
+ * if the session's folder is there already, or if the goal is larger than 1 MiB; then no empty folder stays in the records.
  */
-export async function createSessionFolder(session: {
+export async function createSessionFolder(session: NewSession): Promise<SessionFolder> {
+  try {
+    return await makeSessionFolder(session)
+  } catch (error) {
+    // With anything in it, it stays.
+    await rmdir(session.records).catch(() => undefined)
+    throw error
+  }
+}
+
+interface NewSession {
   directory: string
   id: string
   goal: string
   git: { commit: string | null; branch: string | null }
   records: string
-}): Promise<SessionFolder> {
-  if (Buffer.byteLength(session.goal) > maxGoalBytes) {
-    throw new UserError('The goal is larger than 1 MiB; put its details in a file and name that file in the goal.')
-  }
+}
+
+async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
+  const problem = problemOfPromptSize(session.goal)
+  if (problem !== null) throw new UserError(problem)
   const files = {
     'MAIN.md': firstMainFile(loadPrompt('MAIN.template'), session),
     'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n`,

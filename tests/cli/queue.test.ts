@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { startCodemachine } from '../support/codemachine.ts'
 import { claimDone, held, readMain, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -44,7 +45,7 @@ test('what waits can be listed, changed and taken out, and the next start works 
   for (const prompt of ['first', 'second\nline', 'third 🚀']) await scene.run('queue', 'add', prompt)
   expect((await scene.run('queue', 'list')).stdout).toBe('000001  first\n000002  second ⏎ line\n000003  third 🚀\n')
   expect((await scene.run('queue', 'rm', '1')).exitCode).toBe(0)
-  expect((await scene.run('queue', 'edit', '2', 'second, changed')).stdout).toBe('2 is now: second, changed\n')
+  expect((await scene.run('queue', 'edit', '2', 'second, changed')).stdout).toBe('000002 is now: second, changed\n')
   await scene.run('queue', 'rm', '3')
   const { exitCode, stderr } = await scene.run('queue', 'rm', '3')
   expect([exitCode, stderr]).toEqual([
@@ -53,6 +54,18 @@ test('what waits can be listed, changed and taken out, and the next start works 
   ])
   const { events } = await scene.run('--json')
   expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['second, changed'])
+})
+
+test('a prompt that is too long to become a session is refused when it is queued, not when its turn comes', async () => {
+  await using scene = await openScene([])
+  const { exitCode, stderr } = await startCodemachine(scene.place, ['queue', 'add', '-'], {
+    input: '漢'.repeat(600_000),
+  }).ended
+  expect([exitCode, stderr]).toEqual([
+    2,
+    'codemachine: The prompt has 1800000 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file.\n',
+  ])
+  expect(await waiting(scene)).toEqual([])
 })
 
 test('a codemachine that is killed keeps the queue, and resume works on it after the session', async () => {

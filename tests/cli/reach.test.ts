@@ -1,7 +1,7 @@
-import { mkdir, realpath } from 'node:fs/promises'
+import { mkdir, realpath, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { reachOf, recordsInReach } from '../../src/cli/agents-reach.ts'
+import { codemachineInReach, reachOf, recordsInReach } from '../../src/cli/agents-reach.ts'
 import { makePlace } from '../support/place.ts'
 
 test('records in the work directory or in a temporary directory are in reach of agents, and a person is told', async () => {
@@ -16,4 +16,20 @@ test('records in the work directory or in a temporary directory are in reach of 
   expect(await reachOf('/srv/work-2', '/srv/work', {})).toBeNull()
   expect(recordsInReach('/tmp/cm', 'a temporary directory')).toMatch(/\/tmp\/cm.*no proof/)
   expect(recordsInReach('/srv', null)).toBeNull()
+})
+
+test('so are the git directory of the repository, wherever it lies, and what is there under another name', async () => {
+  await using place = await makePlace('')
+  const link = join(place.root, 'link')
+  await symlink('/srv', link)
+  expect(await reachOf('/srv/repo/.git/x', '/srv/work', {}, ['/srv/repo/.git'])).toBe('the git directory')
+  expect(await reachOf('/srv/work/x', join(link, 'work'), {})).toBe('the work directory')
+  expect(await reachOf('/srv/repo/x', '/srv/work', {}, ['/srv/repo/.git'])).toBeNull()
+})
+
+test('a codemachine that an agent can rewrite is named, and how to have another', () => {
+  expect(codemachineInReach('/srv/work/node_modules/codemachine', 'the work directory')).toMatch(
+    /^codemachine itself \(\/srv\/work\/node_modules\/codemachine\) lies inside the work directory,.*npm install --global/,
+  )
+  expect(codemachineInReach('/usr/lib/codemachine', null)).toBeNull()
 })

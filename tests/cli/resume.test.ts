@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -70,4 +71,36 @@ test('there is nothing to resume in a new directory, after a session that is don
   expect((await scene.run('resume', '1')).stderr).toMatch(
     /^codemachine: \d{8}_1 is done, so there is nothing to go on with\.\n$/,
   )
+})
+
+test('what the person chose when the session began counts when it goes on: sandbox, model, effort, what codex is handed', async () => {
+  await using scene = await openScene([
+    [reply(message('In the middle.'), hold(never))],
+    round('touch leak.txt', claimDone),
+  ])
+  {
+    const args = ['--sandbox', 'read-only', '-m', 'chosen', '--effort', 'high', '-c', 'web_search="disabled"', 'build X']
+    await using running = scene.start('--json', '--rounds', '2', ...args)
+    await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
+    running.process.kill('SIGINT')
+    expect((await running.ended).exitCode).toBe(130)
+  }
+  const { exitCode, events } = await scene.run('resume', '--json')
+  expect(exitCode).toBe(0)
+  expect(eventsOf(events, 'round-started')).toMatchObject([{ round: 1, model: 'chosen' }])
+  expect(existsSync(join(scene.place.directory, 'leak.txt'))).toBe(false)
+  const last = scene.model.requests.at(-1)
+  expect([last?.model, last?.effort]).toEqual(['chosen', 'high'])
+  expect(JSON.stringify(last?.body.tools)).not.toContain('web_search')
+})
+
+test('a round that a signal cut off uses up none of the rounds', async () => {
+  await using scene = await openScene([[reply(message('In the middle.'), hold(never))], round(claimDone)])
+  {
+    await using running = scene.start('--json', '--rounds', '1', 'build X')
+    await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
+    running.process.kill('SIGINT')
+    await running.ended
+  }
+  expect(await scene.run('resume', '--json')).toMatchObject({ exitCode: 0 })
 })

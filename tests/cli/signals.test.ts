@@ -5,6 +5,7 @@ import type { ScriptStep } from '../../src/demo/script.ts'
 import { processesOf } from '../support/processes.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
+import { writePeer } from '../support/scripted-peer.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
 const never = new Promise<never>(() => {})
@@ -59,13 +60,39 @@ describe('a person ends a run', () => {
     expect(await running.ended).toMatchObject({ exitCode: 143 })
   })
 
-  test('twice, and it does not wait for anything', async () => {
-    await using scene = await openScene([endless])
-    await using running = scene.start('--json', 'build X')
-    await running.event('turn-started')
+  test('twice, and nothing is left: neither codex, nor its command, nor what that sent into the background', async () => {
+    await using scene = await openScene([[reply(shell('setsid sleep 304 >/dev/null 2>&1 < /dev/null & sleep 305'))]])
+    await using running = scene.start('--json', '--sandbox', 'danger-full-access', 'build X')
+    const runs = (command: string) => processesOf(scene.place).includes(command)
+    while (!runs('sleep 304') || !runs('sleep 305')) await running.alive()
     running.process.kill('SIGINT')
+    // Two that are sent at once may arrive as one.
+    await running.alive()
     running.process.kill('SIGINT')
     expect(await running.ended).toMatchObject({ exitCode: 130 })
+    expect(processesOf(scene.place)).toEqual([])
+  })
+
+  test('twice, and it does not wait for a codex that takes neither an interrupt nor a SIGTERM, and leaves none', async () => {
+    await using scene = await openScene([])
+    const peer = await writePeer(
+      scene.place.root,
+      `if (process.argv.includes('--version')) { console.log('codex-cli 0.169.0'); process.exit(0) }
+       on['turn/start'] = id => { send({ id, result: { turn: { id: TURN } } }); started(); message('Working.') }
+       on['turn/interrupt'] = () => {}
+       on.end = () => {}
+       process.on('SIGTERM', () => {})
+       setInterval(() => {}, 1000)`,
+    )
+    await using running = scene.start('--json', '--codex-bin', peer, 'build X')
+    await running.event('item-completed', isMessage)
+    running.process.kill('SIGINT')
+    await running.alive()
+    running.process.kill('SIGINT')
+    const { exitCode, events } = await running.ended
+    expect(exitCode).toBe(130)
+    expect(eventsOf(events, 'session-ended')).toEqual([])
+    expect(processesOf(scene.place)).toEqual([])
   })
 })
 

@@ -1,3 +1,5 @@
+import { readdir, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply } from '../../src/demo/reply.ts'
 import { hold, message } from '../../src/demo/reply-items.ts'
@@ -37,4 +39,30 @@ test('what is said while no turn takes it is told to the next round', async () =
   const { events } = await running.ended
   expect(eventsOf(events, 'steered')).toMatchObject([{ delivered: false, round: null }])
   expect(scene.input(2)).toContain('A person says: mind the gap')
+})
+
+test('what nobody takes is no success: a person is told to say it again', async () => {
+  await using scene = await openScene([[reply(message('Working.'), hold(new Promise<never>(() => {})))]])
+  await using running = scene.start('--json', 'build X')
+  await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
+  // The run stands still, and is answered for as it would be if it had ended meanwhile.
+  running.process.kill('SIGSTOP')
+  const control = join(scene.records(), 'control')
+  const steering = scene.start('steer', 'too late')
+  for (;;) {
+    const name = (await readdir(control)).find(each => each.endsWith('.json'))
+    if (name !== undefined) {
+      const late = { delivered: false, kept: false, message: 'The run that it was for has ended.' }
+      await writeFile(join(control, 'answer'), JSON.stringify(late))
+      await rename(join(control, 'answer'), join(control, name.replace('.json', '.reply.json')))
+      break
+    }
+    await steering.alive()
+  }
+  const { exitCode, stdout, stderr } = await steering.ended
+  expect([exitCode, stdout, stderr]).toEqual([
+    2,
+    '',
+    'codemachine: The run that it was for has ended.\n  If the session goes on, say it again; else: codemachine queue add "…"\n',
+  ])
 })

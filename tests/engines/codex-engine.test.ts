@@ -1,12 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { closeSync, openSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { capabilitiesOf } from '../../src/codex/codex-version.ts'
 import { CodexEngine } from '../../src/engines/codex-engine.ts'
 import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
-import type { RoundEvent } from '../../src/session/engine.ts'
+import type { PreparedRound, RoundEvent } from '../../src/session/engine.ts'
 import type { LiveEvent } from '../../src/session/events.ts'
 import type { RoundOutcome } from '../../src/session/outcome.ts'
 import { writePeer } from '../support/scripted-peer.ts'
@@ -108,8 +109,8 @@ test('a codex that cannot be started at all is a matter of configuration', async
 test.each(['initialize', 'thread/start', 'turn/start'])(
   'a codex that never answers %s is given up after the deadline',
   async method => {
-    const { outcome } = await play(`on['${method}'] = () => {}`, undefined, { requestMs: 200 })
-    expect(outcome).toEqual({ class: 'crashed', message: `codex did not answer ${method} within 0.2 s.` })
+    const { outcome } = await play(`on['${method}'] = () => {}`, undefined, { requestMs: 500 })
+    expect(outcome).toEqual({ class: 'crashed', message: `codex did not answer ${method} within 0.5 s.` })
   },
 )
 
@@ -256,7 +257,7 @@ test('a codex that takes no interrupt is ended all the same, within its time', a
 test('a peer that ignores its end is killed, with what it left running in a session of its own', async () => {
   const { events } = await play(
     `const { spawn } = await import('node:child_process')
-     const child = spawn('setsid', ['sleep', '300'], { stdio: 'ignore', detached: true })
+     const child = spawn('sleep', ['300'], { stdio: 'ignore', detached: true })
      on.end = () => {}
      process.on('SIGTERM', () => {})
      on['turn/start'] = id => { send({ id, result: {} }); started(); message(process.pid + ' ' + child.pid); completed() }`,
@@ -279,25 +280,158 @@ test('a thread that was prepared and not needed leaves no process', async () => 
   })
 })
 
+/** A peer that leaves a process in a session of its own, deaf to SIGTERM, and says its pid and its own. */
+const LEAVES_SOMETHING = `
+  const { spawn } = await import('node:child_process')
+  on['turn/start'] = (id, { input }) => {
+    send({ id, result: {} }); started()
+    const child = spawn('sh', ['-c', 'trap "" TERM; while :; do sleep 0.1; done'], { stdio: 'ignore', detached: true })
+    message(child.pid + ' ' + process.pid)
+    if (input[0].text !== 'Go on and on.') completed()
+  }`
+
+/** Starts one round; `pids` are those that its message names. */
+function startRound(prepared: PreparedRound, input = 'Go on.'): { pids: Promise<number[]>; ended: Promise<unknown> } {
+  const pids = Promise.withResolvers<number[]>()
+  const onEvent = (event: RoundEvent) => {
+    if (event.type !== 'item-completed' || event.item.kind !== 'agent-message') return
+    pids.resolve(event.item.text.split(' ').map(Number))
+  }
+  const ended = prepared.run({ round: 1, input, onEvent, onLive() {}, onRecord() {} })
+  return { pids: pids.promise, ended }
+}
+
+/** Runs one round to its end; answers the pids that its message names. */
+async function pidsOfRound(prepared: PreparedRound): Promise<number[]> {
+  const { pids, ended } = startRound(prepared)
+  expect(await ended).toMatchObject({ class: 'worked' })
+  return await pids
+}
+
+const alive = (pids: readonly number[]) => Promise.all(pids.map(pid => isAlive(pid, 'linux')))
+
+describe('what ended rounds left', () => {
+  test('is gone once the engine has settled; a running turn and what is prepared are left alone', async () => {
+    const engine = await engineOn(await writePeer(folder, LEAVES_SOMETHING), () => {}, { endMs: 200 })
+    const ahead = engine.prepare(thread)
+    const lasting = startRound(engine.prepare(thread), 'Go on and on.')
+    const running = await lasting.pids
+    for (let round = 1; round <= 2; round++) {
+      const pids = await pidsOfRound(engine.prepare(thread))
+      await engine.settle()
+      expect(await alive(pids)).toEqual([false, false])
+    }
+    expect(await alive(running)).toEqual([true, true])
+    const last = await pidsOfRound(ahead)
+    await engine.close()
+    await lasting.ended
+    expect(await alive([...last, ...running])).toEqual([false, false, false, false])
+  })
+
+  test('is gone once the engine has settled, though codex itself takes its time to end', async () => {
+    const peer = await writePeer(folder, `${LEAVES_SOMETHING}\non.end = () => {}; process.on('SIGTERM', () => {})`)
+    const engine = await engineOn(peer, () => {}, { endMs: 200 })
+    const pids = await pidsOfRound(engine.prepare(thread))
+    await engine.settle()
+    expect(await alive(pids)).toEqual([false, false])
+    await engine.close()
+  })
+
+  test('ends within seconds of each round, from the first second on, however soon the rounds follow', async () => {
+    const engine = await engineOn(await writePeer(folder, LEAVES_SOMETHING), () => {}, {
+      endMs: 2_000,
+      clock: fastClock(10),
+    })
+    const pids: number[] = []
+    for (let round = 1; round <= 3; round++) pids.push(...(await pidsOfRound(engine.prepare(thread))))
+    await expect.poll(() => alive(pids), { timeout: 10_000, interval: 50 }).toEqual(pids.map(() => false))
+    await engine.close()
+  })
+
+  test('and cannot be looked for is logged, and looked for again; rounds go on and the end is clean', async () => {
+    const logged: string[] = []
+    // There is no `ps -E` on Linux: the search fails as it may on a macOS.
+    const engine = await engineOn(await writePeer(folder, ''), message => logged.push(message), { platform: 'darwin' })
+    for (let round = 1; round <= 2; round++) {
+      await pidsOfRound(engine.prepare(thread))
+      await engine.settle()
+      expect(logged).toContainEqual(expect.stringMatching(/^Could not look for what rounds left running: /))
+      logged.length = 0
+    }
+    await engine.close()
+    expect(logged).toContainEqual(expect.stringMatching(/^Could not look for what rounds left running: /))
+  })
+})
+
+describe('a codex that the system refuses to start is the outcome of the round, not an exception', () => {
+  const run = { round: 1, input: 'x', onEvent() {}, onLive() {}, onRecord() {} }
+
+  test('where the directory is a file', async () => {
+    const file = join(folder, 'a-file')
+    await writeFile(file, '')
+    const engine = await engineOn(await writePeer(folder, ''), () => {}, { directory: file })
+    expect(await engine.prepare(thread).run(run)).toMatchObject({
+      class: 'config',
+      message: expect.stringContaining('ENOTDIR'),
+    })
+    await engine.settle()
+    await engine.close()
+  })
+
+  test('where no file can be opened any more', async () => {
+    const engine = await engineOn(await writePeer(folder, ''))
+    const held: number[] = []
+    try {
+      for (;;) held.push(openSync('/dev/null', 'r'))
+    } catch {}
+    let prepared: PreparedRound
+    try {
+      prepared = engine.prepare(thread)
+    } finally {
+      for (const descriptor of held) closeSync(descriptor)
+    }
+    expect(await prepared.run(run)).toMatchObject({ class: 'config', message: expect.stringContaining('EMFILE') })
+    await engine.close()
+  })
+})
+
+/** A clock that starts at nought and runs so many times as fast as the machine's. */
+function fastClock(factor: number): Clock {
+  const start = performance.now()
+  return {
+    now: () => Date.now(),
+    monotonic: () => (performance.now() - start) * factor,
+    wait: (ms, signal) => systemClock.wait(ms / factor, signal),
+  }
+}
+
+interface EngineChanges {
+  requestMs?: number
+  endMs?: number
+  clock?: Clock
+  directory?: string
+  platform?: NodeJS.Platform
+}
+
 async function engineOn(
   path: string,
   log: (message: string) => void = () => {},
-  limits: { requestMs?: number; endMs?: number } = {},
+  changes: EngineChanges = {},
 ): Promise<CodexEngine> {
   return new CodexEngine({
     binary: { path, version: '0.169.0' },
     capabilities: capabilitiesOf('0.169.0'),
     overrides: [],
     env: { ...process.env },
-    directory: folder,
+    directory: changes.directory ?? folder,
     sandbox: { mode: 'workspace-write', network: false, writable: [] },
     key: `test-${process.pid}`,
     owner: { pid: process.pid, startTime: await startTimeOf(process.pid, 'linux') },
-    platform: 'linux',
-    clock: systemClock,
+    platform: changes.platform ?? 'linux',
+    clock: changes.clock ?? systemClock,
     codemachineVersion: '0.0.0',
-    requestMs: limits.requestMs ?? 10_000,
-    endMs: limits.endMs ?? 2_000,
+    requestMs: changes.requestMs ?? 10_000,
+    endMs: changes.endMs ?? 2_000,
     log,
   })
 }

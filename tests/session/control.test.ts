@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -156,4 +156,40 @@ test('rubbish is set aside and stops nothing', async () => {
 
 test('an empty text is refused before it is sent', async () => {
   expect(await send('  ')).toEqual({ delivered: false, message: 'The prompt is empty; say what is to be done.' })
+})
+
+test('a command that cannot be taken costs no other one its answer, nor the run its end', async () => {
+  const { texts, handle } = receiver()
+  const run = await watchCommands(directory, handle, clock)
+  // A folder is where the command would be put while it is in hand, and where its answer would be.
+  for (const name of ['000000000000001-a.taken', '000000000000001-a.reply.json']) {
+    await mkdir(join(directory, name, 'x'), { recursive: true })
+  }
+  await write('000000000000001-a.json', JSON.stringify(steer('stuck')))
+  expect(await send('good')).toMatchObject({ delivered: true })
+  expect(await send('better')).toMatchObject({ delivered: true })
+  await run[Symbol.asyncDispose]()
+  expect(texts).toEqual(['good', 'better'])
+})
+
+test('a directory that is gone for a while stops nothing', async () => {
+  const { texts, handle } = receiver()
+  let looks = 0
+  const counting: Clock = {
+    ...clock,
+    wait: (ms, signal) => {
+      looks += 1
+      return clock.wait(ms, signal)
+    },
+  }
+  const run = await watchCommands(directory, handle, counting)
+  await rename(directory, `${directory}-away`)
+  const before = looks
+  await expect.poll(() => looks, { timeout: 10_000 }).toBeGreaterThan(before + 1)
+  await rename(`${directory}-away`, directory)
+  expect(await send('here again')).toMatchObject({ delivered: true })
+  expect(texts).toEqual(['here again'])
+  await rm(directory, { recursive: true })
+  await run[Symbol.asyncDispose]()
+  await mkdir(directory)
 })

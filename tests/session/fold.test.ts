@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Recorded, SessionEvent } from '../../src/session/events.ts'
+import { countsAsRound } from '../../src/session/outcome.ts'
 import { emptyState, fold, type SessionState, sessionTokens } from '../../src/session/state.ts'
 
 const counts = (total: number) => ({ input: total, cachedInput: 0, output: 0, reasoning: 0, total })
@@ -25,6 +26,8 @@ const created: SessionEvent = {
   directory: '/work',
   limits: { rounds: 3 },
   sandbox: 'workspace-write',
+  network: false,
+  overrides: [],
   model: null,
   effort: null,
   queued: null,
@@ -63,6 +66,7 @@ const ended = (round: number, outcome: EndedRoundEvent['outcome']): SessionEvent
   type: 'round-ended',
   round,
   outcome,
+  counts: countsAsRound(outcome.class),
   durationMs: 1000,
   tokens: null,
   treeBefore: 'a',
@@ -105,7 +109,7 @@ test('a round that died counts as a failure and not as a round', () => {
   ).toBe(0)
 })
 
-test('what a round has to be told is kept until a round starts, and a refusal is told with its reason', () => {
+test('what a round has to be told is kept until a round that was told it has counted', () => {
   const events: SessionEvent[] = [
     created,
     started(1),
@@ -116,10 +120,16 @@ test('what a round has to be told is kept until a round starts, and a refusal is
   ]
   const state = foldAll(events)
   expect(state.notices.join('\n')).toMatch(/refused: it changed 1 file[\s\S]*use tabs/)
-  expect(foldAll([...events, started(2)]).notices).toEqual([])
+  expect(foldAll([...events, started(2), ended(2, { class: 'crashed', message: '' })]).notices).toHaveLength(2)
+  expect(foldAll([...events, started(2), ended(2, worked)]).notices).toEqual([])
 })
 
-test('text that reached the running turn is not told a second time', () => {
+test('text that reached the running turn is told a second time only if that round did not count', () => {
+  const steered: SessionEvent = { type: 'steered', round: 1, text: 'use tabs', delivered: true }
+  expect(foldAll([created, started(1), steered, ended(1, worked)]).notices).toEqual([])
+  expect(foldAll([created, started(1), steered, ended(1, { class: 'throttle', message: '' })]).notices).toEqual([
+    'A person says: use tabs',
+  ])
   expect(foldAll([created, started(1), { type: 'steered', round: 1, text: 'x', delivered: true }]).notices).toEqual([])
 })
 

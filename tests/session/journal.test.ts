@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { appendFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,6 +24,8 @@ const created: Recorded = {
   directory: '/work',
   limits: { rounds: 3 },
   sandbox: 'workspace-write',
+  network: false,
+  overrides: [],
   model: null,
   effort: null,
   queued: null,
@@ -81,3 +84,56 @@ test('any prefix of a journal folds', async () => {
 test('a session whose journal is not there is no session', async () => {
   expect(await foldJournal(join(folder, 'missing'), '20261120_1')).toBeNull()
 })
+
+/** Appends until the limit on the size of files is reached, which cuts a write short as a full disk does. */
+const writeUntilFull = `
+  import { execFileSync } from 'node:child_process'
+  import { openJournal } from ${JSON.stringify(join(import.meta.dirname, '../../src/session/journal.ts'))}
+  const [path, roomAgain] = process.argv.slice(1)
+  const event = n => ({ v: 1, at: '2026-11-20T23:00:00.000Z', session: 's', type: 'warning', round: n, message: 'x'.repeat(3000) })
+  let kept = 0
+  try {
+    await using journal = openJournal(path)
+    try {
+      for (;; kept++) journal.append(event(kept))
+    } catch (error) {
+      if (!roomAgain) throw error
+      execFileSync('prlimit', ['--pid', String(process.pid), '--fsize=100000:'])
+      journal.append(event(kept++))
+    }
+  } catch (error) {
+    console.log(JSON.stringify({ kept, name: error.name, exitCode: error.exitCode, message: error.message }))
+    process.exit()
+  }
+  console.log(JSON.stringify({ kept }))
+`
+
+test.runIf(process.platform === 'linux').each([
+  ['a person is told once, and all that was said to be kept is kept', ''],
+  ['what is written when there is room again is kept too', 'room again'],
+])('when the disk runs full %s', async (_, roomAgain) => {
+  const path = join(folder, `full ${roomAgain}`)
+  const node = [process.execPath, '--no-warnings', '--input-type=module', '-e', writeUntilFull, path, roomAgain]
+  const said = execFileSync('bash', ['-c', 'ulimit -S -f 20; exec "$@"', 'bash', ...node], { encoding: 'utf8' })
+  const { kept, ...error } = JSON.parse(said)
+  expect(kept).toBeGreaterThan(3)
+  expect(error).toEqual(
+    roomAgain ? {} : { name: 'UserError', exitCode: 4, message: `The disk is full: ${path} cannot be written.` },
+  )
+  const found = await Array.fromAsync(readJournal(path))
+  expect(found.map(event => 'round' in event && event.round)).toEqual(Array.from({ length: kept }, (_, n) => n))
+})
+
+test.runIf(process.platform === 'linux')(
+  'a disk that fails once more at the end does not hide what failed first',
+  async () => {
+    // A pipe takes what is written, and cannot be synced.
+    const path = join(folder, 'pipe')
+    execFileSync('mkfifo', [path])
+    const use = async () => {
+      await using journal = openJournal(path)
+      await journal.sync()
+    }
+    await expect(use()).rejects.toMatchObject({ name: 'Error', code: 'EINVAL' })
+  },
+)

@@ -52,6 +52,16 @@ describe('prompts that wait', () => {
     expect(await prompts()).toEqual([])
   })
 
+  test('that a person takes out while their session starts are no error for the session', async () => {
+    await queue.add('a', at)
+    await queue.remove('1')
+    await queue.removeIfWaiting('000001')
+    await queue.add('b', at)
+    await queue.removeIfWaiting('000002')
+    expect(await prompts()).toEqual([])
+    expect((await queue.add('c', at)).id).toBe('000003')
+  })
+
   test('never get a number that an earlier one had, so that a session which carries it is not taken for theirs', async () => {
     for (let number = 1; number <= 5; number++) {
       expect((await queue.add('x', at)).id).toBe(`00000${number}`)
@@ -60,18 +70,21 @@ describe('prompts that wait', () => {
     expect(await readdir(directory)).toEqual(['000005.gone'])
   })
 
-  test('are refused if they are empty or longer than codex takes', async () => {
+  test('are refused if they are empty or longer than a session takes', async () => {
     await expect(queue.add(' \n', at)).rejects.toThrow('The prompt is empty; say what is to be done.')
     await expect(queue.add('x'.repeat(1_048_577), at)).rejects.toThrow(
-      'The prompt has 1048577 characters, and codex takes at most 1048576; put the text into a file and name that file.',
+      'The prompt has 1048577 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file.',
     )
+    // Few enough characters for codex, and more bytes than a session's MAIN.md may have.
+    await expect(queue.add('漢'.repeat(349_526), at)).rejects.toThrow('The prompt has 1048578 bytes')
+    await expect(queue.add('\0'.repeat(349_526), at)).rejects.toThrow('The prompt has 1048578 bytes')
     await queue.add('a', at)
     await expect(queue.edit('1', '')).rejects.toThrow('The prompt is empty')
     expect(await prompts()).toEqual([['000001', 'a']])
   })
 
-  test('may be as long as codex takes, counted in characters', async () => {
-    for (const prompt of ['\u0001'.repeat(1_048_575).concat('x'), '\ud83d\ude00'.repeat(1_048_576)]) {
+  test('may be as long as a session takes, counted in bytes', async () => {
+    for (const prompt of ['\u0001'.repeat(1_048_575).concat('x'), '\ud83d\ude00'.repeat(262_144)]) {
       const { id } = await queue.add(prompt, at)
       expect((await queue.peek())?.prompt === prompt).toBe(true)
       await queue.remove(id)

@@ -80,6 +80,7 @@ describe.runIf(process.platform !== 'win32')('who may look into them', () => {
     await chmod(home, 0o755)
     await open({ env: { CODEMACHINE_HOME: home } })
     expect(await modeOf(home)).toBe('700')
+    for (const name of ['codex', 'demo']) await mkdir(join(home, name))
     await chmod(home, 0o755)
     await open({ env: { CODEMACHINE_HOME: home } })
     expect(await modeOf(home)).toBe('700')

@@ -39,7 +39,12 @@ interface Ran {
 /** Runs a session whose rounds are played by these functions, the last of them again and again. */
 async function runSession(
   plays: readonly Play[],
-  options: { rounds?: number; tree?: () => string; changed?: string[]; append?: (event: Recorded) => void } = {},
+  options: {
+    rounds?: number
+    tree?: () => string
+    memory?: (rounds: number) => MemorySnapshot
+    append?: (event: Recorded) => void
+  } = {},
 ): Promise<Ran> {
   const ran: Omit<Ran, 'outcome'> = { events: [], prepared: 0, discarded: 0, inputs: [], waits: [] }
   let now = 1_795_000_000_000
@@ -72,6 +77,7 @@ async function runSession(
       }
       return round
     },
+    settle: async () => {},
     close: async () => {},
   }
   const log = new SessionLog(
@@ -94,6 +100,8 @@ async function runSession(
     directory: folder,
     limits: { rounds: options.rounds ?? 3 },
     sandbox: 'workspace-write',
+    network: false,
+    overrides: [],
     model: null,
     effort: null,
     queued: null,
@@ -108,14 +116,15 @@ async function runSession(
     log,
     template: goalTemplate(thread),
     engine,
-    memory: { read: async () => memory, withdrawClaim: async () => {} },
+    memory: { read: async () => options.memory?.(ran.inputs.length) ?? memory, withdrawClaim: async () => {} },
     workTree: {
       take: async () => options.tree?.() ?? 'same',
-      changed: async () => ({ paths: options.changed ?? ['a'], count: 1 }),
+      changed: async () => ({ paths: ['a'], count: 1 }),
     },
     guard: { check: async () => null },
     roundsDirectory: folder,
     clock,
+    takeRemarks: () => [],
     signal: new AbortController().signal,
   })
   return { outcome: await runner.run(), ...ran }
@@ -142,16 +151,6 @@ test('the next thread is started while a round works, and none for a round that 
   expect({ prepared, discarded, rounds: inputs.length }).toEqual({ prepared: 3, discarded: 0, rounds: 3 })
 })
 
-test('a thread that was started before AGENTS.md changed is thrown away', async () => {
-  let trees = 0
-  const { prepared, discarded } = await runSession([() => worked], {
-    rounds: 2,
-    tree: () => String(trees++),
-    changed: ['sub/AGENTS.md'],
-  })
-  expect({ prepared, discarded }).toEqual({ prepared: 3, discarded: 1 })
-})
-
 test('the same warning of codex is shown once', async () => {
   const warn: Play = run => {
     run.onEvent({ type: 'warning', round: run.round, message: 'no bubblewrap' })
@@ -171,4 +170,47 @@ test('a journal that cannot be written ends the run with what is wrong', async (
     return worked
   }
   await expect(runSession([warn], { append })).rejects.toBe(full)
+})
+
+const claimed: MemorySnapshot = {
+  main: { status: 'in-progress', finiteIncantatem: true, shortTitle: null, open: [] },
+  tasks: [],
+  problems: [],
+}
+const unclaimed: MemorySnapshot = { ...claimed, main: { ...claimed.main, finiteIncantatem: false } }
+
+test('a claim of a round that failed is refused then and there, and the next round is told', async () => {
+  const failed: RoundOutcome = { class: 'network', message: 'cut' }
+  const { events, inputs } = await runSession([() => failed, () => worked], {
+    memory: rounds => (rounds === 1 ? claimed : unclaimed),
+  })
+  expect(events.filter(event => event.type === 'done-refused')).toMatchObject([
+    { round: 1, reason: 'round-not-completed' },
+  ])
+  expect(inputs[1]).toContain('claim was refused')
+})
+
+test('what a round was told is told again if that round did not count', async () => {
+  const failed: RoundOutcome = { class: 'throttle', message: 'slow down' }
+  let trees = 0
+  const { inputs } = await runSession([() => worked, () => failed, () => worked], {
+    rounds: 3,
+    tree: () => String(Math.min(trees++, 1)),
+    memory: rounds => (rounds === 1 ? claimed : unclaimed),
+  })
+  expect(inputs).toHaveLength(4)
+  expect(inputs[1]).toContain('claim was refused')
+  expect(inputs[2]).toContain('claim was refused')
+  expect(inputs[3]).not.toContain('claim was refused')
+})
+
+test('a claim is not believed if the tree changes once more when all that the round left has ended', async () => {
+  const trees = ['a', 'a', 'b', 'b', 'b']
+  const { outcome, events } = await runSession([() => worked], {
+    rounds: 2,
+    tree: () => trees.shift() ?? 'b',
+    memory: () => claimed,
+  })
+  expect(events.filter(event => event.type === 'done-refused')).toMatchObject([{ round: 1, reason: 'tree-changed' }])
+  expect(outcome).toEqual({ kind: 'done', verified: false })
 })

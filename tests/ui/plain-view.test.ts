@@ -143,7 +143,6 @@ describe('the end of a session in words', () => {
     [{ kind: 'limit', limit: 'rounds' }, 'limit reached'],
     [{ kind: 'needs-person', reason: 'You are logged out.', hint: 'Log in.' }, 'needs a person: You are logged out.'],
     [{ kind: 'interrupted', signal: 'SIGINT' }, 'interrupted (SIGINT)'],
-    [{ kind: 'failed', message: 'a bug' }, 'failed: a bug'],
   ])('%j', (outcome, words) => {
     expect(end(outcome)).toContain(`session 20261120_1 ended: ${words}`)
   })

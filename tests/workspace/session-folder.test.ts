@@ -137,21 +137,23 @@ describe('whatever the goal contains', () => {
 
   it('more than 1 MiB is refused with a way out', async () => {
     await expect(create('x'.repeat(1024 * 1024 + 1))).rejects.toThrow(
-      'The goal is larger than 1 MiB; put its details in a file and name that file in the goal.',
+      'The prompt has 1048577 bytes, and may have at most 1048576 (1 MiB); put the text into a file and name that file.',
     )
     expect(await readdir(directory)).toEqual([])
   })
 })
 
 describe('a directory that will not do', () => {
-  it('is named where nothing can be written to it', async () => {
+  it('is named where nothing can be written to it, and leaves no empty folder in the records', async () => {
     await rm(directory, { recursive: true })
+    await mkdir(join(home, 'records/20261120_1'), { recursive: true })
     await expect(create('A goal')).rejects.toMatchObject({
       name: 'UserError',
       message: `codemachine cannot write to ${directory} (ENOENT); make it a directory that you can write to.`,
     })
     await writeFile(directory, '')
     await expect(create('A goal')).rejects.toThrow(`codemachine cannot write to ${directory} (ENOTDIR);`)
+    expect(await readdir(join(home, 'records'))).toEqual([])
   })
 
   it.each(['.codemachine', '.codemachine/kb', '.codemachine/projects'])('is refused where %s is a link', async path => {
@@ -171,4 +173,10 @@ describe('a directory that will not do', () => {
     expect(await readFile(place.main, 'utf8')).toContain('First')
     expect(await readFile(join(place.lastGood, 'MAIN.md'), 'utf8')).toContain('First')
   })
+})
+
+it('a goal as large as can be, of what takes most room in a file, is one that can be read', async () => {
+  const place = await create('\0'.repeat(349_525))
+  const { problems } = await openMemory({ folder: place.folder, directory, lastGood: place.lastGood }).read()
+  expect(problems).toEqual([])
 })

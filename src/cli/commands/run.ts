@@ -1,8 +1,10 @@
+import { resolve } from 'node:path'
 import { UserError } from '../../base/errors.ts'
 import { foldJournal } from '../../session/fold-journal.ts'
 import { exitCodeOf, type SessionOutcome } from '../../session/outcome.ts'
 import { openQueue, type Queue } from '../../session/queue.ts'
-import type { Records } from '../../session/records.ts'
+import { openRecords, type Records } from '../../session/records.ts'
+import type { SessionState } from '../../session/state.ts'
 import type { View } from '../../session/view.ts'
 import { jsonView } from '../../ui/json-view.ts'
 import { plainView } from '../../ui/plain-view.ts'
@@ -32,20 +34,35 @@ export async function run(context: CliContext, goal: string | null, flags: RunFl
 
 /** `codemachine resume`: goes on with a session that has not come to its end, then with what waits. */
 export async function resume(context: CliContext, wanted: string | null, flags: RunFlags): Promise<number> {
-  await using opened = await openRun(context, flags)
-  const { records, settings } = opened
-  const queue = openQueue(records.queue)
-  await dropTaken(opened, queue)
+  const { env, home, platform, cwd } = context
+  const records = await openRecords({ directory: resolve(cwd, flags.cd ?? '.'), env, home, platform })
   const id = wanted === null ? await newestUnfinished(records) : await findSession(records, wanted)
-  const state = await foldJournal(records.journal(id), id)
-  if (state === null) throw new UserError(`The journal of ${id} holds no session, so there is nothing to go on with.`)
+  const before = await foldJournal(records.journal(id), id)
+  if (before === null) throw new UserError(`The journal of ${id} holds no session, so there is nothing to go on with.`)
+
+  await using opened = await openRun(context, { ...choicesOf(before), ...flags })
+  const queue = openQueue(opened.records.queue)
+  await dropTaken(opened, queue)
+  // Read once more: until the lock was taken, another codemachine may have worked on it.
+  const state = (await foldJournal(records.journal(id), id)) ?? before
   if (state.ended?.outcome.kind === 'done') throw new UserError(`${id} is done, so there is nothing to go on with.`)
-  const rounds = flags.rounds === undefined ? state.maxRounds : settings.rounds
+  const rounds = flags.rounds === undefined ? state.maxRounds : opened.settings.rounds
   if (state.roundsUsed >= rounds) {
     throw new UserError(`${id} has used ${state.roundsUsed} of its ${rounds} rounds; give it more with --rounds.`)
   }
   const first: Start = async sessions => ({ id, rounds, outcome: await sessions.resume(state, rounds) })
   return await workThrough(context, opened, queue, first, flags)
+}
+
+/** What the person chose when the session began counts when it goes on, unless they now say otherwise. */
+function choicesOf({ sandbox, network, model, effort, overrides }: SessionState): RunFlags {
+  return {
+    sandbox,
+    network,
+    ...(model === null ? {} : { model }),
+    ...(effort === null ? {} : { effort }),
+    config: [...overrides],
+  }
 }
 
 async function newestUnfinished(records: Records): Promise<string> {
@@ -58,7 +75,7 @@ async function newestUnfinished(records: Records): Promise<string> {
   })
 }
 
-/** One session after the other. The exit code is that of the first one that was not done. */
+/** One session after the other. The exit code is that of an interruption, else of the first that was not done. */
 async function workThrough(
   context: CliContext,
   opened: Run,
@@ -70,7 +87,7 @@ async function workThrough(
   let exitCode = 0
   for (let start: Start | null = first; start !== null; start = await nextInQueue(queue)) {
     const { id, outcome, rounds } = await start(sessions)
-    exitCode ||= exitCodeOf(outcome)
+    exitCode = outcome.kind === 'interrupted' ? exitCodeOf(outcome) : exitCode || exitCodeOf(outcome)
     const stops = !goesOn(outcome) || context.signal.aborted
     const waiting = stops ? (await queue.list()).prompts.length : 0
     const how = howToGoOn({ id, outcome, rounds, waiting, directory: flags.cd ?? null })
@@ -91,13 +108,15 @@ async function dropTaken({ records }: Run, queue: Queue): Promise<void> {
   if (waiting.size === 0) return
   for (const id of await records.sessions()) {
     const queued = (await foldJournal(records.journal(id), id))?.queued ?? null
-    if (queued !== null && waiting.has(queued)) await queue.remove(queued)
+    if (queued !== null && waiting.has(queued)) await queue.removeIfWaiting(queued)
   }
 }
 
 async function nextInQueue(queue: Queue): Promise<Start | null> {
   const next = await queue.peek()
-  return next && (sessions => sessions.runNew({ text: next.prompt, queued: next.id }, () => queue.remove(next.id)))
+  return (
+    next && (sessions => sessions.runNew({ text: next.prompt, queued: next.id }, () => queue.removeIfWaiting(next.id)))
+  )
 }
 
 function nothingToDo({ stdin }: CliContext): UserError {

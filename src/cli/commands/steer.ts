@@ -19,6 +19,11 @@ export async function steer(context: CliContext, directory: string, typed: strin
   const { clock } = context
   const at = new Date(clock.now()).toISOString()
   const reply = await sendCommand(records.control, { type: 'steer', text, at }, { clock, timeoutMs: REPLY_MS })
+  if (!reply.delivered && !reply.kept) {
+    throw new UserError(reply.message, {
+      hint: 'If the session goes on, say it again; else: codemachine queue add "…"',
+    })
+  }
   context.stdout.write(`${reply.message}\n`)
   return 0
 }

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { killMarkedNow } from '../../src/platform/kill-marked-now.ts'
+import { MARK_VARIABLE, makeMark } from '../../src/platform/marks.ts'
+import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
+
+// What stands in for codex is a shell script, and the start times are those of Linux.
+test.runIf(process.platform === 'linux').each(['linux', 'darwin'] as const)(
+  'on %s our app-servers and their commands are killed; what is another codemachine’s lives',
+  async platform => {
+    const folder = await mkdtemp(join(tmpdir(), 'codemachine-kill-'))
+    const codex = join(folder, 'codex')
+    await writeFile(codex, 'trap "" TERM; setsid sleep 300 & echo $!; wait')
+    const startTime = await startTimeOf(process.pid, 'linux')
+    const start = async (owner: { pid: number; startTime: string | null }, name: string) => {
+      const child = spawn('sh', [codex, name], {
+        env: { ...process.env, [MARK_VARIABLE]: makeMark({ key: 'k', owner, n: 0 }) },
+        stdio: ['ignore', 'pipe', 'ignore'],
+        detached: true,
+      })
+      const [line] = await once(child.stdout, 'data')
+      return [child.pid ?? 0, Number(String(line))]
+    }
+    const ours = await start({ pid: process.pid, startTime }, 'app-server')
+    const others = await start({ pid: process.pid, startTime: '1' }, 'another')
+    const alive = (pids: readonly number[]) => Promise.all(pids.map(pid => isAlive(pid, 'linux')))
+    try {
+      expect(await alive([...ours, ...others])).toEqual([true, true, true, true])
+      killMarkedNow(process.pid, platform, systemClock)
+      await expect.poll(() => alive(ours), { timeout: 5_000, interval: 10 }).toEqual([false, false])
+      expect(await alive(others)).toEqual([true, true])
+    } finally {
+      for (const pid of [...ours, ...others]) if (await isAlive(pid, 'linux')) process.kill(pid, 'SIGKILL')
+      await rm(folder, { recursive: true })
+    }
+  },
+)
