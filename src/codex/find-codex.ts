@@ -1,8 +1,8 @@
 import { access, constants } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { execa, type Result } from 'execa'
 import { UserError } from '../base/errors.ts'
+import { type ProcessResult, runProcess } from '../platform/run-process.ts'
 import { isOlderCodex, OLDEST_CODEX, parseVersionOutput } from './codex-version.ts'
 import { CODEX_PACKAGE, isFile, nativeBinary, packageOfLauncher } from './native-codex.ts'
 
@@ -110,19 +110,16 @@ const VERSION_MS = 10_000
 
 /** Asks codex which version it is; throws a UserError if it is none that codemachine works with. */
 async function versionOf(path: string, namedBy: string, env: Readonly<NodeJS.ProcessEnv>): Promise<string> {
-  const result = await execa(path, ['--version'], {
+  const result = await runProcess(path, ['--version'], {
     // Codex lays its aliases down in its home at every start; below a file there is none, and this start leaves no trace.
     env: { ...env, CODEX_HOME: join(path, 'none') },
-    extendEnv: false,
-    reject: false,
-    stdin: 'ignore',
-    timeout: VERSION_MS,
-    killSignal: 'SIGKILL',
-    maxBuffer: 65_536,
+    encoding: 'utf8',
+    timeoutMs: VERSION_MS,
+    outputLimit: 65_536,
   })
   const fault = (what: string, hint: string) => new UserError(`${namedBy} ${path}, which ${what}.`, { hint })
-  if (result.timedOut) throw fault(`did not answer \`--version\` within ${VERSION_MS / 1000} s`, INSTALL)
-  if (result.code === 'EACCES')
+  if (result.failure === 'timeout') throw fault(`did not answer \`--version\` within ${VERSION_MS / 1000} s`, INSTALL)
+  if (result.failure === 'EACCES')
     throw fault('is not executable', 'Make it so with `chmod +x`, or name another codex with --codex-bin.')
   const version = parseVersionOutput(result.stdout)
   if (version === null) throw fault(`is not codex: \`--version\` ${answerOf(result)}`, INSTALL)
@@ -135,8 +132,8 @@ async function versionOf(path: string, namedBy: string, env: Readonly<NodeJS.Pro
   return version
 }
 
-function answerOf(result: Pick<Result, 'code' | 'exitCode'> & { stdout: string; stderr: string }): string {
-  const line = `${result.stdout}\n${result.stderr}`.trim().split('\n')[0]?.slice(0, 120)
+function answerOf({ exitCode, stdout, stderr, failure }: ProcessResult): string {
+  const line = `${stdout}\n${stderr}`.trim().split('\n')[0]?.slice(0, 120)
   if (line) return `answered "${line}"`
-  return result.exitCode === undefined ? `could not be run (${result.code ?? 'killed'})` : 'answered nothing'
+  return exitCode === null ? `could not be run (${failure})` : 'answered nothing'
 }

@@ -1,7 +1,7 @@
 import { access, constants } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { execa } from 'execa'
 import { UserError } from '../base/errors.ts'
+import { runProcess } from '../platform/run-process.ts'
 import { isWritableByAgents, writableByAgents } from '../platform/writable-by-agents.ts'
 import { findRepository } from './person-repository.ts'
 
@@ -32,20 +32,14 @@ export interface GitSetting {
 
 /** Runs git and collects what it says (up to 256 MiB); a failing git is a value. `input` is latin1 text for stdin. */
 export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
-  const result = await execa(setting.program, args, {
-    cwd: setting.directory,
+  const { exitCode, stdout, stderr, failure } = await runProcess(setting.program, args, {
+    directory: setting.directory,
     env: setting.env,
-    extendEnv: false,
-    // Ctrl-C in a terminal is for codemachine, which still has to see what a round has done.
-    detached: true,
     encoding: 'latin1',
-    stripFinalNewline: false,
-    reject: false,
-    maxBuffer: outputLimit,
-    ...(input === undefined ? { stdin: 'ignore' as const } : { input: Buffer.from(input, 'latin1') }),
+    outputLimit,
+    ...(input === undefined ? {} : { input: Buffer.from(input, 'latin1') }),
   })
-  const stderr = result.failed && result.exitCode === undefined ? (result.shortMessage ?? '') : result.stderr
-  return { ok: !result.failed, stdout: result.stdout, stderr }
+  return { ok: exitCode === 0, stdout, stderr: failure === null ? stderr : `git was not run to its end: ${failure}` }
 }
 
 /** As `runGit`, for a command whose failure is an error: answers its stdout. */

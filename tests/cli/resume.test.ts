@@ -79,7 +79,17 @@ test('what the person chose when the session began counts when it goes on: sandb
     round('touch leak.txt', claimDone),
   ])
   {
-    const args = ['--sandbox', 'read-only', '-m', 'chosen', '--effort', 'high', '-c', 'web_search="disabled"', 'build X']
+    const args = [
+      '--sandbox',
+      'read-only',
+      '-m',
+      'chosen',
+      '--effort',
+      'high',
+      '-c',
+      'web_search="disabled"',
+      'build X',
+    ]
     await using running = scene.start('--json', '--rounds', '2', ...args)
     await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
     running.process.kill('SIGINT')

@@ -1,0 +1,7 @@
+/** The middle value; the mean of the two in the middle where their number is even. Throws if there is none. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.floor(sorted.length / 2)]]
+  if (low === undefined || high === undefined) throw new Error('There is no median of nothing.')
+  return (low + high) / 2
+}

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+/** The built command line. */
+export const BIN = fileURLToPath(new URL('../dist/bin.js', import.meta.url))
+
+/** How a command ended. */
+interface CommandResult {
+  exitCode: number | null
+  stdout: string
+  stderr: string
+  /** From before it was started until its pipes were closed, ms. */
+  wallMs: number
+}
+
+interface CommandOptions {
+  cwd?: string
+  env?: Record<string, string>
+  /** Called with the pid as soon as it runs. */
+  onStart?: (pid: number) => void
+}
+
+/** No command of a benchmark takes this long, ms. */
+const BOUND_MS = 180_000
+
+/** Runs a command to its end with stdin closed. Throws if it does not end with `expected`. */
+export async function runCommand(
+  program: string,
+  args: readonly string[],
+  expected: number,
+  { cwd, env, onStart }: CommandOptions = {},
+): Promise<CommandResult> {
+  const startedAt = performance.now()
+  const child = spawn(program, args, {
+    cwd,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: BOUND_MS,
+    killSignal: 'SIGKILL',
+  })
+  if (child.pid !== undefined) onStart?.(child.pid)
+  const texts = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      texts[name] += text
+    })
+  }
+  await once(child, 'close')
+  const result = { ...texts, exitCode: child.exitCode, wallMs: performance.now() - startedAt }
+  if (result.exitCode !== expected) {
+    throw new Error(
+      `${program} ${args.join(' ')} ended with ${result.exitCode}.\n${texts.stdout.slice(-500)}\n${texts.stderr.slice(-500)}`,
+    )
+  }
+  return result
+}
+
+/** Runs the built command line in a place (tests/support/place.ts) with the interpreter that runs this. */
+export async function runCodemachine(
+  args: readonly string[],
+  expected: number,
+  options: CommandOptions,
+): Promise<CommandResult> {
+  return await runCommand(process.execPath, [BIN, ...args], expected, options)
+}

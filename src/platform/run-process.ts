@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
+import { messageOf, systemErrorCode } from '../base/errors.ts'
+
+/** How a program ended, and what it said. */
+export interface ProcessResult {
+  /** Null if it was killed or never ran. */
+  exitCode: number | null
+  stdout: string
+  stderr: string
+  /**
+   * Null if it came to its own end. Otherwise why it was ended (`timeout`, `output-limit`, or the name of a signal),
+   * or why it never ran (`ENOENT`, `EACCES`, …).
+   */
+  failure: string | null
+}
+
+export interface ProcessOptions {
+  directory?: string
+  /** The whole environment; nothing is inherited. */
+  env: NodeJS.ProcessEnv
+  /** Of what it says. */
+  encoding: 'utf8' | 'latin1'
+  /** Bytes for its stdin, which is closed without them. */
+  input?: Buffer
+  /** The most that it may say on each of its streams, bytes. */
+  outputLimit: number
+  /** After how long it is killed; never, if left out. */
+  timeoutMs?: number
+}
+
+/**
+ * Runs a program to its end and collects what it says; however it ends is a value. It runs in a process group of its
+ * own, so that Ctrl+C in the terminal does not reach it.
+ */
+export function runProcess(program: string, args: readonly string[], options: ProcessOptions): Promise<ProcessResult> {
+  const { directory, env, encoding, input, outputLimit, timeoutMs } = options
+  return new Promise(resolve => {
+    let child: ChildProcess
+    try {
+      child = spawn(program, args, {
+        cwd: directory,
+        env,
+        detached: true,
+        windowsHide: true,
+        stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      })
+    } catch (error) {
+      resolve({ exitCode: null, stdout: '', stderr: '', failure: systemErrorCode(error) ?? messageOf(error) })
+      return
+    }
+    let failure: string | null = null
+    const end = (cause: string) => {
+      failure ??= cause
+      child.kill('SIGKILL')
+    }
+    const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs, 'timeout')
+    const stdout = collect(child.stdout, outputLimit, end)
+    const stderr = collect(child.stderr, outputLimit, end)
+    child.stdin?.on('error', () => {}).end(input)
+    child.once('error', error => {
+      failure ??= systemErrorCode(error) ?? error.message
+    })
+    child.once('close', (exitCode, signal) => {
+      clearTimeout(timer)
+      const isOwnEnd = failure === null && signal === null
+      resolve({
+        exitCode: isOwnEnd ? exitCode : null,
+        stdout: Buffer.concat(stdout).toString(encoding),
+        stderr: Buffer.concat(stderr).toString(encoding),
+        failure: failure ?? signal,
+      })
+    })
+  })
+}
+
+function collect(stream: Readable | null, limit: number, end: (cause: string) => void): Buffer[] {
+  const chunks: Buffer[] = []
+  let size = 0
+  stream?.on('data', (chunk: Buffer) => {
+    size += chunk.length
+    if (size > limit) end('output-limit')
+    else chunks.push(chunk)
+  })
+  return chunks
+}
