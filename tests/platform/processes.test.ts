@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { bootId, isAlive, isStillRunning, lineOf, startTimeOf } from '../../src/platform/processes.ts'
 
@@ -38,10 +39,13 @@ describe.runIf(process.platform === 'linux')('on Linux', () => {
   })
 
   test('a zombie does not live', async () => {
-    // The shell has become a `sleep`, which never asks how its child ended.
-    const parent = spawn('bash', ['-c', 'sleep 0 & echo $!; exec sleep 300'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    // The shell becomes a `sleep`, which never asks how its child ended; not before that does the child end.
+    const script = 'exec 3<&0; cat <&3 >/dev/null & echo $!; exec sleep 300 3<&- </dev/null'
+    const parent = spawn('bash', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] })
     started.push(parent)
     const zombie = Number(String((await once(parent.stdout, 'data'))[0]))
+    await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8'), { timeout: 5000 }).toBe('sleep\n')
+    parent.stdin.end()
     await expect.poll(() => isAlive(zombie, 'linux'), { timeout: 5000, interval: 10 }).toBe(false)
     expect(process.kill(zombie, 0)).toBe(true)
   })
