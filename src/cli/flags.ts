@@ -1,4 +1,4 @@
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 
 /** What may be said on the command line of a run. Texts as typed: the settings check them. */
 export interface RunFlags {
@@ -50,5 +50,6 @@ export function codexBinOption(): Option {
 }
 
 function collect(value: string, before: string[] | undefined): string[] {
+  if (!/^[^=\s]+=/.test(value)) throw new InvalidArgumentError('Use key=value, such as model_verbosity=low.')
   return [...(before ?? []), value]
 }

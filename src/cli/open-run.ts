@@ -14,6 +14,7 @@ import type { Settings } from '../settings/schema.ts'
 import { type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
 import { findRepository, type PersonRepository } from '../workspace/person-repository.ts'
 import { restoreAfterCrash } from '../workspace/repository-guard.ts'
+import { watchSandboxTraces } from '../workspace/sandbox-traces.ts'
 import type { CliContext } from './context.ts'
 import type { RunFlags } from './flags.ts'
 import { describeRestored, endWhatWasLeft, remarksOnReach, remarksOnSandbox } from './remarks.ts'
@@ -59,6 +60,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     leaveOut: [records.root],
     onWarning: message => void remarks.push(message),
   })
+  opened.defer(await watchSandboxTraces(records.directory))
   const capabilities = capabilitiesOf(codex.version)
   const overrides = flags.config ?? []
   const engine = new CodexEngine({

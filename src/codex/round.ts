@@ -127,7 +127,7 @@ export class CodexRound implements PreparedRound {
     try {
       const options = { clientVersion, params, forCommands, checkLogin, requestMs }
       const { threadId, loggedIn } = await startThread(this.#rpc, options)
-      if (!loggedIn) return { failure: { class: 'auth', message: 'Codex is not logged in.' } }
+      if (!loggedIn) return { failure: { class: 'auth', message: 'Codex is not logged in' } }
       this.#threadId = threadId
       return { threadId }
     } catch (error) {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { kill } from 'node:process'
 import type { Readable } from 'node:stream'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 
@@ -52,7 +53,10 @@ export function runProcess(program: string, args: readonly string[], options: Pr
     let failure: string | null = null
     const end = (cause: string) => {
       failure ??= cause
-      child.kill('SIGKILL')
+      killGroup(child)
+      // What it started may be out of reach, and hold the pipes.
+      child.stdout?.destroy()
+      child.stderr?.destroy()
     }
     const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs, 'timeout')
     const stdout = collect(child.stdout, outputLimit, end)
@@ -72,6 +76,15 @@ export function runProcess(program: string, args: readonly string[], options: Pr
       })
     })
   })
+}
+
+/** It leads a group of its own, except on Windows. */
+function killGroup(child: ChildProcess): void {
+  try {
+    if (child.pid !== undefined) kill(-child.pid, 'SIGKILL')
+  } catch {
+    child.kill('SIGKILL')
+  }
 }
 
 function collect(stream: Readable | null, limit: number, end: (cause: string) => void): Buffer[] {

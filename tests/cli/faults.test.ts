@@ -70,7 +70,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     await writeFile(join(scene.place.codexHome, 'config.toml'), 'check_for_update_on_startup = false\n')
     const { exitCode, stdout } = await scene.run('build X')
     expect(exitCode).toBe(4)
-    expect(stdout).toContain('needs a person: Codex is not logged in.')
+    expect(stdout).toContain('needs a person: Codex is not logged in')
     expect(stdout).toContain('Log in with `codex login`, then run codemachine again.')
   })
 
