@@ -6,6 +6,7 @@ import { chooseCodexHome } from '../codex/codex-home.ts'
 import { capabilitiesOf } from '../codex/codex-version.ts'
 import { findCodex } from '../codex/find-codex.ts'
 import { CodexEngine } from '../engines/codex-engine.ts'
+import { outputFiles } from '../platform/output-files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { openRecords, type Records } from '../session/records.ts'
 import { takeRunLock } from '../session/run-lock.ts'
@@ -57,7 +58,8 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     directory: records.directory,
     repository,
     env,
-    leaveOut: [records.root],
+    // What codemachine prints into the work directory is no work of an agent's.
+    leaveOut: [records.root, ...(await outputFiles(platform))],
     onWarning: message => void remarks.push(message),
   })
   opened.defer(await watchSandboxTraces(records.directory))

@@ -84,6 +84,9 @@ async function workThrough(
   flags: RunFlags,
 ): Promise<number> {
   await using sessions = await Sessions.open(context, opened, [viewOf(context, flags)])
+  context.stdout.once('error', () => {
+    context.stderr.write('Nobody reads the output any more. The work goes on; codemachine logs -f follows it.\n')
+  })
   let exitCode = 0
   for (let start: Start | null = first; start !== null; start = await nextInQueue(queue)) {
     const { id, outcome, rounds } = await start(sessions)
