@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 import { systemClock } from '../base/clock.ts'
-import { Interrupted, UserError } from '../base/errors.ts'
+import { Interrupted, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import type { CliContext } from './context.ts'
 import { runCommandLine } from './main.ts'
 
@@ -58,7 +58,19 @@ function showError(error: unknown, { stderr }: CliContext): number {
     stderr.write(`codemachine: ${error.message}\n${error.hint === null ? '' : `  ${error.hint}\n`}`)
     return error.exitCode
   }
+  if (isDiskFull(error)) {
+    stderr.write(
+      `codemachine: a disk is full: ${messageOf(error)}\n  Free some space; codemachine resume goes on then.\n`,
+    )
+    return 4
+  }
   stderr.write(`codemachine: this is a bug in codemachine. Please report it with what follows.\n`)
   stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
   return 1
+}
+
+/** Also where git, or what a library wraps, says it in its own words. */
+function isDiskFull(error: unknown): boolean {
+  const code = systemErrorCode(error)
+  return code === 'ENOSPC' || code === 'EDQUOT' || /no space left on device|out of diskspace/i.test(messageOf(error))
 }
