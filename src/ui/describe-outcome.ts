@@ -40,7 +40,7 @@ export function describeOutcome(outcome: SessionOutcome): OutcomeInWords {
       return {
         short: 'interrupted',
         text: `interrupted (${outcome.signal})`,
-        hint: '`codemachine resume` goes on from here.',
+        hint: null,
         tone: 'warning',
       }
     default:

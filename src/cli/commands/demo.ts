@@ -34,8 +34,12 @@ export async function demo(
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
   say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
   const { fast: _, ...runFlags } = flags
-  const exitCode = await run({ ...context, env, cwd: directory }, demoGoal, runFlags)
-  if (exitCode === 0) say(howToLook(root, directory, records))
+  const exitCode = await run({ ...context, env, cwd: directory }, demoGoal, runFlags, false)
+  say(
+    exitCode === 0
+      ? howToLook(root, directory, records)
+      : `\nThe demo ends here. To remove it: rm -r ${root} ${records}`,
+  )
   return exitCode
 }
 

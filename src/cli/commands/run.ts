@@ -20,8 +20,16 @@ import { wantsColour } from '../wants-colour.ts'
 /** A session to be run; how it ended, and how many rounds it was allowed. */
 type Start = (sessions: Sessions) => Promise<{ id: string; outcome: SessionOutcome; rounds: number }>
 
-/** `codemachine [goal]`: a session for the goal, then one for each prompt that waits. */
-export async function run(context: CliContext, goal: string | null, flags: RunFlags): Promise<number> {
+/**
+ * `codemachine [goal]`: a session for the goal, then one for each prompt that waits.
+ * @param resumable whether it can be gone on with, which is then said; the demo cannot, for its model ends with it
+ */
+export async function run(
+  context: CliContext,
+  goal: string | null,
+  flags: RunFlags,
+  resumable = true,
+): Promise<number> {
   const text = goal === null ? null : await readText(context, goal)
   await using opened = await openRun(context, flags)
   const queue = openQueue(opened.records.queue)
@@ -29,7 +37,7 @@ export async function run(context: CliContext, goal: string | null, flags: RunFl
   const first: Start | null =
     text === null ? await nextInQueue(queue) : sessions => sessions.runNew({ text, queued: null }, async () => {})
   if (first === null) throw nothingToDo(context)
-  return await workThrough(context, opened, queue, first, flags)
+  return await workThrough(context, opened, queue, first, flags, resumable)
 }
 
 /** `codemachine resume`: goes on with a session that has not come to its end, then with what waits. */
@@ -51,7 +59,7 @@ export async function resume(context: CliContext, wanted: string | null, flags: 
     throw new UserError(`${id} has used ${state.roundsUsed} of its ${rounds} rounds; give it more with --rounds.`)
   }
   const first: Start = async sessions => ({ id, rounds, outcome: await sessions.resume(state, rounds) })
-  return await workThrough(context, opened, queue, first, flags)
+  return await workThrough(context, opened, queue, first, flags, true)
 }
 
 /** What the person chose when the session began counts when it goes on, unless they now say otherwise. */
@@ -82,6 +90,7 @@ async function workThrough(
   queue: Queue,
   first: Start,
   flags: RunFlags,
+  resumable: boolean,
 ): Promise<number> {
   await using sessions = await Sessions.open(context, opened, [viewOf(context, flags)])
   context.stdout.once('error', () => {
@@ -94,7 +103,7 @@ async function workThrough(
     const stops = !goesOn(outcome) || context.signal.aborted
     const waiting = stops ? (await queue.list()).prompts.length : 0
     const how = howToGoOn({ id, outcome, rounds, waiting, directory: flags.cd ?? null })
-    if (how !== null) (flags.json ? context.stderr : context.stdout).write(`${how}\n`)
+    if (how !== null && resumable) (flags.json ? context.stderr : context.stdout).write(`${how}\n`)
     if (stops) break
   }
   return exitCode
