@@ -10,11 +10,26 @@
  * In TOML the names are in snake_case as in codex's own config.toml: `request_seconds = 60`.
  */
 export default {
-  /** How a session works. */
-  mode: 'goal',
+  /**
+   * What /start and `codemachine start` begin: 'build' (a team of agents builds what the specification asks for) or 'goal'
+   * (one agent, round after round, with the specification as its goal). A goal that is typed is always a 'goal'.
+   */
+  mode: 'build',
 
-  /** The most rounds that a session may take. */
+  /** The most rounds that a session may take. This default counts only if neither maxTime nor maxTokens is set. */
   rounds: 10,
+
+  /** The most time that a session may be worked on, such as '8h' or '1h30m'; null: no limit. */
+  maxTime: null,
+
+  /** The most tokens that a session may use, such as 5000000, '5M' or '500k'; null: no limit. */
+  maxTokens: null,
+
+  /** How much of the account's usage window may be used before its reset is waited for, in percent; null: all of it. */
+  maxUsage: null,
+
+  /** The longest that is waited at a stretch for a usage limit, the network or an overloaded server, such as '24h'. */
+  maxWait: '24h',
 
   /** The model; null: what codex is configured with. */
   model: null,
@@ -28,14 +43,76 @@ export default {
   /** Whether the agent's commands reach the network (in the sandbox 'workspace-write'). */
   network: false,
 
+  /** How long codex may be silent with no command in progress before the round is ended, in minutes. */
+  silenceMinutes: 6,
+
+  /** How long one command may take before the round is ended, in minutes. */
+  commandMinutes: 60,
+
+  /** How long the agent has to come to a safe stop when a limit is reached in mid-round, in minutes. */
+  graceMinutes: 5,
+
+  /** How many rounds that change nothing, or are refused for the same reason, are a stall. */
+  stallRounds: 3,
+
+  /** Whether the machine is kept awake during a run. */
+  keepAwake: true,
+
+  /**
+   * Whether a fresh look at all changes has to agree before done is believed. What else has to pass (tests, a build) is
+   * said in [[gates]] tables of codemachine.toml or your config.toml, or with --verify: docs/settings.md.
+   */
+  review: false,
+
+  /** With what that look is taken; null: as the rounds. */
+  reviewer: {
+    /** The model. */
+    model: null,
+
+    /** The reasoning effort. */
+    effort: null,
+  },
+
+  /** Who is told what happens, in which way. A project's codemachine.toml says nothing of it. */
+  notify: {
+    /** A program with its arguments, such as ['notify-send', 'codemachine']; it gets the event as JSON; null: none. */
+    command: null,
+
+    /** An http or https URL that gets the event as JSON; null: none. */
+    webhook: null,
+
+    /** Whether the terminal rings. */
+    bell: false,
+
+    /** Of what: 'ended', 'needs-person', 'waiting', 'round-ended', 'stuck', 'paused'. */
+    events: ['ended', 'needs-person', 'waiting', 'paused'],
+  },
+
+  /** How the terminal is drawn. */
+  screen: {
+    /** 'auto' (your terminal's own colours), 'dark', 'light' (tuned for such a background) or 'plain' (no colours). */
+    theme: 'auto',
+
+    /** 'full', or 'reduced': nothing moves, and text comes as it comes. */
+    motion: 'full',
+
+    /** Whether it is drawn for a screen reader: plain text from top to bottom, no frames, no lines that change in place. */
+    reader: false,
+  },
+
   /** The codex program; null: the one found on PATH. In the environment it is CODEX_BIN. */
   codexBin: null,
 
   /**
    * Whose CODEX_HOME is used: 'own' (yours), 'codemachine' (the folder `codex` in ~/.codemachine or $CODEMACHINE_HOME),
-   * or 'auto': codemachine's if there is a login in it, else yours. To log in there: CODEX_HOME=~/.codemachine/codex codex login
+   * or 'auto': codemachine's if there is a login in it, else yours. To log in there: codemachine login
    */
   codexHome: 'auto',
+
+  agents: {
+    /** How many agents of a build may work at once. */
+    atOnce: 3,
+  },
 
   /** How long codex may take to answer a request, in seconds. */
   requestSeconds: 90,
@@ -43,7 +120,7 @@ export default {
   /** How long a codex process may take to end before it is killed, in seconds. */
   endSeconds: 5,
 
-  /** The port of the web page. */
+  /** The port of the web page, on this machine alone; nothing listens on it in this version. */
   port: 3000,
 
   logging: {

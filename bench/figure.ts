@@ -3,7 +3,8 @@ export interface Figure {
   /** What was measured, in a few words. */
   what: string
   value: number
-  unit: 'x' | 'ms' | 'MB' | '/s'
+  /** Empty: a number of things. */
+  unit: 'x' | 'ms' | 'MB' | '%' | '/s' | ''
   /** Null for a number that is shown and has no target. */
   target: { is: 'at most' | 'at least'; value: number } | null
 }
@@ -45,5 +46,6 @@ function formatFigure(figure: Figure): string {
 
 function formatValue(value: number, unit: Figure['unit']): string {
   if (unit === 'x') return `${value.toFixed(2)} x`
-  return unit === '/s' ? `${Math.round(value)} /s` : `${value.toFixed(1)} ${unit}`
+  if (unit === '/s' || unit === '') return `${Math.round(value)} ${unit}`.trim()
+  return `${value.toFixed(1)} ${unit}`
 }

@@ -62,7 +62,7 @@ async function withCodex(): Promise<Figure[]> {
 
 async function inLargeRepository(): Promise<Figure[]> {
   await using place = await makePlace('')
-  await fill(place)
+  await fillRepository(place, LARGE_FILES)
   const stamps = join(place.root, 'stamps')
   const peer = await writePeer(
     place.root,
@@ -88,11 +88,12 @@ async function playRounds(place: TestPlace, codex: string, stamps: string, round
   return gaps
 }
 
-async function fill({ directory, env }: TestPlace): Promise<void> {
+/** Commits so many small files in the repository of a place. */
+export async function fillRepository({ directory, env }: TestPlace, count: number): Promise<void> {
   for (let folder = 0; folder < 250; folder++) {
     const path = join(directory, `packages/part-${folder % 10}/folder-${folder}`)
     await mkdir(path, { recursive: true })
-    const files = Array.from({ length: LARGE_FILES / 250 }, (_, n) => n)
+    const files = Array.from({ length: count / 250 }, (_, n) => n)
     await Promise.all(
       files.map(n => writeFile(join(path, `file-${n}.ts`), `export const value = ${folder * 1000 + n}\n`)),
     )

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { systemClock } from '../src/base/clock.ts'
+import { nothingSecret } from '../src/base/redactor.ts'
 import { keepHeapSmall } from '../src/cli/small-heap.ts'
 import { startAppServer } from '../src/codex/app-server.ts'
 import { capabilitiesOf } from '../src/codex/codex-version.ts'
@@ -64,13 +65,15 @@ async function rateOf(peer: string, directory: string): Promise<number> {
     ),
     clientVersion: '0',
     clock: systemClock,
+    silenceMs: 60_000,
+    commandMs: 60_000,
     requestMs: 60_000,
     endMs: 2_000,
     checkLogin: false,
     onIdle() {},
     log() {},
   })
-  const log = new SessionLog(emptyState('1'), nowhere, [], systemClock)
+  const log = new SessionLog(emptyState('1'), nowhere, [], systemClock, nothingSecret)
   let started = process.cpuUsage()
   const outcome = await round.run({
     round: 1,

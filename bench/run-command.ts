@@ -56,11 +56,15 @@ export async function runCommand(
   return result
 }
 
-/** Runs the built command line in a place (tests/support/place.ts) with the interpreter that runs this. */
+/**
+ * Runs the built command line in a place (tests/support/place.ts) with the interpreter that runs this. A session of
+ * which all rounds are alike does not end for that.
+ */
 export async function runCodemachine(
   args: readonly string[],
   expected: number,
   options: CommandOptions,
 ): Promise<CommandResult> {
-  return await runCommand(process.execPath, [BIN, ...args], expected, options)
+  const env = { ...options.env, CODEMACHINE_STALL_ROUNDS: '100000' }
+  return await runCommand(process.execPath, [BIN, ...args], expected, { ...options, env })
 }

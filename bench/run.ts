@@ -3,10 +3,14 @@ import { formatFigures, isMet } from './figure.ts'
 import { gap } from './gap.ts'
 import { memory } from './memory.ts'
 import { notifications } from './notifications.ts'
+import { report } from './report.ts'
 import { rounds } from './rounds.ts'
+import { savepoint } from './savepoint.ts'
+import { screen } from './screen.ts'
+import { soak } from './soak.ts'
 import { startup } from './startup.ts'
 
-const BENCHES = { startup, notifications, memory, rounds, gap }
+const BENCHES = { startup, notifications, memory, rounds, gap, savepoint, screen, report, soak }
 
 /** `node bench/run.ts [name …]`: measures, prints, and exits with 1 if a target is missed. */
 const wanted = process.argv.slice(2)

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { build, type Plugin } from 'esbuild'
 
 /**
@@ -17,6 +17,26 @@ const lightStart: Plugin = {
   },
 }
 
+/** Ink looks for its developer tools where the person's own environment says `DEV=true`, and complains without them. */
+const withoutDeveloperTools: Plugin = {
+  name: 'without-developer-tools',
+  setup(builds) {
+    builds.onLoad({ filter: /[\\/]ink[\\/]build[\\/](reconciler|ink)\.js$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replaceAll(`process.env['DEV'] === 'true'`, 'false'),
+    }))
+  },
+}
+
+/** `open` declares a name that the banner below has declared for all. */
+const withNamesOfItsOwn: Plugin = {
+  name: 'with-names-of-its-own',
+  setup(builds) {
+    builds.onLoad({ filter: /[\\/]open[\\/]index\.js$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replaceAll('__dirname', '__folder'),
+    }))
+  },
+}
+
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
 await build({
@@ -28,9 +48,11 @@ await build({
   platform: 'node',
   target: 'node22.12',
   external: ['./entry.js'],
+  jsx: 'automatic',
+  define: { 'process.env.NODE_ENV': '"production"' },
   minifySyntax: true,
   legalComments: 'linked',
-  plugins: [lightStart],
+  plugins: [lightStart, withoutDeveloperTools, withNamesOfItsOwn],
   logLevel: 'warning',
   // What CommonJS dependencies expect to find.
   banner: {

@@ -1,42 +1,78 @@
+import { writeSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { systemClock } from '../base/clock.ts'
-import { Interrupted, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import type { CliContext } from './context.ts'
 import { runCommandLine } from './main.ts'
+import { showError } from './show-error.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Runs the command line of this process and sets its exit code. The one place where anything thrown is shown. */
 export async function main(process: NodeJS.Process): Promise<void> {
   const ending = new AbortController()
+  const crashListeners = new Set<() => void>()
+  let lent = 0
+  const endNow = (exitCode: number) => {
+    for (const listener of crashListeners) listener()
+    void killStarted(process).finally(() => process.exit(exitCode))
+  }
   for (const signal of SIGNALS) {
     process.on(signal, () => {
+      if (signal === 'SIGINT' && lent > 0) return
       if (!ending.signal.aborted) return ending.abort(signal)
+      // Of a window that is closed both its shell and the kernel tell.
+      if (signal === 'SIGHUP') return
       // A second one does not wait for anything to end by itself.
-      void killStarted(process).finally(() => process.exit(signal === 'SIGTERM' ? 143 : 130))
+      endNow(signal === 'SIGTERM' ? 143 : 130)
     })
   }
   // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   const context: CliContext = {
     env: process.env,
     cwd: process.cwd(),
     home: homedir(),
     platform: process.platform,
     arch: process.arch,
+    node: process.versions.node,
     pid: process.pid,
+    self: { node: process.execPath, program: process.argv[1] ?? '' },
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
     clock: systemClock,
     signal: ending.signal,
+    host: {
+      signals: process,
+      writeNow: text => writeAsFarAsPossible(process.stdout.fd, text),
+      rawModeOff: () => void (process.stdin.isTTY && process.stdin.setRawMode(false)),
+      beforeCrash: listener => {
+        crashListeners.add(listener)
+        return () => crashListeners.delete(listener)
+      },
+      withoutInterrupt: async action => {
+        lent += 1
+        try {
+          return await action()
+        } finally {
+          lent -= 1
+        }
+      },
+      endNow: () => endNow(130),
+    },
   }
   const fail = (error: unknown) => {
-    process.exitCode = showError(error, context)
+    for (const listener of crashListeners) listener()
+    const exitCode = showError(error, context)
+    // What fell first is what the program ended of.
+    process.exitCode ??= exitCode
   }
   process.on('uncaughtException', error => {
     fail(error)
     ending.abort('SIGTERM')
+  })
+  process.on('exit', () => {
+    for (const listener of crashListeners) listener()
   })
   try {
     const exitCode = await runCommandLine(context, process.argv.slice(2))
@@ -52,25 +88,9 @@ async function killStarted({ pid, platform }: NodeJS.Process): Promise<void> {
   killMarkedNow(pid, platform, systemClock)
 }
 
-function showError(error: unknown, { stderr }: CliContext): number {
-  if (error instanceof Interrupted) return error.exitCode
-  if (error instanceof UserError) {
-    stderr.write(`codemachine: ${error.message}\n${error.hint === null ? '' : `  ${error.hint}\n`}`)
-    return error.exitCode
-  }
-  if (isDiskFull(error)) {
-    stderr.write(
-      `codemachine: a disk is full: ${messageOf(error)}\n  Free some space; codemachine resume goes on then.\n`,
-    )
-    return 4
-  }
-  stderr.write(`codemachine: this is a bug in codemachine. Please report it with what follows.\n`)
-  stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
-  return 1
-}
-
-/** Also where git, or what a library wraps, says it in its own words. */
-function isDiskFull(error: unknown): boolean {
-  const code = systemErrorCode(error)
-  return code === 'ENOSPC' || code === 'EDQUOT' || /no space left on device|out of diskspace/i.test(messageOf(error))
+/** A terminal that is gone or does not read takes nothing any more. */
+function writeAsFarAsPossible(fd: number, text: string): void {
+  try {
+    writeSync(fd, text)
+  } catch {}
 }

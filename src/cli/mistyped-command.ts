@@ -1,5 +1,5 @@
 import { UserError } from '../base/errors.ts'
-import { nearestName } from '../settings/nearest-name.ts'
+import { nearestName } from '../base/nearest-name.ts'
 
 /**
  * Refuses what is more likely a command than a goal, so that no build is started for it: a single plain word, and words

@@ -1,113 +1,157 @@
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { packageFile, packageRoot } from '../base/package-root.ts'
-import { version } from '../base/version.ts'
-import { chooseCodexHome } from '../codex/codex-home.ts'
+import type { Agents } from '../agents/agent.ts'
+import { inboxFolder } from '../agents/inbox.ts'
+import { Cleanup } from '../base/cleanup.ts'
+import { packageFile } from '../base/package-root.ts'
+import type { Redactor } from '../base/redactor.ts'
 import { capabilitiesOf } from '../codex/codex-version.ts'
-import { findCodex } from '../codex/find-codex.ts'
 import { CodexEngine } from '../engines/codex-engine.ts'
-import { outputFiles } from '../platform/output-files.ts'
-import { startTimeOf } from '../platform/processes.ts'
+import { openSandboxCommands, type SandboxCommands } from '../engines/sandbox-commands.ts'
+import type { KeptAwake } from '../platform/keep-awake.ts'
+import { writableByAgents } from '../platform/writable-by-agents.ts'
+import type { Said, SessionLimits } from '../session/events.ts'
+import type { Gate } from '../session/gate.ts'
 import { openRecords, type Records } from '../session/records.ts'
-import { takeRunLock } from '../session/run-lock.ts'
-import { loadSettings } from '../settings/load-settings.ts'
+import type { View } from '../session/view.ts'
+import { limitsOf } from '../settings/limits.ts'
+import { loadSettings, type SettingSources } from '../settings/load-settings.ts'
 import type { Settings } from '../settings/schema.ts'
-import { type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
-import { findRepository, type PersonRepository } from '../workspace/person-repository.ts'
-import { restoreAfterCrash } from '../workspace/repository-guard.ts'
-import { watchSandboxTraces } from '../workspace/sandbox-traces.ts'
+import type { Fingerprints } from '../workspace/fingerprint.ts'
+import { memoryHome } from '../workspace/memory-home.ts'
+import type { PersonRepository } from '../workspace/person-repository.ts'
+import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
+import { openSavepoints, type Savepoints } from '../workspace/savepoints.ts'
+import { type AgentsAtStart, agentsAtStart } from './agents-at-start.ts'
+import { chooseCodex, codexOptionsOf, writableGit } from './codex-options.ts'
 import type { CliContext } from './context.ts'
 import type { RunFlags } from './flags.ts'
-import { describeRestored, endWhatWasLeft, remarksOnReach, remarksOnSandbox } from './remarks.ts'
+import { holdAwake } from './hold-awake.ts'
+import { openNotices } from './open-notices.ts'
+import { openWorkDirectory } from './open-work-directory.ts'
+import { remarksOnReach, remarksOnSandbox } from './remarks.ts'
+import { saidOf } from './said.ts'
+import { refuseSecretGates } from './secret-gates.ts'
 
 /** All that a run stands on: opened once, for one session after another. Disposing of it ends every process. */
 export interface Run extends AsyncDisposable {
   settings: Settings
+  /** Where each was written. */
+  sources: SettingSources
   records: Records
   repository: PersonRepository | null
   fingerprints: Fingerprints
   engine: CodexEngine
+  /** What runs in the sandbox of the rounds without being one. */
+  commands: SandboxCommands
+  /** As they are run, but for what `askForModels` finds out. */
+  agents: Agents
+  /** The same with the models that codex offers; it is asked once. */
+  askForModels(): Promise<AgentsAtStart>
+  savepoints: Savepoints
+  /** What codex's sandbox leaves in folders. */
+  traces: SandboxTraces
+  /** What a new session has to pass before done. */
+  gates: readonly Gate[]
   /** `key=value` pairs handed to codex. */
   overrides: readonly string[]
+  /** What a new session may take, and what was said of it now. */
+  limits: SessionLimits
+  said: Said
+  /** Knows the person's secrets. */
+  redactor: Redactor
+  /** Whether the machine stays awake, once that is known; null if the person does not want it to be kept so. */
+  keptAwake: Promise<KeptAwake> | null
+  /** Tells a person who is not looking. */
+  notifier: View
   /** What a person should know, a sentence each; the next session takes them. */
   remarks: string[]
 }
 
 /** Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend. */
 export async function openRun(context: CliContext, flags: RunFlags): Promise<Run> {
-  await using opened = new AsyncDisposableStack()
-  const { env, platform, clock, home } = context
+  await using opened = new Cleanup()
+  const { env, platform, home } = context
   const records = await openRecords({ directory: resolve(context.cwd, flags.cd ?? '.'), env, home, platform })
-  const { settings, sources } = await settingsOf(context, records.directory, flags)
-  const codex = await findCodex({
-    // From the environment it is named as that.
-    flag: sources.codexBin.layer === 'environment' ? null : settings.codexBin,
-    env,
-    platform,
-    arch: context.arch,
-    packageRoot,
-  })
-  const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: records.root })
-  opened.use(await takeRunLock(records.lock, { platform, pid: context.pid, now: new Date(clock.now()) }))
-  const remarks = await endWhatWasLeft(context, records)
-  remarks.push(...describeRestored(await restoreAfterCrash(records.guard)))
-
-  const repository = await findRepository(records.directory)
-  const fingerprints = await openFingerprints({
-    gitDir: records.git,
-    directory: records.directory,
-    repository,
-    env,
-    // What codemachine prints into the work directory is no work of an agent's.
-    leaveOut: [records.root, ...(await outputFiles(platform))],
-    onWarning: message => void remarks.push(message),
-  })
-  opened.defer(await watchSandboxTraces(records.directory))
-  const capabilities = capabilitiesOf(codex.version)
+  const { settings, sources, gates, gatePlaces } = await settingsOf(context, records.directory, flags)
+  const codex = await chooseCodex(context, records, { settings, sources })
+  const { redactor } = codex
+  refuseSecretGates({ gates, gatePlaces }, { redactor, env })
+  const remarks: string[] = []
+  const remark = (text: string) => void remarks.push(text)
+  const { repository, fingerprints } = opened.use(await openWorkDirectory(context, records, remark))
+  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
+  const writable = writableGit(records.directory, repository)
+  const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
+  const capabilities = capabilitiesOf(codex.binary.version)
   const overrides = flags.config ?? []
-  const engine = new CodexEngine({
-    binary: codex,
-    capabilities,
-    overrides,
-    env: codexHome.env,
+  const codexOptions = {
+    ...(await codexOptionsOf(context, records, codex, settings, overrides)),
     directory: records.directory,
     sandbox: {
       mode: settings.sandbox,
       network: settings.network,
-      // Where there is no repository yet, `git init` works only if codex does not close `.git` (measured).
-      writable: repository
-        ? [...new Set([repository.gitDir, repository.commonDir])]
-        : [join(records.directory, '.git')],
+      writable,
     },
-    key: records.key,
-    owner: { pid: context.pid, startTime: await startTimeOf(context.pid, platform) },
-    platform,
-    clock,
-    codemachineVersion: version,
-    requestMs: settings.requestSeconds * 1000,
-    endMs: settings.endSeconds * 1000,
-    log: message => {
-      if (settings.logging.level === 'debug') context.stderr.write(`[debug] ${message}\n`)
-    },
+  }
+  const { owner } = codexOptions
+  // What is said for this run alone is not for the next one to find.
+  const { settings: inProfiles } = await settingsOf(context, records.directory, {})
+  const atStart = (asks: boolean) => agentsAtStart(context, records, codex, { settings, inProfiles, overrides, asks })
+  const { agents, remarks: ofAgents } = await atStart(false)
+  remarks.push(...ofAgents)
+  let asked: Promise<AgentsAtStart> | null = null
+  const commands = opened.use(openSandboxCommands(codexOptions))
+  const engine = new CodexEngine({
+    ...codexOptions,
+    capabilities,
+    silenceMs: settings.silenceMinutes * 60_000,
+    commandMs: settings.commandMinutes * 60_000,
   })
   opened.defer(() => engine.close())
-  remarks.push(...(await remarksOnReach(context, records, codex.path)), ...remarksOnSandbox(settings, capabilities))
+  remarks.push(
+    ...(await remarksOnReach(context, records, codex.binary.path)),
+    ...remarksOnSandbox(settings, capabilities),
+  )
+  const where = writableByAgents(records.directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const keptAwake = settings.keepAwake ? holdAwake(context, where, opened) : null
+  const notifier = openNotices(context, settings, flags, { where, key: records.key, owner }, remarks, opened)
   const held = opened.move()
   return {
     settings,
+    sources,
     records,
     repository,
     fingerprints,
     engine,
+    commands,
+    agents,
+    askForModels: () => {
+      asked ??= atStart(true)
+      return asked
+    },
+    savepoints,
+    traces,
+    gates,
     overrides,
+    limits: limitsOf(settings, sources),
+    said: saidOf(settings, sources, flags.verify ?? []),
+    redactor,
+    keptAwake,
+    notifier,
     remarks,
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
+    [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
   }
+}
+
+/** The folders in which commands of more than one agent may write at once. */
+function sharedFolders(directory: string, writable: readonly string[]): string[] {
+  return [directory, ...writable, join(directory, inboxFolder), join(directory, memoryHome, 'kb')]
 }
 
 /** The settings of a run in `directory`, and where each was written: all layers, with `flags` on top. */
 export async function settingsOf(
-  context: CliContext,
+  context: Pick<CliContext, 'env' | 'home'>,
   directory: string,
   flags: RunFlags,
 ): ReturnType<typeof loadSettings> {
@@ -119,11 +163,19 @@ export async function settingsOf(
     defaults,
     flags: {
       rounds: flags.rounds,
+      maxTime: flags.maxTime,
+      maxTokens: flags.maxTokens,
+      maxUsage: flags.maxUsage,
+      maxWait: flags.maxWait,
       model: flags.model,
       effort: flags.effort,
       sandbox: flags.yolo ? 'danger-full-access' : flags.sandbox,
       network: flags.yolo ?? flags.network,
+      // Commander says true where nobody said anything.
+      keepAwake: flags.keepAwake === false ? false : undefined,
+      review: flags.review,
       codexBin: flags.codexBin,
     },
+    verify: flags.verify,
   })
 }

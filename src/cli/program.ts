@@ -1,25 +1,47 @@
-import { resolve } from 'node:path'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
+import { UserError } from '../base/errors.ts'
 import { version } from '../base/version.ts'
-import type { CliContext } from './context.ts'
-import { codexBinOption, type DirectoryFlags, type RunFlags, withDirectory, withRunFlags } from './flags.ts'
+import type { DemoFlags } from './commands/demo.ts'
+import type { CliContext, Ended } from './context.ts'
+import {
+  codexBinOption,
+  type DirectoryFlags,
+  directoryOf,
+  type RunFlags,
+  withDirectory,
+  withRunFlags,
+} from './flags.ts'
+import { refuseFlagsBefore } from './flags-before.ts'
 import { refuseMistypedCommand } from './mistyped-command.ts'
+import { addAgents } from './program-agents.ts'
+import { addLogin } from './program-login.ts'
+import { addProof } from './program-proof.ts'
+import { addRunning } from './program-running.ts'
+import { addStart } from './program-start.ts'
 
 const EXAMPLES = `
 Examples:
   codemachine "add a dark mode, with tests"    work on it until it is done, in at most 10 rounds
   codemachine --rounds 40 - < goal.md          a longer goal, from a file
+  codemachine --verify "npm test" --review "…" done only if the tests pass and a reviewer agrees
   codemachine queue add "then update the docs" the next session, from another terminal
+  codemachine --max-time 8h "…"                for as long as the night is; --max-tokens 5M: for so much
+  codemachine start                            build what .codemachine/inputs/specifications.md asks for
   codemachine steer "leave the API as it is"   tell the running agent something
   codemachine status                           what it is doing; codemachine logs -f follows it
+  codemachine stop                             end after this round; codemachine resume goes on from there
+  codemachine replan "do the docs first"       have the plan changed; codemachine unpause goes on
+  codemachine retry                            do not wait any longer for a limit or the network
+  codemachine report --open                    in the morning: what was done, proved, refused, asked
+  codemachine diff                             what it has changed; codemachine rewind start undoes it
   codemachine demo                             see it work, without an account or a network
 
 Exit codes:
-  0 done    2 wrong usage    3 a limit was reached    4 needs a person    6 another codemachine runs here
+  0 done    2 wrong usage    3 a limit was reached    5 stalled: it does not get on
+  4 needs a person; of review and verify: not agreed, or not proved; of land: a conflict
+  6 another codemachine runs here
   130, 143 interrupted: codemachine resume goes on from there
 `
-
-type Ended = (exitCode: number) => void
 
 /** The whole command line. What a command imports is loaded when it is called. */
 export function buildProgram(context: CliContext, ended: Ended): Command {
@@ -36,39 +58,73 @@ export function buildProgram(context: CliContext, ended: Ended): Command {
       writeErr: text => context.stderr.write(text.replace(/^error: /, 'codemachine: ')),
     })
     .addHelpText('after', EXAMPLES)
-  withRunFlags(program).action(async (words: string[], flags: RunFlags) => {
+    .hook('preAction', refuseFlagsBefore)
+  withRunFlags(program).option(
+    '--worktree [name]',
+    'work in a worktree and on a branch of its own (codemachine/<name>); codemachine land merges it',
+  )
+  withAgentFlags(program)
+  program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
+    if (flags.agent !== undefined) {
+      const { agent } = await import('./commands/agent.ts')
+      const { agent: name, stream = false, path: paths = [] } = flags
+      return ended(await agent(context, { agent: name, task: words.join(' '), stream, paths, flags }))
+    }
+    const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
+    if (alone !== undefined) throw new UserError(`${alone} means something only with --agent <name>.`)
     refuseMistypedCommand(
       words,
       program.commands.map(command => command.name()),
     )
-    const { run } = await loadRun()
+    const { run } = await withSmallHeap(() => import('./commands/run.ts'))
     ended(await run(context, words.length === 0 ? null : words.join(' '), flags))
   })
+  addStart(program, context, ended)
   addResume(program, context, ended)
   addLooking(program, context, ended)
-  addQueue(program, context, ended)
-  addSteer(program, context, ended)
+  addRunning(program, context, ended)
+  addProof(program, context, ended)
+  addAgents(program, context, ended)
+  addLogin(program, context, ended)
   addDemo(program, context, ended)
   addDoctor(program, context, ended)
   return program
 }
 
-async function loadRun(): Promise<typeof import('./commands/run.ts')> {
-  const { keepHeapSmall } = await import('./small-heap.ts')
-  keepHeapSmall()
-  return await import('./commands/run.ts')
+/** Of a command line that has one agent do one thing. */
+interface AgentFlags {
+  agent?: string
+  stream?: true
+  path?: string[]
 }
 
-function directoryOf(context: CliContext, flags: DirectoryFlags): string {
-  return resolve(context.cwd, flags.cd ?? '.')
+function withAgentFlags(program: Command): void {
+  program
+    .option('--agent <name>', 'have one agent do this, for the session that runs here or by itself')
+    .option('--stream', 'with --agent: show what it does as it comes')
+    .addOption(
+      new Option('--path <folder>', 'with --agent: a folder that alone it may write in; may be repeated').argParser(
+        (folder: string, before: string[] | undefined) => [...(before ?? []), folder],
+      ),
+    )
+}
+
+/** For what runs all night. */
+async function withSmallHeap<Command>(load: () => Promise<Command>): Promise<Command> {
+  const { keepHeapSmall } = await import('./small-heap.ts')
+  keepHeapSmall()
+  return await load()
 }
 
 function addResume(program: Command, context: CliContext, ended: Ended): void {
   withRunFlags(program.command('resume'))
     .argument('[session]', 'the session; without it, the newest that is not done')
-    .description('go on with a session that was interrupted, cut off or stopped by its limit')
+    .option('--reread-gates', 'take gates and review from the files as they are now, not those that it began with')
+    .description(
+      'go on with a session that was interrupted, cut off or stopped by its limit; a limit counts from its start',
+    )
     .action(async (session: string | undefined, flags: RunFlags) => {
-      const { resume } = await loadRun()
+      const { resume } = await withSmallHeap(() => import('./commands/resume.ts'))
       ended(await resume(context, session ?? null, flags))
     })
 }
@@ -83,8 +139,13 @@ function addLooking(program: Command, context: CliContext, ended: Ended): void {
     })
   withDirectory(program.command('status'))
     .description('what runs here, and how far it is')
-    .option('--json', 'as JSON')
-    .action(async (flags: DirectoryFlags & { json?: true }) => {
+    .addOption(new Option('--json', 'as JSON').conflicts('line'))
+    .option('--line', 'one short line of what runs here or in a folder above, for the status bar of tmux')
+    .action(async (flags: DirectoryFlags & { json?: true; line?: true }) => {
+      if (flags.line) {
+        const { statusInOneLine } = await import('./commands/status-in-one-line.ts')
+        return ended(await statusInOneLine(context, directoryOf(context, flags)))
+      }
       const { status } = await import('./commands/status.ts')
       ended(await status(context, { directory: directoryOf(context, flags), json: flags.json ?? false }))
     })
@@ -98,45 +159,12 @@ function addLooking(program: Command, context: CliContext, ended: Ended): void {
       const { follow = false, json = false } = flags
       ended(await logs(context, { directory: directoryOf(context, flags), session: session ?? null, follow, json }))
     })
-}
-
-function addQueue(program: Command, context: CliContext, ended: Ended): void {
-  const queue = program.command('queue').description('the prompts that wait; each becomes a session of its own')
-  const load = () => import('./commands/queue.ts')
-  withDirectory(queue.command('add'))
-    .argument('<prompt...>', 'the prompt; - reads it from standard input')
-    .description('add a prompt at the end')
-    .action(async (words: string[], flags: DirectoryFlags) => {
-      ended(await (await load()).queueAdd(context, directoryOf(context, flags), words.join(' ')))
-    })
-  withDirectory(queue.command('list'))
-    .description('show the prompts that wait')
-    .option('--json', 'as JSON')
-    .action(async (flags: DirectoryFlags & { json?: true }) => {
-      ended(await (await load()).queueList(context, directoryOf(context, flags), flags.json ?? false))
-    })
-  withDirectory(queue.command('edit'))
-    .argument('<id>', 'the number that `queue list` shows')
-    .argument('<prompt...>', 'the new prompt; - reads it from standard input')
-    .description('replace a prompt')
-    .action(async (id: string, words: string[], flags: DirectoryFlags) => {
-      ended(await (await load()).queueEdit(context, directoryOf(context, flags), id, words.join(' ')))
-    })
-  withDirectory(queue.command('rm'))
-    .argument('<id>', 'the number that `queue list` shows')
-    .description('take a prompt out')
-    .action(async (id: string, flags: DirectoryFlags) => {
-      ended(await (await load()).queueRemove(context, directoryOf(context, flags), id))
-    })
-}
-
-function addSteer(program: Command, context: CliContext, ended: Ended): void {
-  withDirectory(program.command('steer'))
-    .argument('<text...>', 'what to tell it; - reads it from standard input')
-    .description('tell the running agent something, from another terminal')
-    .action(async (words: string[], flags: DirectoryFlags) => {
-      const { steer } = await import('./commands/steer.ts')
-      ended(await steer(context, directoryOf(context, flags), words.join(' ')))
+  withDirectory(program.command('watch'))
+    .description('watch a session that runs elsewhere, as it happens')
+    .argument('[session]', 'the session; without it, the one that runs, or else the newest')
+    .action(async (session: string | undefined, flags: DirectoryFlags) => {
+      const { watch } = await withSmallHeap(() => import('./commands/watch.ts'))
+      ended(await watch(context, { directory: directoryOf(context, flags), session: session ?? null }))
     })
 }
 
@@ -144,11 +172,16 @@ function addDemo(program: Command, context: CliContext, ended: Ended): void {
   program
     .command('demo')
     .description('build a small project with the real codex and a scripted model: no account, no network')
+    .addOption(
+      new Option('--template <name>', 'what it shows: a goal, or a build by a team')
+        .choices(['goal', 'build'])
+        .default('goal'),
+    )
     .addOption(codexBinOption())
     .option('--fast', 'do not slow the model down to a pace that can be read')
     .option('--plain', 'plain lines')
     .option('--json', 'events as JSON lines')
-    .action(async (flags: { codexBin?: string; fast?: true; plain?: true; json?: true }) => {
+    .action(async (flags: DemoFlags) => {
       const { demo } = await import('./commands/demo.ts')
       ended(await demo(context, flags))
     })
@@ -162,5 +195,11 @@ function addDoctor(program: Command, context: CliContext, ended: Ended): void {
     .action(async (flags: DirectoryFlags & { codexBin?: string; json?: true }) => {
       const { doctor } = await import('./commands/doctor.ts')
       ended(await doctor(context, { ...flags, directory: directoryOf(context, flags) }))
+    })
+  withDirectory(program.command('notify'))
+    .description('send a sample notification in every way that the settings name')
+    .action(async (flags: DirectoryFlags) => {
+      const { notify } = await import('./commands/notify.ts')
+      ended(await notify(context, { directory: directoryOf(context, flags) }))
     })
 }

@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import { packageRoot } from '../base/package-root.ts'
 import type { CodexCapabilities } from '../codex/codex-version.ts'
 import { endLeftovers } from '../platform/marks.ts'
@@ -16,9 +17,18 @@ export async function endWhatWasLeft(context: CliContext, records: Records): Pro
     graceMs: 2_000,
   })
   return [
-    ...ended.map(({ pid, command }) => `Ended what an earlier run had left running: ${command} (${pid}).`),
-    ...left.map(({ pid, command }) => `An earlier run left this running, and it cannot be ended: ${command} (${pid}).`),
+    ...ended.map(each => `Ended what an earlier run had left running: ${named(each)}.`),
+    ...left.map(each => `An earlier run left this running, and it cannot be ended: ${named(each)}.`),
   ]
+}
+
+const COMMAND_CHARS = 60
+
+/** A command line may be very long. */
+function named({ command, pid }: { command: string; pid: number }): string {
+  const [program = '', ...rest] = command.split(' ')
+  const line = [basename(program), ...rest].join(' ')
+  return `${line.length <= COMMAND_CHARS ? line : basename(program)} (${pid})`
 }
 
 /** A sentence for what rounds of a run that was cut off had changed in the repository, and for what stays changed. */

@@ -1,5 +1,6 @@
 import { ErrorCodes, ResponseError } from 'vscode-jsonrpc/node'
 import type { ServerRequest } from '../../protocol/codex.ts'
+import { preferredOption } from './asked-questions.ts'
 import { boundedText } from './bounded-text.ts'
 
 /** The answer to a request of codex, and how it is told to a person. */
@@ -38,7 +39,9 @@ function answerTo(request: ServerRequest, acceptsCommands: boolean): Answered {
         answer: 'none granted',
       }
     case 'item/tool/requestUserInput': {
-      const answers = Object.fromEntries(request.params.questions.map(({ id }) => [id, { answers: [NOBODY_WATCHES] }]))
+      const answers = Object.fromEntries(
+        request.params.questions.map(asked => [asked.id, { answers: [assumed(preferredOption(asked))] }]),
+      )
       const subject = request.params.questions.map(({ question }) => question).join(' ')
       return { result: { answers }, subject, answer: 'told to use its best judgement' }
     }
@@ -48,18 +51,12 @@ function answerTo(request: ServerRequest, acceptsCommands: boolean): Answered {
         subject: `a question of the MCP server "${request.params.serverName}"`,
         answer: 'declined',
       }
-    case 'item/tool/call': {
-      const { tool } = request.params
-      const text = `There is no tool named "${tool}" here.`
-      return {
-        result: { contentItems: [{ type: 'inputText', text }], success: false },
-        subject: tool,
-        answer: 'no such tool',
-      }
-    }
     default:
       throw new ResponseError(ErrorCodes.MethodNotFound, `codemachine does not answer ${request.method}.`)
   }
 }
 
-const NOBODY_WATCHES = 'Nobody is watching. Use your best judgement, go on, and note in MAIN.md what you assumed.'
+function assumed(option: string | null): string {
+  const advice = option === null ? 'Use your best judgement, go on' : `Go on with "${option}"`
+  return `Nobody is watching. ${advice}, and note in MAIN.md what you assumed.`
+}

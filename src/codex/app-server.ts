@@ -9,20 +9,25 @@ const STDERR_BYTES = 32 * 1024
 const PIPE_GRACE_MS = 250
 /** From SIGTERM to SIGKILL. */
 const KILL_GRACE_MS = 1_000
+/** From SIGKILL to giving the process up: the kernel may hold one for as long as a disk does not answer. */
+export const GIVE_UP_MS = 5_000
 
 /** How an app-server ended. */
 export type AppServerExit =
   | { reason: 'not-started'; error: Error; stderr: string }
   | { reason: 'exited'; code: number; stderr: string }
   | { reason: 'killed'; signal: string; stderr: string }
+  /** It was killed and lives on, or hangs in the kernel; it is left behind. */
+  | { reason: 'not-ended'; stderr: string }
 
 /**
  * One `codex app-server` process. One owner, who closes it.
  *
- *     running ──close()──▶ stdin closed ──endMs──▶ SIGTERM ──1 s──▶ SIGKILL ──▶ ended
- *        └───────────────────── dies by itself ────────────────────────────────▶ ended
+ *     running ──close()──▶ stdin closed ──endMs──▶ SIGTERM ──1 s──▶ SIGKILL ──5 s──▶ left behind
+ *        │                      │                     │                │
+ *        └──────────────────────┴──────── dies ───────┴────────────────┴──▶ ended
  *
- * `exit` resolves in every case and never rejects.
+ * `exit` resolves in every case, when it has ended or is left behind, and never rejects.
  */
 export interface AppServer {
   readonly pid: number | undefined
@@ -52,31 +57,25 @@ export interface AppServerOptions {
 /** Starts an app-server in a process group of its own, so that Ctrl+C in the terminal does not reach it. Never throws. */
 export function startAppServer(options: AppServerOptions): AppServer {
   const spawned = spawnChild(options)
-  if (spawned instanceof Error) return neverStarted(spawned)
+  if (spawned instanceof Promise) return neverStarted(spawned)
   const child = spawned
   const tail = new Tail(STDERR_BYTES)
   child.stderr.on('data', (chunk: Buffer) => tail.push(chunk))
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {})
 
-  const exit = new Promise<AppServerExit>(resolve => {
-    child.once('error', error => {
-      if (child.pid === undefined) resolve({ reason: 'not-started', error, stderr: '' })
-    })
-    child.once('exit', (code, signal) => {
-      const end = () => {
-        child.stdin.destroy()
-        child.stdout.destroy()
-        child.stderr.destroy()
-        const stderr = tail.text()
-        resolve(
-          code === null
-            ? { reason: 'killed', signal: signal ?? 'unknown', stderr }
-            : { reason: 'exited', code, stderr },
-        )
-      }
-      const pipes = new AbortController()
-      child.once('close', () => pipes.abort())
-      void options.clock.wait(PIPE_GRACE_MS, pipes.signal).then(end)
+  const { promise: exit, resolve: resolveExit } = Promise.withResolvers<AppServerExit>()
+  child.once('error', error => {
+    if (child.pid === undefined) resolveExit({ reason: 'not-started', error, stderr: '' })
+  })
+  child.once('exit', (code, signal) => {
+    const pipes = new AbortController()
+    child.once('close', () => pipes.abort())
+    void options.clock.wait(PIPE_GRACE_MS, pipes.signal).then(() => {
+      closePipes()
+      const stderr = tail.text()
+      resolveExit(
+        code === null ? { reason: 'killed', signal: signal ?? 'unknown', stderr } : { reason: 'exited', code, stderr },
+      )
     })
   })
 
@@ -105,7 +104,19 @@ export function startAppServer(options: AppServerOptions): AppServer {
       if (await endsWithin(graceMs)) break
       await options.signalTree(pid, signal)
     }
+    if (!(await endsWithin(GIVE_UP_MS))) leaveBehind()
     return await exit
+  }
+
+  /** What waits for the end waits no longer, this process itself among it. */
+  function leaveBehind(): void {
+    closePipes()
+    child.unref()
+    resolveExit({ reason: 'not-ended', stderr: tail.text() })
+  }
+
+  function closePipes(): void {
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
   }
 
   async function endsWithin(ms: number): Promise<boolean> {
@@ -122,7 +133,7 @@ export function startAppServer(options: AppServerOptions): AppServer {
  * The child, or why there is none. The system's refusal comes in three ways: thrown (ENOTDIR), as the event of a child
  * without pipes (EMFILE), or as that of one that has them (ENOENT); the last is left to the caller.
  */
-function spawnChild({ path, args, directory, env }: AppServerOptions): ChildProcessWithoutNullStreams | Error {
+function spawnChild({ path, args, directory, env }: AppServerOptions): ChildProcessWithoutNullStreams | Promise<Error> {
   try {
     const child = spawn(path, [...args, 'app-server'], {
       cwd: directory,
@@ -133,15 +144,14 @@ function spawnChild({ path, args, directory, env }: AppServerOptions): ChildProc
     })
     const { stderr }: { stderr: Readable | undefined } = child
     if (stderr !== undefined) return child
-    child.once('error', () => {})
-    return new Error('spawn EMFILE: too many open files')
+    return new Promise(resolve => child.once('error', resolve))
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error))
+    return Promise.resolve(error instanceof Error ? error : new Error(String(error)))
   }
 }
 
-function neverStarted(error: Error): AppServer {
-  const exit = Promise.resolve<AppServerExit>({ reason: 'not-started', error, stderr: '' })
+function neverStarted(refusal: Promise<Error>): AppServer {
+  const exit = refusal.then<AppServerExit>(error => ({ reason: 'not-started', error, stderr: '' }))
   return {
     pid: undefined,
     stdin: new PassThrough(),

@@ -35,7 +35,7 @@ export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHom
     throw new UserError(
       `The setting codexHome is "codemachine", and there is no ${own}; log in, or set it to "auto".`,
       {
-        hint: `Make the folder, and log in there: CODEX_HOME=${own} codex login`,
+        hint: 'Log in: codemachine login',
         exitCode: 4,
       },
     )

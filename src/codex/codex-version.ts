@@ -32,6 +32,16 @@ export interface CodexCapabilities {
    * of the shell all the same, unless `features.shell_snapshot` is off. Measured with 0.120, 0.140, 0.155 and 0.169.
    */
   snapshotKeepsPolicy: boolean
+  /**
+   * `--profile NAME` reads `NAME.config.toml`, and fails where config.toml has `[profiles.NAME]`; older ones read that
+   * table and nothing else. Measured with 0.120, 0.132, 0.133, 0.134, 0.135 and 0.169.
+   */
+  profileFiles: boolean
+  /**
+   * `codex exec` writes its directory into config.toml as trusted unless `projects.<directory>.trust_level` is given.
+   * 0.120, 0.133, 0.145 and 0.155 do, 0.166 does not; what came between was not measured.
+   */
+  execWritesTrust: boolean
 }
 
 /** What the codex of `version` (`0.169.0`) can do. A prerelease counts as the version that it leads to. */
@@ -46,6 +56,8 @@ export function capabilitiesOf(version: string): CodexCapabilities {
     untrustedKeepsConfig: since('0.130.0'),
     // 0.155 does not; what came between was not measured, and no 0.167 and 0.168 were published.
     snapshotKeepsPolicy: since('0.167.0'),
+    profileFiles: since('0.134.0'),
+    execWritesTrust: !since('0.166.0'),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { AbstractMessageWriter, type Message } from 'vscode-jsonrpc/node'
+import { AbstractMessageWriter, Message } from 'vscode-jsonrpc/node'
 
 /** What `JSON.stringify` makes of half a surrogate pair; codex drops a line that has one without an answer. */
 const LONE_SURROGATE = /\\ud[89a-f][0-9a-f]{2}/i
@@ -14,9 +14,11 @@ export class LineMessageWriter extends AbstractMessageWriter {
     stream.on('error', (error: Error) => this.fireError(error)).once('close', () => this.fireClose())
   }
 
+  /** An answer that codex takes no more, as it has ended meanwhile, is nobody's failure. */
   write(message: Message): Promise<void> {
+    const isAnswer = Message.isResponse(message)
     return new Promise((resolve, reject) => {
-      this.#stream.write(`${encode(message)}\n`, error => (error ? reject(error) : resolve()))
+      this.#stream.write(`${encode(message)}\n`, error => (error && !isAnswer ? reject(error) : resolve()))
     })
   }
 

@@ -1,20 +1,27 @@
 import type { ServerNotification, ServerRequest } from '../../protocol/codex.ts'
 import type { Clock } from '../base/clock.ts'
 import { messageOf } from '../base/errors.ts'
-import type { PreparedRound, RoundRun } from '../session/engine.ts'
+import type { ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../session/engine.ts'
 import type { RoundOutcome } from '../session/outcome.ts'
 import type { ThreadSpec } from '../session/template.ts'
+import { Activity, type SilenceLimits } from './activity.ts'
 import { answerRequest } from './answer-request.ts'
 import type { AppServer, AppServerExit } from './app-server.ts'
+import { questionsOfItem, questionsOfRequest } from './asked-questions.ts'
+import { withRetryAt } from './retry-at.ts'
+import { RoundFeed } from './round-feed.ts'
 import { exitOutcome, INTERRUPTED, requestOutcome, turnOutcome } from './round-outcome.ts'
+import { RoundTools } from './round-tools.ts'
 import { openRpc, RequestFailure, type Rpc } from './rpc.ts'
 import type { SandboxTerms } from './sandbox.ts'
 import type { ShieldedEnvironment } from './shielded-environment.ts'
+import { watchForSilence } from './silence-watch.ts'
 import { startThread } from './start-thread.ts'
 import { threadStartParams, turnStartParams } from './thread-params.ts'
-import { translate } from './translate.ts'
+import { usageLimitsOfAccount } from './translate-limits.ts'
+import { Turn } from './turn.ts'
 
-export interface CodexRoundOptions {
+export interface CodexRoundOptions extends SilenceLimits {
   server: AppServer
   thread: ThreadSpec
   directory: string
@@ -29,74 +36,109 @@ export interface CodexRoundOptions {
   endMs: number
   /** Whether to ask first if anybody is logged in. */
   checkLogin: boolean
-  /** Called when the turn has ended or never will: the process may be closed. May be called again. */
-  onIdle(): void
+  /** Called once, when no turn runs or will run: the process may be closed. */
+  onIdle(outcome: RoundOutcome): void
   /** Something that only somebody who looks into codemachine itself wants to know. */
   log(message: string): void
 }
 
+/** What a hung codex gets to end its turn before its process is closed, ms. */
+const SILENT_GRACE_MS = 30_000
+/** How long a round may wait for what codex says of the account's usage, ms. */
+const LIMITS_MS = 10_000
+/** How long a person's text may wait for a codex that hangs: their next command waits with it, ms. */
+const STEER_MS = 5_000
+
 type Ready = { threadId: string } | { failure: RoundOutcome }
 
 /**
- * One thread of one app-server, and its one turn.
+ * One thread of one app-server, and its turn: more than one only where the network broke it off.
  *
- *     starting ──▶ ready ──run()──▶ running ──turn/completed, exit, failure──▶ ended
- *         └──────────┴──discard()──────────────────────────────────────────────▶ ended
+ *     starting ──▶ ready ──run()──▶ running ──turn/completed, exit, failure, silence──▶ ended
+ *        │           │                │ ▲                                                 ▲
+ *        │           │        network │ │ carryOn()                                       │
+ *        │           │                ▼ │                                                 │
+ *        └───────────┴──discard()──── kept ──discard(), interrupt(), exit ────────────────┘
  */
 export class CodexRound implements PreparedRound {
   readonly thread: ThreadSpec
   readonly #options: CodexRoundOptions
   readonly #rpc: Rpc
   readonly #ready: Promise<Ready>
-  readonly #ended = Promise.withResolvers<RoundOutcome>()
-  readonly #turnStarted = Promise.withResolvers<string>()
-  /** Commands that have started and not ended. */
-  readonly #openCommands = new Set<string>()
-  readonly #seenUnknown = new Set<string>()
-  #waiting: (() => void)[] = []
+  readonly #feed: RoundFeed
+  readonly #activity: Activity
+  readonly #tools: RoundTools
+  /** Ids of turns that have ended: what still comes of them is not of the one that runs. */
+  readonly #endedTurns = new Set<string>()
   #run: RoundRun | null = null
   #threadId: string | null = null
-  #turnId: string | null = null
-  #interrupted = false
-  /** Whether the turn has been asked for. */
-  #asked = false
-  #over = false
+  #inUse: ModelInUse = {}
+  #turn: Turn | null = null
+  /** Why the round is being ended: the first cause counts. */
+  #cause: RoundOutcome | null = null
+  #over: RoundOutcome | null = null
+  /** Aborted when it is over. */
+  readonly #ending = new AbortController()
 
   constructor(options: CodexRoundOptions) {
+    const { server, clock, log } = options
     this.#options = options
     this.thread = options.thread
-    this.#rpc = openRpc(options.server.stdout, options.server.stdin, options.clock, {
-      onNotification: (method, params) => this.#whenRunning(() => this.#onNotification(method, params)),
-      onRequest: (method, params) => this.#onRequest(method, params),
-      onLine: (line, message) => this.#whenRunning(() => this.#onLine(line, message)),
-      onRubbish: line => options.log(`codex wrote a line that is not a message: ${line.slice(0, 200)}`),
+    this.#feed = new RoundFeed(options)
+    this.#activity = new Activity(clock.monotonic())
+    this.#tools = new RoundTools({
+      ...options,
+      feed: this.#feed,
+      tools: options.thread.tools ?? [],
+      onToolCall: () => this.#run?.onToolCall?.bind(this.#run),
+      over: this.#ending.signal,
     })
-    void options.server.exit.then(exit => this.#onExit(exit))
+    this.#rpc = openRpc(server.stdout, server.stdin, clock, {
+      onNotification: (method, params) => this.#onNotification(method, params),
+      onRequest: (method, params) => this.#onRequest(method, params),
+      onLine: (line, message) => {
+        this.#activity.heard(clock.monotonic())
+        this.#feed.line(line, message)
+      },
+      onRubbish: line => log(`codex wrote a line that is not a message: ${line.slice(0, 200)}`),
+    })
+    void server.exit.then(exit => this.#onExit(exit))
     this.#ready = this.#start()
+  }
+
+  async limits(): Promise<UsageLimits | null> {
+    const ready = await this.#ready
+    if ('failure' in ready || this.#over) return null
+    try {
+      const deadlineMs = Math.min(LIMITS_MS, this.#options.requestMs)
+      return usageLimitsOfAccount(await this.#rpc.request('account/rateLimits/read', undefined, deadlineMs))
+    } catch (error) {
+      this.#options.log(`codex does not say how much of the account is used: ${messageOf(error)}`)
+      return null
+    }
   }
 
   async run(run: RoundRun): Promise<RoundOutcome> {
     this.#run = run
-    for (const action of this.#waiting.splice(0)) action()
-    const ready = await this.#ready
-    if ('failure' in ready) return this.#end(this.#interrupted ? INTERRUPTED : ready.failure)
-    if (this.#over) return await this.#ended.promise
-    const turn = turnStartParams(ready.threadId, run.input, this.#options.sandbox)
-    this.#asked = true
-    this.#request('turn/start', turn).catch((error: unknown) =>
-      this.#end({ class: 'crashed', message: messageOf(error) }),
-    )
-    return await this.#ended.promise
+    const turn = await this.#play(run.input)
+    return turn instanceof Turn ? await turn.ended : turn
+  }
+
+  async carryOn(input: string): Promise<RoundOutcome | null> {
+    if (this.#over) return this.#cause === INTERRUPTED ? INTERRUPTED : null
+    if (this.#turn || !this.#run) return null
+    const turn = await this.#play(input)
+    if (!(turn instanceof Turn)) return turn
+    const outcome = await turn.ended
+    return turn.wasRefused && !this.#cause ? null : outcome
   }
 
   async steer(text: string): Promise<boolean> {
-    if (this.#over || this.#turnId === null) return false
+    const expectedTurnId = this.#turn?.id ?? null
+    if (this.#over || expectedTurnId === null) return false
     try {
-      await this.#request('turn/steer', {
-        threadId: this.#threadId,
-        expectedTurnId: this.#turnId,
-        input: [{ type: 'text', text, text_elements: [] }],
-      })
+      const params = { threadId: this.#threadId, expectedTurnId, input: [{ type: 'text', text, text_elements: [] }] }
+      await this.#rpc.request('turn/steer', params, Math.min(STEER_MS, this.#options.requestMs))
       return true
     } catch (error) {
       this.#options.log(`codex did not take the text: ${messageOf(error)}`)
@@ -105,19 +147,12 @@ export class CodexRound implements PreparedRound {
   }
 
   async interrupt(): Promise<void> {
-    this.#interrupted = true
-    // Before `turn/started` codex answers "no active turn" and lets the turn run on.
-    const turnId = this.#asked && (await this.#within(this.#turnStarted.promise))
-    if (turnId && !this.#over) {
-      const asked = this.#rpc.request('turn/interrupt', { threadId: this.#threadId, turnId }, this.#options.endMs)
-      await asked.catch((error: unknown) => this.#options.log(`codex did not take the interrupt: ${messageOf(error)}`))
-      await this.#within(this.#ended.promise)
-    }
-    this.#end(INTERRUPTED)
+    this.#cause ??= INTERRUPTED
+    await this.#turn?.interrupt(this.#options.endMs)
+    this.#end(this.#cause)
   }
 
   discard(): void {
-    this.#interrupted = true
     this.#end(INTERRUPTED)
   }
 
@@ -126,53 +161,72 @@ export class CodexRound implements PreparedRound {
     const params = threadStartParams(directory, this.thread, sandbox)
     try {
       const options = { clientVersion, params, forCommands, checkLogin, requestMs }
-      const { threadId, loggedIn } = await startThread(this.#rpc, options)
+      const { threadId, loggedIn, inUse } = await startThread(this.#rpc, options)
       if (!loggedIn) return { failure: { class: 'auth', message: 'Codex is not logged in' } }
       this.#threadId = threadId
+      this.#inUse = inUse
       return { threadId }
     } catch (error) {
-      if (!(error instanceof RequestFailure)) throw error
-      const closed = error.cause === 'closed'
-      if (closed) this.#options.onIdle()
-      return { failure: closed ? exitOutcome(await this.#options.server.exit, true) : requestOutcome(error) }
+      return { failure: await this.#failure(error) }
     }
   }
 
-  #request(method: string, params: unknown): Promise<unknown> {
-    return this.#rpc.request(method, params, this.#options.requestMs)
+  /** Asks for a turn; the outcome if there cannot be one. */
+  async #play(input: string): Promise<Turn | RoundOutcome> {
+    const run = this.#run
+    if (run) this.#feed.open(run)
+    const ready = await this.#ready
+    if (this.#over) return this.#over
+    if ('failure' in ready) return this.#end(this.#cause ?? ready.failure)
+    const { clock, silenceMs, commandMs, sandbox, requestMs, log } = this.#options
+    const { threadId } = ready
+    const turn = new Turn({ rpc: this.#rpc, clock, threadId, log })
+    this.#turn = turn
+    this.#activity.beginTurn(clock.monotonic())
+    const watch = watchForSilence({
+      activity: this.#activity,
+      clock,
+      silenceMs,
+      commandMs,
+      onSlept: ms => this.#feed.machineSlept(ms),
+      onSilent: message => void this.#giveUp(turn, message),
+    })
+    void turn.ended.then(() => watch.stop())
+    const params = turnStartParams(threadId, input, sandbox, run?.outputSchema)
+    this.#rpc.request('turn/start', params, requestMs).catch(async (error: unknown) => {
+      if (error instanceof RequestFailure && error.cause !== 'deadline') turn.refuse()
+      const failure = await this.#failure(error)
+      this.#end(this.#cause ?? failure)
+    })
+    return turn
   }
 
-  /** What the promise resolves with; null if the turn ends, or `endMs` pass, before it. */
-  async #within<T>(promise: Promise<T>): Promise<T | null> {
-    const settled = new AbortController()
-    try {
-      return await Promise.race([
-        promise,
-        this.#ended.promise.then(() => null),
-        this.#options.clock.wait(this.#options.endMs, settled.signal).then(() => null),
-      ])
-    } finally {
-      settled.abort()
-    }
+  /** The outcome of a request that failed. A process that takes no more requests is closed. */
+  async #failure(error: unknown): Promise<RoundOutcome> {
+    if (!(error instanceof RequestFailure)) throw error
+    if (error.cause !== 'closed') return requestOutcome(error)
+    void this.#options.server.close()
+    return exitOutcome(await this.#options.server.exit, this.#threadId === null)
   }
 
-  /** What comes before `run` is kept for it. */
-  #whenRunning(action: () => void): void {
-    if (this.#run) action()
-    else this.#waiting.push(action)
-  }
-
-  #onLine(line: string, message: object): void {
-    const method: unknown = Reflect.get(message, 'method')
-    if (this.#over || (typeof method === 'string' && /delta$/i.test(method))) return
-    this.#run?.onRecord(line)
+  async #giveUp(turn: Turn, message: string): Promise<void> {
+    this.#cause ??= { class: 'silent', message }
+    await turn.interrupt(SILENT_GRACE_MS)
+    this.#end(this.#cause)
   }
 
   #onNotification(method: string, params: unknown): void {
+    const message = { method, params } as ServerNotification
+    this.#feed.whenOpen(() => this.#take(message))
+  }
+
+  /** The wire is open: what cannot be understood is passed over. */
+  #take(message: ServerNotification): void {
     try {
-      this.#dispatch({ method, params } as ServerNotification)
+      this.#activity.note(message, this.#options.clock.monotonic())
+      this.#dispatch(message)
     } catch (error) {
-      this.#options.log(`${method} from codex was not understood: ${messageOf(error)}`)
+      this.#options.log(`${message.method} from codex was not understood: ${messageOf(error)}`)
     }
   }
 
@@ -180,75 +234,63 @@ export class CodexRound implements PreparedRound {
     const thread = threadOf(message)
     const ours = thread === null || thread === this.#threadId
     if (!ours && message.method !== 'thread/tokenUsage/updated') return
-    if (message.method === 'turn/started') {
-      this.#turnId = message.params.turn.id
-      this.#turnStarted.resolve(this.#turnId)
-    }
-    this.#trackCommands(message)
-    this.#emit(message)
-    if (message.method === 'turn/completed' && (this.#turnId ?? message.params.turn.id) === message.params.turn.id) {
-      const { status, error } = message.params.turn
-      this.#end(turnOutcome(status, error))
-    }
-  }
-
-  #emit(message: ServerNotification): void {
-    const run = this.#run
-    if (!run || this.#over) return
-    const translation = translate(message, run.round)
-    switch (translation.kind) {
-      case 'event':
-        run.onEvent(translation.event)
+    switch (message.method) {
+      case 'turn/started':
+        if (this.#endedTurns.has(message.params.turn.id)) return
+        this.#turn?.start(message.params.turn.id)
         break
-      case 'live':
-        run.onLive(translation.event)
+      case 'turn/completed': {
+        const { id, status, error } = message.params.turn
+        if (this.#turn && !this.#endedTurns.has(id) && (this.#turn.id ?? id) === id) {
+          this.#endedTurns.add(id)
+          this.#endTurn(this.#turn, turnOutcome(status, error))
+        }
         break
-      case 'unknown':
-        this.#logUnknown(message.method)
-        break
-      case 'ignored':
+      }
+      default:
         break
     }
+    this.#feed.notification(message, this.#inUse)
+    if (message.method === 'item/completed') this.#tools.keep(questionsOfItem(message.params.item))
   }
 
-  #trackCommands(message: ServerNotification): void {
-    if (message.method !== 'item/started' && message.method !== 'item/completed') return
-    const { item } = message.params
-    if (item.type !== 'commandExecution') return
-    if (message.method === 'item/started') this.#openCommands.add(item.id)
-    else this.#openCommands.delete(item.id)
+  #endTurn(turn: Turn, said: RoundOutcome): void {
+    const known = withRetryAt(said, this.#options.clock.now())
+    // What was to be stopped and came to its end all the same did its work.
+    const outcome = known.class === 'worked' ? known : (this.#cause ?? known)
+    if (outcome.class !== 'network') {
+      this.#end(outcome)
+      return
+    }
+    this.#turn = null
+    this.#feed.hold()
+    turn.end(outcome)
   }
 
-  #logUnknown(method: string): void {
-    if (this.#seenUnknown.has(method)) return
-    this.#seenUnknown.add(method)
-    this.#options.log(`codex sends ${method}, which this version of codemachine does not know; it is passed over.`)
-  }
-
+  /** Answered at once, so codex never waits for us; only a tool of ours may take its time. */
   #onRequest(method: string, params: unknown): unknown {
-    const { result, subject, answer } = answerRequest(
-      { method, params } as ServerRequest,
-      this.#options.sandbox.acceptsCommands,
-    )
-    this.#whenRunning(() => {
-      const run = this.#run
-      if (run && !this.#over) run.onEvent({ type: 'request-answered', round: run.round, method, subject, answer })
-    })
-    return result
+    const request = { method, params } as ServerRequest
+    if (request.method === 'item/tool/call') return this.#tools.call(request.params)
+    const answered = answerRequest(request, this.#options.sandbox.acceptsCommands)
+    this.#feed.requestAnswered(method, answered)
+    if (request.method === 'item/tool/requestUserInput') this.#tools.keep(questionsOfRequest(request.params))
+    return answered.result
   }
 
   #onExit(exit: AppServerExit): void {
     this.#rpc.dispose()
-    this.#end(this.#interrupted ? INTERRUPTED : exitOutcome(exit, false))
+    this.#turn?.refuse()
+    this.#end(this.#cause ?? exitOutcome(exit, this.#threadId === null))
   }
 
   /** First cause wins. A turn that left commands running ends when these have ended with its process. */
   #end(outcome: RoundOutcome): RoundOutcome {
-    if (this.#over) return outcome
-    this.#over = true
-    this.#options.onIdle()
-    if (this.#openCommands.size === 0) this.#ended.resolve(outcome)
-    else void this.#options.server.exit.then(() => this.#ended.resolve(outcome))
+    if (this.#over) return this.#over
+    this.#over = outcome
+    this.#ending.abort()
+    this.#feed.close()
+    this.#options.onIdle(outcome)
+    this.#turn?.end(this.#activity.hasCommands ? this.#options.server.exit.then(() => outcome) : outcome)
     return outcome
   }
 }

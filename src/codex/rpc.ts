@@ -29,6 +29,7 @@ export interface RpcHandlers {
 
 /** A JSON-RPC connection to one app-server. */
 export interface Rpc {
+  /** `params`: `undefined` for a method that takes none. */
   request(method: string, params: unknown, deadlineMs: number): Promise<unknown>
   notify(method: string, params?: unknown): void
   /** Rejects what is pending; nothing is handled after it. */
@@ -55,9 +56,12 @@ export function openRpc(stdout: Readable, stdin: Writable, clock: Clock, handler
 
   const send = async (method: string, params: unknown): Promise<unknown> => {
     try {
-      return await connection.sendRequest(method, params)
+      // Codex refuses `null` where a method takes nothing, which is what `undefined` would be sent as.
+      return await (params === undefined ? connection.sendRequest(method) : connection.sendRequest(method, params))
     } catch (error) {
-      throw error instanceof ResponseError ? new RequestFailure(method, 'answered', error.message) : closed(method)
+      // What is pending when the connection is disposed is rejected as if codex had answered.
+      const isAnswer = error instanceof ResponseError && !disposed.signal.aborted
+      throw isAnswer ? new RequestFailure(method, 'answered', error.message) : closed(method)
     }
   }
 

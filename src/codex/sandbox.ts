@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import type { AskForApproval, SandboxPolicy, ThreadStartParams } from '../../protocol/codex.ts'
+import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../protocol/codex.ts'
+import { unreachable } from '../base/errors.ts'
 import type { CodexCapabilities } from './codex-version.ts'
 
 type SandboxMode = 'read-only' | 'workspace-write' | 'danger-full-access'
@@ -15,7 +16,7 @@ export interface SandboxChoice {
 /** How a sandbox is put to codex: in `thread/start`, in `turn/start`, and what codex's questions are answered. */
 export interface SandboxTerms {
   thread: Pick<ThreadStartParams, 'sandbox' | 'permissions' | 'config'>
-  turn: { sandboxPolicy?: SandboxPolicy }
+  turn: Pick<TurnStartParams, 'sandboxPolicy'>
   approvalPolicy: AskForApproval
   /** Whether login shells may start from codex's snapshot of one: not where it would undo what commands are not to see. */
   shellSnapshot: boolean
@@ -33,38 +34,83 @@ export function sandboxTerms(directory: string, choice: SandboxChoice, capabilit
   return { ...rights(directory, choice, capabilities), ...approvals(choice.mode, capabilities), shellSnapshot }
 }
 
+/** The terms of a thread that may write nothing at all, its memory neither, and has no network, whatever the rounds may. */
+export function readOnlyTerms(capabilities: CodexCapabilities): SandboxTerms {
+  return {
+    thread: { sandbox: 'read-only' },
+    turn: { sandboxPolicy: { type: 'readOnly', networkAccess: false } },
+    ...approvals('read-only', capabilities),
+    shellSnapshot: capabilities.snapshotKeepsPolicy,
+  }
+}
+
+/**
+ * As `sandboxTerms`, for a thread that may write only in these folders, relative to `directory`, and the temporary ones:
+ * nothing else of the work directory, and no repository's git directory. They have to be there. It narrows the sandbox
+ * `workspace-write` alone: with full access nothing is enforced, and in read-only there is nothing to narrow; nor is it
+ * enforced by a codex without permission profiles.
+ */
+export function writableTerms(
+  directory: string,
+  folders: readonly string[],
+  choice: SandboxChoice,
+  capabilities: CodexCapabilities,
+): SandboxTerms {
+  const terms = sandboxTerms(directory, choice, capabilities)
+  // Without profiles the directory in which commands start is writable in any case, and they have to start in this one.
+  if (choice.mode !== 'workspace-write' || !capabilities.permissionProfiles) return terms
+  const paths = folders.map(folder => join(directory, folder))
+  return { ...terms, ...profileOf(directory, paths, choice) }
+}
+
+function profileOf(
+  directory: string,
+  paths: readonly string[],
+  { network }: SandboxChoice,
+): Pick<SandboxTerms, 'thread' | 'turn'> {
+  const folders = Object.fromEntries(paths.map(path => [path, 'write']))
+  const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', [directory]: 'read', ...folders }
+  const profile = { filesystem, network: { enabled: network } }
+  return { thread: { permissions: SOME_FOLDERS, config: { permissions: { [SOME_FOLDERS]: profile } } }, turn: {} }
+}
+
+/** Name of the permission profile of an agent that may write in some folders only. */
+const SOME_FOLDERS = 'codemachine-folders'
 /** Name of the permission profile that leaves a read-only agent its memory. */
 const MEMORY_ONLY = 'codemachine-memory'
 
-function rights(
-  directory: string,
-  { mode, network, writable }: SandboxChoice,
-  { permissionProfiles }: CodexCapabilities,
-): Pick<SandboxTerms, 'thread' | 'turn'> {
+/** The sandbox of a command that codemachine has codex run itself: what the commands of rounds may, less the network if it is not to have it. */
+export function commandPolicy({ mode, network, writable }: SandboxChoice, wantsNetwork: boolean): SandboxPolicy {
   switch (mode) {
-    case 'read-only': {
-      if (!permissionProfiles) return { thread: { sandbox: 'read-only' }, turn: {} }
-      const filesystem = { ':root': 'read', [join(directory, '.codemachine')]: 'write' }
-      return {
-        thread: { permissions: MEMORY_ONLY, config: { permissions: { [MEMORY_ONLY]: { filesystem } } } },
-        turn: {},
-      }
-    }
+    case 'read-only':
+      return { type: 'readOnly', networkAccess: false }
     case 'workspace-write':
       return {
-        thread: { sandbox: 'read-only' },
-        turn: {
-          sandboxPolicy: {
-            type: 'workspaceWrite',
-            writableRoots: [...writable],
-            networkAccess: network,
-            excludeTmpdirEnvVar: false,
-            excludeSlashTmp: false,
-          },
-        },
+        type: 'workspaceWrite',
+        writableRoots: [...writable],
+        networkAccess: network && wantsNetwork,
+        excludeTmpdirEnvVar: false,
+        excludeSlashTmp: false,
       }
     case 'danger-full-access':
-      return { thread: { sandbox: 'read-only' }, turn: { sandboxPolicy: { type: 'dangerFullAccess' } } }
+      return { type: 'dangerFullAccess' }
+    default:
+      return unreachable(mode)
+  }
+}
+
+function rights(
+  directory: string,
+  choice: SandboxChoice,
+  { permissionProfiles }: CodexCapabilities,
+): Pick<SandboxTerms, 'thread' | 'turn'> {
+  const thread = { sandbox: 'read-only' } as const
+  if (choice.mode !== 'read-only') return { thread, turn: { sandboxPolicy: commandPolicy(choice, true) } }
+  if (!permissionProfiles) return { thread, turn: {} }
+  const filesystem = { ':root': 'read', [join(directory, '.codemachine')]: 'write' }
+  return {
+    thread: { permissions: MEMORY_ONLY, config: { permissions: { [MEMORY_ONLY]: { filesystem } } } },
+    turn: {},
   }
 }
 

@@ -41,17 +41,30 @@ export function shieldEnvironment(
  * @param policy the `shell_environment_policy` in force (`policyIn`): what it says itself stands
  */
 export function commandSettings(forCommands: ShieldedEnvironment['forCommands'], policy: unknown): Config {
-  const { exclude, filters, set, inherit } = readPolicy(policy)
-  const hidden = Object.keys(forCommands).filter(name => forCommands[name] === null)
+  const { exclude, filters } = readPolicy(policy)
+  const { hidden, given } = otherwise(forCommands, policy)
   const settings: Config = {}
-  for (const [name, value] of Object.entries(forCommands)) {
-    const isInherited = inherit === 'all' || (inherit === 'core' && name.toUpperCase() === 'PATH')
-    if (value !== null && isInherited && !Object.hasOwn(set, name)) settings[`${POLICY}.set.${name}`] = value
-  }
+  for (const [name, value] of Object.entries(given)) settings[`${POLICY}.set.${name}`] = value
   // Codex merges tables and replaces lists, and a list puts a table that was given before it out of force.
   if (filters) for (const name of hidden) settings[`${POLICY}.filters.${name}`] = 'exclude'
   else if (hidden.length > 0) settings[`${POLICY}.exclude`] = [...exclude, ...hidden]
   return settings
+}
+
+/**
+ * The variables by which a command of `command/exec` gets `forCommands`; null: it does not see that one. Codex itself has
+ * done there what the policy says.
+ *
+ * @param policy as for `commandSettings`
+ */
+export function commandVariables(
+  forCommands: ShieldedEnvironment['forCommands'],
+  policy: unknown,
+): Record<string, string | null> {
+  const { set } = readPolicy(policy)
+  const { hidden, given } = otherwise(forCommands, policy)
+  const unset = hidden.filter(name => !Object.hasOwn(set, name))
+  return { ...Object.fromEntries(unset.map(name => [name, null])), ...given }
 }
 
 /** The `shell_environment_policy` in an answer to `config/read`; null if it has none. */
@@ -63,6 +76,22 @@ type Config = NonNullable<ThreadStartParams['config']>
 
 const POLICY = 'shell_environment_policy'
 const NO_REPOSITORY = '/dev/null/no-repository'
+
+/** What commands are not to see, and what they are to have of what they inherit and the person has not set. */
+function otherwise(
+  forCommands: ShieldedEnvironment['forCommands'],
+  policy: unknown,
+): { hidden: string[]; given: Record<string, string> } {
+  const { set, inherit } = readPolicy(policy)
+  const hidden: string[] = []
+  const given: Record<string, string> = {}
+  for (const [name, value] of Object.entries(forCommands)) {
+    const isInherited = inherit === 'all' || (inherit === 'core' && name.toUpperCase() === 'PATH')
+    if (value === null) hidden.push(name)
+    else if (isInherited && !Object.hasOwn(set, name)) given[name] = value
+  }
+  return { hidden, given }
+}
 
 function readPolicy(policy: unknown): { exclude: string[]; filters: boolean; set: object; inherit: string } {
   const [exclude, set, inherit] = [memberOf(policy, 'exclude'), memberOf(policy, 'set'), memberOf(policy, 'inherit')]

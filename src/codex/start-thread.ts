@@ -1,4 +1,6 @@
 import type { ThreadStartParams } from '../../protocol/codex.ts'
+import { clipEnd } from '../base/clip.ts'
+import type { ModelInUse } from '../session/engine.ts'
 import { RequestFailure, type Rpc } from './rpc.ts'
 import { commandSettings, policyIn, type ShieldedEnvironment } from './shielded-environment.ts'
 
@@ -6,6 +8,7 @@ import { commandSettings, policyIn, type ShieldedEnvironment } from './shielded-
 export interface StartedThread {
   threadId: string
   loggedIn: boolean
+  inUse: ModelInUse
 }
 
 export interface StartThreadOptions {
@@ -28,7 +31,7 @@ export async function startThread(rpc: Rpc, options: StartThreadOptions): Promis
     requestThread(rpc, options),
     checkLogin ? isLoggedIn(rpc, requestMs) : true,
   ])
-  return { threadId: threadIdOf(thread), loggedIn }
+  return { threadId: threadIdOf(thread), loggedIn, inUse: modelInUse(thread) }
 }
 
 /** What `initialize` is sent. The granular approval policy is one of the things that codex calls experimental. */
@@ -45,8 +48,8 @@ async function requestThread(rpc: Rpc, { params, forCommands, requestMs }: Start
   return await rpc.request('thread/start', { ...params, config: { ...params.config, ...commands } }, requestMs)
 }
 
-/** The person's own `shell_environment_policy`; null if codex refuses to say, as it then does to start the thread. */
-async function readShellPolicy(rpc: Rpc, cwd: ThreadStartParams['cwd'], requestMs: number): Promise<unknown> {
+/** The person's own `shell_environment_policy`; null if codex refuses to say, as it then does to start the thread. Throws a `RequestFailure`. */
+export async function readShellPolicy(rpc: Rpc, cwd: ThreadStartParams['cwd'], requestMs: number): Promise<unknown> {
   try {
     return policyIn(await rpc.request('config/read', { cwd }, requestMs))
   } catch (error) {
@@ -72,4 +75,19 @@ function threadIdOf(answer: unknown): string {
   if (typeof id !== 'string')
     throw new RequestFailure('thread/start', 'answered', 'codex started a thread without an id.')
   return id
+}
+
+/** The most that a name may have; codex takes any text for one. */
+const NAME_CHARACTERS = 200
+
+/** Older versions of codex say less of it. */
+function modelInUse(answer: unknown): ModelInUse {
+  if (typeof answer !== 'object' || answer === null) return {}
+  const model: unknown = Reflect.get(answer, 'model')
+  const effort: unknown = Reflect.get(answer, 'reasoningEffort')
+  return {
+    ...(typeof model === 'string' ? { model: clipEnd(model, NAME_CHARACTERS) } : {}),
+    ...(typeof effort === 'string' ? { effort: clipEnd(effort, NAME_CHARACTERS) } : {}),
+    ...(effort === null ? { effort } : {}),
+  }
 }

@@ -1,5 +1,6 @@
-import type { ThreadStartParams, TurnStartParams } from '../../protocol/codex.ts'
+import type { JsonValue, ThreadStartParams, TurnStartParams } from '../../protocol/codex.ts'
 import type { ThreadSpec } from '../session/template.ts'
+import { dynamicTools } from './host-tools.ts'
 import type { SandboxTerms } from './sandbox.ts'
 
 /** What `thread/start` is sent for a round in `directory`. */
@@ -11,6 +12,7 @@ export function threadStartParams(directory: string, thread: ThreadSpec, terms: 
     ...rights,
     approvalPolicy: terms.approvalPolicy,
     developerInstructions: thread.developerInstructions,
+    ...(thread.tools === undefined ? {} : { dynamicTools: dynamicTools(thread.tools) }),
     config: {
       ...config,
       ...(thread.effort === null ? {} : { model_reasoning_effort: thread.effort }),
@@ -21,12 +23,21 @@ export function threadStartParams(directory: string, thread: ThreadSpec, terms: 
   }
 }
 
-/** What `turn/start` is sent for the turn of a round. */
-export function turnStartParams(threadId: string, input: string, terms: SandboxTerms): TurnStartParams {
+/**
+ * What `turn/start` is sent for the turn of a round.
+ * @param outputSchema JSON Schema that the last message of the turn has to fit; none: any text
+ */
+export function turnStartParams(
+  threadId: string,
+  input: string,
+  terms: SandboxTerms,
+  outputSchema?: object,
+): TurnStartParams {
   return {
     threadId,
     input: [{ type: 'text', text: input, text_elements: [] }],
     approvalPolicy: terms.approvalPolicy,
     ...terms.turn,
+    ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonValue }),
   }
 }

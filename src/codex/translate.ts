@@ -1,9 +1,10 @@
 import type { ServerNotification, ThreadTokenUsage } from '../../protocol/codex.ts'
 import { clipEnd } from '../base/clip.ts'
-import type { RoundEvent } from '../session/engine.ts'
-import type { LiveEvent, TokenCounts, UsageWindow } from '../session/events.ts'
+import type { ModelInUse, RoundEvent } from '../session/engine.ts'
+import type { LiveEvent, TokenCounts } from '../session/events.ts'
 import { boundedOrNull, boundedText } from './bounded-text.ts'
 import { translateItem } from './translate-item.ts'
+import { usageLimits } from './translate-limits.ts'
 
 /** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
 export type Translation =
@@ -14,11 +15,16 @@ export type Translation =
 
 const IGNORED: Translation = { kind: 'ignored' }
 
-/** The border between codex's open wire and our closed unions. Pure. */
-export function translate(message: ServerNotification, round: number): Translation {
+/**
+ * The border between codex's open wire and our closed unions. Pure.
+ * @param inUse what codex said of the thread when it started
+ */
+export function translate(message: ServerNotification, round: number, inUse: ModelInUse = {}): Translation {
   switch (message.method) {
-    case 'turn/started':
-      return event({ type: 'turn-started', round, thread: message.params.threadId, turn: message.params.turn.id })
+    case 'turn/started': {
+      const { threadId, turn } = message.params
+      return event({ type: 'turn-started', round, thread: threadId, turn: turn.id, ...inUse })
+    }
     case 'item/started':
       return live({ type: 'item-started', round, item: translateItem(message.params.item) })
     case 'item/completed':
@@ -40,9 +46,8 @@ export function translate(message: ServerNotification, round: number): Translati
     case 'thread/tokenUsage/updated':
       return event(usage(round, message.params.threadId, message.params.tokenUsage))
     case 'account/rateLimits/updated': {
-      const { primary, secondary } = message.params.rateLimits
-      if (!primary && !secondary) return IGNORED
-      return event({ type: 'limits', primary: usageWindow(primary), secondary: usageWindow(secondary) })
+      const limits = usageLimits(message.params.rateLimits)
+      return limits ? event({ type: 'limits', ...limits }) : IGNORED
     }
     case 'model/rerouted': {
       const { fromModel, toModel, reason } = message.params
@@ -56,6 +61,7 @@ export function translate(message: ServerNotification, round: number): Translati
         message: boundedText(error.message),
         details: boundedOrNull(error.additionalDetails),
         willRetry,
+        waitsForNetwork: waitsForNetwork(message.params),
       })
     }
     case 'warning':
@@ -72,6 +78,11 @@ export function translate(message: ServerNotification, round: number): Translati
     default:
       return isIgnored(message.method) ? IGNORED : { kind: 'unknown' }
   }
+}
+
+/** Whether a notice says that codex tries again until the network is back. */
+export function waitsForNetwork({ willRetry, error }: { willRetry: boolean; error: { message: string } }): boolean {
+  return willRetry && /waiting for network/i.test(error.message)
 }
 
 /** Known, and nothing that a person would want to see: they repeat what another event says, or are codex's own affairs. */
@@ -170,17 +181,6 @@ function counts(tokens: ThreadTokenUsage['total']): TokenCounts {
     output: tokens.outputTokens,
     reasoning: tokens.reasoningOutputTokens,
     total: tokens.totalTokens,
-  }
-}
-
-function usageWindow(
-  window: { usedPercent: number; windowDurationMins: number | null; resetsAt: number | null } | null,
-): UsageWindow | null {
-  if (!window) return null
-  return {
-    usedPercent: window.usedPercent,
-    windowMinutes: window.windowDurationMins,
-    resetsAt: window.resetsAt === null ? null : window.resetsAt * 1000,
   }
 }
 

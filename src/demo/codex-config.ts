@@ -2,9 +2,14 @@ type TomlValue = string | number | boolean
 
 /**
  * `config.toml` for a throw-away CODEX_HOME: `model` of the scripted provider at `url`, and nothing that touches the
- * network. It starts with top-level keys and ends in the provider's table, so that text may be put before or after it.
+ * network; `top` are more top-level keys. It starts with top-level keys and ends in the provider's table, so that text may be put before or after it.
  */
-export function codexConfigText(url: string, model: string, provider: Readonly<Record<string, TomlValue>>): string {
+export function codexConfigText(
+  url: string,
+  model: string,
+  provider: Readonly<Record<string, TomlValue>>,
+  top: Readonly<Record<string, TomlValue>> = {},
+): string {
   const settings = {
     name: 'Scripted model',
     base_url: url,
@@ -14,7 +19,7 @@ export function codexConfigText(url: string, model: string, provider: Readonly<R
     ...provider,
   }
   return [
-    ...tomlLines({ model, model_provider: 'scripted', check_for_update_on_startup: false }),
+    ...tomlLines({ model, model_provider: 'scripted', check_for_update_on_startup: false, ...top }),
     '',
     '[features]',
     ...tomlLines({ plugins: false, apps: false, remote_plugin: false }),

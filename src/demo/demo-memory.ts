@@ -118,6 +118,11 @@ export function entriesAfterRest(memory: DemoMemory): PatchedFile {
   )
 }
 
+/** `MAIN.md` with these finished too. */
+export function doneEntries(memory: DemoMemory, ...entries: readonly string[]): PatchedFile {
+  return updateFile(memory.main, ` ## Done\n+\n${entries.map(entry => `+- [x] ${entry}`).join('\n')}\n`)
+}
+
 const claim = `-finite_incantatem: false
 +finite_incantatem: true
 `

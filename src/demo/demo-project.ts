@@ -1,8 +1,5 @@
-import { execFile } from 'node:child_process'
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { findMemory } from './demo-memory.ts'
+import { createRepository } from './demo-repository.ts'
 import { type DemoStep, demoRounds } from './demo-rounds.ts'
 import { ideaText } from './demo-sources.ts'
 import { reply } from './reply.ts'
@@ -32,29 +29,12 @@ function scriptStep(step: DemoStep, deltaMs: number): ScriptStep {
 }
 
 /**
- * Makes the git repository of the demo in `directory`, which has to be empty or missing: an idea in one commit, and an
- * identity of its own, so that commits need nothing of the person's. `env` is what git runs with.
+ * Makes the git repository of the demo in `directory`, which has to be empty or missing: an idea in one commit. `env` is
+ * what git runs with.
  */
 export async function createDemoRepository(
   directory: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  const git = async (...args: readonly string[]) => {
-    await promisify(execFile)('git', [...args], { cwd: directory, env })
-  }
-  await mkdir(directory, { recursive: true })
-  await writeFile(join(directory, 'IDEA.md'), ideaText)
-  await git('init', '--quiet', '--initial-branch=main', '--template=')
-  for (const [key, value] of Object.entries(ownSettings)) await git('config', '--local', key, value)
-  await git('add', '--all')
-  await git('commit', '--quiet', '--message', 'Write down the idea')
-}
-
-/** What a person's own git configuration could otherwise change about the demo's commits. */
-const ownSettings = {
-  'user.name': 'codemachine demo',
-  'user.email': 'demo@localhost',
-  'commit.gpgSign': 'false',
-  'core.hooksPath': '.git/hooks',
-  'core.autocrlf': 'false',
+  await createRepository(directory, { files: { 'IDEA.md': ideaText }, message: 'Write down the idea' }, env)
 }

@@ -2,8 +2,9 @@ import type { DemoMemory } from './demo-memory.ts'
 import * as memoryEdit from './demo-memory.ts'
 import { addFile, patch, updateFile } from './demo-patch.ts'
 import * as source from './demo-sources.ts'
+import { conclude, say, shell, steps, think } from './demo-words.ts'
 import type { ReplyItem } from './reply.ts'
-import { message, reasoning, shell as runShell, updatePlan } from './reply-items.ts'
+import { updatePlan } from './reply-items.ts'
 
 /**
  * What the model says and does in one step of a round: at most one command or patch, as codex runs the calls of a step
@@ -182,30 +183,3 @@ const confirming: readonly DemoStep[] = [
 
 /** The rounds of the demo, each a conversation of its own. */
 export const demoRounds: readonly (readonly DemoStep[])[] = [planning, building, finishing, reviewing, confirming]
-
-/** A login shell may set a PATH without the node that runs the demo. */
-function shell(cmd: string): ReplyItem {
-  return runShell(cmd, { login: false })
-}
-
-function say(text: string): ReplyItem {
-  return message(text, { phase: 'commentary', chunkSize: demoChunkSize })
-}
-
-function conclude(text: string): ReplyItem {
-  return message(text, { phase: 'final_answer', chunkSize: demoChunkSize })
-}
-
-function think(text: string): ReplyItem {
-  return reasoning(text, { chunkSize: demoChunkSize })
-}
-
-/** About a word, so that text flows where somebody watches. */
-const demoChunkSize = 8
-
-function steps(done: number, ...names: readonly string[]): Parameters<typeof updatePlan>[0] {
-  return names.map((step, index) => {
-    if (index < done) return { step, status: 'completed' }
-    return { step, status: index === done ? 'in_progress' : 'pending' }
-  })
-}

@@ -56,8 +56,13 @@ export function reply(...items: readonly ReplyItem[]): ItemsReply {
   return { kind: 'items', items }
 }
 
-/** One window of the account's usage limits, for `usageHeaders`. */
-interface UsageWindowHeader {
+/** What an account has used of its limits. */
+export interface UsageWindows {
+  primary?: ScriptedWindow
+  secondary?: ScriptedWindow
+}
+
+interface ScriptedWindow {
   usedPercent: number
   windowMinutes: number
   /** Unix time, s. */
@@ -65,7 +70,7 @@ interface UsageWindowHeader {
 }
 
 /** The response headers in which codex reads the account's usage limits. */
-export function usageHeaders(windows: { primary?: UsageWindowHeader; secondary?: UsageWindowHeader }): ReplyHeaders {
+export function usageHeaders(windows: UsageWindows): ReplyHeaders {
   return Object.fromEntries(
     Object.entries(windows).flatMap(([name, window]) => [
       [`x-codex-${name}-used-percent`, String(window.usedPercent)],

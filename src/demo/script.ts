@@ -21,6 +21,14 @@ export function roundsScript(
   rounds: readonly (readonly ScriptStep[])[],
   options: { subAgent?: ScriptStep } = {},
 ): Script {
+  return turnsScript(request => {
+    if (request.isSubAgent) return options.subAgent
+    return rounds[request.conversation]?.[request.step]
+  })
+}
+
+/** Plays the step that is found for a request, and answers plainly if there is none; a compaction is answered with a summary. */
+export function turnsScript(stepFor: (request: ModelRequest) => ScriptStep | undefined): Script {
   return request => {
     switch (request.kind) {
       case 'compaction':
@@ -28,12 +36,10 @@ export function roundsScript(
       case 'other':
         return reply(message('{}'))
       case 'turn':
-        break
+        return play(stepFor(request) ?? nothingMore, request)
       default:
-        unreachable(request.kind)
+        return unreachable(request.kind)
     }
-    if (request.isSubAgent) return play(options.subAgent ?? nothingMore, request)
-    return play(rounds[request.conversation]?.[request.step] ?? nothingMore, request)
   }
 }
 

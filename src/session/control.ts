@@ -3,34 +3,18 @@ import { watch } from 'node:fs'
 import { readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import writeFileAtomic from 'write-file-atomic'
 import type { Clock } from '../base/clock.ts'
+import { writing } from '../base/disk-full.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/prompt-limits.ts'
 import { readBoundedText } from '../platform/bounded-file.ts'
-
-const commandSchema = v.variant('type', [
-  v.object({
-    type: v.literal('steer'),
-    text: v.pipe(
-      v.string(),
-      v.check(text => problemOfPrompt(text) === null),
-    ),
-    at: v.pipe(v.string(), v.isoTimestamp()),
-  }),
-])
-
-/** What another terminal may ask of a run. `at`: when it was asked, ISO 8601 in UTC. */
-export type Command = v.InferOutput<typeof commandSchema>
-
-const replySchema = v.object({ delivered: v.boolean(), kept: v.exactOptional(v.boolean()), message: v.string() })
-
-/** What became of a command; `message` is a sentence for the person. `kept`: the next round will be told. */
-export type Reply = v.InferOutput<typeof replySchema>
+import { renameIfThere } from '../platform/rename-if-there.ts'
+import { writeWholeFile } from '../platform/write-whole-file.ts'
+import { type Command, commandSchema, type Reply, replySchema } from './command.ts'
 
 /**
- * Gives a command to the run that watches this directory, and waits for its answer, at most twice `timeoutMs`. Never
- * throws for want of a run: then `delivered` is false, and the command is taken back.
+ * Gives a command to the run that watches this directory, and waits for its answer, at most twice `timeoutMs`, and not
+ * after `signal`. Never throws for want of a run: then `delivered` is false, and the command is taken back.
  *
  * One command is one file: `<name>.json`, renamed to `<name>.taken` by the run that handles it, which then writes
  * `<name>.reply.json`.
@@ -38,20 +22,21 @@ export type Reply = v.InferOutput<typeof replySchema>
 export async function sendCommand(
   directory: string,
   command: Command,
-  { clock, timeoutMs }: { clock: Clock; timeoutMs: number },
+  { clock, timeoutMs, signal }: { clock: Clock; timeoutMs: number; signal?: AbortSignal },
 ): Promise<Reply> {
-  const problem = problemOfPrompt(command.text)
+  const problem = 'text' in command ? problemOfPrompt(command.text) : null
   if (problem !== null) return { delivered: false, message: problem }
   const name = `${String(clock.now()).padStart(15, '0')}-${randomUUID()}`
   const path = join(directory, `${name}.json`)
   const replyPath = join(directory, `${name}.reply.json`)
   using changes = watchChanges(directory, clock)
-  await writeFileAtomic(path, JSON.stringify(command), { mode: 0o600, fsync: false })
+  await writing(directory, () => writeWholeFile(path, JSON.stringify(command)))
   try {
-    const reply = await waitForReply(replyPath, changes, clock, timeoutMs)
+    const reply = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
     if (reply !== null) return reply
-    if (await removeIfThere(path)) return { delivered: false, message: 'No run has taken it.' }
-    const late = await waitForReply(replyPath, changes, clock, timeoutMs)
+    if (await removeIfThere(path))
+      return { delivered: false, message: 'The run did not take the command in time; it may be ending.' }
+    const late = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
     return late ?? { delivered: false, message: 'The run has taken it, but not said what became of it.' }
   } finally {
     await removeIfThere(path)
@@ -94,11 +79,16 @@ export async function watchCommands(
   }
 }
 
+/** What a run says of a command that it does not know, as one of an older version may: this text stays as it is. */
+export const NOT_KNOWN = 'This is not a command that the run knows.'
+
 /** For what a watcher has missed, or where there can be none. */
 const POLL_MS = 500
 const MOST_BYTES = 8 * 1024 * 1024
 /** After this the one who asked has gone. */
 const OLD_REPLY_MS = 60_000
+/** After this nobody looks any more for what a broken command had been. */
+const OLD_BROKEN_MS = 24 * 3_600_000
 
 async function handleOne(directory: string, name: string, handle: (command: Command) => Promise<Reply>): Promise<void> {
   const path = join(directory, name)
@@ -107,7 +97,7 @@ async function handleOne(directory: string, name: string, handle: (command: Comm
   const command = await readJson(taken, commandSchema)
   if (command === null) {
     await rename(taken, path.replace(/\.json$/, '.broken'))
-    return answer(path, { delivered: false, message: 'This is not a command that the run knows.' })
+    return answer(path, { delivered: false, message: NOT_KNOWN })
   }
   const reply = await handle(command).catch(error => ({ delivered: false, message: messageOf(error) }))
   try {
@@ -125,9 +115,13 @@ async function answerOld(directory: string, clock: Clock): Promise<void> {
   }
   for (const name of await readdir(directory).catch(() => [])) {
     const path = join(directory, name)
-    const isOldReply = name.endsWith('.reply.json') && (await ageOf(path, clock)) > OLD_REPLY_MS
-    if (name.endsWith('.taken') || isOldReply) await succeeds(removeIfThere(path))
+    if (name.endsWith('.taken') || (await ageOf(path, clock)) > mostAgeOf(name)) await succeeds(removeIfThere(path))
   }
+}
+
+function mostAgeOf(name: string): number {
+  if (name.endsWith('.reply.json')) return OLD_REPLY_MS
+  return name.endsWith('.broken') ? OLD_BROKEN_MS : Number.POSITIVE_INFINITY
 }
 
 function succeeds(action: Promise<unknown>): Promise<boolean> {
@@ -138,15 +132,21 @@ function succeeds(action: Promise<unknown>): Promise<boolean> {
 }
 
 function answer(path: string, reply: Reply): Promise<void> {
-  return writeFileAtomic(path.replace(/\.json$/, '.reply.json'), JSON.stringify(reply), { mode: 0o600, fsync: false })
+  return writeWholeFile(path.replace(/\.json$/, '.reply.json'), JSON.stringify(reply))
 }
 
-async function waitForReply(path: string, changes: Changes, clock: Clock, ms: number): Promise<Reply | null> {
+async function waitForReply(
+  path: string,
+  changes: Changes,
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal | undefined,
+): Promise<Reply | null> {
   const deadline = clock.monotonic() + ms
   for (;;) {
     const reply = await readJson(path, replySchema)
     const left = deadline - clock.monotonic()
-    if (reply !== null || left <= 0) return reply
+    if (reply !== null || left <= 0 || signal?.aborted) return reply
     await changes.next(Math.min(left, POLL_MS))
   }
 }
@@ -207,16 +207,6 @@ async function ageOf(path: string, clock: Clock): Promise<number> {
 async function removeIfThere(path: string): Promise<boolean> {
   try {
     await rm(path, { recursive: true })
-    return true
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return false
-    throw error
-  }
-}
-
-async function renameIfThere(from: string, to: string): Promise<boolean> {
-  try {
-    await rename(from, to)
     return true
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return false

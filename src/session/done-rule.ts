@@ -6,13 +6,13 @@ import type { EndedRound } from './state.ts'
 export type Verdict =
   | { kind: 'none' }
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
-  | { kind: 'accepted'; by: Nominators; tree: string }
+  | { kind: 'nominated'; by: Nominators; tree: string }
 
 type Nominators = readonly ('MAIN.md' | 'tasks.json')[]
 
 /** Judges the done claim that the memory files make after `round`, if they make one. Pure. */
 export function judgeDone(memory: MemorySnapshot, round: EndedRound): Verdict {
-  const by = nominators(memory)
+  const by = nominators(memory, round)
   if (by.length === 0) return { kind: 'none' }
   const refused = (reason: RefusalReason, detail: string): Verdict => ({ kind: 'refused', by, reason, detail })
 
@@ -42,13 +42,15 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound): Verdict {
       `the round that claimed it changed ${count(round.changedCount, 'file')} (${some(round.changed)}). Look at the whole with fresh eyes; claim done only if nothing needs to change.`,
     )
   }
-  return { kind: 'accepted', by, tree: round.treeAfter }
+  return { kind: 'nominated', by, tree: round.treeAfter }
 }
 
-function nominators(memory: MemorySnapshot): Nominators {
+/** In a build all tasks are done before a last look, so that only its own word is a claim. */
+function nominators(memory: MemorySnapshot, { part }: EndedRound): Nominators {
   const by: ('MAIN.md' | 'tasks.json')[] = []
   if (claimsDone(memory.main)) by.push('MAIN.md')
-  if (memory.tasks.length > 0 && memory.tasks.every(task => task.done)) by.push('tasks.json')
+  const isAllDone = memory.tasks.length > 0 && memory.tasks.every(task => task.done)
+  if (isAllDone && (part === null || by.length > 0)) by.push('tasks.json')
   return by
 }
 

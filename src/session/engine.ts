@@ -16,6 +16,7 @@ export type RoundEvent = Extract<
       | 'request-answered'
       | 'warning'
       | 'error'
+      | 'machine-slept'
   }
 >
 
@@ -45,17 +46,49 @@ export interface RoundRun {
   onLive(event: LiveEvent): void
   /** What codex sent, one JSON line each, deltas left out. */
   onRecord(line: string): void
+  /**
+   * Answers a call of one of the thread's own tools, and of `ask_person` where codex itself asks; several may run at
+   * once. `over` is aborted when nobody waits for the answer any more. Left out: nobody answers.
+   */
+  onToolCall?(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
+  /** JSON Schema that the last message of the turn has to fit; left out: any text. */
+  outputSchema?: object
 }
 
-/** A thread that waits for its turn. One owner: `run` it once or `discard` it. */
+/** What an agent calls a host tool with. `arguments` is what the model wrote: not checked. */
+export interface ToolCall {
+  tool: string
+  arguments: unknown
+}
+
+export interface ToolAnswer {
+  text: string
+  /** False: the call was wrong, and the text says how. */
+  success: boolean
+}
+
+/** The account's usage limits. */
+export type UsageLimits = Pick<Extract<SessionEvent, { type: 'limits' }>, 'primary' | 'secondary' | 'credits'>
+
+/** What a thread works with, as far as codex says it. */
+export type ModelInUse = Pick<Extract<SessionEvent, { type: 'turn-started' }>, 'model' | 'effort'>
+
+/** A thread that waits for its turn. One owner, who runs it once or not at all, and discards it in the end. */
 export interface PreparedRound {
   readonly thread: ThreadSpec
+  /** What codex says of the account's usage now; null if it cannot say. Never rejects. */
+  limits(): Promise<UsageLimits | null>
   /** Runs the one turn; resolves when it has ended, however it ended. */
   run(run: RoundRun): Promise<RoundOutcome>
+  /**
+   * Another turn in the same thread, after one that ended with the class `network`: codex kept what it had done. Null
+   * if the thread has gone. After any other class the thread is given up by itself.
+   */
+  carryOn(input: string): Promise<RoundOutcome | null>
   /** Adds text to the running turn; false if there is none that takes it. */
   steer(text: string): Promise<boolean>
   /** Ends the running turn early; `run` resolves with `interrupted`. */
   interrupt(): Promise<void>
-  /** Ends what was prepared and not run. */
+  /** Ends what was prepared, or is kept to be carried on. May be called again. */
   discard(): void
 }

@@ -1,5 +1,6 @@
+import { fold } from './fold.ts'
 import { readJournal } from './journal.ts'
-import { emptyState, fold, type SessionState } from './state.ts'
+import { emptyState, type SessionState } from './state.ts'
 
 /** What the session `id` has come to, by its journal; null if the journal holds no session. */
 export async function foldJournal(path: string, id: string): Promise<SessionState | null> {

@@ -1,3 +1,5 @@
+import { unreachable } from '../base/errors.ts'
+
 /** How something that codex did ended. `running` is seen in live views only. */
 export type ItemStatus = 'running' | 'completed' | 'failed' | 'declined'
 
@@ -54,3 +56,26 @@ export type Item =
   | { kind: 'image'; id: string; path: string | null }
   | { kind: 'compaction'; id: string }
   | { kind: 'unknown'; id: string; codexType: string }
+
+/** Whether it shows that the agent has got somewhere: it said or did something. */
+export function isWork(item: Item): boolean {
+  switch (item.kind) {
+    case 'agent-message':
+    case 'command':
+    case 'file-change':
+    case 'web-search':
+    case 'mcp-tool-call':
+    case 'tool-call':
+    case 'sub-agent':
+    case 'image':
+      return true
+    case 'user-message':
+    case 'reasoning':
+    case 'plan':
+    case 'compaction':
+    case 'unknown':
+      return false
+    default:
+      return unreachable(item)
+  }
+}

@@ -1,13 +1,25 @@
-import { closeSync, createReadStream, fdatasync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  createReadStream,
+  fdatasync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs'
 import { promisify } from 'node:util'
+import { diskFull, isNoRoom } from '../base/disk-full.ts'
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import { LineSplitter } from '../base/line-splitter.ts'
+import { withNewerFields } from './earlier-events.ts'
+import { isEvent } from './event-shape.ts'
 import type { Recorded } from './events.ts'
 
 const FORMAT = 'codemachine-journal'
 const VERSION = 1
 /** The longest line that is read. No event comes near it: texts in events are bounded. */
-export const MAX_LINE_BYTES = 16 * 1024 * 1024
+const MAX_LINE_BYTES = 16 * 1024 * 1024
 
 /** The append-only record of one session. One owner; a line has reached the operating system when `append` returns. */
 export interface Journal extends AsyncDisposable {
@@ -27,7 +39,7 @@ export function openJournal(path: string): Journal {
   let failed = false
   const failure = (error: unknown) => {
     failed = true
-    return NO_ROOM.has(systemErrorCode(error) ?? '') ? diskFull(path, error) : error
+    return isNoRoom(error) ? diskFull(path, error) : error
   }
   const write = (value: unknown) => {
     const bytes = Buffer.from(`${torn ? '\n' : ''}${JSON.stringify(value)}\n`)
@@ -36,7 +48,8 @@ export function openJournal(path: string): Journal {
       while (written < bytes.length) written += writeSync(fd, bytes, written)
       torn = false
     } catch (error) {
-      if (written > 0) torn = bytes[written - 1] !== NEWLINE
+      // Taken back, the part of a line is no tear in the middle once there is room for more.
+      if (written > 0) ftruncateSync(fd, fstatSync(fd).size - written)
       throw failure(error)
     }
   }
@@ -71,16 +84,6 @@ export function openJournal(path: string): Journal {
 }
 
 const NEWLINE = 0x0a
-/** Of the disk, of a quota, and of the size that a file may have. */
-const NO_ROOM: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
-
-function diskFull(path: string, cause: unknown): UserError {
-  return new UserError(`The disk is full: ${path} cannot be written.`, {
-    hint: 'Free some space; nothing that was journaled before is lost.',
-    exitCode: 4,
-    cause,
-  })
-}
 
 function lastByte(fd: number, size: number): number | undefined {
   const buffer = Buffer.alloc(1)
@@ -90,65 +93,118 @@ function lastByte(fd: number, size: number): number | undefined {
 
 /**
  * The events of a journal in their order, read in pieces of bounded size. Blank, torn and rubbish lines are passed over;
- * so are events of a later version. A file that is not there gives none.
+ * so are events of a type that this version does not know. A file that is not there gives none; a `UserError` if it is
+ * of a newer format, or cannot be read.
  */
 export async function* readJournal(path: string): AsyncGenerator<Recorded> {
-  let ready: Recorded[] = []
-  const splitter = new LineSplitter(line => {
-    const event = parseEvent(line)
-    if (event) ready.push(event)
-  }, MAX_LINE_BYTES)
+  const lines = new JournalLines(path)
   try {
-    for await (const chunk of createReadStream(path)) {
-      splitter.push(chunk)
-      const events = ready
-      ready = []
-      yield* events
-    }
+    for await (const chunk of createReadStream(path)) yield* lines.push(chunk)
   } catch (error) {
     if (systemErrorCode(error) === 'ENOENT') return
-    throw error
+    throw unreadable(path, error)
   }
-  splitter.end()
-  yield* ready
+  yield* lines.end()
 }
 
-/** The event in one line of a journal; null if it is blank, torn, rubbish, or of a type that this version does not know. */
-export function parseEvent(line: string): Recorded | null {
+/** Cuts the bytes of a journal into its events. Throws a `UserError` at the first line of a newer format. */
+export class JournalLines {
+  readonly #splitter: LineSplitter
+  #ready: Recorded[] = []
+  #first = true
+
+  constructor(path: string) {
+    this.#splitter = new LineSplitter(line => {
+      if (this.#first) refuseNewer(path, line)
+      this.#first = false
+      const event = parseEvent(line)
+      if (event) this.#ready.push(event)
+    }, MAX_LINE_BYTES)
+  }
+
+  /** The events whose lines have become whole. */
+  push(chunk: Buffer): Recorded[] {
+    this.#splitter.push(chunk)
+    return this.#take()
+  }
+
+  /** The event of a last line without its newline. */
+  end(): Recorded[] {
+    this.#splitter.end()
+    return this.#take()
+  }
+
+  #take(): Recorded[] {
+    const ready = this.#ready
+    this.#ready = []
+    return ready
+  }
+}
+
+/** Why a journal cannot be read, as a sentence; null if it can, and if there is none. */
+export async function problemOfJournal(path: string): Promise<string | null> {
   try {
-    const value: unknown = JSON.parse(line)
-    return isRecorded(value) ? value : null
+    // What is wrong with the whole of it shows at its beginning.
+    for await (const _ of readJournal(path)) return null
+    return null
+  } catch (error) {
+    if (error instanceof UserError) return error.message
+    throw error
+  }
+}
+
+/** Whether a journal holds any event; a `UserError` as of `readJournal`. */
+export async function holdsEvents(path: string): Promise<boolean> {
+  for await (const _ of readJournal(path)) return true
+  return false
+}
+
+/** How many lines of a journal are no JSON; the last one, which a crash can tear, and blank ones are not counted. */
+export async function countRubbish(path: string): Promise<number> {
+  let rubbish = 0
+  let isLastRubbish = false
+  const splitter = new LineSplitter(line => {
+    if (line.trim() === '') return
+    isLastRubbish = parse(line) === null
+    if (isLastRubbish) rubbish += 1
+  }, MAX_LINE_BYTES)
+  for await (const chunk of createReadStream(path)) splitter.push(chunk)
+  splitter.end()
+  return isLastRubbish ? rubbish - 1 : rubbish
+}
+
+function refuseNewer(path: string, firstLine: string): void {
+  const header = parse(firstLine)
+  if (!isObject(header) || header.format !== FORMAT) return
+  if (typeof header.v !== 'number' || header.v <= VERSION) return
+  throw new UserError(`${path} was written by a newer codemachine (journal format ${header.v}); use that one.`)
+}
+
+function unreadable(path: string, cause: unknown): unknown {
+  const code = systemErrorCode(cause)
+  if (code === null) return cause
+  const why = code === 'EISDIR' ? 'it is a directory; put the journal back in its place' : `${code}; make it readable`
+  return new UserError(`${path} cannot be read: ${why}.`, { cause })
+}
+
+/** The event in one line of a journal; null if it is blank, torn, rubbish, or none that this version knows. */
+function parseEvent(line: string): Recorded | null {
+  const value = parse(line)
+  return isRecorded(value) ? withNewerFields(value) : null
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line)
   } catch {
     return null
   }
 }
 
-const KNOWN_TYPES: Record<Recorded['type'], true> = {
-  'session-created': true,
-  'session-resumed': true,
-  'round-started': true,
-  'turn-started': true,
-  'item-completed': true,
-  'plan-updated': true,
-  usage: true,
-  limits: true,
-  'model-rerouted': true,
-  'request-answered': true,
-  steered: true,
-  warning: true,
-  error: true,
-  waiting: true,
-  'round-ended': true,
-  'memory-broken': true,
-  'repository-restored': true,
-  'done-nominated': true,
-  'done-refused': true,
-  'done-accepted': true,
-  'session-ended': true,
+function isRecorded(value: unknown): value is Recorded {
+  return isObject(value) && isEvent(value)
 }
 
-/** codemachine alone writes the journal, so a line that parses and has a known type is taken at its word. */
-function isRecorded(value: unknown): value is Recorded {
-  if (typeof value !== 'object' || value === null || !('type' in value) || !('at' in value)) return false
-  return typeof value.type === 'string' && Object.hasOwn(KNOWN_TYPES, value.type) && typeof value.at === 'string'
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
 }

@@ -1,12 +1,14 @@
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import writeFileAtomic from 'write-file-atomic'
+import { writing } from '../base/disk-full.ts'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/prompt-limits.ts'
 import { readBoundedText } from '../platform/bounded-file.ts'
 import { pathExists } from '../platform/path-exists.ts'
+import { renameIfThere } from '../platform/rename-if-there.ts'
 import { stageFile } from '../platform/staged-file.ts'
+import { writeWholeFile } from '../platform/write-whole-file.ts'
 
 /** A prompt that waits to become a session. */
 export interface QueuedPrompt {
@@ -27,8 +29,9 @@ export interface QueueContents {
  * The prompts that wait for one work directory: a directory with one file per prompt, so that any number of terminals
  * can add at once without a lock.
  *
- * Taking a prompt has two steps, so that a crash neither loses nor doubles it: `peek`, create the session (its
- * `session-created` carries the prompt's id), `removeIfWaiting`. At start, a prompt whose id a session already carries is removed.
+ * Taking a prompt has three steps, so that neither a crash nor somebody else loses or doubles it: `claim` (only one can),
+ * create the session (its `session-created` carries the prompt's id), `removeIfWaiting`. At start, a prompt whose id a
+ * session already carries is removed, and another one that was claimed is released.
  */
 export interface Queue {
   /** Adds a prompt behind all others; it is on disk when this resolves. */
@@ -36,11 +39,19 @@ export interface Queue {
   list(): Promise<QueueContents>
   /** The prompt whose turn it is; null if none waits. Files that cannot be read are passed over. */
   peek(): Promise<QueuedPrompt | null>
+  /** How many wait, whatever their files hold. */
+  count(): Promise<number>
+  /** Takes a prompt for oneself: it waits no more, and is kept until it is removed or released. False if it did not wait. */
+  claim(id: string): Promise<boolean>
+  /** Ids of those that are claimed. */
+  claimed(): Promise<string[]>
+  /** Lets a prompt that was claimed wait again. */
+  release(id: string): Promise<void>
   /** Puts another text in the place of a prompt; a `UserError` if it does not wait any more. */
   edit(id: string, prompt: string): Promise<void>
   /** Takes a prompt out, whatever its file holds; a `UserError` if it does not wait any more. */
   remove(id: string): Promise<void>
-  /** As `remove`, and content if a person has taken the prompt out meanwhile. */
+  /** As `remove`, also of one that is claimed, and content if a person has taken the prompt out meanwhile. */
   removeIfWaiting(id: string): Promise<void>
 }
 
@@ -50,11 +61,19 @@ export function openQueue(directory: string): Queue {
     add: (prompt, at) => add(directory, prompt, at),
     list: () => list(directory),
     peek: () => peek(directory),
+    count: async () => (await readNames(directory)).waiting.length,
+    claim: id => renameIfThere(promptFile(directory, knownId(id)), claimedFile(directory, knownId(id))),
+    claimed: async () => (await readNames(directory)).claimed,
+    release: async id =>
+      void (await renameIfThere(claimedFile(directory, knownId(id)), promptFile(directory, knownId(id)))),
     edit: (id, prompt) => edit(directory, id, prompt),
     remove: async id => {
       if (!(await remove(directory, knownId(id)))) throw notWaiting(knownId(id))
     },
-    removeIfWaiting: async id => void (await remove(directory, knownId(id))),
+    removeIfWaiting: async id => {
+      await remove(directory, knownId(id))
+      await rm(claimedFile(directory, knownId(id)), { force: true })
+    },
   }
 }
 
@@ -73,7 +92,7 @@ const fileSchema = v.object({
 
 async function add(directory: string, prompt: string, at: Date): Promise<QueuedPrompt> {
   const content = checked({ prompt, at: at.toISOString() })
-  await using staged = await stageFile(directory, textOf(content))
+  await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
   for (;;) {
     const { gone, highest } = await readNames(directory)
     if (highest >= HIGHEST_NUMBER)
@@ -115,7 +134,8 @@ async function edit(directory: string, written: string, prompt: string): Promise
   const old = await readPrompt(directory, id)
   if (old === 'missing') throw notWaiting(id)
   if (typeof old === 'string') throw new UserError(old)
-  await writeFileAtomic(promptFile(directory, id), textOf(checked({ prompt, at: old.at })), { mode: 0o600 })
+  const text = textOf(checked({ prompt, at: old.at }))
+  await writing(directory, () => writeWholeFile(promptFile(directory, id), text))
   if (!(await pathExists(goneFile(directory, id)))) return
   // It was removed meanwhile, and this has put it back.
   await rm(promptFile(directory, id), { force: true })
@@ -124,7 +144,8 @@ async function edit(directory: string, written: string, prompt: string): Promise
 
 /** Whether it was there to be taken out. */
 async function remove(directory: string, id: string): Promise<boolean> {
-  if (!(await pathExists(promptFile(directory, id)))) return false
+  const isThere = (await pathExists(promptFile(directory, id))) || (await pathExists(claimedFile(directory, id)))
+  if (!isThere) return false
   // While the number is the highest, this keeps it from being given again: a session carries it as the id of its prompt.
   await writeFile(goneFile(directory, id), '', { mode: 0o600 })
   try {
@@ -160,17 +181,19 @@ async function readPrompt(directory: string, id: string): Promise<QueuedPrompt |
 
 async function readNames(
   directory: string,
-): Promise<{ waiting: string[]; gone: string[]; strange: string[]; highest: number }> {
+): Promise<{ waiting: string[]; claimed: string[]; gone: string[]; strange: string[]; highest: number }> {
   const names = await readdir(directory)
   const idsWith = (ending: RegExp) =>
     names.filter(name => ending.test(name)).map(name => name.slice(0, name.indexOf('.')))
   const waiting = idsWith(/^\d{6,9}\.json$/).sort((a, b) => Number(a) - Number(b))
   const gone = idsWith(/^\d{6,9}\.gone$/)
+  const claimed = idsWith(/^\d{6,9}\.claimed$/)
   return {
     waiting,
+    claimed,
     gone,
     strange: names.filter(name => name.endsWith('.json') && !name.startsWith('.') && !/^\d{6,9}\.json$/.test(name)),
-    highest: Math.max(0, ...waiting.map(Number), ...gone.map(Number)),
+    highest: Math.max(0, ...[...waiting, ...claimed, ...gone].map(Number)),
   }
 }
 
@@ -185,6 +208,10 @@ function idOf(number: number): string {
 
 function promptFile(directory: string, id: string): string {
   return join(directory, `${id}.json`)
+}
+
+function claimedFile(directory: string, id: string): string {
+  return join(directory, `${id}.claimed`)
 }
 
 function goneFile(directory: string, id: string): string {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { access, chmod, constants, mkdir, readdir, realpath, stat } from 'node:fs/promises'
-import { basename, isAbsolute, join } from 'node:path'
+import { basename, dirname, isAbsolute, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { pathExists } from '../platform/path-exists.ts'
 
@@ -26,13 +26,21 @@ export interface Records {
   lock: string
   queue: string
   control: string
+  /** What stands in the composer of the screen. */
+  draft: string
+  /** What the running session does just now, while somebody watches. */
+  live: string
   git: string
   /** What the repository's config and hooks were like before the running session. */
   guard: string
+  /** Which folders that codex's sandbox leaves were not there before the running session. */
+  traces: string
   /** The folder of one session. */
   sessionFolder(id: string): string
   /** The journal of one session. */
   journal(id: string): string
+  /** What a person has answered to a question of a session. */
+  answer(session: string, question: string): string
   /** The ids of all sessions, the oldest first. */
   sessions(): Promise<string[]>
   /**
@@ -46,12 +54,31 @@ export interface Records {
 export async function openRecords(places: RecordsPlaces): Promise<Records> {
   const directory = await realWorkDirectory(places.directory)
   const root = await openRoot(places)
+  const records = recordsIn(root, directory)
+  const folders = ['queue', 'control', 'git', 'sessions', 'answers'].map(name => join(records.folder, name))
+  for (const each of [join(root, 'state'), records.folder, ...folders]) await makePrivate(each, places.platform)
+  return records
+}
+
+/**
+ * Where the records of a directory, and of each above it, are or would be, the nearest first; none of a directory that
+ * is not there. Makes nothing.
+ */
+export async function recordsAround(places: RecordsPlaces): Promise<Records[]> {
+  const root = rootOf(places)
+  const directory = await realpath(places.directory).catch(() => null)
+  return directory === null ? [] : upwards(directory).map(each => recordsIn(root, each))
+}
+
+function upwards(directory: string): string[] {
+  const above = dirname(directory)
+  return above === directory ? [directory] : [directory, ...upwards(above)]
+}
+
+function recordsIn(root: string, directory: string): Records {
   const key = keyOf(directory)
   const folder = join(root, 'state', key)
   const inFolder = (name: string) => join(folder, name)
-  const folders = ['queue', 'control', 'git', 'sessions'].map(inFolder)
-  for (const each of [join(root, 'state'), folder, ...folders]) await makePrivate(each, places.platform)
-
   return {
     root,
     folder,
@@ -60,10 +87,14 @@ export async function openRecords(places: RecordsPlaces): Promise<Records> {
     lock: inFolder('lock'),
     queue: inFolder('queue'),
     control: inFolder('control'),
+    draft: inFolder('draft.json'),
+    live: inFolder('live.json'),
     git: inFolder('git'),
     guard: inFolder('guard.json'),
+    traces: inFolder('traces.json'),
     sessionFolder: id => join(folder, 'sessions', id),
     journal: id => join(folder, 'sessions', id, 'journal.ndjson'),
+    answer: (session, question) => join(folder, 'answers', `${session}-${question}.json`),
     sessions: () => listSessions(inFolder('sessions')),
     nextSessionId: now => makeSession(inFolder('sessions'), join(directory, '.codemachine', 'projects'), now),
   }
@@ -80,15 +111,24 @@ async function realWorkDirectory(directory: string): Promise<string> {
 }
 
 /** What codemachine itself keeps in the root. */
-const OWN_ENTRIES = new Set(['state', 'codex', 'demo', 'history.jsonl'])
+const OWN_ENTRIES = new Set(['state', 'codex', 'demo'])
 
-async function openRoot({ env, home, platform }: RecordsPlaces): Promise<string> {
+function isOwn(name: string): boolean {
+  return OWN_ENTRIES.has(name) || name.startsWith('history.jsonl')
+}
+
+function rootOf({ env, home }: RecordsPlaces): string {
   const given = env.CODEMACHINE_HOME || null
   if (given !== null && !isAbsolute(given)) throw new UserError(`CODEMACHINE_HOME is "${given}"; use an absolute path.`)
-  const root = given ?? join(home, '.codemachine')
+  return given ?? join(home, '.codemachine')
+}
+
+async function openRoot(places: RecordsPlaces): Promise<string> {
+  const { env, platform } = places
+  const root = rootOf(places)
   await makeFolder(root)
   // A directory that someone shares for other things too (/tmp, a home) is not closed; `state` in it is, always.
-  if (given === null || (await readdir(root)).every(name => OWN_ENTRIES.has(name))) await makePrivate(root, platform)
+  if (!env.CODEMACHINE_HOME || (await readdir(root)).every(isOwn)) await makePrivate(root, platform)
   return realpath(root)
 }
 

@@ -1,53 +1,26 @@
-import { createWriteStream } from 'node:fs'
-import { join } from 'node:path'
-import { isDeepStrictEqual } from 'node:util'
-import type { Clock } from '../base/clock.ts'
 import { unreachable } from '../base/errors.ts'
-import type { Memory, MemorySnapshot } from '../workspace/memory.ts'
-import { afterRound } from './after-round.ts'
-import { judgeDone } from './done-rule.ts'
-import type { Engine, PreparedRound, RoundEvent } from './engine.ts'
-import type { RefusalReason } from './events.ts'
-import { countsAsRound, exitCodeOf, type RoundOutcome, type SessionOutcome } from './outcome.ts'
+import type { MemorySnapshot } from '../workspace/memory.ts'
+import type { AfterRound } from './after-round.ts'
+import { Budget } from './budget.ts'
+import { ClaimProof } from './claim-proof.ts'
+import type { AgentAnswer, AgentRequest } from './delegation.ts'
+import type { SessionEvent } from './events.ts'
+import { followStall } from './follow-stall.ts'
+import { MemoryAtHand } from './memory-at-hand.ts'
+import { exitCodeOf, type RoundOutcome, type SessionOutcome } from './outcome.ts'
+import { OwnLook } from './own-look.ts'
+import { Patience } from './patience.ts'
+import { PlanChange } from './plan-change.ts'
+import { Proof } from './proof.ts'
+import { tellRestored } from './repository-check.ts'
+import type { ReviewCause } from './review.ts'
+import { Rounds } from './rounds.ts'
+import type { RunnerOptions } from './runner-options.ts'
 import type { SessionLog } from './session-log.ts'
-import { roundTokens, sessionTokens } from './state.ts'
-import type { RoundSpec, Template } from './template.ts'
-
-/** What tells whether a round changed the work tree. */
-interface WorkTree {
-  /** The fingerprint of the work tree now: a git tree hash. */
-  take(): Promise<string>
-  changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
-}
-
-/** What puts the repository's own settings back if a round changed them. */
-interface RepositoryGuard {
-  check(): Promise<{
-    restored: readonly string[]
-    setAside: string | null
-    /** A sentence for each thing that could not be put right. */
-    problems: readonly string[]
-  } | null>
-}
-
-export interface RunnerOptions {
-  log: SessionLog
-  template: Template
-  engine: Engine
-  memory: Memory
-  workTree: WorkTree
-  guard: RepositoryGuard
-  /** Where `001.ndjson`, … go. */
-  roundsDirectory: string
-  clock: Clock
-  /** What was noticed meanwhile and a person should know, a sentence each; every one is given once. */
-  takeRemarks(): readonly string[]
-  /** Aborted with the name of the signal that a person ended the run with. */
-  signal: AbortSignal
-}
-
-/** Different warnings of codex that one session shows. */
-const MOST_WARNINGS = 100
+import { type SessionState, sessionTokens } from './state.ts'
+import type { RoundStep } from './template.ts'
+import { ThreadAhead } from './thread-ahead.ts'
+import { TurnPlay } from './turn-play.ts'
 
 /**
  * Runs one session from where its log stands to its end: asks the template, runs the round, judges what it left, and
@@ -56,59 +29,151 @@ const MOST_WARNINGS = 100
 export class SessionRunner {
   readonly #options: RunnerOptions
   readonly #log: SessionLog
-  readonly #startedAt: number
-  readonly #warned = new Set<string>()
-  #current: PreparedRound | null = null
-  #ahead: PreparedRound | null = null
+  readonly #budget: Budget
+  readonly #patience: Patience
+  readonly #ahead: ThreadAhead
+  readonly #turns: TurnPlay
+  readonly #planChange: PlanChange
+  readonly #memory: MemoryAtHand
+  readonly #proof: Proof
+  readonly #claim: ClaimProof
+  readonly #ownLook: OwnLook
+  readonly #rounds: Rounds
   /** The fingerprint that the last round left, while nothing but time can have passed since. */
   #tree: string | null = null
-  #over = false
+  /** Whether no round has run yet. */
+  #isFirst = true
+  #stage: 'running' | 'ending' | 'over' = 'running'
 
   constructor(options: RunnerOptions) {
     this.#options = options
     this.#log = options.log
-    this.#startedAt = options.clock.monotonic()
+    this.#budget = new Budget(options)
+    this.#patience = new Patience({ ...options, ...options.policy })
+    this.#ahead = new ThreadAhead({ ...options, budget: this.#budget })
+    this.#turns = new TurnPlay({
+      ...options,
+      budget: this.#budget,
+      patience: this.#patience,
+      onRoundBegun: () => this.#ahead.startNext(),
+    })
+    this.#planChange = new PlanChange(options.log, text => options.redactor.text(text))
+    this.#memory = new MemoryAtHand(options)
+    this.#proof = new Proof({
+      ...options,
+      // A claim is not left unproved for a limit that is reached in the middle of it.
+      mostGateMs: () => Math.max(this.#budget.timeLeftMs, options.policy.graceMs),
+    })
+    this.#rounds = new Rounds({
+      ...options,
+      ahead: this.#ahead,
+      turns: this.#turns,
+      planChange: this.#planChange,
+      atHand: this.#memory,
+      proof: this.#proof,
+      tellRemarks: () => this.#tellRemarks(),
+    })
+    this.#ownLook = new OwnLook({ ...options, proof: this.#proof })
+    this.#claim = new ClaimProof({
+      ...options,
+      proof: this.#proof,
+      stallRounds: options.policy.stallRounds,
+      hold: () => this.#hold(),
+      review: (causes, tree) => this.#review(causes, tree),
+    })
+  }
+
+  /** What the session has come to. */
+  get state(): SessionState {
+    return this.#log.state
   }
 
   async run(): Promise<SessionOutcome> {
-    const { signal } = this.#options
-    const interrupt = () => void this.#current?.interrupt()
-    signal.addEventListener('abort', interrupt)
     try {
       this.#tellRemarks()
-      return await this.#end(await this.#rounds())
+      return await this.#end(await this.#workThrough())
     } finally {
-      signal.removeEventListener('abort', interrupt)
-      this.#over = true
-      this.#ahead?.discard()
+      this.#stage = 'over'
+      this.#options.asked.forgetSession()
+      this.#ahead.discard()
       await this.#log.sync()
     }
   }
 
   /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. */
   async steer(text: string): Promise<'delivered' | 'kept' | 'over'> {
-    if (this.#over) return 'over'
-    const delivered = (await this.#current?.steer(text)) ?? false
-    if (this.#over) return delivered ? 'delivered' : 'over'
-    this.#log.emit({ type: 'steered', round: this.#log.state.running?.round ?? null, text, delivered })
+    if (this.#isOver) return 'over'
+    const delivered = await this.#turns.steer(text)
+    if (this.#isOver && !delivered) return 'over'
+    this.tell({ type: 'steered', round: this.#log.state.running?.round ?? null, text, delivered })
     return delivered ? 'delivered' : 'kept'
   }
 
-  async #rounds(): Promise<SessionOutcome> {
-    const { template, signal } = this.#options
-    let memory = await this.#readMemory()
+  /** Has an agent do something for the round that runs. */
+  async runAgent(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
+    return await this.#turns.runAgent(request, over)
+  }
+
+  /** Whether no round can be told anything any more. */
+  get #isOver(): boolean {
+    return this.#stage !== 'running' || this.#log.state.claim.state === 'accepted'
+  }
+
+  /** Whether nothing follows any more but the end of the session. */
+  get isEnding(): boolean {
+    return this.#stage !== 'running'
+  }
+
+  /** The limit for which no round can change the plan any more; null if one can. */
+  get limitOfPlan(): ReturnType<Budget['limitReached']> {
+    // It uses up none of the rounds, so it needs none that is left.
+    return this.#budget.limitReached(0)
+  }
+
+  /** Ends the running turn early, if there is one. */
+  interrupt(): void {
+    this.#turns.interrupt()
+    this.#proof.interrupt()
+  }
+
+  /** Journals what happened beside the rounds, unless the session is over. */
+  tell(event: SessionEvent): boolean {
+    const isOver = this.#stage === 'over'
+    if (!isOver) this.#log.emit(event)
+    return !isOver
+  }
+
+  async #workThrough(): Promise<SessionOutcome> {
+    const { template, workTree } = this.#options
+    await this.#begin()
     for (;;) {
-      if (signal.aborted) return { kind: 'interrupted', signal: signal.reason }
+      const tree = this.#tree ?? (await workTree.take())
+      const memory = await this.#memory.now()
+      this.#tree = null
+      if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null) {
+        const { tree: after, end } = await this.#claim.prove(tree)
+        if (end) return end
+        this.#tree = after
+        continue
+      }
+      if (!this.#proof.hasBegun && this.#options.asked.endedBy === null && !this.#options.asked.isPaused) {
+        this.#tree = await this.#proof.begin(tree)
+        continue
+      }
+      // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const step = template.next(this.#log.state, memory)
       switch (step.kind) {
         case 'end':
           return step.outcome
-        case 'round': {
-          const outcome = await this.#round(step.round)
-          memory = await this.#readMemory()
-          await this.#judge(memory)
-          const ended = signal.aborted ? null : await this.#follow(outcome)
-          if (ended) return ended
+        case 'check': {
+          const end = await this.#check(step.check, tree, memory)
+          if (end) return end
+          break
+        }
+        case 'round':
+        case 'replan': {
+          const end = await this.#tryRound(step, tree, memory)
+          if (end) return end
           break
         }
         default:
@@ -117,200 +182,121 @@ export class SessionRunner {
     }
   }
 
-  async #round(spec: RoundSpec): Promise<RoundOutcome> {
-    const { engine, clock, workTree, guard, signal } = this.#options
-    const round = this.#log.state.roundsUsed + 1
-    const prepared = this.#takePrepared(spec)
-    const treeBefore = this.#tree ?? (await workTree.take())
-    const startedAt = clock.monotonic()
-    this.#log.emit({
-      type: 'round-started',
-      round,
-      agent: spec.thread.agent,
-      engine: engine.name,
-      codex: engine.version,
-      model: spec.thread.model,
-      input: spec.input,
-    })
-    this.#current = prepared
-    const outcome = await this.#play(prepared, round, spec.input)
-    this.#current = null
-
-    const synced = this.#log.sync()
-    const [treeAfter, restored] = await Promise.all([workTree.take(), guard.check()])
-    const { paths, count } =
-      treeBefore === treeAfter ? { paths: [], count: 0 } : await workTree.changed(treeBefore, treeAfter)
-    this.#tree = treeAfter
-    this.#log.emit({
-      type: 'round-ended',
-      round,
-      outcome,
-      // What a signal cut off is not the person's loss.
-      counts: countsAsRound(outcome.class) && !(signal.aborted && outcome.class === 'interrupted'),
-      durationMs: Math.round(clock.monotonic() - startedAt),
-      tokens: roundTokens(this.#log.state),
-      treeBefore,
-      treeAfter,
-      changed: paths,
-      changedCount: count,
-    })
-    this.#tellRestored(restored)
-    this.#tellRemarks()
-    await synced
-    return outcome
-  }
-
-  async #play(prepared: PreparedRound, round: number, input: string): Promise<RoundOutcome> {
-    const { roundsDirectory, signal } = this.#options
-    const record = createWriteStream(join(roundsDirectory, `${String(round).padStart(3, '0')}.ndjson`), {
-      flags: 'a',
-      mode: 0o600,
-    })
-    // What cannot be journaled must not go on: the turn is ended, and what failed is thrown from here.
-    const failures: unknown[] = []
-    const safely = (action: () => void) => {
-      if (failures.length > 0) return
-      try {
-        action()
-      } catch (error) {
-        failures.push(error)
-        void prepared.interrupt()
-      }
+  /** What was waited for when the session was left is waited for first. */
+  async #begin(): Promise<void> {
+    const { waiting, build } = this.#log.state
+    if (build?.plan === 'ready' && !build.isLetGo && this.#options.asked.endedBy === null) this.#options.asked.hold()
+    // From the session before it.
+    if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
+    if (waiting !== null && this.#options.asked.endedBy === null) {
+      await this.#patience.waitOn(waiting.until, this.#budget.timeLeftMs)
     }
-    const onEvent = (event: RoundEvent) => {
-      if (event.type === 'warning' && !this.#isNews(event.message)) return
-      this.#log.emit(event)
-      if (event.type === 'turn-started') this.#startAhead()
-    }
-    record.on('error', ({ message }) =>
-      safely(() => this.#log.emit({ type: 'warning', round, message: `The round is not recorded: ${message}` })),
-    )
-    if (signal.aborted) prepared.discard()
-    const outcome = await prepared.run({
-      round,
-      input,
-      onEvent: event => safely(() => onEvent(event)),
-      onLive: event => safely(() => this.#log.live(event)),
-      onRecord: line => record.write(`${line}\n`),
-    })
-    record.end()
-    if (failures.length > 0) throw failures[0]
-    return outcome
+    if (this.#log.state.claim.state !== 'nominated') await this.#ahead.lookAtUsage()
   }
 
-  #startAhead(): void {
-    const { engine, template, signal } = this.#options
-    if (this.#ahead || signal.aborted) return
-    const next = template.ahead(this.#log.state)
-    if (next) this.#ahead = engine.prepare(next)
+  /** Codemachine's own look between two rounds of a build; an outcome if the session ends first. */
+  async #check(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    if (asked.isPaused) return await this.#hold()
+    if (what === 'plan') await this.#ownLook.atPlan()
+    else this.#tree = await this.#ownLook.atTasks(memory, tree)
+    return null
   }
 
-  /** Codex gives the same warnings in every round. */
-  #isNews(warning: string): boolean {
-    if (this.#warned.has(warning) || this.#warned.size >= MOST_WARNINGS) return false
-    this.#warned.add(warning)
-    return true
+  /** The round, if nothing is in its way, and what follows; an outcome if the session ends. */
+  async #tryRound(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    const isReplan = step.kind === 'replan'
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    if (asked.isPaused && !isReplan) return await this.#hold()
+    const limit = isReplan ? this.limitOfPlan : this.#budget.limitReached(this.#roundsBefore(step))
+    if (limit !== null) return { kind: 'limit', limit }
+    const usage = this.#patience.beforeRound(this.#isFirst)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    this.#isFirst = false
+    if (isReplan) this.#planChange.begin(memory)
+    const { outcome, tree: after } = await this.#rounds.play(step, tree)
+    this.#tree = after
+    const isOver = isReplan && this.#log.state.replan === null
+    return asked.ending.aborted || isOver ? null : await this.#follow(outcome, this.#patience.after(outcome))
   }
 
-  /** The thread that was started ahead, if it is the one that is wanted. */
-  #takePrepared(spec: RoundSpec): PreparedRound {
-    const ahead = this.#ahead
-    this.#ahead = null
-    if (ahead && isDeepStrictEqual(ahead.thread, spec.thread)) return ahead
-    ahead?.discard()
-    return this.#options.engine.prepare(spec.thread)
+  /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
+  #roundsBefore({ round }: RoundStep): number {
+    const { roundsUsed } = this.#log.state
+    return round.isFree ? Math.max(0, roundsUsed - 1) : roundsUsed
   }
 
-  async #readMemory(): Promise<MemorySnapshot> {
-    const memory = await this.#options.memory.read()
-    for (const problem of memory.problems) this.#log.emit({ type: 'memory-broken', problem })
-    return memory
+  /** Until a person lets it go on, or wants the plan changed. */
+  async #hold(): Promise<null> {
+    this.#leaveAlone()
+    const goesOn = this.#options.asked.untilGoesOn(() => this.#log.state.replan !== null)
+    this.#log.emit({ type: 'held' })
+    await goesOn
+    return null
+  }
+
+  /** A review of what is claimed, if nothing is in its way; an outcome if the session ends. */
+  async #review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    const limit = this.limitOfPlan
+    if (limit !== null) return { kind: 'limit', limit }
+    const usage = this.#patience.beforeRound(false)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    const outcome = await this.#turns.review(causes, tree)
+    return asked.ending.aborted ? null : await this.#follow(outcome, this.#patience.after(outcome))
+  }
+
+  /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
+  #leaveAlone(): void {
+    this.#ahead.discard()
+    this.#tree = null
+    this.#memory.forget()
   }
 
   /** What comes after a round that ended so; an outcome if the session ends with it. */
-  async #follow(outcome: RoundOutcome): Promise<SessionOutcome | null> {
-    const after = afterRound(outcome, this.#log.state.failuresInARow)
+  async #follow(outcome: RoundOutcome, after: AfterRound): Promise<SessionOutcome | null> {
     switch (after.kind) {
       case 'end':
         return after.outcome
-      case 'again':
-        await this.#wait(outcome, after.afterMs)
+      case 'wait':
+        this.#leaveAlone()
+        await this.#patience.wait(outcome, after.until, this.#budget.timeLeftMs)
         return null
       case 'ask-template':
-        return null
+        // What is to be done about it would be said of a round that never comes.
+        if (this.#budget.limitReached(this.#log.state.roundsUsed) !== null) return null
+        return followStall(this.#log, this.#options.policy.stallRounds)
       default:
         return unreachable(after)
     }
-  }
-
-  /** Judges the round that has just ended, however it ended: a claim must not outlive the round that made it. */
-  async #judge(memory: MemorySnapshot): Promise<void> {
-    const { last } = this.#log.state
-    if (!last) return
-    const verdict = judgeDone(memory, last)
-    if (verdict.kind === 'none') return
-    const { round } = last
-    this.#log.emit({ type: 'done-nominated', round, by: verdict.by })
-    const refusal = verdict.kind === 'refused' ? verdict : await this.#refuseIfStillChanging(verdict.tree)
-    if (refusal === null) {
-      this.#log.emit({ type: 'done-accepted', round, tree: last.treeAfter })
-      return
-    }
-    this.#log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail })
-    await this.#options.memory.withdrawClaim()
-  }
-
-  /** Before a claim is believed, nothing may be left that could still change the tree that it is about. */
-  async #refuseIfStillChanging(tree: string): Promise<{ reason: RefusalReason; detail: string } | null> {
-    const { engine, workTree } = this.#options
-    await engine.settle()
-    this.#tree = await workTree.take()
-    if (this.#tree === tree) return null
-    const { paths } = await workTree.changed(tree, this.#tree)
-    const detail = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended. Look at the whole with fresh eyes.`
-    return { reason: 'tree-changed', detail }
-  }
-
-  #tellRestored(restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
-    if (!restored) return
-    const round = this.#log.state.last?.round ?? 0
-    const { restored: paths, setAside, problems } = restored
-    if (paths.length > 0) this.#log.emit({ type: 'repository-restored', round, paths, setAside })
-    for (const message of problems) this.#log.emit({ type: 'warning', round, message })
   }
 
   #tellRemarks(): void {
     for (const message of this.#options.takeRemarks()) this.#log.emit({ type: 'warning', round: null, message })
   }
 
-  async #wait(cause: RoundOutcome, ms: number): Promise<void> {
-    const { clock, signal } = this.#options
-    this.#tree = null
-    this.#log.emit({
-      type: 'waiting',
-      round: this.#log.state.roundsUsed + 1,
-      cause,
-      until: new Date(clock.now() + ms).toISOString(),
-    })
-    await clock.wait(ms, signal)
-  }
-
   async #end(outcome: SessionOutcome): Promise<SessionOutcome> {
-    const { clock, engine } = this.#options
-    this.#ahead?.discard()
-    this.#ahead = null
+    const { engine } = this.#options
+    this.#stage = 'ending'
+    this.#ahead.discard()
     await engine.settle()
-    this.#tellRestored(await this.#options.guard.check())
-    this.#over = true
+    tellRestored(this.#log, await this.#options.guard.check())
+    await this.#proof.finish()
     const { state } = this.#log
-    this.#log.emit({
+    const end: SessionEvent = {
       type: 'session-ended',
       outcome,
       exitCode: exitCodeOf(outcome),
       rounds: state.roundsUsed,
       tokens: sessionTokens(state),
-      durationMs: state.workedMs + Math.round(clock.monotonic() - this.#startedAt),
-    })
+      durationMs: Math.round(this.#budget.elapsedMs),
+    }
+    await this.#options.beforeEnd(this.#log.stateAfter(end))
+    this.#stage = 'over'
+    this.#log.emit(end)
     return outcome
   }
 }

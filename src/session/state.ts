@@ -1,11 +1,18 @@
-import { unreachable } from '../base/errors.ts'
-import type { Recorded, RefusalReason, SessionEvent, TokenCounts, UsageWindow } from './events.ts'
+import type { AgentAtWork, BuildState, RoundPart } from './build-state.ts'
+import type { RefusalReason, Said, SessionLimits, TokenCounts, UsageWindow, WindDownLimit } from './events.ts'
+import { type Failures, NO_FAILURES } from './failures.ts'
+import type { Gate, GateResult, GateTime } from './gate.ts'
 import type { RoundOutcome, SessionOutcome } from './outcome.ts'
+import { NO_REVIEWS, type Reviews, type ReviewTerms } from './review.ts'
+import { NO_STALL, type Stall } from './stall.ts'
 
 /** A round that has ended. */
 export interface EndedRound {
   round: number
+  part: RoundPart | null
   outcome: RoundOutcome
+  /** Whether it used up one of the person's rounds. */
+  counts: boolean
   durationMs: number
   tokens: TokenCounts | null
   treeBefore: string
@@ -17,6 +24,9 @@ export interface EndedRound {
 /** A round at work. */
 interface RunningRound {
   round: number
+  part: RoundPart | null
+  /** The change of plan that it is to make; null if it works on the goal. */
+  replan: string | null
   /** Unix time, ms. */
   startedAt: number
   thread: string | null
@@ -25,19 +35,40 @@ interface RunningRound {
   told: number
   /** What reached it while it worked, to be told again if the round does not count. */
   steered: readonly string[]
+  /** Whether the agent has done anything yet. */
+  hasWorked: boolean
+  /** Whether a person has interrupted it. */
+  isInterrupted: boolean
+  /** How long its commands and tools have run, ms. */
+  commandMs: number
+  /** What the agent said last. */
+  lastWords: string | null
 }
 
 /** What became of the last done claim. */
 export type Claim =
   | { state: 'none' }
-  | { state: 'nominated'; by: readonly string[] }
+  /** `tree`: that of the claim, null if it was refused at once; `results`: of the gates that have run on it since. */
+  | { state: 'nominated'; by: readonly string[]; tree: string | null; results: readonly GateResult[] }
   | { state: 'refused'; reason: RefusalReason; detail: string }
-  | { state: 'accepted'; tree: string }
+  | { state: 'accepted'; tree: string; verified: boolean; results: readonly GateResult[] }
+
+/** One run of a gate, in short. */
+export type GateRun = Pick<GateResult, 'gate' | 'status' | 'exitCode' | 'durationMs'> & {
+  when: GateTime
+  round: number
+}
 
 export interface PlanStep {
   step: string
   status: 'pending' | 'in-progress' | 'completed'
 }
+
+/** What codemachine does by itself between two rounds. `since`: Unix time, ms. */
+export type Checking =
+  | { kind: 'gate'; gate: string; when: GateTime; since: number }
+  /** `heard`: what a person had said by then. */
+  | { kind: 'review'; review: number; since: number; heard: readonly string[] }
 
 /** What a session has come to: the pure fold of its journal. Its size does not grow with the number of events. */
 export interface SessionState {
@@ -46,25 +77,56 @@ export interface SessionState {
   template: string
   directory: string
   queued: string | null
-  maxRounds: number
+  limits: SessionLimits
   sandbox: string
   network: boolean
   model: string | null
   effort: string | null
+  /** The model that codex last said it works with, also where the person named none; null until it has. */
+  modelInUse: string | null
+  /** As `modelInUse`, the reasoning effort; null: not known, or the model's own default. */
+  effortInUse: string | null
   overrides: readonly string[]
+  said: Said
+  /** Name of the machine that it ran on last. */
+  host: string
   /** Unix time, ms. */
   createdAt: number
-  /** When it began or was last resumed; Unix time, ms. */
+  /** When it began or was last resumed, moved on by the time for which it has been held since; Unix time, ms. */
   beganAt: number
   /** How long it had been worked on before it was last resumed, ms. */
   workedMs: number
   /** Rounds that counted (docs/design.md, "What ends a round"). */
   roundsUsed: number
   running: RunningRound | null
+  /** Agents that work because they were given a task. */
+  agents: readonly AgentAtWork[]
+  /** How far a build has come; null if this is none. */
+  build: BuildState | null
   last: EndedRound | null
-  /** Rounds in a row that failed in a way that uses up no round. */
-  failuresInARow: number
+  failures: Failures
+  stall: Stall
   claim: Claim
+  /** What has to pass before done, and with what reviews are made if one has to agree. */
+  gates: readonly Gate[]
+  review: ReviewTerms | null
+  /** How the gates came out before round 1, those that have run. */
+  before: readonly GateResult[]
+  /** How each gate came out the last time that it ran to its end, whenever that was. */
+  gateRuns: readonly GateRun[]
+  checking: Checking | null
+  reviews: Reviews
+  /** The tree that protected files are compared with; null: the one that the session began with. */
+  protectFrom: string | null
+  /** The files that gates protect and that rounds have changed, the last 50. */
+  protectedChanged: readonly string[]
+  /** The savepoint made last; `start`: the tree that the session began with, null if that was not kept. */
+  savepoint: { round: number; commit: string; tree: string; start: string | null } | null
+  /** How many questions were noted, and by what each is known again. */
+  questions: number
+  asked: readonly string[]
+  /** What a person has said of the goal since it was typed, the last 20: texts that rounds were steered with, changes of plan. */
+  personSaid: readonly string[]
   /** What the next round has to be told; what a round was told goes when that round has counted. */
   notices: readonly string[]
   plan: readonly PlanStep[]
@@ -76,15 +138,29 @@ export interface SessionState {
   contextTokens: number | null
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
-  waitingUntil: number | null
+  /** Whether the account goes on with credits where a window is full. */
+  hasCredits: boolean
+  /** What is waited for now; `until` and `since` are Unix time, ms. */
+  waiting: { until: number; since: number; cause: RoundOutcome } | null
+  /** Since when a person wants it to pause, and since when no round has run for that; Unix time, ms. */
+  pausedAt: number | null
+  heldSince: number | null
+  /** The change of plan that a person has asked for, and that has not been made yet. */
+  replan: string | null
+  /** Whether it stops when this round has ended. */
+  stopAsked: boolean
+  /** Since when codex has been waiting for the network; Unix time, ms. */
+  offlineSince: number | null
+  /** The limit for which the running round comes to a safe stop. */
+  windingDown: WindDownLimit | null
+  /** What keeps the machine awake. */
+  keptAwake: string | null
   ended: { outcome: SessionOutcome; exitCode: number; durationMs: number } | null
   /** Events folded. */
   events: number
   /** Unix time of the last event, ms. */
   updatedAt: number
 }
-
-const CUT_OFF = 'The work was cut off before it came to a stop. Look at its state before you go on.'
 
 /** Tokens of the whole session so far, all threads. */
 export function sessionTokens(state: SessionState): number {
@@ -115,20 +191,39 @@ export function emptyState(id: string): SessionState {
     template: '',
     directory: '',
     queued: null,
-    maxRounds: 0,
+    limits: { rounds: null, timeMs: null, tokens: null },
     sandbox: '',
     network: false,
     model: null,
     effort: null,
+    modelInUse: null,
+    effortInUse: null,
     overrides: [],
+    said: {},
+    host: '',
     createdAt: 0,
     beganAt: 0,
     workedMs: 0,
     roundsUsed: 0,
     running: null,
+    agents: [],
+    build: null,
     last: null,
-    failuresInARow: 0,
+    failures: NO_FAILURES,
+    stall: NO_STALL,
     claim: { state: 'none' },
+    gates: [],
+    review: null,
+    before: [],
+    gateRuns: [],
+    checking: null,
+    reviews: NO_REVIEWS,
+    protectFrom: null,
+    protectedChanged: [],
+    savepoint: null,
+    questions: 0,
+    asked: [],
+    personSaid: [],
     notices: [],
     plan: [],
     tokensBefore: 0,
@@ -137,156 +232,17 @@ export function emptyState(id: string): SessionState {
     contextTokens: null,
     primaryWindow: null,
     secondaryWindow: null,
-    waitingUntil: null,
+    hasCredits: false,
+    waiting: null,
+    pausedAt: null,
+    heldSince: null,
+    replan: null,
+    stopAsked: false,
+    offlineSince: null,
+    windingDown: null,
+    keptAwake: null,
     ended: null,
     events: 0,
     updatedAt: 0,
   }
-}
-
-/** The state after one more event. Pure: no clock, file or process. */
-export function fold(state: SessionState, event: Recorded): SessionState {
-  const at = Date.parse(event.at)
-  const next = apply(state, event, at)
-  return next === state
-    ? { ...state, events: state.events + 1, updatedAt: at }
-    : { ...next, events: state.events + 1, updatedAt: at }
-}
-
-function apply(state: SessionState, event: SessionEvent, at: number): SessionState {
-  switch (event.type) {
-    case 'session-created':
-      return {
-        ...state,
-        goal: event.goal,
-        template: event.template,
-        directory: event.directory,
-        queued: event.queued,
-        maxRounds: event.limits.rounds,
-        sandbox: event.sandbox,
-        network: event.network,
-        model: event.model,
-        effort: event.effort,
-        overrides: event.overrides,
-        createdAt: at,
-        beganAt: at,
-      }
-    case 'session-resumed':
-      return {
-        ...state,
-        maxRounds: event.limits.rounds,
-        beganAt: at,
-        workedMs: state.ended?.durationMs ?? state.workedMs + Math.max(0, state.updatedAt - state.beganAt),
-        running: null,
-        ended: null,
-        waitingUntil: null,
-        tokensBefore: sessionTokens(state),
-        threadTokens: {},
-        failuresInARow: 0,
-        claim: { state: 'none' },
-        notices: state.running === null ? state.notices : [...state.notices, ...state.running.steered, CUT_OFF],
-      }
-    case 'round-started':
-      return {
-        ...state,
-        running: {
-          round: event.round,
-          startedAt: at,
-          thread: null,
-          turn: null,
-          told: state.notices.length,
-          steered: [],
-        },
-        claim: { state: 'none' },
-        plan: [],
-        waitingUntil: null,
-      }
-    case 'turn-started':
-      return state.running
-        ? {
-            ...state,
-            running: { ...state.running, thread: event.thread, turn: event.turn },
-          }
-        : state
-    case 'usage':
-      return {
-        ...state,
-        threadTokens: { ...state.threadTokens, [event.thread]: event.total },
-        ...(event.thread === state.running?.thread
-          ? { contextWindow: event.contextWindow, contextTokens: event.last.total }
-          : {}),
-      }
-    case 'limits':
-      return { ...state, primaryWindow: event.primary, secondaryWindow: event.secondary }
-    case 'plan-updated':
-      return { ...state, plan: event.steps }
-    case 'round-ended':
-      return endRound(state, event)
-    case 'waiting':
-      return { ...state, waitingUntil: Date.parse(event.until) }
-    case 'steered':
-      return steered(state, event)
-    case 'memory-broken':
-      return { ...state, notices: [...state.notices, memoryNotice(event.problem)] }
-    case 'repository-restored':
-      return {
-        ...state,
-        notices: [
-          ...state.notices,
-          `These files of the repository's own settings were changed and have been put back: ${event.paths.join(', ')}. Leave them as they are.`,
-        ],
-      }
-    case 'done-nominated':
-      return { ...state, claim: { state: 'nominated', by: event.by } }
-    case 'done-refused':
-      return {
-        ...state,
-        claim: { state: 'refused', reason: event.reason, detail: event.detail },
-        notices: [...state.notices, `The work was claimed done and the claim was refused: ${event.detail}`],
-      }
-    case 'done-accepted':
-      return { ...state, claim: { state: 'accepted', tree: event.tree } }
-    case 'session-ended':
-      return {
-        ...state,
-        running: null,
-        waitingUntil: null,
-        ended: { outcome: event.outcome, exitCode: event.exitCode, durationMs: event.durationMs },
-      }
-    case 'item-completed':
-    case 'model-rerouted':
-    case 'request-answered':
-    case 'warning':
-    case 'error':
-      return state
-    default:
-      return unreachable(event)
-  }
-}
-
-function endRound(state: SessionState, event: Extract<SessionEvent, { type: 'round-ended' }>): SessionState {
-  const { told = 0, steered = [] } = state.running ?? {}
-  return {
-    ...state,
-    running: null,
-    last: event,
-    roundsUsed: event.counts ? state.roundsUsed + 1 : state.roundsUsed,
-    failuresInARow: event.counts ? 0 : state.failuresInARow + 1,
-    notices: event.counts ? state.notices.slice(told) : [...state.notices, ...steered],
-    tokensBefore: sessionTokens(state),
-    threadTokens: {},
-  }
-}
-
-function steered(state: SessionState, event: Extract<SessionEvent, { type: 'steered' }>): SessionState {
-  const notice = `A person says: ${event.text}`
-  if (!event.delivered) return { ...state, notices: [...state.notices, notice] }
-  const { running } = state
-  return running ? { ...state, running: { ...running, steered: [...running.steered, notice] } } : state
-}
-
-function memoryNotice(problem: Extract<SessionEvent, { type: 'memory-broken' }>['problem']): string {
-  const kept = problem.setAside === null ? '' : ` What it held was kept as ${problem.setAside}.`
-  const restored = problem.restored ? ' The last good version has been put back.' : ''
-  return `${problem.file} could not be used: ${problem.problem}${kept}${restored} Bring it up to date first.`
 }

@@ -16,18 +16,22 @@ export interface Entry {
   place: string
 }
 
-/** A setting of a place that knows texts only: it means the text, the number or the truth value that the setting takes. */
+/**
+ * A setting of a place that knows texts only: it means the text, the number, the truth value or the list (a JSON array)
+ * that the setting takes.
+ */
 export function entryOfText(info: SettingInfo, layer: Layer, place: string, text: string): Entry {
   const number = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
   const truth = text === 'true' ? true : text === 'false' ? false : text
-  const value = [text, number, truth].find(meaning => v.is(info.schema, meaning)) ?? text
+  const value = [text, number, truth, listIn(text)].find(meaning => v.is(info.schema, meaning)) ?? text
   return { info, layer, value, written: JSON.stringify(text), place }
 }
 
 /** Refuses a value that the setting cannot have, in one sentence. */
 export function checkEntry(entry: Entry): void {
   if (v.is(entry.info.schema, entry.value)) return
-  throw new UserError(`${subjectOf(entry)} is ${shortened(entry.written)}; use ${v.getDescription(entry.info.schema)}.`)
+  const is = entry.info.secret ? 'is wrong (not shown, as it may hold a secret)' : `is ${shortened(entry.written)}`
+  throw new UserError(`${subjectOf(entry)} ${is}; use ${v.getDescription(entry.info.schema)}.`)
 }
 
 /** What a sentence about an entry begins with: the place, and in a file the name too. */
@@ -44,7 +48,17 @@ export function subjectOf({ layer, info, place }: Entry): string {
   }
 }
 
-function shortened(text: string): string {
+function listIn(text: string): unknown {
+  if (!text.trimStart().startsWith('[')) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** On one line of at most 60 characters. */
+export function shortened(text: string): string {
   const line = text.replace(/\s+/g, ' ')
   return line.length > 60 ? `${line.slice(0, 59)}…` : line
 }

@@ -3,9 +3,13 @@ import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { readBoundedText } from '../platform/bounded-file.ts'
 import { checkEntry, type Entry, entryOfText, type Layer } from './entries.ts'
-import { refuseLooser } from './project-rights.ts'
-import { type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
+import { type GateEntry, gateEntries } from './gate-entries.ts'
+import { countingGates, type Gates } from './gates.ts'
+import { countingEntry } from './project-rights.ts'
+import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
 import { entriesOfToml } from './toml-entries.ts'
+import { parseTomlFile } from './toml-file.ts'
+import { gatesOfToml } from './toml-gates.ts'
 
 /** Where the settings are read from. */
 export interface SettingsPlaces {
@@ -15,7 +19,9 @@ export interface SettingsPlaces {
   /** The person's home directory. */
   home: string
   /** What the command line says, texts or values; undefined counts as not said. */
-  flags: { readonly [Key in SettingKey]?: string | number | boolean | undefined }
+  flags: { readonly [Key in FlagKey]?: string | number | boolean | undefined }
+  /** What `--verify` says, each a command that has to pass. */
+  verify?: readonly string[] | undefined
   /** The default export of `settings.js`. */
   defaults: unknown
 }
@@ -23,28 +29,37 @@ export interface SettingsPlaces {
 /** Where the setting that counts was written: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`, `settings.js`. */
 export type SettingSources = Record<SettingKey, { layer: Layer; place: string }>
 
+/** The settings of a run. */
+export interface LoadedSettings extends Gates {
+  settings: Settings
+  sources: SettingSources
+}
+
 /**
- * Reads all layers: defaults, person, project, environment, flags; the last one that says something counts. Throws a
- * `UserError` of one sentence for the first mistake in any of them, whether or not a later one would count.
+ * Reads all layers: defaults, person, project, environment, flags; the last one that says something counts, except that
+ * a project's file cannot go too far (`countingEntry`). Gates add up (`countingGates`). Throws a `UserError` of one
+ * sentence for the first mistake in any of them, whether or not a later one would count.
  */
-export async function loadSettings(places: SettingsPlaces): Promise<{ settings: Settings; sources: SettingSources }> {
+export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettings> {
+  const ofPerson = await readFileOf(personFile(places), 'person')
+  const ofProject = await readFileOf(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)
   const entries = [
     ...entriesOfDefaults(places.defaults),
-    ...(await entriesOfFile(personFile(places), 'person')),
-    ...(await entriesOfFile(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)),
+    ...ofPerson.entries,
+    ...ofProject.entries,
     ...entriesOfEnvironment(places.env),
     ...entriesOfFlags(places.flags),
   ]
   for (const entry of entries) checkEntry(entry)
 
   const winners = settingInfos.map(({ key }) => {
-    const written = entries.filter(entry => entry.info.key === key)
-    refuseLooser(written)
-    const winner = written.at(-1)
+    const winner = countingEntry(entries.filter(entry => entry.info.key === key))
     if (winner === undefined) throw new Error(`settings.js has no ${key}.`)
     return winner
   })
-  return { settings: settingsOf(winners), sources: sourcesOf(winners) }
+  const settings = settingsOf(winners)
+  const gates = countingGates([...ofPerson.gates, ...ofProject.gates], places.verify ?? [], settings)
+  return { settings, sources: sourcesOf(winners), ...gates }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
@@ -60,11 +75,16 @@ function personFile({ env, home }: SettingsPlaces): string {
   return join(folder, 'codemachine', 'config.toml')
 }
 
-async function entriesOfFile(path: string, layer: Layer, name = path): Promise<Entry[]> {
+async function readFileOf(
+  path: string,
+  layer: Layer,
+  name = path,
+): Promise<{ entries: readonly Entry[]; gates: readonly GateEntry[] }> {
   const read = await readBoundedText(path, MOST_BYTES)
-  if (read === 'missing') return []
+  if (read === 'missing') return { entries: [], gates: [] }
   if ('problem' in read) throw new UserError(`${name} ${read.problem}.`)
-  return entriesOfToml(read.text, name, layer)
+  const file = { name, text: read.text, program: parseTomlFile(read.text, name) }
+  return { entries: entriesOfToml(file, layer), gates: gateEntries(gatesOfToml(file), name, layer) }
 }
 
 function entriesOfDefaults(defaults: unknown): Entry[] {
@@ -88,9 +108,11 @@ function entriesOfEnvironment(env: NodeJS.ProcessEnv): Entry[] {
 }
 
 function entriesOfFlags(flags: SettingsPlaces['flags']): Entry[] {
+  const said: { readonly [Key in SettingKey]?: string | number | boolean | undefined } = flags
   return settingInfos.flatMap(info => {
-    const value = flags[info.key]
-    return value === undefined ? [] : [entryOfText(info, 'flag', info.flag, String(value))]
+    const value = said[info.key]
+    if (info.flag === null || value === undefined) return []
+    return [entryOfText(info, 'flag', info.flag, String(value))]
   })
 }
 

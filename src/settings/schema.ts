@@ -1,53 +1,79 @@
 import * as v from 'valibot'
+import {
+  anyOf,
+  commandLine,
+  duration,
+  line,
+  minutes,
+  oneOf,
+  orNull,
+  percent,
+  seconds,
+  tokens,
+  trueOrFalse,
+  webAddress,
+  wholeNumber,
+  word,
+} from './values.ts'
 
-const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
-  v.pipe(v.picklist(names), v.description(names.length === 1 ? `"${names[0]}"` : `one of ${quoted(names)}`))
+const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
 
-const wholeNumber = (min: number, max: number) =>
-  v.pipe(
-    v.number(),
-    v.integer(),
-    v.minValue(min),
-    v.maxValue(max),
-    v.description(`a whole number from ${min} to ${max}`),
-  )
-
-const seconds = v.pipe(
-  v.number(),
-  v.minValue(0.1),
-  v.maxValue(3600),
-  v.description('a number of seconds from 0.1 to 3600'),
-)
-
-const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
-
-const textOrNull = (description: string) =>
-  v.pipe(v.nullable(v.pipe(v.string(), v.regex(/^\P{Cc}*[^\s\p{Cc}]\P{Cc}*$/u))), v.description(description))
-
-/** All settings. A leaf's description goes on after "use …" and is what a person is told who wrote something else. */
+/** All settings. */
 export const settingsSchema = v.strictObject({
-  mode: oneOf(['goal']),
+  mode: oneOf(['build', 'goal']),
   rounds: wholeNumber(1, 100_000),
-  model: textOrNull('the name of a model'),
-  effort: v.pipe(
-    v.nullable(v.pipe(v.string(), v.regex(/^[a-z]+$/))),
-    v.description('an effort that the model knows, such as "low", "medium" or "high"'),
-  ),
+  maxTime: orNull(duration),
+  maxTokens: orNull(tokens),
+  maxUsage: orNull(percent),
+  maxWait: duration,
+  model: orNull(line('the name of a model')),
+  effort: orNull(word(EFFORT)),
   sandbox: oneOf(['read-only', 'workspace-write', 'danger-full-access']),
   network: trueOrFalse,
-  codexBin: textOrNull('the path of the codex program'),
+  silenceMinutes: minutes,
+  commandMinutes: minutes,
+  graceMinutes: minutes,
+  stallRounds: wholeNumber(2, 100_000),
+  keepAwake: trueOrFalse,
+  review: trueOrFalse,
+  reviewer: v.strictObject({
+    model: orNull(line('the name of a model')),
+    effort: orNull(word(EFFORT)),
+  }),
+  notify: v.strictObject({
+    command: orNull(commandLine),
+    webhook: orNull(webAddress),
+    bell: trueOrFalse,
+    events: anyOf(['ended', 'needs-person', 'waiting', 'round-ended', 'stuck', 'paused']),
+  }),
+  screen: v.strictObject({
+    theme: oneOf(['auto', 'dark', 'light', 'plain']),
+    motion: oneOf(['full', 'reduced']),
+    reader: trueOrFalse,
+  }),
+  codexBin: orNull(line('the path of the codex program')),
   codexHome: oneOf(['auto', 'own', 'codemachine']),
+  agents: v.strictObject({ atOnce: wholeNumber(1, 20) }),
   requestSeconds: seconds,
   endSeconds: seconds,
   port: wholeNumber(1, 65_535),
   logging: v.strictObject({ level: oneOf(['error', 'warn', 'info', 'debug']) }),
 })
 
-/** The settings that a run goes by: every one present and valid. What each is: `settings.js`. */
+/**
+ * The settings that a run goes by: every one present, valid and parsed. What each is: `settings.js`. A time that is
+ * written with its unit (`maxTime`, `maxWait`) is in ms here.
+ */
 export type Settings = v.InferOutput<typeof settingsSchema>
 
 /** The name of one setting: its path in `Settings`, joined by dots. */
-export type SettingKey = Exclude<keyof Settings, 'logging'> | `logging.${keyof Settings['logging']}`
+export type SettingKey =
+  | Exclude<keyof Settings, 'agents' | 'logging' | 'notify' | 'reviewer' | 'screen'>
+  | `agents.${keyof Settings['agents']}`
+  | `logging.${keyof Settings['logging']}`
+  | `notify.${keyof Settings['notify']}`
+  | `reviewer.${keyof Settings['reviewer']}`
+  | `screen.${keyof Settings['screen']}`
 
 /** One setting: how it is called in each place where it can be written, and what it may be. */
 export interface SettingInfo {
@@ -56,10 +82,30 @@ export interface SettingInfo {
   toml: string
   /** `CODEMACHINE_REQUEST_SECONDS`. */
   variable: string
-  /** `--request-seconds`. */
-  flag: string
+  /** `--max-time`; null if it cannot be said on the command line. */
+  flag: string | null
   schema: v.GenericSchema
+  /** Whether what was written may hold a secret, and so is never shown. */
+  secret: boolean
 }
+
+const FLAGS = {
+  rounds: '--rounds',
+  maxTime: '--max-time',
+  maxTokens: '--max-tokens',
+  maxUsage: '--max-usage',
+  maxWait: '--max-wait',
+  model: '--model',
+  effort: '--effort',
+  sandbox: '--sandbox',
+  network: '--network',
+  keepAwake: '--no-keep-awake',
+  review: '--review',
+  codexBin: '--codex-bin',
+} as const satisfies { readonly [Key in SettingKey]?: string }
+
+/** The settings that can be said on the command line. */
+export type FlagKey = keyof typeof FLAGS
 
 /** Every setting, in the order of `settings.js`. */
 export const settingInfos: readonly SettingInfo[] = leavesOf(settingsSchema, [])
@@ -68,22 +114,20 @@ function leavesOf(schema: v.GenericSchema, path: readonly string[]): SettingInfo
   if (isTable(schema)) return Object.entries(schema.entries).flatMap(([name, leaf]) => leavesOf(leaf, [...path, name]))
   const snake = path.map(name => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`))
   const key = path.join('.') as SettingKey
+  const flags: { readonly [Key in SettingKey]?: string } = FLAGS
   return [
     {
       key,
       toml: snake.join('.'),
       // The name by which codex's own tools know it.
       variable: key === 'codexBin' ? 'CODEX_BIN' : `CODEMACHINE_${snake.join('_').toUpperCase()}`,
-      flag: `--${snake.join('-').replaceAll('_', '-')}`,
+      flag: flags[key] ?? null,
       schema,
+      secret: v.getMetadata(schema).secret === true,
     },
   ]
 }
 
 function isTable(schema: v.GenericSchema): schema is v.GenericSchema & { entries: Record<string, v.GenericSchema> } {
   return schema.type === 'strict_object'
-}
-
-function quoted(names: readonly string[]): string {
-  return names.map(name => `"${name}"`).join(', ')
 }

@@ -1,40 +1,28 @@
-import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser'
+import { type AST, getStaticTOMLValue } from 'toml-eslint-parser'
 import { UserError } from '../base/errors.ts'
+import { nearestName } from '../base/nearest-name.ts'
 import type { Entry, Layer } from './entries.ts'
-import { nearestName } from './nearest-name.ts'
 import { settingInfos } from './schema.ts'
+import { GATES, HOW_TO_BEGIN, tellsOfGates } from './toml-gates.ts'
 
-/** The settings in the text of a TOML file; `file` is its name in sentences and places. */
-export function entriesOfToml(text: string, file: string, layer: Layer): Entry[] {
-  return valuesOf(parse(text, file)).map(({ path, line, value }) => {
+/** A parsed TOML file. */
+export interface TomlFile {
+  /** Its name in sentences and places. */
+  name: string
+  text: string
+  program: AST.TOMLProgram
+}
+
+/** The settings in a TOML file, its gates left out. */
+export function entriesOfToml({ name, text, program }: TomlFile, layer: Layer): Entry[] {
+  return valuesOf(program).map(({ path, line, value }) => {
+    const place = `${name}:${line}`
     const info = settingInfos.find(({ toml }) => toml === path.join('.'))
-    if (info === undefined) return refuseUnknown(path, `${file}:${line}`)
-    const written = value === null ? 'a table' : text.slice(...value.range)
-    return { info, layer, value: value && getStaticTOMLValue(value), written, place: `${file}:${line}` }
+    if (info === undefined) return refuseUnknown(path, place)
+    // No setting is an object, and some may be null.
+    if (value === null) return { info, layer, value: {}, written: 'a table', place }
+    return { info, layer, value: getStaticTOMLValue(value), written: text.slice(...value.range), place }
   })
-}
-
-function parse(text: string, file: string): AST.TOMLProgram {
-  try {
-    // Without a last line end the parser gives a value of one digit an empty range.
-    return parseTOML(`${text}\n`)
-  } catch (error) {
-    if (!(error instanceof ParseError)) throw error
-    const { line, column, problem } = explain(error, text)
-    throw new UserError(`${file}:${line}:${column}: not valid TOML: ${problem}.`)
-  }
-}
-
-/** Line and column are from 1. The parser notices what is missing at a line's end only on a later line. */
-function explain(error: ParseError, text: string): { line: number; column: number; problem: string } {
-  const before = text.slice(0, error.index)
-  const lines = before.trimEnd().split('\n')
-  const end = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 }
-  const here = { line: error.lineNumber, column: error.column + 1 }
-  const problem = error.message.charAt(0).toLowerCase() + error.message.slice(1)
-  if (/=\s*\n\s*$/.test(before)) return { ...end, problem: 'there is no value after "="' }
-  if (/=[ \t]*$/.test(before)) return { ...here, problem: `${problem}; a text stands in quotes` }
-  return { ...(error.message.includes('same line') ? end : here), problem }
 }
 
 interface TomlValue {
@@ -46,6 +34,7 @@ interface TomlValue {
 
 function valuesOf(program: AST.TOMLProgram): TomlValue[] {
   return program.body[0].body.flatMap(node => {
+    if (tellsOfGates(node)) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
     const path = getStaticTOMLValue(node.key)
     if (node.kind === 'array' || !isTable(path)) return [{ path, line: node.loc.start.line, value: null }]
@@ -73,7 +62,8 @@ function refuseUnknown(path: readonly string[], place: string): never {
     throw new UserError(`${place}: ${name} is a table; write ${inner.join(', ')} instead.`)
   }
   const tables = known.filter(toml => toml.includes('.')).map(toml => toml.slice(0, toml.lastIndexOf('.')))
-  const near = nearestName(name, [...known, ...new Set(tables)])
-  const mend = near === null ? `the known ones are ${known.join(', ')}.` : `did you mean "${near}"?`
+  if (name === 'verify') throw new UserError(`${place}: unknown key "verify"; ${HOW_TO_BEGIN}`)
+  const near = nearestName(name, [...known, ...new Set(tables), GATES])
+  const mend = near === null ? `the known ones are ${known.join(', ')}, ${GATES}.` : `did you mean "${near}"?`
   throw new UserError(`${place}: unknown key "${name}"; ${mend}`)
 }

@@ -1,27 +1,25 @@
 import type { Template, ThreadSpec } from '../session/template.ts'
+import { replanInput, withNotices } from './round-input.ts'
 
 /** The input of a round on which nothing has to be told. */
 const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
 
 /**
  * The `goal` template: the same round again and again, on the same thread settings, until the done rule has accepted a
- * claim or the person's limit is reached.
+ * claim. What a person wants changed in the plan comes first, on a thread of its own.
  */
-export function goalTemplate(thread: ThreadSpec): Template {
+export function goalTemplate(thread: ThreadSpec, replanThread: ThreadSpec): Template {
   return {
     name: 'goal',
     next(session) {
-      if (session.claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: false } }
-      if (session.roundsUsed >= session.maxRounds) return { kind: 'end', outcome: { kind: 'limit', limit: 'rounds' } }
-      return { kind: 'round', round: { thread, input: inputOf(session.notices) } }
+      if (session.replan !== null) {
+        return { kind: 'replan', round: { thread: replanThread, input: replanInput(session.replan) } }
+      }
+      const { claim } = session
+      if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
+      return { kind: 'round', round: { thread, input: withNotices(GO_ON, session.notices) } }
     },
-    ahead(session) {
-      return session.roundsUsed + 1 < session.maxRounds ? thread : null
-    },
+    // While a round runs, the next one to be started is one that works.
+    ahead: ({ replan, running }) => (replan !== null && running === null ? replanThread : thread),
   }
-}
-
-function inputOf(notices: readonly string[]): string {
-  if (notices.length === 0) return GO_ON
-  return `${GO_ON}\n\nBefore anything else:\n${notices.map(notice => `- ${notice}`).join('\n')}`
 }

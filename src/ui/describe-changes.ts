@@ -1,11 +1,9 @@
-import { isAbsolute, relative } from 'node:path'
 import { unreachable } from '../base/errors.ts'
 import type { Item, ItemFileChange } from '../session/items.ts'
 import { type Description, describe } from './description.ts'
-import { oneLine } from './safe-text.ts'
+import { shownPath } from './shown-path.ts'
 
 const MOST_FILES = 20
-const PATH_CHARS = 300
 
 /** The files of a file change, one a line: `✎ src/a.ts (+12 −3)`. Paths are shown relative to `directory`. */
 export function describeChanges(item: Extract<Item, { kind: 'file-change' }>, directory: string): Description {
@@ -34,12 +32,6 @@ function describeChange(change: ItemFileChange, directory: string): string {
     default:
       return unreachable(change.change)
   }
-}
-
-function shownPath(path: string, directory: string): string {
-  const way = relative(directory, path)
-  const inside = isAbsolute(path) && way !== '' && !way.startsWith('..') && !isAbsolute(way)
-  return oneLine(inside ? way : path, PATH_CHARS)
 }
 
 /** Lines of a change; `cut` if its diff is longer than what was kept. */

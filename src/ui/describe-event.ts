@@ -2,15 +2,40 @@ import { unreachable } from '../base/errors.ts'
 import type { Recorded } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { clipLines } from './clip-lines.ts'
+import { describeAgentItem } from './describe-agent-item.ts'
+import { describeBuild } from './describe-build.ts'
 import { describeItem } from './describe-item.ts'
 import { describeOutcome } from './describe-outcome.ts'
+import {
+  describeInterrupt,
+  describePaused,
+  describeStopAsked,
+  describeWaitEnd,
+  describeWaiting,
+} from './describe-pause.ts'
 import { describePlan } from './describe-plan.ts'
+import { describeProof } from './describe-proof.ts'
+import { describeReplanAsked, describeReplanned } from './describe-replan.ts'
+import { describeRequest } from './describe-request.ts'
+import {
+  describeError,
+  describeRoundEnd,
+  describeRoundStart,
+  describeStuck,
+  describeTurnContinued,
+  describeWindingDown,
+} from './describe-round.ts'
 import { type Description, describe } from './description.ts'
 import { formatCount } from './format-count.ts'
 import { formatDuration } from './format-duration.ts'
-import { formatMoment } from './format-time.ts'
+import { formatSpan } from './format-span.ts'
 import { formatTokens } from './format-tokens.ts'
+import { type Hints, SHELL_HINTS } from './hints.ts'
+import { isReviewAnswer, isReviewing } from './reviewer.ts'
 import { oneLine } from './safe-text.ts'
+import { agentLabel, isPlanShown, isToldOfAgent } from './words-for-build.ts'
+import { wordsForLimits } from './words-for-limits.ts'
+import { wordsForGates, wordsForQuestions, wordsForReviewTerms } from './words-for-proof.ts'
 
 const NAME_CHARS = 200
 const TEXT_CHARS = 2000
@@ -19,23 +44,20 @@ const STEERING_LINES = 40
 /**
  * What a person is told of an event; null if nothing. Pure.
  * @param state the session after the event
+ * @param hints how a person does there what may be done about it
  */
-export function describeEvent(event: Recorded, state: SessionState): Description | null {
+export function describeEvent(event: Recorded, state: SessionState, hints: Hints = SHELL_HINTS): Description | null {
   switch (event.type) {
     case 'session-created':
-      return describe(
-        `session ${event.session}  ${oneLine(event.goal, NAME_CHARS)}  (${event.template}, ${event.sandbox}, at most ${formatCount(event.limits.rounds, 'round')})`,
-        'strong',
-      )
+      return describeCreation(event)
     case 'session-resumed':
-      return describe(
-        `session ${event.session} goes on  ${name(state.goal)}  (at most ${formatCount(event.limits.rounds, 'round')})`,
-        'strong',
-      )
+      return describeResumption(event, state, hints)
+    case 'keep-awake':
+      return describeKeepAwake(event)
     case 'round-started':
-      return describeRoundStart(event)
+      return describeRoundStart(event, state)
     case 'item-completed':
-      return describeItem(event.item, { session: event.session, directory: state.directory })
+      return describeItemOf(event, state)
     case 'plan-updated':
       return describe(`plan  ${describePlan(event.steps)}`)
     case 'model-rerouted':
@@ -44,7 +66,7 @@ export function describeEvent(event: Recorded, state: SessionState): Description
         'warning',
       )
     case 'request-answered':
-      return describe(`codex asked (${name(event.method)}): ${text(event.subject)}  → ${text(event.answer)}`)
+      return describeRequest(event)
     case 'steered':
       return describe(
         `a person says${event.delivered ? '' : ', to the next round'}: ${clipLines(event.text, STEERING_LINES, 'the session has all of it')}`,
@@ -53,14 +75,40 @@ export function describeEvent(event: Recorded, state: SessionState): Description
     case 'warning':
       return describe(`warning: ${text(event.message)}`, 'warning')
     case 'error':
-      return describeError(event)
+      return describeError(event, state)
+    case 'turn-continued':
+      return describeTurnContinued(event)
+    case 'winding-down':
+      return describeWindingDown(event, state)
+    case 'machine-slept':
+      return describe(`the machine slept for ${formatSpan(event.ms)}; nothing was lost`)
     case 'round-ended':
-      return describeRoundEnd(event)
+      return describeRoundEnd(event, state)
     case 'waiting':
+      return describeWaiting(event, state, hints)
+    case 'wait-ended':
+      return describeWaitEnd(event)
+    case 'stop-asked':
+      return describeStopAsked(event, state)
+    case 'paused':
+      return describePaused(state)
+    case 'held':
       return describe(
-        `waiting until ${formatMoment(Date.parse(event.until), Date.parse(event.at))} (${cause(event.cause)})`,
-        'warning',
+        isPlanShown(state) ? `the plan waits for you: ${hints.startBuild}` : `paused; ${hints.goOn}`,
+        'strong',
       )
+    case 'unpaused':
+      return describe('unpaused by a person: going on', 'strong')
+    case 'interrupt-asked':
+      return describeInterrupt(state)
+    case 'skip-asked':
+      return describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong')
+    case 'replan-asked':
+      return describeReplanAsked(event)
+    case 'replanned':
+      return describeReplanned(event, hints)
+    case 'stuck':
+      return describeStuck(event)
     case 'memory-broken':
       return describeBrokenMemory(event)
     case 'repository-restored':
@@ -68,18 +116,31 @@ export function describeEvent(event: Recorded, state: SessionState): Description
         `put back what the round changed in the repository's own settings: ${names(event.paths)}${event.setAside === null ? '' : ` (kept as ${text(event.setAside)})`}`,
         'warning',
       )
+    case 'plan-refused':
+    case 'plan-ready':
+    case 'agent-started':
+    case 'agent-ended':
+    case 'task-judged':
+    case 'tasks-judged':
+      return describeBuild(event, state)
+    case 'protected-changed':
+    case 'gate-ended':
+    case 'question-asked':
+    case 'review-started':
+    case 'review-ended':
     case 'done-nominated':
-      return describe(`claimed done by ${event.by.join(' and ')}`)
     case 'done-refused':
-      return describe(`claim refused (${event.reason}): ${text(event.detail)}`, 'warning')
     case 'done-accepted':
-      return describe(`claim accepted: the tree is ${event.tree.slice(0, 12)}`, 'good')
+      return describeProof(event, state, hints)
     case 'session-ended':
-      return describeSessionEnd(event)
-    // Told with the round's end (`usage`) or by `codemachine status` (`limits`); `turn-started` follows its round at once.
+      return describeSessionEnd(event, state)
+    // Told with the round's end (`usage`), or by `codemachine status` (`limits`, what is checked, what is kept);
+    // `turn-started` follows its round at once.
     case 'turn-started':
     case 'usage':
     case 'limits':
+    case 'savepoint':
+    case 'gate-started':
       return null
     default:
       return unreachable(event)
@@ -88,30 +149,52 @@ export function describeEvent(event: Recorded, state: SessionState): Description
 
 type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
-function describeRoundStart(event: EventOf<'round-started'>): Description {
-  const model = event.model === null ? '' : `, model ${name(event.model)}`
+function describeCreation(event: EventOf<'session-created'>): Description {
+  const { gates, none } = gatesInWords(event)
+  const facts = `${event.template}, ${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
+  return describe(`session ${event.session}  ${name(event.goal)}  (${facts})${gates}`, 'strong')
+}
+
+/** What was waited for when it was left is waited for first. */
+function describeResumption(event: EventOf<'session-resumed'>, state: SessionState, hints: Hints): Description {
+  const wait = describeWaiting(event, state, hints)
+  const { gates, none } = gatesInWords(event)
   return describe(
-    `round ${event.round}  ${name(event.agent)}, ${name(event.engine)} ${name(event.codex)}${model}`,
+    `session ${event.session} goes on  ${name(state.goal)}  (${wordsForLimits(event.limits)}${none})${gates}${wait ? `\n${wait.text}` : ''}`,
     'strong',
   )
 }
 
-function describeError(event: EventOf<'error'>): Description {
-  const details = event.details === null ? '' : `: ${text(event.details)}`
-  return describe(
-    `error: ${text(event.message)}${details}${event.willRetry ? ' (codex tries again)' : ''}`,
-    event.willRetry ? 'warning' : 'bad',
-  )
+/** Which gates a session has, and whether a review has to agree, on a line of their own; that there is neither, among the facts. */
+function gatesInWords({ gates, review }: EventOf<'session-created' | 'session-resumed'>): {
+  gates: string
+  none: string
+} {
+  const known = wordsForGates(gates)
+  const terms = wordsForReviewTerms(review)
+  const isNone = gates?.length === 0
+  const lines = [isNone ? null : known, terms].filter(words => words !== null)
+  return { gates: lines.length === 0 ? '' : `\n${lines.join('; ')}`, none: isNone ? ', no gates' : '' }
 }
 
-function describeRoundEnd(event: EventOf<'round-ended'>): Description {
-  const facts = [
-    `round ${event.round} ended: ${cause(event.outcome)}`,
-    formatDuration(event.durationMs),
-    ...(event.tokens === null ? [] : [formatTokens(event.tokens.total)]),
-    `${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`,
-  ]
-  return describe(facts.join(', '), event.outcome.class === 'worked' ? 'strong' : 'warning')
+/** What codex did, in a round or as the reviewer of one. */
+function describeItemOf(event: EventOf<'item-completed'>, state: SessionState): Description | null {
+  const { item, session, instance } = event
+  if (isToldOfAgent(event, state)) return null
+  if (instance !== undefined) {
+    const told = describeAgentItem(item, { session, directory: state.directory })
+    return told && { ...told, text: `${agentLabel(instance, state)}  ${told.text}` }
+  }
+  const description = describeItem(item, { session, directory: state.directory })
+  if (description === null || !isReviewing(state)) return description
+  if (item.kind === 'agent-message' && isReviewAnswer(item.text)) return null
+  return { ...description, text: `reviewer  ${description.text}` }
+}
+
+function describeKeepAwake({ by, problem }: EventOf<'keep-awake'>): Description {
+  const why = problem === null ? '' : `: ${text(problem)}`
+  if (by === null) return describe(`this machine may fall asleep${why}`, problem === null ? 'quiet' : 'warning')
+  return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
 }
 
 function describeBrokenMemory({ problem }: EventOf<'memory-broken'>): Description {
@@ -120,14 +203,11 @@ function describeBrokenMemory({ problem }: EventOf<'memory-broken'>): Descriptio
   return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
 }
 
-function describeSessionEnd(event: EventOf<'session-ended'>): Description {
-  const { text, hint, tone } = describeOutcome(event.outcome)
+function describeSessionEnd(event: EventOf<'session-ended'>, state: SessionState): Description {
+  const { text, hint, tone } = describeOutcome(event.outcome, state)
   const facts = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
-  return describe(`session ${event.session} ended: ${text}  (${facts})${hint === null ? '' : `\n${hint}`}`, tone)
-}
-
-function cause(outcome: EventOf<'waiting'>['cause']): string {
-  return outcome.message === null ? outcome.class : `${outcome.class}: ${text(outcome.message)}`
+  const more = [hint, wordsForQuestions(state.questions)].filter(line => line !== null)
+  return describe([`session ${event.session} ended: ${text}  (${facts})`, ...more].join('\n'), tone)
 }
 
 function names(paths: readonly string[]): string {

@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts'
+import { ASK_PERSON } from '../session/ask-person.ts'
 import type { Item, ItemStatus } from '../session/items.ts'
 import { clipLines } from './clip-lines.ts'
 import { describeChanges } from './describe-changes.ts'
@@ -44,6 +45,8 @@ export function describeItem(item: Item, { session, directory }: ItemPlace): Des
     case 'mcp-tool-call':
       return describeCall(`${item.server}/${item.tool}`, item, item.error)
     case 'tool-call':
+      // The question that it asks is told by an event of its own.
+      if (item.tool === ASK_PERSON) return null
       return describeCall(item.tool, item, null)
     case 'sub-agent':
       return describeSubAgent(item)
@@ -64,9 +67,11 @@ function messageTone(phase: 'commentary' | 'final-answer' | null): 'plain' | 'st
 
 /** The first line of a thought, which codex writes as a heading. */
 function describeThought(text: string): Description | null {
-  const first = text.trim().split('\n', 1)[0]?.replaceAll('**', '') ?? ''
+  const first = text.trim().split('\n', 1)[0]?.replace(EMPHASIS, '$1') ?? ''
   return first === '' ? null : describe(`thinks  ${oneLine(first, THOUGHT_CHARS)}`, 'quiet')
 }
+
+const EMPHASIS = /\*{1,3}(?=\S)([^*]+)(?<=\S)\*{1,3}/g
 
 function describeCommand(item: Extract<Item, { kind: 'command' }>): Description {
   const command = `$ ${oneLine(shownCommand(item.command), COMMAND_CHARS)}`

@@ -1,9 +1,17 @@
 import { unreachable } from '../base/errors.ts'
-import type { SessionOutcome } from '../session/outcome.ts'
+import type { EndedBy, SessionOutcome } from '../session/outcome.ts'
 import type { Tone } from './description.ts'
 import { oneLine } from './safe-text.ts'
+import { type ProvedState, wordsForProof } from './words-for-proof.ts'
+import { wordsForStall } from './words-for-stall.ts'
 
 const REASON_CHARS = 2000
+
+const LIMIT_REACHED = {
+  rounds: 'no rounds are left',
+  time: 'the time is used up',
+  tokens: 'the tokens are used up',
+}
 
 /** How a session ended, in words: in few, in full, and what a person can do about it. */
 export interface OutcomeInWords {
@@ -13,20 +21,23 @@ export interface OutcomeInWords {
   tone: Tone
 }
 
-/** The outcome of a session for a person. */
-export function describeOutcome(outcome: SessionOutcome): OutcomeInWords {
+/**
+ * The outcome of a session for a person.
+ * @param state the session that ended so, which says by what it is verified; left out: not known
+ */
+export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): OutcomeInWords {
   switch (outcome.kind) {
-    case 'done':
-      return outcome.verified
-        ? { short: 'done, verified', text: 'done — verified', hint: null, tone: 'good' }
-        : {
-            short: 'done, unverified',
-            text: 'done — unverified, for no gates are configured',
-            hint: null,
-            tone: 'good',
-          }
+    case 'done': {
+      const short = outcome.verified ? 'done, verified' : 'done, unverified'
+      return { short, text: `done — ${wordsForProof(outcome.verified, state)}`, hint: null, tone: 'good' }
+    }
     case 'limit':
-      return { short: 'limit reached', text: 'limit reached: no rounds are left', hint: null, tone: 'warning' }
+      return {
+        short: 'limit reached',
+        text: `limit reached: ${LIMIT_REACHED[outcome.limit]}`,
+        hint: null,
+        tone: 'warning',
+      }
     case 'needs-person': {
       const hint = outcome.hint === null ? null : oneLine(outcome.hint, REASON_CHARS)
       return {
@@ -36,14 +47,28 @@ export function describeOutcome(outcome: SessionOutcome): OutcomeInWords {
         tone: 'bad',
       }
     }
-    case 'interrupted':
+    case 'stalled':
       return {
-        short: 'interrupted',
-        text: `interrupted (${outcome.signal})`,
-        hint: null,
-        tone: 'warning',
+        short: 'stalled',
+        text: `stalled: ${wordsForStall(outcome.why, outcome.rounds)}, and nothing that was tried has helped`,
+        hint: 'See with codemachine logs what holds it up. Change that, or write into MAIN.md what to try, before it goes on.',
+        tone: 'bad',
       }
+    case 'interrupted':
+      return describeInterruption(outcome.by)
     default:
       return unreachable(outcome)
   }
+}
+
+function describeInterruption(by: EndedBy): OutcomeInWords {
+  if (by === 'stop') return { short: 'stopped', text: 'stopped by a person', hint: null, tone: 'warning' }
+  if (by === 'skip') return { short: 'skipped', text: 'skipped by a person', hint: null, tone: 'warning' }
+  return { short: 'interrupted', text: `interrupted (${SIGNALS[by]})`, hint: null, tone: 'warning' }
+}
+
+const SIGNALS: Readonly<Record<Exclude<EndedBy, 'stop' | 'skip'>, string>> = {
+  SIGINT: 'Ctrl+C',
+  SIGTERM: 'SIGTERM',
+  SIGHUP: 'its terminal was closed',
 }

@@ -1,16 +1,14 @@
-const SHELL = /^(?:\S*\/)?(?:ba|z|da)?sh -l?c (.+)$/s
+import { shellWords } from './shell-words.ts'
 
-/** The command that a person would have typed: without the `/bin/bash -lc '…'` that codex puts around it. */
+const SHELL = /(?:^|\/)(?:ba|z|da)?sh$/
+const OPTION = /^-l?c$/
+// More than an event holds of a command.
+const MOST_CHARACTERS = 128 * 1024
+
+/** The command as it was written: without the `/bin/bash -lc '…'` that codex puts around it. */
 export function shownCommand(command: string): string {
-  const script = SHELL.exec(command)?.[1]
-  return script === undefined ? command : (unquoted(script) ?? command)
-}
-
-/** The one shell word that the whole text is; null if it is anything else. */
-function unquoted(text: string): string | null {
-  const single = /^'([^']*)'$/.exec(text)
-  if (single) return single[1] ?? null
-  const double = /^"((?:[^"\\]|\\.)*)"$/s.exec(text)
-  if (double) return double[1]?.replace(/\\([\\"$`])/g, '$1') ?? null
-  return /^[\w./:=@%+-]+$/.test(text) ? text : null
+  if (command.length > MOST_CHARACTERS) return command
+  const [shell, option, script, ...more] = shellWords(command, 4) ?? []
+  if (shell === undefined || option === undefined || script === undefined || more.length > 0) return command
+  return SHELL.test(shell) && OPTION.test(option) ? script : command
 }

@@ -1,9 +1,21 @@
 import { stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
+import { UserError } from '../base/errors.ts'
+import { withoutBorrowed } from './borrowed-objects.ts'
 import { GitError, runGit, runGitOrThrow } from './git-command.ts'
+import { hiddenFiles } from './hidden-files.ts'
 import { readHead } from './person-repository.ts'
-import { dropIndex, mendPrivateGit, openPrivateGit, type PrivateGit, type PrivateGitOptions } from './private-git.ts'
+import {
+  lookAtPrivateGit,
+  mendPrivateGit,
+  openPrivateGit,
+  type PrivateGit,
+  type PrivateGitOptions,
+} from './private-git.ts'
+import { dropIndex } from './private-git-layout.ts'
+import { coversMoreThanTests, type ProtectedGlobs, protectedGlobs } from './protected-globs.ts'
 import { type Differences, stagePaths } from './stage-paths.ts'
+import { writingGit } from './writing-git.ts'
 
 export interface FingerprintOptions extends PrivateGitOptions {
   /** Absolute paths that never count, whatever the ignore files say. `.codemachine` of the work directory never does. */
@@ -24,20 +36,37 @@ export async function openFingerprints(options: FingerprintOptions): Promise<Fin
   return new Fingerprints(await openPrivateGit(options), options)
 }
 
+/** As `openFingerprints`, for somebody who does not hold the lock of the run; null if none have been taken yet. */
+export async function lookAtFingerprints(
+  options: FingerprintOptions,
+): Promise<(AsyncDisposable & { fingerprints: Fingerprints }) | null> {
+  const look = await lookAtPrivateGit(options)
+  if (look === null) return null
+  return { fingerprints: new Fingerprints(look.git, options), [Symbol.asyncDispose]: look.forget }
+}
+
 /** The work directory's contents as git tree hashes, through codemachine's private git directory. One call at a time. */
 export class Fingerprints {
-  readonly #git: PrivateGit
+  /** Where they are kept. */
+  readonly git: PrivateGit
+  /** As that; without what is borrowed, once that has turned out not to be what it seems. */
+  #working: PrivateGit
+  readonly #never: readonly string[]
   readonly #rules: readonly string[]
   readonly #onWarning: (message: string) => void
   readonly #told = new Set<string>()
+  #protected: ProtectedGlobs | null = null
+  #isToBeReadAgain = false
   /** Of the index as it is; null if not known. */
   #tree: string | null = null
 
   constructor(git: PrivateGit, { gitDir, directory, leaveOut = [], onWarning = () => {} }: FingerprintOptions) {
-    this.#git = git
+    this.git = git
+    this.#working = git
     this.#onWarning = onWarning
     const never = [join(directory, '.codemachine'), gitDir, ...leaveOut]
-    this.#rules = never.flatMap(path => excludeRule(git.setting.directory, path))
+    this.#never = never.flatMap(path => pathInside(git.setting.directory, path))
+    this.#rules = this.#never.map(excludeRule)
   }
 
   /**
@@ -46,22 +75,45 @@ export class Fingerprints {
    */
   async take(): Promise<string> {
     try {
-      return await this.#take()
+      return await writingGit(this.git.gitDir, () => this.#take())
     } catch (error) {
       if (!(error instanceof GitError)) throw error
+      // Who only looks mends nothing.
+      if (this.git.setting.env.GIT_INDEX_FILE !== undefined) throw cannotLook(error)
     }
     // A broken index, or a borrowed object that the person's git has thrown away: everything is read again.
     this.#tree = null
-    await mendPrivateGit(this.#git)
-    await dropIndex(this.#git)
-    return this.#take()
+    return writingGit(this.git.gitDir, async () => {
+      await mendPrivateGit(this.git)
+      await dropIndex(this.git)
+      return this.#take()
+    })
+  }
+
+  /** To be told by whoever has changed the index: the next one is then not taken for what the last one was. */
+  indexHasChanged(): void {
+    this.#tree = null
+  }
+
+  /** Has the next one read every file again and keep what is in it, whatever the person's repository seems to have. */
+  readAgain(): void {
+    this.#tree = null
+    this.#working = { ...this.git, setting: withoutBorrowed(this.git.setting) }
+    this.#isToBeReadAgain = true
+  }
+
+  /** From now on what these globs protect counts, where it decides what a gate says, even if it is ignored (`hiddenFiles`). */
+  protect(globs: readonly string[]): void {
+    // `**/*.test.ts` is not to have every ignored folder looked into.
+    const looked = globs.filter(coversMoreThanTests)
+    this.#protected = looked.length === 0 ? null : protectedGlobs(looked)
   }
 
   /** What differs between two fingerprints. Nothing if the older one is no longer there, with a warning. */
   async changed(before: string, after: string): Promise<Changes> {
     if (before === after) return { paths: [], count: 0 }
     const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
-    const { ok, stdout } = await runGit(this.#git.setting, args)
+    const { ok, stdout } = await runGit(this.git.setting, args)
     if (!ok)
       this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
     const paths = ok ? split(stdout) : []
@@ -69,24 +121,28 @@ export class Fingerprints {
   }
 
   async #take(): Promise<string> {
+    if (this.#isToBeReadAgain) await dropIndex(this.git)
     if (!(await this.#hasIndex())) await this.#seed()
-    const differences = await this.#lookTwiceIfMany()
+    const seen = await this.#lookTwiceIfMany()
+    const differences = { gone: seen.gone, present: [...seen.present, ...(await this.#lookForHidden())] }
     const isSame = differences.gone.length === 0 && differences.present.length === 0
     if (isSame && this.#tree !== null) return this.#tree
     this.#tree = null
-    for (const path of await stagePaths(this.#git, differences)) this.#warn(`${readable(path)} cannot be read.`)
+    for (const path of await stagePaths(this.#working, differences)) this.#warn(`${readable(path)} cannot be read.`)
     this.#tree = await this.#writeTree()
+    this.#isToBeReadAgain = false
     return this.#tree
   }
 
   async #hasIndex(): Promise<boolean> {
     if (this.#tree !== null) return true
-    return (await stat(join(this.#git.gitDir, 'index')).catch(() => null)) !== null
+    const index = this.git.setting.env.GIT_INDEX_FILE ?? join(this.git.gitDir, 'index')
+    return (await stat(index).catch(() => null)) !== null
   }
 
   /** Files that the person has committed count even if an ignore rule matches them. */
   async #seed(): Promise<void> {
-    const { repository, setting, prefix } = this.#git
+    const { repository, setting, prefix } = this.git
     const commit = repository === null ? null : (await readHead(repository)).commit
     if (commit === null) return
     const args = ['ls-tree', '-r', '-z', '--full-tree', commit, ...(prefix === '' ? [] : ['--', prefix])]
@@ -98,8 +154,8 @@ export class Fingerprints {
   /** Many files that only look different by their stamps (first take, a fresh checkout) are quicker compared than staged. */
   async #lookTwiceIfMany(): Promise<Differences> {
     const differences = await this.#look()
-    if (differences.present.length < many) return differences
-    await runGit(this.#git.setting, ['update-index', '-q', '--split-index', '--refresh'])
+    if (differences.present.length < many || this.#isToBeReadAgain) return differences
+    await runGit(this.#working.setting, ['update-index', '-q', '--split-index', '--refresh'])
     return this.#look()
   }
 
@@ -129,9 +185,20 @@ export class Fingerprints {
   }
 
   async #lookForUntracked(): Promise<string[]> {
-    const { prefix } = this.#git
+    const { prefix } = this.git
     const within = prefix === '' ? [] : ['--', prefix]
     return split(await this.#list(['ls-files', '-o', '-z', '--exclude-standard', ...this.#rules, ...within]))
+  }
+
+  async #lookForHidden(): Promise<string[]> {
+    if (this.#protected === null) return []
+    return await hiddenFiles({
+      git: this.git,
+      globs: this.#protected,
+      never: this.#never,
+      onTooMany: () =>
+        this.#warn('Not all files that git ignores could be looked at where gates protect: there are too many.'),
+    })
   }
 
   /**
@@ -139,17 +206,17 @@ export class Fingerprints {
    * is gone again when the index is next updated. The nested repository's config is never read this way.
    */
   async #openNested(folders: readonly string[]): Promise<void> {
-    const empty = emptyBlob[this.#git.objectFormat]
+    const empty = emptyBlob[this.git.objectFormat]
     await this.#addEntries(folders.map(folder => `100644 blob ${empty}\t${folder}${placeholder}`))
   }
 
   async #addEntries(entries: readonly string[]): Promise<void> {
     const input = entries.map(entry => `${entry}\0`).join('')
-    await runGitOrThrow(this.#git.setting, ['update-index', '-z', '--index-info'], input)
+    await runGitOrThrow(this.git.setting, ['update-index', '-z', '--index-info'], input)
   }
 
   async #writeTree(): Promise<string> {
-    const { setting, prefix, objectFormat } = this.#git
+    const { setting, prefix, objectFormat } = this.#working
     const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
     const result = await runGit(setting, args)
     if (result.ok) return result.stdout.trim()
@@ -158,7 +225,7 @@ export class Fingerprints {
   }
 
   async #list(args: readonly string[]): Promise<string> {
-    const result = await runGit(this.#git.setting, args)
+    const result = await runGit(this.git.setting, args)
     if (!result.ok) throw new GitError(args, result)
     for (const line of result.stderr.split('\n', warnedLines)) if (line !== '') this.#warn(readable(line))
     return result.stdout
@@ -171,17 +238,19 @@ export class Fingerprints {
   }
 }
 
+function cannotLook(cause: GitError): UserError {
+  return new UserError('The work directory cannot be looked at while a session begins or ends; try again.', { cause })
+}
+
 /** On the command line a rule is stronger than any `.gitignore`. */
-function excludeRule(top: string, path: string): string[] {
+function excludeRule(inside: string): string {
+  return `--exclude=/${inside.replace(/[\\*?[\]]/g, '\\$&').replace(/ $/, '\\ ')}`
+}
+
+/** With `/`; none if it is outside. */
+function pathInside(top: string, path: string): string[] {
   const inside = relative(top, path)
-  if (inside === '' || inside.startsWith('..')) return []
-  return [
-    `--exclude=/${inside
-      .split(sep)
-      .join('/')
-      .replace(/[\\*?[\]]/g, '\\$&')
-      .replace(/ $/, '\\ ')}`,
-  ]
+  return inside === '' || inside.startsWith('..') ? [] : [inside.split(sep).join('/')]
 }
 
 function split(list: string): string[] {

@@ -1,7 +1,8 @@
 import { readFile, rm } from 'node:fs/promises'
 import * as v from 'valibot'
-import writeFileAtomic from 'write-file-atomic'
+import { writing } from '../base/disk-full.ts'
 import { systemErrorCode } from '../base/errors.ts'
+import { writeWholeFile } from '../platform/write-whole-file.ts'
 import type { GuardedContent, GuardedEntry } from './guarded-files.ts'
 
 /** Something in a git directory as it was. */
@@ -43,7 +44,7 @@ export async function writeGuardState(path: string, state: GuardState): Promise<
       entries: [...entries].map(([path, remembered]) => [path, toStored(remembered)]),
     })),
   }
-  await writeFileAtomic(path, JSON.stringify(stored), { mode: 0o600 })
+  await writing(path, () => writeWholeFile(path, JSON.stringify(stored)))
 }
 
 /** Reads what `writeGuardState` has written; null if there is no such file. Throws if it cannot be understood. */

@@ -23,10 +23,13 @@ export async function findObstacle(root: string, folder: string): Promise<Obstac
   return null
 }
 
-/** Makes a folder below `root` and those above it; answers what is in the way if it cannot, and never follows a link. */
+/**
+ * Makes a folder below `root` and those above it, those that are not there yet with mode 0700; answers what is in the way
+ * if it cannot, and never follows a link.
+ */
 export async function makeFolder(root: string, folder: string): Promise<Obstacle | null> {
   for (const path of partsOf(folder)) {
-    await mkdir(join(root, path)).catch((error: unknown) => {
+    await mkdir(join(root, path), { mode: 0o700 }).catch((error: unknown) => {
       if (systemErrorCode(error) !== 'EEXIST') throw error
     })
     const obstacle = await findObstacle(root, path)
@@ -36,10 +39,11 @@ export async function makeFolder(root: string, folder: string): Promise<Obstacle
 }
 
 /**
- * Writes a whole file below `root` atomically, with `mode` if given. A link in the file's place is replaced, never
- * followed; a folder on the way that is not a real directory is an error.
+ * Writes a whole file below `root` atomically. A link in the file's place is replaced, never followed; a folder on the
+ * way that is not a real directory is an error.
+ * @param mode of the file; 0600 if left out, for it may hold a prompt
  */
-export async function writeFileInside(root: string, file: string, content: string, mode?: number): Promise<void> {
+export async function writeFileInside(root: string, file: string, content: string, mode = 0o600): Promise<void> {
   const folder = dirname(file)
   const obstacle = await findObstacle(root, folder)
   if (obstacle !== null) throw notAFolder(join(root, obstacle.path))
@@ -97,11 +101,12 @@ async function kindOf(path: string): Promise<'missing' | 'link' | 'directory' | 
   }
 }
 
-async function writeNew(path: string, content: string, mode: number | undefined): Promise<void> {
+async function writeNew(path: string, content: string, mode: number): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow
-  await using file = await open(path, flags)
+  await using file = await open(path, flags, 0o600)
   await file.writeFile(content)
-  if (mode !== undefined) await file.chmod(mode & 0o777)
+  // Whatever the umask says.
+  await file.chmod(mode & 0o777)
   await file.sync()
 }
 

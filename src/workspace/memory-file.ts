@@ -1,7 +1,8 @@
 import { dirname, join, relative } from 'node:path'
-import writeFileAtomic from 'write-file-atomic'
 import type { Clock } from '../base/clock.ts'
+import { diskFull, isNoRoom, writing } from '../base/disk-full.ts'
 import { systemErrorCode, UserError } from '../base/errors.ts'
+import { writeWholeFile } from '../platform/write-whole-file.ts'
 import { setAside, writeFileInside } from './inside-directory.ts'
 import type { MemoryProblem, Parsed } from './memory.ts'
 import { type FileState, fileState, readTextFile } from './read-text-file.ts'
@@ -59,7 +60,10 @@ export class MemoryFile<T> {
     return (await fileState(this.#path))?.key === known.key
   }
 
-  /** Reads the file. If it is broken or gone, sets it aside, puts the last good copy back, and answers what was wrong. */
+  /**
+   * Reads the file. If it is broken or gone, sets it aside, puts the last good copy back, and answers what was wrong. Throws
+   * a `UserError` if there is no room for that.
+   */
   async read(lost: LostFolder | null): Promise<MemoryProblem | null> {
     this.#good ??= await this.#keptCopy()
     this.#state = null
@@ -84,6 +88,7 @@ export class MemoryFile<T> {
     await writeFileInside(this.#root, this.#file, text, this.#state?.mode).catch((error: unknown) => {
       const code = systemErrorCode(error)
       if (code === null) throw error
+      if (isNoRoom(error)) throw diskFull(this.#path, error)
       const message = `${this.#path} cannot be written to (${code}); make its folder one that you can write to.`
       throw new UserError(message, { exitCode: 4, cause: error })
     })
@@ -104,7 +109,7 @@ export class MemoryFile<T> {
   }
 
   async #keep(text: string, value: T): Promise<void> {
-    await writeFileAtomic(this.#copy, text, { mode: 0o600 })
+    await writing(this.#copy, () => writeWholeFile(this.#copy, text))
     this.#good = { text, value }
   }
 
@@ -126,6 +131,7 @@ export class MemoryFile<T> {
       this.#state = await fileState(this.#path)
       return { file: this.#kind.name, ...found, restored: true }
     } catch (error) {
+      if (isNoRoom(error)) throw diskFull(this.#path, error)
       if (systemErrorCode(error) === null && !(error instanceof UserError)) throw error
       return { file: this.#kind.name, ...found, restored: false }
     }

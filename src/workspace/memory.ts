@@ -23,6 +23,26 @@ export interface Task {
   id: string
   name: string
   done: boolean
+  /** As written, if it is a text. */
+  phase?: string
+}
+
+/** What codemachine writes about a task: whether it is done, and why nobody works on it any more. */
+export interface TaskMark {
+  id: string
+  done?: boolean
+  /** Null takes it back. */
+  parked?: string | null
+  /** The task as it is to stand there if it does not. */
+  lost?: Readonly<Record<string, unknown>>
+}
+
+/** The memory files as they are written. */
+export interface MemoryTexts {
+  /** `MAIN.md`. */
+  main: string
+  /** `tasks.json`. */
+  tasks: string
 }
 
 /** What the memory files of a session say now. */
@@ -31,13 +51,19 @@ export interface MemorySnapshot {
   tasks: readonly Task[]
   /** Files that were broken at this reading; `main` and `tasks` are then the last good ones. */
   problems: readonly MemoryProblem[]
+  /**
+   * A hash (hex) of MAIN.md, tasks.json and kb/ as this reading left them, a done claim included. The same hash after
+   * two rounds: the second has added nothing that a later one could read.
+   */
+  fingerprint: string
+  texts: MemoryTexts
 }
 
 /** The memory of one session, read and mended between its rounds. */
 export interface Memory {
   /**
    * What the files say now. Sets aside what is broken and puts the last good copy back, so call it only while no agent
-   * is writing. Throws a `UserError` only if a file is broken and no good copy of it was ever seen.
+   * is writing. Throws a `UserError` only if a file is broken and no good copy of it was ever seen, or the disk is full.
    */
   read(): Promise<MemorySnapshot>
   /**
@@ -45,6 +71,11 @@ export interface Memory {
    * finds broken is told by the next `read`. Throws a `UserError` if the file cannot be written.
    */
   withdrawClaim(): Promise<void>
+  /**
+   * Writes into `tasks.json` what codemachine says of some of its tasks, and changes nothing else in it. Throws a
+   * `UserError` if the file cannot be written.
+   */
+  markTasks(marks: readonly TaskMark[]): Promise<void>
 }
 
 /** What became of parsing a file: its value, or one sentence that names the place and the mend. */

@@ -5,17 +5,22 @@ interface Section {
   indent: number | null
 }
 
+const OPEN_WORK: readonly Heading[] = ['inprogress', 'todo']
+
+type Heading = 'inprogress' | 'todo'
+
 /**
  * The entries of a Markdown text that are still to do: under the headings "In progress" and "Todo", every unchecked
  * `- [ ]`, and every top-level bullet without a box. Code fences and HTML comments do not count.
+ * @param under under which of the two
  */
-export function openEntries(markdown: string): string[] {
+export function openEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
   const open: string[] = []
   let section: Section = { level: 0, isOpenWork: false, indent: null }
   for (const line of visibleLines(markdown)) {
     const heading = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/s.exec(line)
     if (heading !== null) {
-      section = sectionAfter(section, heading[1]?.length ?? 1, heading[2] ?? '')
+      section = sectionAfter(section, under, heading[1]?.length ?? 1, heading[2] ?? '')
       continue
     }
     if (!section.isOpenWork) continue
@@ -30,9 +35,11 @@ export function openEntries(markdown: string): string[] {
   return open
 }
 
-function sectionAfter(section: Section, level: number, heading: string): Section {
+function sectionAfter(section: Section, under: readonly Heading[], level: number, heading: string): Section {
   const title = heading.toLowerCase().replace(/[^a-z]/g, '')
-  if (title === 'inprogress' || title === 'todo') return { level, isOpenWork: true, indent: null }
+  if (title === 'inprogress' || title === 'todo') {
+    return { level, isOpenWork: under.includes(title), indent: null }
+  }
   const isPart = section.isOpenWork && level > section.level && title !== 'done'
   return isPart ? { ...section, indent: null } : { level, isOpenWork: false, indent: null }
 }

@@ -1,9 +1,14 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { copyFile, readFile, rm } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { findGit, type GitSetting, hardenedEnvironment, runGit, runGitOrThrow } from './git-command.ts'
+import { systemErrorCode } from '../base/errors.ts'
+import { borrowing, withoutBorrowed } from './borrowed-objects.ts'
+import { findGit, type GitSetting, hardenedEnvironment, runGit } from './git-command.ts'
 import { readPersonExcludes } from './person-excludes.ts'
 import type { PersonRepository } from './person-repository.ts'
+import { type GitPlace, isUsable, layOutPrivateGit, removeLeftovers } from './private-git-layout.ts'
 import { readTextFile } from './read-text-file.ts'
+import { writingGit } from './writing-git.ts'
 
 /** Where codemachine's private git directory lies and what it looks at. */
 export interface PrivateGitOptions {
@@ -17,27 +22,74 @@ export interface PrivateGitOptions {
 }
 
 /** codemachine's own git directory for a work directory. The person's index, references, config and hooks are no part of it. */
-export interface PrivateGit {
-  gitDir: string
+export interface PrivateGit extends GitPlace {
   repository: PersonRepository | null
-  /** How git is run on it; `setting.directory` is the top that all paths of the index are relative to. */
-  setting: GitSetting
-  /** The work directory relative to that top, with a `/` at its end; empty where they are the same. */
+  /** The work directory relative to git's top, with a `/` at its end; empty where they are the same. */
   prefix: string
-  objectFormat: ObjectFormat
   /** Whether many files at once can go into one pack instead of a file each: git 2.38 and newer. */
   packsInBulk: boolean
 }
 
-type ObjectFormat = 'sha1' | 'sha256'
-
-/** Opens or makes the private git directory; a broken one is put aside as `<gitDir>.broken`, replacing an older. */
+/**
+ * Opens or makes the private git directory. A broken one is mended, its objects and references kept; one that cannot be
+ * is put aside as `<gitDir>.broken`, replacing an older.
+ */
 export async function openPrivateGit({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
+  const git = await describe({ gitDir, directory, repository, env })
+  const excludes = await readPersonExcludes(git.setting.program, directory, repository, env)
+  await writingGit(gitDir, () => layOutPrivateGit(git, excludes))
+  await removeLeftovers(gitDir)
+  return (await isLeftOut(git)) ? startAt(git, directory) : git
+}
+
+/**
+ * The private git directory as somebody may look at it who does not hold the lock of the run: nothing of it is made,
+ * mended or taken away, and the index is a copy, which `forget` removes. Null if there is none yet.
+ */
+export async function lookAtPrivateGit(
+  options: PrivateGitOptions,
+): Promise<{ git: PrivateGit; forget(): Promise<void> } | null> {
+  const { gitDir, directory } = options
+  const described = await describe(options)
+  if (!(await isUsable(described))) return null
+  const { setting } = described
+  const index = join(gitDir, `look-${randomUUID()}.index`)
+  await writingGit(gitDir, () => copyFile(join(gitDir, 'index'), index).catch(unlessMissing))
+  const git = { ...described, setting: { ...setting, env: { ...setting.env, GIT_INDEX_FILE: index } } }
+  return {
+    git: (await isLeftOut(git)) ? startAt(git, directory) : git,
+    forget: async () => {
+      for (const path of [index, `${index}.lock`]) await rm(path, { force: true })
+    },
+  }
+}
+
+/** How git is run without an index, so that nothing of it is read or locked. */
+export function withoutIndex({ gitDir, setting }: PrivateGit): GitSetting {
+  return { ...setting, env: { ...setting.env, GIT_INDEX_FILE: join(gitDir, 'no-index') } }
+}
+
+/** As `withoutIndex`, on what the private git directory itself holds: what it borrows is not there. */
+export function onOwnObjects(git: PrivateGit): GitSetting {
+  return withoutBorrowed(withoutIndex(git))
+}
+
+/** Makes a git directory that has become unusable anew; leaves a good one alone. */
+export async function mendPrivateGit(git: PrivateGit): Promise<void> {
+  const excludes = await readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => '')
+  await layOutPrivateGit(git, excludes)
+}
+
+async function describe({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
   const top = repository?.root ?? directory
   const program = await findGit(env, top)
-  const excludes = await readPersonExcludes(program, directory, repository, env)
-  const variables = { ...hardenedEnvironment(env, join(gitDir, 'empty')), GIT_DIR: gitDir, GIT_WORK_TREE: top }
-  const git: PrivateGit = {
+  const variables = {
+    ...hardenedEnvironment(env, join(gitDir, 'empty')),
+    GIT_DIR: gitDir,
+    GIT_WORK_TREE: top,
+    ...borrowing(repository),
+  }
+  return {
     gitDir,
     repository,
     setting: { program, directory: top, env: variables },
@@ -45,80 +97,6 @@ export async function openPrivateGit({ gitDir, directory, repository, env }: Pri
     objectFormat: repository === null ? 'sha1' : await objectFormatOf(repository),
     packsInBulk: await isAtLeast(program, directory, variables, [2, 38]),
   }
-  await layOut(git, excludes)
-  return (await isLeftOut(git)) ? startAt(git, directory) : git
-}
-
-/** Makes a git directory that has become unusable anew; leaves a good one alone. */
-export async function mendPrivateGit(git: PrivateGit): Promise<void> {
-  const excludes = await readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => '')
-  await layOut(git, excludes)
-}
-
-/** Forgets what the index knows, together with the lock that a crash has left: the caller holds the lock of the run. */
-export async function dropIndex({ gitDir }: PrivateGit): Promise<void> {
-  const names = await readdir(gitDir)
-  const parts = names.filter(name => name === 'index' || name === 'index.lock' || name.startsWith('sharedindex.'))
-  for (const name of parts) await rm(join(gitDir, name), { force: true, recursive: true })
-}
-
-async function layOut(git: PrivateGit, excludes: string): Promise<void> {
-  const { gitDir, repository } = git
-  if (!(await isUsable(git))) await makeAnew(git)
-  await mkdir(join(gitDir, 'info'), { recursive: true })
-  await mkdir(join(gitDir, 'objects', 'info'), { recursive: true })
-  const borrowed = repository === null ? '' : `${quoteAlternate(join(repository.commonDir, 'objects'))}\n`
-  await writeFile(join(gitDir, 'empty'), '')
-  await writeFile(join(gitDir, 'objects', 'info', 'alternates'), borrowed)
-  await writeFile(join(gitDir, 'info', 'exclude'), excludes, 'latin1')
-  await writeFile(join(gitDir, 'info', 'attributes'), bytesAsTheyAre)
-  await writeConfig(gitDir)
-  await rm(join(gitDir, 'index.lock'), { force: true, recursive: true })
-}
-
-async function isUsable({ setting, objectFormat }: PrivateGit): Promise<boolean> {
-  const { ok, stdout } = await runGit(setting, ['rev-parse', '--show-object-format'])
-  return ok && stdout.trim() === objectFormat
-}
-
-async function makeAnew({ gitDir, setting, objectFormat }: PrivateGit): Promise<void> {
-  const broken = `${gitDir}.broken`
-  await rm(broken, { recursive: true, force: true })
-  await rename(gitDir, broken).catch(() => {})
-  await mkdir(gitDir, { recursive: true, mode: 0o700 })
-  const { GIT_DIR: _, GIT_WORK_TREE: __, ...env } = setting.env
-  // `git init` finds out what the file system can do (modes, links, case).
-  await runGitOrThrow({ ...setting, directory: gitDir, env }, [
-    'init',
-    '--quiet',
-    '--bare',
-    '--template=',
-    `--object-format=${objectFormat}`,
-    '.',
-  ])
-}
-
-/** `splitIndex`: of 50,000 files, one change then costs 15 ms to write in place of 40. */
-async function writeConfig(gitDir: string): Promise<void> {
-  const path = join(gitDir, 'config')
-  const [probed = ''] = (await readFile(path, 'utf8')).split(ownConfigMark)
-  const empty = JSON.stringify(join(gitDir, 'empty'))
-  const own = `${ownConfigMark}
-[core]
-\tfsmonitor = false
-\thooksPath = ${JSON.stringify(join(gitDir, 'no-hooks'))}
-\tattributesFile = ${empty}
-\texcludesFile = ${empty}
-\tautocrlf = false
-\tsplitIndex = true
-[splitIndex]
-\tsharedIndexExpire = 1.day.ago
-[gc]
-\tauto = 0
-[maintenance]
-\tauto = false
-`
-  await writeFile(path, probed + own)
 }
 
 /** A work directory that the person's own rules ignore would have nothing in it: then those above it do not count. */
@@ -135,7 +113,7 @@ function startAt(git: PrivateGit, directory: string): PrivateGit {
   return { ...git, prefix: '', setting: { ...git.setting, directory, env } }
 }
 
-async function objectFormatOf({ commonDir }: PersonRepository): Promise<ObjectFormat> {
+async function objectFormatOf({ commonDir }: PersonRepository): Promise<GitPlace['objectFormat']> {
   const config = await readTextFile(join(commonDir, 'config'), configLimit)
   return config.kind === 'text' && /^\s*objectformat\s*=\s*"?sha256/im.test(config.text) ? 'sha256' : 'sha1'
 }
@@ -156,12 +134,8 @@ function prefixOf(top: string, directory: string): string {
   return path === '' ? '' : `${path}/`
 }
 
-/** As `objects/info/alternates` wants it: one path a line, quoted where it could be taken for something else. */
-function quoteAlternate(path: string): string {
-  return /^["#]|[\n\\]/.test(path) ? `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"` : path
+function unlessMissing(error: unknown): void {
+  if (systemErrorCode(error) !== 'ENOENT') throw error
 }
 
-const ownConfigMark = '# What follows is codemachine’s.'
-// A file's own bytes count: no filter, line ending or encoding that a `.gitattributes` in the tree asks for.
-const bytesAsTheyAre = '* -text -eol -ident -filter -working-tree-encoding\n'
 const configLimit = 1024 * 1024

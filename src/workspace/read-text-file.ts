@@ -17,6 +17,13 @@ type TextFile =
   | { kind: 'gone' }
   | { kind: 'broken'; problem: string }
 
+/** The bytes of a file, that there is none, that it is larger than allowed, or why it cannot be read (a sentence). */
+type PlainFile =
+  | { kind: 'bytes'; bytes: Buffer; state: FileState }
+  | { kind: 'gone' }
+  | { kind: 'too-large'; size: number }
+  | { kind: 'broken'; problem: string }
+
 /** The state of the regular file at a path; null if there is none (a link is none). */
 export async function fileState(path: string): Promise<FileState | null> {
   try {
@@ -30,6 +37,18 @@ export async function fileState(path: string): Promise<FileState | null> {
 
 /** Reads a UTF-8 text that anybody may have written: never through a link, never from a pipe, never more than `limit` bytes. */
 export async function readTextFile(path: string, limit: number): Promise<TextFile> {
+  const read = await readPlainFile(path, limit)
+  if (read.kind === 'too-large') return broken(`it is larger than ${limit / 1024 / 1024} MiB; keep it short.`)
+  if (read.kind !== 'bytes') return read
+  const text = decode(read.bytes)
+  if (text === null) return broken('it is not valid UTF-8; write it as UTF-8 text.')
+  const zero = text.indexOf('\0')
+  if (zero === -1) return { kind: 'text', text, state: read.state }
+  return broken(`line ${text.slice(0, zero).split('\n').length} has a NUL byte; write plain text.`)
+}
+
+/** The same, whatever its bytes are. */
+export async function readPlainFile(path: string, limit: number): Promise<PlainFile> {
   try {
     const stat = await lstat(path)
     if (stat.isSymbolicLink()) return broken('it is a link; write a file in its place.')
@@ -47,16 +66,13 @@ export async function readTextFile(path: string, limit: number): Promise<TextFil
   }
 }
 
-async function readOpened(file: FileHandle, limit: number): Promise<TextFile> {
+async function readOpened(file: FileHandle, limit: number): Promise<PlainFile> {
   const stat = await file.stat({ bigint: true })
   if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
   const bytes = stat.size > limit ? null : await readUpTo(file, limit)
-  if (bytes === null) return broken(`it is larger than ${limit / 1024 / 1024} MiB; keep it short.`)
-  const text = decode(bytes)
-  if (text === null) return broken('it is not valid UTF-8; write it as UTF-8 text.')
-  const zero = text.indexOf('\0')
-  if (zero === -1) return { kind: 'text', text, state: stateOf(stat) }
-  return broken(`line ${text.slice(0, zero).split('\n').length} has a NUL byte; write plain text.`)
+  return bytes === null
+    ? { kind: 'too-large', size: Number(stat.size) }
+    : { kind: 'bytes', bytes, state: stateOf(stat) }
 }
 
 async function readUpTo(file: FileHandle, limit: number): Promise<Buffer | null> {
@@ -82,7 +98,7 @@ function stateOf({ dev, ino, size, mtimeNs, ctimeNs, ctimeMs, mode }: BigIntStat
   return { key: [dev, ino, size, mtimeNs, ctimeNs].join(' '), changedAt: Number(ctimeMs), mode: Number(mode) }
 }
 
-function broken(problem: string): TextFile {
+function broken(problem: string): { kind: 'broken'; problem: string } {
   return { kind: 'broken', problem }
 }
 

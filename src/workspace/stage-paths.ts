@@ -1,5 +1,6 @@
 import { constants, lstat, open } from 'node:fs/promises'
 import { sep } from 'node:path'
+import { isNoRoom } from '../base/disk-full.ts'
 import { systemErrorCode } from '../base/errors.ts'
 import { GitError, type GitResult, runGit, runGitOrThrow } from './git-command.ts'
 import type { PrivateGit } from './private-git.ts'
@@ -34,7 +35,10 @@ async function update(git: PrivateGit, paths: readonly string[]): Promise<GitRes
   const bulk = git.packsInBulk && paths.length > bulkFrom ? onePack : []
   const args = [...bulk, 'update-index', '--add', '--remove', '--replace', '-z', '--stdin']
   const result = await runGit(git.setting, args, zeroTerminated(paths))
-  if (!result.ok && !/Unable to process path|Ignoring path/i.test(result.stderr)) throw new GitError(args, result)
+  if (result.ok) return result
+  const failure = new GitError(args, result)
+  // Without room git blames the path too.
+  if (isNoRoom(failure) || !/Unable to process path|Ignoring path/i.test(result.stderr)) throw failure
   return result
 }
 

@@ -12,16 +12,21 @@ const LAYERS: Record<string, readonly string[]> = {
   protocol: [],
   platform: ['base'],
   settings: ['base', 'platform'],
+  secrets: ['base', 'platform'],
   workspace: ['base', 'platform'],
   codex: ['base', 'platform', 'protocol', 'session-types'],
   session: ['base', 'platform', 'workspace'],
   engines: ['base', 'platform', 'codex', 'session-types'],
   templates: ['base', 'workspace', 'session-types'],
   ui: ['base', 'session-types'],
+  notify: ['base', 'platform', 'session-types', 'ui'],
+  report: ['base', 'platform', 'workspace', 'session', 'session-types', 'ui'],
+  agents: ['base', 'platform', 'workspace', 'session-types'],
   demo: ['base'],
   cli: [
     'base',
     'platform',
+    'secrets',
     'settings',
     'workspace',
     'codex',
@@ -29,7 +34,10 @@ const LAYERS: Record<string, readonly string[]> = {
     'session-types',
     'engines',
     'templates',
+    'agents',
     'ui',
+    'notify',
+    'report',
     'demo',
   ],
   entry: ['base'],
@@ -38,13 +46,33 @@ const LAYERS: Record<string, readonly string[]> = {
 /** What of `session` others build on: data, and decisions without a clock, file or process. */
 const PURE_SESSION = [
   'after-round',
+  'ask-person',
+  'build-state',
+  'certificate',
+  'command',
   'done-rule',
+  'ends-plan-change',
   'engine',
   'events',
+  'failures',
+  'fold',
+  'fold-build',
+  'fold-proof',
+  'gate',
+  'hand-over',
+  'holding',
   'items',
+  'limits',
+  'next-proof',
+  'notices',
   'outcome',
+  'project-file',
+  'review',
+  'run-agent-tool',
+  'stall',
   'standing',
   'state',
+  'tasks-named',
   'template',
   'view',
 ]
@@ -81,7 +109,7 @@ function isPure(path: string): boolean {
   return PURE_SESSION.some(name => path === `src/session/${name}.ts`)
 }
 
-const files = globSync(['src/**/*.ts', 'protocol/*.ts'], { cwd: ROOT })
+const files = globSync(['src/**/*.{ts,tsx}', 'protocol/*.ts'], { cwd: ROOT })
 const arrows = files.flatMap(arrowsOf)
 const shown = ({ from, to }: Arrow) => `${from} uses ${to}`
 
@@ -107,7 +135,9 @@ test('only the entry point and the build know the process and the console', () =
     // The demo's sources are texts that its agent writes.
     if (path === 'src/demo/demo-sources.ts') return false
     const text = readFileSync(join(ROOT, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
-    return /(?<![.\w])process\.(env|argv|stdout|stderr|stdin|exit|on|cwd)\b|(?<![.\w])console\./.test(text)
+    return /(?<![.\w])process\.(env|argv|stdout|stderr|stdin|exit|on|cwd|versions|execPath)\b|(?<![.\w])console\./.test(
+      text,
+    )
   })
   expect(wrong).toEqual([])
 })

@@ -28,7 +28,7 @@ test('a shell that it does not know is wrong usage', async () => {
 })
 
 test('the beginning of a command is completed', async () => {
-  expect(await suggestions('qu')).toEqual(['queue'])
+  expect(await suggestions('qu')).toEqual(['queue', 'questions'])
 })
 
 test('the commands of a command are suggested', async () => {
@@ -41,6 +41,17 @@ test('the beginning of a flag is completed', async () => {
 
 test('the modes of the sandbox are suggested', async () => {
   expect(await suggestions('--sandbox', '')).toEqual(['read-only', 'workspace-write', 'danger-full-access'])
+})
+
+test('the templates are suggested', async () => {
+  expect(await suggestions('templates', 'select', '')).toEqual(['build', 'goal'])
+  expect(await suggestions('start', '--template', '')).toEqual(['build', 'goal'])
+})
+
+test('the help of start names the rounds of a build', async () => {
+  expect((await codemachine(place, ['start', '--help'])).stdout).toMatch(
+    /--rounds <n>\s+how many rounds at the most \(50,/,
+  )
 })
 
 test('the help names the command', async () => {

@@ -109,7 +109,7 @@ describe.concurrent('codemachine doctor', { timeout: 30_000 }, () => {
     await using place = await goodPlace(model.codexConfig('scripted', { requires_openai_auth: true }))
     const without = await examine(place)
     expect(problemsOf(without.findings)).toMatchObject([
-      { check: 'login', mend: expect.stringMatching(/codex login$/) },
+      { check: 'login', mend: expect.stringMatching(/codemachine login$/) },
     ])
     expect(without.exitCode).toBe(4)
     const auth = { auth_mode: 'apikey', OPENAI_API_KEY: 'sk-nobody' }

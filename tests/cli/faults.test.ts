@@ -1,68 +1,258 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Reply } from '../../src/demo/reply.ts'
-import { reply } from '../../src/demo/reply.ts'
+import { type ItemsReply, type Reply, reply } from '../../src/demo/reply.ts'
+import { hold, message, shell } from '../../src/demo/reply-items.ts'
+import { attempts } from '../../src/demo/script.ts'
 import { codemachine } from '../support/codemachine.ts'
-import { claimDone, round } from '../support/rounds.ts'
+import { roundsOf, startNight } from '../support/night.ts'
+import { endProcessesOf } from '../support/processes.ts'
+import { claimDone, held, round, says } from '../support/rounds.ts'
 import { eventsOf, IMPATIENT, openScene } from '../support/scene.ts'
+import { writePeer } from '../support/scripted-peer.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
-const status = (status: number, error: object): Reply => ({ kind: 'status', status, body: { error } })
+const status = (status: number, body: unknown = { error: { message: `It is a ${status}.` } }): Reply => ({
+  kind: 'status',
+  status,
+  body,
+})
+const failed = (code: string, message: string): Reply => ({ ...reply(), end: { kind: 'failed', code, message } })
+const incomplete = (reason: string): Reply => ({ ...reply(message('Half an')), end: { kind: 'incomplete', reason } })
+const cut = (afterEvents: number, how: 'reset' | 'end'): ItemsReply => ({
+  ...reply(message('Half an answer.')),
+  end: { kind: 'cut', afterEvents, how },
+})
+const stream = (text: string): Reply => ({ kind: 'raw-stream', text })
+const never = new Promise<never>(() => {})
+const overloaded = { error: { code: 'server_is_overloaded', message: 'busy' } }
 
 describe('a round that fails in a way that a fresh one may mend uses up one, and the next one works', () => {
-  const tooLong: Reply = { ...reply(), end: { kind: 'failed', code: 'context_length_exceeded', message: 'too long' } }
   test.each<[string, Reply, string]>([
-    ['a request that is refused', status(400, { message: 'Invalid prompt: no.' }), 'refused'],
+    ['a request that is refused', status(400), 'refused'],
+    ['a prompt against the policy', failed('cyber_policy', 'No.'), 'refused'],
+    ['a prompt that is not valid', failed('invalid_prompt', 'No.'), 'refused'],
+    ['a context that is full', failed('context_length_exceeded', 'too long'), 'context-full'],
     [
-      'a prompt against the policy',
-      { ...reply(), end: { kind: 'failed', code: 'cyber_policy', message: 'No.' } },
-      'refused',
+      'a context that is full from the start',
+      status(400, { error: { code: 'context_length_exceeded', message: 'too long' } }),
+      'context-full',
     ],
-    ['a context that is full', tooLong, 'context-full'],
+    ['a request that is too large', status(413), 'context-full'],
+    ['an answer that is cut for its length', incomplete('max_output_tokens'), 'context-full'],
+    ['an answer that a filter has cut', incomplete('content_filter'), 'refused'],
   ])('%s', async (_what, fault, end) => {
-    await using scene = await openScene([[fault], round(claimDone)])
-    const { exitCode, events } = await scene.run('--json', 'build X')
+    await using scene = await openScene([[fault], round(claimDone)], { provider: IMPATIENT })
+    const { exitCode, events } = await startNight(scene, ['--rounds', '2', 'build X']).run.ended
+    expect(roundsOf(events)).toEqual([
+      [1, end, true],
+      [2, 'worked', true],
+    ])
+    expect([exitCode, eventsOf(events, 'waiting')]).toEqual([0, []])
+  })
+})
+
+describe('a server that has too much to do is given time, and the same round starts again', () => {
+  test.each<[string, Reply]>([
+    ['too many requests', status(429)],
+    [
+      'too many requests, with the time to wait',
+      { kind: 'status', status: 429, body: {}, headers: { 'retry-after': '1' } },
+    ],
+    ['an error of the server', status(500)],
+    ['a site that is overloaded', status(529)],
+    ['a model at its capacity', status(503, overloaded)],
+    ['a model at its capacity, in the stream', failed('server_is_overloaded', 'busy')],
+    ['too many tokens a minute', failed('rate_limit_exceeded', 'Rate limit reached. Please try again in 1.5s.')],
+    ['a request to slow down', failed('slow_down', 'slow down')],
+  ])('%s', async (_what, fault) => {
+    await using scene = await openScene([[fault], [fault], round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    expect(await night.passWait(1)).toMatchObject({ round: 1, cause: { class: 'throttle' } })
+    await night.passWait(2)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual([
+      [1, 'throttle', false],
+      [1, 'throttle', false],
+      [1, 'worked', true],
+    ])
+    expect(eventsOf(events, 'wait-ended').map(({ reason }) => reason)).toEqual(['over', 'over'])
     expect(exitCode).toBe(0)
-    expect(eventsOf(events, 'round-ended').map(({ round, outcome }) => [round, outcome.class])).toEqual([
-      [1, end],
-      [2, 'worked'],
+  })
+})
+
+test('a server that says for how long is given as long', async () => {
+  const fault = failed('rate_limit_exceeded', 'Rate limit reached. Please try again in 90s.')
+  await using scene = await openScene([[fault], round(claimDone)], { provider: IMPATIENT })
+  const night = startNight(scene, ['--rounds', '1', 'build X'])
+  const { at, until } = await night.passWait()
+  expect(Date.parse(until) - Date.parse(at)).toBeGreaterThan(89_000)
+  expect(Date.parse(until) - Date.parse(at)).toBeLessThan(93_000)
+  expect(await night.run.ended).toMatchObject({ exitCode: 0 })
+})
+
+describe('a connection that breaks costs nothing: another turn goes on in the same thread', () => {
+  test.each<[string, Reply]>([
+    ['a gateway without a server', status(502)],
+    ['a service that is not there', status(503)],
+    ['a gateway that waited too long', status(504)],
+    ['a request that took too long', status(408)],
+    ['a conflict', status(409)],
+    ['a proxy that lets nothing through', status(403)],
+    ['a guard that wants to see a person', status(403, '<html><body>Please log in to your account.</body></html>')],
+    ['a socket that is closed before the headers', { kind: 'close-before-headers' }],
+    ['a stream that breaks off at once', cut(0, 'reset')],
+    ['a stream that breaks off in the middle', cut(3, 'reset')],
+    ['a stream that ends too early', cut(3, 'end')],
+    ['a page instead of a stream', stream('<html><body>Welcome to the hotel!</body></html>')],
+    ['events that are no JSON', stream('data: {oops\n\n')],
+    [
+      'a last event that cannot be read',
+      stream('event: response.completed\ndata: {"type":"response.completed","response":{"usage":7}}\n\n'),
+    ],
+    ['a failure of the provider', failed('server_error', 'hmm')],
+    ['a failure that nobody knows', failed('zebra', 'hmm')],
+    ['a stream that stands still', { ...reply(message('Half an'), hold(never)) }],
+  ])('%s', async (_what, fault) => {
+    const provider = { ...IMPATIENT, stream_idle_timeout_ms: 500 }
+    await using scene = await openScene(
+      [[reply(shell('true')), attempts(fault, reply(shell(claimDone))), says('Done.')]],
+      { provider },
+    )
+    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    await night.run.event('error', ({ willRetry }) => !willRetry)
+    await night.hurryUntil(night.run.event('turn-continued'))
+    const { exitCode, events } = await night.run.ended
+    expect(eventsOf(events, 'turn-continued')).toMatchObject([{ round: 1, cause: { class: 'network' } }])
+    expect(eventsOf(events, 'turn-started')).toHaveLength(2)
+    expect(new Set(eventsOf(events, 'turn-started').map(({ thread }) => thread)).size).toBe(1)
+    expect([exitCode, roundsOf(events)]).toEqual([0, [[1, 'worked', true]]])
+  })
+
+  test('what codex itself gets over is only told', async () => {
+    await using scene = await openScene([[attempts(cut(1, 'reset'), reply(shell(claimDone))), says('Done.')]], {
+      provider: { ...IMPATIENT, stream_max_retries: 1 },
+    })
+    const { exitCode, events } = await startNight(scene, ['--rounds', '1', 'build X']).run.ended
+    expect(eventsOf(events, 'error')).toMatchObject([{ round: 1, willRetry: true, waitsForNetwork: false }])
+    expect([exitCode, eventsOf(events, 'turn-continued'), roundsOf(events)]).toEqual([0, [], [[1, 'worked', true]]])
+  })
+
+  test('and where the thread breaks again and again, a new process, and no end to the patience', async () => {
+    const broken = Array.from({ length: 5 }, () => [cut(1, 'reset')])
+    await using scene = await openScene([...broken, round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    for (let n = 1; n <= broken.length; n++) await night.passWait(n)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual([...broken.map(() => [1, 'network', false]), [1, 'worked', true]])
+    expect(eventsOf(events, 'turn-continued').length).toBeGreaterThanOrEqual(broken.length)
+    const waits = eventsOf(events, 'waiting').map(({ at, until }) => Date.parse(until) - Date.parse(at))
+    expect(waits.at(-1)).toBeGreaterThan(10_000)
+    expect(exitCode).toBe(0)
+  })
+
+  test('but not longer than the person allows', async () => {
+    await using scene = await openScene(Array(20).fill([cut(1, 'reset')]), { provider: IMPATIENT })
+    const night = startNight(scene, ['--max-wait', '10s', 'build X'])
+    const passing = (async () => {
+      for (let n = 1; ; n++) await night.passWait(n)
+    })()
+    await Promise.race([passing.catch(() => {}), night.run.ended])
+    const { exitCode, events } = await night.run.ended
+    expect(exitCode).toBe(4)
+    expect(eventsOf(events, 'session-ended')).toMatchObject([
+      { rounds: 0, outcome: { kind: 'needs-person', hint: expect.stringContaining('--max-wait') } },
     ])
   })
 })
 
-describe('what only a person can mend ends the session at once with exit code 4, in codex’s own words', () => {
+describe('what only a person can mend ends the session at once with exit code 4, in codex’s own words; what waits is kept', () => {
   test.each<[string, Reply, string, string]>([
     [
       'no credit',
       status(429, {
-        code: 'insufficient_quota',
-        type: 'insufficient_quota',
-        message: 'You exceeded your current quota.',
+        error: {
+          code: 'insufficient_quota',
+          type: 'insufficient_quota',
+          message: 'You exceeded your current quota.',
+        },
       }),
       'Quota exceeded',
       'Add credit',
     ],
     [
+      'a plan without codex',
+      status(429, { error: { type: 'usage_not_included', message: 'Not in your plan.' } }),
+      'upgrade',
+      'Add credit',
+    ],
+    ['no credit, in the stream', failed('insufficient_quota', 'Pay first.'), '', 'Add credit'],
+    ['a bill that is not paid', status(402), '402', 'Add credit'],
+    [
       'an unknown model',
-      status(404, { code: 'model_not_found', message: 'The model `scripted` does not exist' }),
+      status(404, { error: { code: 'model_not_found', message: 'The model `scripted` does not exist' } }),
       'The model `scripted` does not exist',
       'Mend the codex configuration',
     ],
+    ['a key that is not taken', status(401), '401 Unauthorized', 'Log in with `codemachine login`'],
     [
-      'a key that is not taken',
-      status(401, { message: 'Incorrect API key provided' }),
-      '401 Unauthorized',
-      'Log in with `codex login`',
+      'a key without the right',
+      status(403, { error: { message: 'You have insufficient permissions for this operation.' } }),
+      'insufficient permissions',
+      'Log in with `codemachine login`',
     ],
   ])('%s', async (_what, fault, words, mend) => {
-    await using scene = await openScene([[fault]], { provider: IMPATIENT })
-    const { exitCode, stdout, stderr } = await scene.run('build X')
-    expect([exitCode, stderr]).toEqual([4, ''])
-    expect(stdout).toMatch(/ ended: needs a person: /)
-    expect(stdout).toContain(words)
-    expect(stdout).toContain(mend)
-    expect(stdout).toMatch(/\nTo go on: codemachine resume \d{8}_1\n$/)
+    await using scene = await openScene([[fault], round(claimDone), round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    await night.run.event('session-created')
+    expect(await night.meanwhile('queue', 'add', 'then Y').ended).toMatchObject({ exitCode: 0 })
+    const { exitCode, events, stderr } = await night.run.ended
+    expect(exitCode).toBe(4)
+    expect(roundsOf(events).map(([, , counts]) => counts)).toEqual([false])
+    expect(eventsOf(events, 'session-ended')).toMatchObject([
+      {
+        rounds: 0,
+        outcome: {
+          kind: 'needs-person',
+          reason: expect.stringContaining(words),
+          hint: expect.stringContaining(mend),
+        },
+      },
+    ])
+    expect(stderr).toContain('To go on: codemachine resume')
+    expect((await night.meanwhile('queue', 'list').ended).stdout).toContain('then Y')
+
+    // Mended: the session goes on to done, and then what waited.
+    const resumed = await startNight(scene, ['resume']).run.ended
+    expect(resumed.exitCode).toBe(0)
+    expect(eventsOf(resumed.events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['done', 'done'])
+  })
+
+  test('a login that has run out', async () => {
+    await using scene = await openScene([])
+    const peer = await writePeer(
+      scene.place.root,
+      `if (process.argv.includes('--version')) { console.log('codex-cli 0.169.0'); process.exit(0) }
+       on['account/rateLimits/read'] = id => send({ id, error: { code: -32600, message: 'not here' } })
+       on['turn/start'] = id => {
+         send({ id, result: { turn: { id: TURN } } })
+         started()
+         const error = { message: 'Your access token could not be refreshed. Please sign in again.', codexErrorInfo: 'unauthorized', additionalDetails: null }
+         say('error', { threadId: THREAD, turnId: TURN, willRetry: false, error })
+         completed('failed', error)
+       }`,
+    )
+    const { exitCode, events } = await startNight(scene, ['--codex-bin', peer, 'build X']).run.ended
+    expect(exitCode).toBe(4)
+    expect(roundsOf(events)).toEqual([[1, 'auth', false]])
+    expect(eventsOf(events, 'session-ended')).toMatchObject([
+      {
+        outcome: {
+          reason: expect.stringContaining('sign in again'),
+          hint: expect.stringContaining('codemachine login'),
+        },
+      },
+    ])
   })
 
   test('nobody logged in', async () => {
@@ -71,7 +261,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     const { exitCode, stdout } = await scene.run('build X')
     expect(exitCode).toBe(4)
     expect(stdout).toContain('needs a person: Codex is not logged in')
-    expect(stdout).toContain('Log in with `codex login`, then run codemachine again.')
+    expect(stdout).toContain('Log in with `codemachine login`')
   })
 
   test('a config.toml that is broken', async () => {
@@ -90,32 +280,89 @@ describe('what only a person can mend ends the session at once with exit code 4,
     expect(exitCode).toBe(4)
     expect(stdout).toMatch(/needs a person: .*Error: Model provider `nobody` not found {2}\(/)
   })
-})
 
-describe('what may pass is tried again after a wait, which uses up no round, and given up after the third time', () => {
-  test.each<[string, Reply, string]>([
-    ['a server that is too busy', status(429, { message: 'slow down' }), 'throttle'],
-    ['a stream that breaks off', { ...reply(), end: { kind: 'cut', afterEvents: 1, how: 'reset' } }, 'network'],
-  ])('%s', async (_what, fault, end) => {
-    await using scene = await openScene([[fault], [fault], [fault], round(claimDone)], { provider: IMPATIENT })
-    const { exitCode, events } = await scene.run('--json', '--rounds', '1', 'build X')
+  test('a goal that is refused three times in a row', async () => {
+    await using scene = await openScene([[status(400)], [status(400)], [status(400)], round(claimDone)])
+    const { exitCode, events } = await startNight(scene, ['build X']).run.ended
     expect(exitCode).toBe(4)
-    expect(eventsOf(events, 'round-ended').map(({ round, outcome }) => [round, outcome.class])).toEqual(
-      Array(3).fill([1, end]),
-    )
-    expect(eventsOf(events, 'waiting')).toHaveLength(2)
+    expect(roundsOf(events)).toEqual([1, 2, 3].map(n => [n, 'refused', true]))
   })
 })
 
-test('a stream that breaks off once does not cost a round', async () => {
-  await using scene = await openScene(
-    [[{ ...reply(), end: { kind: 'cut', afterEvents: 1, how: 'reset' } }], round(claimDone)],
-    { provider: IMPATIENT },
-  )
-  const { exitCode, events } = await scene.run('--json', '--rounds', '1', 'build X')
-  expect(exitCode).toBe(0)
-  expect(eventsOf(events, 'round-ended').map(({ round, outcome }) => [round, outcome.class])).toEqual([
-    [1, 'network'],
-    [1, 'worked'],
-  ])
+describe('a required MCP server', () => {
+  const required = (script: string) => ({
+    config: `[mcp_servers.helper]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ["-e", ${JSON.stringify(script)}]\nrequired = true\n`,
+  })
+
+  test('that does not come up the first time costs no round', async () => {
+    await using scene = await openScene([round(claimDone)], required(FAILS_ONCE))
+    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    await night.passWait(1)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual([
+      [1, 'crashed', false],
+      [1, 'worked', true],
+    ])
+    expect(exitCode).toBe(0)
+  })
+
+  test('that never comes up is a matter for a person, in codex’s own words', async () => {
+    await using scene = await openScene([], required('process.exit(1)'))
+    const night = startNight(scene, ['build X'])
+    await night.passWait(1)
+    await night.passWait(2)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual(Array(3).fill([1, 'crashed', false]))
+    expect(exitCode).toBe(4)
+    expect(eventsOf(events, 'session-ended')).toMatchObject([
+      { outcome: { kind: 'needs-person', reason: expect.stringContaining('required MCP servers failed') } },
+    ])
+  })
+})
+
+/** An MCP server without tools, which ends at once the first time that it is started in a home. */
+const FAILS_ONCE = `
+const fs = require('node:fs'), seen = process.env.HOME + '/started'
+if (!fs.existsSync(seen)) { fs.writeFileSync(seen, ''); process.exit(1) }
+require('node:readline').createInterface({ input: process.stdin }).on('line', line => {
+  const { id, method, params } = JSON.parse(line)
+  const result = method === 'initialize'
+    ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'helper', version: '1' } }
+    : { tools: [] }
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result }))
+})`
+
+describe('a codex that dies', () => {
+  test('in the middle of a round costs no round: a new one goes on', async () => {
+    await using scene = await openScene([[reply(shell('echo one > work.txt')), held(never)], round(claimDone)])
+    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    await night.run.event('item-completed', ({ item }) => item.kind === 'agent-message')
+    endProcessesOf(scene.place)
+    await night.passWait(1)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual([
+      [1, 'crashed', false],
+      [1, 'worked', true],
+    ])
+    expect(exitCode).toBe(0)
+  })
+
+  test('three times in a row before it has done anything is a matter for a person', async () => {
+    await using scene = await openScene([])
+    const peer = await writePeer(
+      scene.place.root,
+      `if (process.argv.includes('--version')) { console.log('codex-cli 0.169.0'); process.exit(0) }
+       on['account/rateLimits/read'] = id => send({ id, error: { code: -32600, message: 'not here' } })
+       on['turn/start'] = id => { send({ id, result: { turn: { id: TURN } } }); started(); console.error('out of luck'); process.exit(101) }`,
+    )
+    const night = startNight(scene, ['--codex-bin', peer, 'build X'])
+    await night.passWait(1)
+    await night.passWait(2)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual(Array(3).fill([1, 'crashed', false]))
+    expect(exitCode).toBe(4)
+    expect(eventsOf(events, 'session-ended')).toMatchObject([
+      { outcome: { reason: expect.stringContaining('out of luck'), hint: expect.stringContaining('doctor') } },
+    ])
+  })
 })

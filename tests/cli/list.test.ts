@@ -50,6 +50,18 @@ test('a session that did not end is running while its codemachine runs, and cut 
   expect(await standings(), 'another run, which has not touched it').toEqual(['cut-off'])
 })
 
+test('a session that holds until a person goes on is listed as paused', async () => {
+  await using place = await makePlace()
+  const held = [created, started, sampleEvents['interrupt-asked'], sampleEvents['round-ended'], sampleEvents.held]
+  await place.journal('20261120_1', held)
+  const at = Date.parse(recorded([created])[0]?.at ?? '')
+  await using _lock = await takeRunLock(place.records.lock, { ...place.context, now: new Date(at - 1000) })
+  await list(place.context, { directory: place.directory, json: false })
+  expect(place.written()).toMatch(/^20261120_1 {2}\S+ \S+ {2}paused {2}1 round /)
+  await list(place.context, { directory: place.directory, json: true })
+  expect(place.written()).toContain('"standing":"running","activity":"paused"')
+})
+
 test('a goal from outside cannot steer the terminal', async () => {
   await using place = await makePlace()
   await place.journal('20261120_1', [{ ...created, goal: '\x1b[2Jgone' }])

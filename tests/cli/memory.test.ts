@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'
-import type { Ended } from '../support/codemachine.ts'
+import { codemachine, type Ended } from '../support/codemachine.ts'
 import { git } from '../support/place.ts'
 import { claimDone, folder, readMain, round, writeMemory } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
@@ -46,7 +46,9 @@ describe('a round leaves in its memory', () => {
   let ended: Ended
   beforeAll(async () => {
     scene = await openScene([...breakings.map(([, , command]) => round(command)), round(readMain.command, claimDone)])
-    ended = await scene.run('--json', '--rounds', '20', 'build X')
+    // None of these rounds changes the work, and that is not what this is about.
+    const env = { CODEMACHINE_STALL_ROUNDS: '100' }
+    ended = await codemachine(scene.place, ['--json', '--rounds', '20', 'build X'], { env })
   })
   afterAll(() => scene[Symbol.asyncDispose]())
 

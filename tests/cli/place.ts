@@ -8,6 +8,7 @@ import type { CliContext } from '../../src/cli/context.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { openJournal } from '../../src/session/journal.ts'
 import { openRecords, type Records } from '../../src/session/records.ts'
+import { NO_PROCESS } from '../support/no-process.ts'
 import { recorded } from '../ui/samples.ts'
 
 /** A work directory with its records, and a context whose output is kept. */
@@ -41,12 +42,14 @@ export async function makePlace(): Promise<Place> {
     home,
     platform: process.platform,
     arch: process.arch,
+    node: process.versions.node,
     pid: process.pid,
     stdin: new PassThrough(),
     stdout,
     stderr: new PassThrough(),
     clock: systemClock,
     signal: ending.signal,
+    host: NO_PROCESS,
   }
   const records = await openRecords({ ...context, directory })
   return {

@@ -104,3 +104,27 @@ test('after a session that needs a person, what waits is kept for when that is m
   expect(stdout).toMatch(/\nTo go on: codemachine resume \d{8}_1\nWhat waits in the queue \(1\) is kept\.\n$/)
   expect(await promptsOf(scene)).toEqual(['goal two'])
 })
+
+test('a session that is skipped on the way does not pass for an end of the run: the first exit code is kept', async () => {
+  const idle = round('true')
+  await using scene = await openScene([idle, idle, [held(new Promise<never>(() => {}))], round(claimDone)])
+  expect((await scene.run('--rounds', '1', 'goal one')).exitCode).toBe(3)
+  for (const prompt of ['goal two', 'goal three']) await scene.run('queue', 'add', prompt)
+  await using running = scene.start('resume', '--rounds', '2', '--json')
+  await running.event('round-started', ({ session }) => session.endsWith('_2'))
+  await running.event('turn-started', ({ session }) => session.endsWith('_2'))
+  await scene.run('skip')
+  const { exitCode, events } = await running.ended
+  expect(eventsOf(events, 'session-ended').map(ended => ended.exitCode)).toEqual([3, 130, 0])
+  expect(exitCode).toBe(3)
+})
+
+test('a session that does not get on does not hold up what waits, and its exit code is kept', async () => {
+  const idle = round('true')
+  await using scene = await openScene([idle, idle, idle, idle, round(claimDone)])
+  await scene.run('queue', 'add', 'goal two')
+  const options = { env: { CODEMACHINE_STALL_ROUNDS: '2' } }
+  const { exitCode, events } = await startCodemachine(scene.place, ['--json', 'goal one'], options).ended
+  expect(exitCode).toBe(5)
+  expect(eventsOf(events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['stalled', 'done'])
+})

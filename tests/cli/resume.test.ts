@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
+import { appendFile, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply } from '../../src/demo/reply.ts'
@@ -7,6 +8,7 @@ import { hold, message } from '../../src/demo/reply-items.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
+import { replaceFirstLine } from './journaled.ts'
 
 const never = new Promise<never>(() => {})
 
@@ -113,4 +115,60 @@ test('a round that a signal cut off uses up none of the rounds', async () => {
     await running.ended
   }
   expect(await scene.run('resume', '--json')).toMatchObject({ exitCode: 0 })
+})
+
+const HOUR = 3_600_000
+
+test('the limits of a session hold when it goes on, whatever is set meanwhile; a flag gives a new total', async () => {
+  await using scene = await openScene([round('true'), round('true'), round(claimDone)])
+  await scene.run('--rounds', '1', '--max-time', '8h', 'build X')
+  await writeFile(join(scene.place.directory, 'codemachine.toml'), 'rounds = 7\nmax_tokens = "1M"\n')
+  expect((await scene.run('resume')).stderr).toMatch(/_1 has used 1 of its 1 rounds; give it more with --rounds\.\n$/)
+  const second = await scene.run('resume', '--json', '--rounds', '2')
+  expect(second.exitCode).toBe(3)
+  expect(eventsOf(second.events, 'session-resumed')).toMatchObject([
+    { limits: { rounds: 2, timeMs: 8 * HOUR, tokens: null } },
+  ])
+  const third = await scene.run('resume', '--json', '--rounds', '5', '--max-tokens', '5M', '--max-time', '16h')
+  expect(third.exitCode).toBe(0)
+  expect(eventsOf(third.events, 'session-resumed')).toMatchObject([
+    { limits: { rounds: 5, timeMs: 16 * HOUR, tokens: 5_000_000 } },
+  ])
+  expect(eventsOf(third.events, 'round-started').map(({ round }) => round)).toEqual([3])
+})
+
+test('a limit that was reached is named with what to type to go on, twice as much of it', async () => {
+  await using scene = await openScene([round('true')])
+  const { exitCode, stdout } = await scene.run('--max-tokens', '1k', 'build X')
+  const [, more = ''] = /\nTo go on: codemachine resume \d{8}_1 --max-tokens (\d+)k\n$/.exec(stdout) ?? []
+  const [session] = JSON.parse((await scene.run('list', '--json')).stdout)
+  expect(exitCode).toBe(3)
+  // To two digits, upwards.
+  expect(Number(more) * 1000).toBeGreaterThanOrEqual(2 * session.tokens)
+  expect(Number(more) * 1000).toBeLessThan(2 * session.tokens + 1000)
+})
+
+test('a session that ran on another machine goes on here, with a word on it', async () => {
+  await using scene = await openScene(midRound)
+  await killInMidRound(scene)
+  const [id = ''] = await readdir(join(scene.records(), 'sessions'))
+  const path = join(scene.records(), 'sessions', id, 'journal.ndjson')
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace(`"host":"${hostname()}"`, '"host":"laptop"'))
+  const { exitCode, events } = await scene.run('resume', '--json')
+  expect(exitCode).toBe(0)
+  const said = `This session ran on another machine (laptop); it goes on here, on ${hostname()}.`
+  expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(said)
+})
+
+test('a journal whose first line is rubbish goes on, which is said', async () => {
+  await using scene = await openScene(midRound)
+  await killInMidRound(scene)
+  const [id = ''] = await readdir(join(scene.records(), 'sessions'))
+  await replaceFirstLine(join(scene.records(), 'sessions', id, 'journal.ndjson'), '\0\0{"format":')
+  const { exitCode, events } = await scene.run('resume', '--json')
+  expect(exitCode).toBe(0)
+  const warnings = eventsOf(events, 'warning').map(({ message }) => message)
+  expect(warnings.filter(message => message.includes('another machine'))).toEqual([])
+  expect(warnings.filter(message => /^1 line of .+journal\.ndjson cannot be read/.test(message))).toHaveLength(1)
 })

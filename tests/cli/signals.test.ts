@@ -39,7 +39,7 @@ describe('a person ends a run', () => {
       expect(exitCode).toBe(code)
       expect(events.at(-1)).toMatchObject({
         type: 'session-ended',
-        outcome: { kind: 'interrupted', signal },
+        outcome: { kind: 'interrupted', by: signal },
         exitCode: code,
       })
       expect(stderr).toMatch(/^To go on: codemachine resume \d{8}_1\n$/)
@@ -107,7 +107,9 @@ test('a second codemachine in the same directory is refused with exit code 6, an
   const second = await scene.run('build Y')
   expect(second.exitCode).toBe(6)
   expect(second.stderr).toMatch(
-    new RegExp(`^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since .*\\n$`),
+    new RegExp(
+      `^codemachine: Another codemachine \\(pid ${running.pid}\\) is running here since .*\\n {2}codemachine status .*\\n$`,
+    ),
   )
   gate.resolve()
   expect(await running.ended).toMatchObject({ exitCode: 0 })

@@ -1,6 +1,7 @@
 import { readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { usageLimitReached } from '../../src/demo/faults.ts'
 import { reply } from '../../src/demo/reply.ts'
 import { hold, message } from '../../src/demo/reply-items.ts'
 import { claimDone, round, says } from '../support/rounds.ts'
@@ -30,12 +31,13 @@ test('with no run there is nothing to steer, and the queue is named instead', as
 })
 
 test('what is said while no turn takes it is told to the next round', async () => {
-  const overloaded = { kind: 'status', status: 429, body: { error: { message: 'slow down' } } } as const
-  await using scene = await openScene([[overloaded], [says('Here again.')], round(claimDone)])
+  const usedUp = usageLimitReached(Math.round(Date.now() / 1000) + 3600)
+  await using scene = await openScene([[usedUp], [says('Here again.')], round(claimDone)])
   await using running = scene.start('--json', '--rounds', '3', 'build X')
   await running.event('waiting')
   const { exitCode, stdout } = await scene.run('steer', 'mind the gap')
   expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/the next round will be told\.\n$/)])
+  await scene.run('retry')
   const { events } = await running.ended
   expect(eventsOf(events, 'steered')).toMatchObject([{ delivered: false, round: null }])
   expect(scene.input(2)).toContain('A person says: mind the gap')

@@ -8,6 +8,8 @@ import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
+const TIME = 'a time with its unit from 1 second to 365 days, such as "8h", "90m" or "1h30m"'
+
 /** What is said and the exit code; fails if anything was written in the work directory. */
 async function refusal(
   place: TestPlace,
@@ -33,6 +35,29 @@ describe('what was typed wrong is said in a sentence, with exit code 2, before a
       'rounds in letters',
       ['--rounds', 'x', 'x'],
       'codemachine: --rounds is "x"; use a whole number from 1 to 100000.\n',
+    ],
+    ...['banana', '8', '-3h', '1h banana', '1e9h', ''].map<[string, string[], string]>(text => [
+      `a time that is ${JSON.stringify(text)}`,
+      ['--max-time', text, 'x'],
+      `codemachine: --max-time is "${text}"; use ${TIME}.\n`,
+    ]),
+    ['a wait without its unit', ['--max-wait', '24', 'x'], `codemachine: --max-wait is "24"; use ${TIME}.\n`],
+    [
+      'tokens that are no number',
+      ['--max-tokens', 'lots', 'x'],
+      'codemachine: --max-tokens is "lots"; use a whole number of tokens up to 1000000M, such as 5000000, "5M" or "500k".\n',
+    ],
+    [
+      'more of a window than there is',
+      ['--max-usage', '101%', 'x'],
+      'codemachine: --max-usage is "101%"; use a percentage from 1 to 100, such as 90 or "90%".\n',
+    ],
+    ['a limit without its value', ['--max-time'], /^codemachine: option '--max-time <duration>' argument missing\n$/],
+    [
+      'CODEMACHINE_MAX_TIME without its unit',
+      ['x'],
+      `codemachine: CODEMACHINE_MAX_TIME is "8"; use ${TIME}.\n`,
+      { env: { CODEMACHINE_MAX_TIME: '8' } },
     ],
     [
       'a sandbox that there is not',

@@ -6,6 +6,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { packageRoot } from '../../src/base/package-root.ts'
 import { capabilitiesOf } from '../../src/codex/codex-version.ts'
 import { findCodex } from '../../src/codex/find-codex.ts'
+import { type SandboxChoice, sandboxTerms, writableTerms } from '../../src/codex/sandbox.ts'
 import { reply } from '../../src/demo/reply.ts'
 import { functionCall, shell } from '../../src/demo/reply-items.ts'
 import { roundsScript, type ScriptStep } from '../../src/demo/script.ts'
@@ -125,6 +126,29 @@ test('where there is no repository an agent makes one and commits, patches by he
   expect(await readFile(join(played.place.codexHome, 'config.toml'), 'utf8')).toBe(played.config)
 })
 
+describe('an agent that is bound to folders', () => {
+  const choice = { network: true, writable: ['/work/.git'] }
+  const bound = (mode: SandboxChoice['mode'], version = '0.169.0') =>
+    writableTerms('/work', ['src/web', 'docs'], { ...choice, mode }, capabilitiesOf(version))
+
+  test('has no repository to write in, and the network that the person allows', () => {
+    const { thread, turn } = bound('workspace-write')
+    const filesystem = { '/work': 'read', '/work/src/web': 'write', '/work/docs': 'write', ':root': 'read' }
+    expect(thread.config).toMatchObject({ permissions: { [thread.permissions ?? '']: { filesystem } } })
+    expect(thread.config).toMatchObject({ permissions: { [thread.permissions ?? '']: { network: { enabled: true } } } })
+    expect(JSON.stringify([thread, turn])).not.toContain('.git')
+  })
+
+  test('works in the work directory as all others where codex has no permission profiles to bind it', () => {
+    const mode = 'workspace-write'
+    expect(bound(mode, '0.120.0')).toEqual(sandboxTerms('/work', { ...choice, mode }, capabilitiesOf('0.120.0')))
+  })
+
+  test.each(['danger-full-access', 'read-only'] as const)('has what every agent has in %s', mode => {
+    expect(bound(mode)).toEqual(sandboxTerms('/work', { ...choice, mode }, capabilitiesOf('0.169.0')))
+  })
+})
+
 interface Played extends AsyncDisposable {
   /** What its commands printed. */
   outputs: string[]
@@ -182,6 +206,8 @@ async function engineOn(place: TestPlace, env: NodeJS.ProcessEnv): Promise<Codex
     binary,
     capabilities: capabilitiesOf(binary.version),
     overrides: [],
+    silenceMs: 360_000,
+    commandMs: 3_600_000,
     env,
     directory: place.directory,
     sandbox: { mode: 'workspace-write', network: false, writable: [join(place.directory, '.git')] },

@@ -38,7 +38,14 @@ test.each<[string, string, object]>([
 
 test('short texts and missing ones are as codex gave them', () => {
   const error = { error: { message: 'x', additionalDetails: null }, willRetry: true }
-  expect(eventOf('error', error)).toEqual({ type: 'error', round: 1, message: 'x', details: null, willRetry: true })
+  expect(eventOf('error', error)).toEqual({
+    type: 'error',
+    round: 1,
+    message: 'x',
+    details: null,
+    willRetry: true,
+    waitsForNetwork: false,
+  })
   const plan = { explanation: null, plan: [{ step: 'Look', status: 'inProgress' }] }
   expect(eventOf('turn/plan/updated', plan)).toMatchObject({
     explanation: null,
@@ -71,9 +78,38 @@ test.each<[string, object]>([
   ['item/permissions/requestApproval', { reason: LONG }],
   ['item/tool/requestUserInput', { questions: [{ id: 'q', question: LONG }] }],
   ['mcpServer/elicitation/request', { serverName: LONG }],
-  ['item/tool/call', { tool: LONG }],
 ])('what %s is about is bounded too', (method, params) => {
   const { subject } = answerRequest({ method, id: 1, params } as ServerRequest, false)
   expect(subject.length).toBeLessThan(MOST)
   expect(subject).toMatch(/more characters\]$/)
+})
+
+test('codex waiting for the network is told from other retries, and from giving up', () => {
+  const away = 'Reconnecting... waiting for network'
+  const waits = (message: string, willRetry: boolean) =>
+    eventOf('error', { error: { message, additionalDetails: null }, willRetry }).waitsForNetwork
+  expect([waits(away, true), waits(away, false), waits('Reconnecting... 1/5', true)]).toEqual([true, false, false])
+})
+
+test('of the usage limits that codex reports its own are told, and those of single models are not', () => {
+  const windows = { primary: { usedPercent: 12, windowDurationMins: 300, resetsAt: 1_795_208_095 }, secondary: null }
+  expect(eventOf('account/rateLimits/updated', { rateLimits: { limitId: 'codex', ...windows } })).toEqual({
+    type: 'limits',
+    primary: { usedPercent: 12, windowMinutes: 300, resetsAt: 1_795_208_095_000 },
+    secondary: null,
+  })
+  for (const [credits, goesOn] of [
+    [{ hasCredits: true, unlimited: false, balance: '5' }, true],
+    [{ hasCredits: false, unlimited: true, balance: null }, true],
+    [{ hasCredits: false, unlimited: false, balance: '0' }, false],
+  ]) {
+    expect(eventOf('account/rateLimits/updated', { rateLimits: { ...windows, credits } })).toMatchObject({
+      credits: goesOn,
+    })
+  }
+  for (const rateLimits of [
+    { limitId: 'one_model', ...windows },
+    { limitId: 'codex', primary: null, secondary: null },
+  ])
+    expect(() => eventOf('account/rateLimits/updated', { rateLimits })).toThrow('is no event')
 })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -35,11 +36,12 @@ interface Playing {
   steer(text: string): Promise<boolean>
 }
 
-/** Plays one round on a peer; `meanwhile` runs once it has begun. */
+/** Plays one round on a peer; `before` runs before it, `meanwhile` once it has begun. */
 async function play(
   changes: string,
   meanwhile: (playing: Playing) => Promise<void> = async () => {},
   limits: { requestMs?: number; endMs?: number } = {},
+  before: (prepared: PreparedRound) => Promise<unknown> = async () => {},
 ): Promise<Played> {
   const path = await writePeer(folder, changes)
   const logged: string[] = []
@@ -49,6 +51,7 @@ async function play(
   const records: string[] = []
   const waiters: (() => void)[] = []
   const prepared = engine.prepare(thread)
+  await before(prepared)
   const running = prepared.run({
     round: 1,
     input: 'Go on.',
@@ -77,6 +80,19 @@ test('a turn that completes is a round that worked, with what codex said', async
   expect(outcome).toEqual({ class: 'worked', message: null })
   expect(events.map(event => event.type)).toEqual(['turn-started', 'item-completed'])
   expect(records.length).toBeGreaterThan(3)
+})
+
+test('a turn tells which model works, as far as this version of codex says it', async () => {
+  const turnOf = async (inUse: string) => {
+    const changes = `on['thread/start'] = id => send({ id, result: { thread: { id: THREAD }, ${inUse} } })`
+    return (await play(changes)).events[0]
+  }
+  const turn = { type: 'turn-started', round: 1, thread: 'thread-1', turn: 'turn-1' }
+  expect(await turnOf('')).toEqual(turn)
+  expect(await turnOf(`model: 'gpt-6', reasoningEffort: 'high'`)).toEqual({ ...turn, model: 'gpt-6', effort: 'high' })
+  expect(await turnOf(`model: ['gpt-6'], reasoningEffort: null`)).toEqual({ ...turn, effort: null })
+  const long = await turnOf(`model: 'm'.repeat(5_000_000)`)
+  expect(JSON.stringify(long).length).toBeLessThan(500)
 })
 
 describe('a codex that dies ends the round, with its last words', () => {
@@ -110,7 +126,7 @@ test.each(['initialize', 'thread/start', 'turn/start'])(
   'a codex that never answers %s is given up after the deadline',
   async method => {
     const { outcome } = await play(`on['${method}'] = () => {}`, undefined, { requestMs: 500 })
-    expect(outcome).toEqual({ class: 'crashed', message: `codex did not answer ${method} within 0.5 s.` })
+    expect(outcome).toEqual({ class: 'silent', message: `codex did not answer ${method} within 0.5 s.` })
   },
 )
 
@@ -135,6 +151,20 @@ test('rubbish, blank lines, foreign answers and unknown notifications harm nothi
   expect(logged.filter(line => line.includes('new/thing'))).toHaveLength(1)
   expect(logged.some(line => line.includes('not json'))).toBe(true)
 })
+
+test.each(['warning', 'mcpServer/startupStatus/updated', 'item/started', 'error'])(
+  '%s without params, which comes before the round is run, harms nothing and is logged',
+  async method => {
+    const { outcome, logged } = await play(
+      `on['thread/start'] = id => { say('${method}'); send({ id, result: { thread: { id: THREAD } } }) }`,
+      undefined,
+      {},
+      prepared => prepared.limits(),
+    )
+    expect(outcome).toEqual({ class: 'worked', message: null })
+    expect(logged).toContainEqual(expect.stringContaining(`${method} from codex was not understood: `))
+  },
+)
 
 test('a character cut in two by the pipe arrives whole, and an item of an unknown kind is shown as such', async () => {
   const { events } = await play(`
@@ -270,6 +300,25 @@ test('a peer that ignores its end is killed, with what it left running in a sess
   for (const pid of pids) expect(await isAlive(pid, 'linux')).toBe(false)
 })
 
+test('a codex that no signal ends is waited for no longer than seconds, and that is logged', async () => {
+  const logged: string[] = []
+  const log = (message: string) => logged.push(message)
+  // There is no `taskkill` here: the signals of a Windows reach nobody, as if the kernel held the process.
+  const peer = await writePeer(folder, `${TAKES_NO_END}; on['turn/start'] = ${LEAVES_A_COMMAND}`)
+  const engine = await engineOn(peer, log, { endMs: 200, platform: 'win32', clock: fastClock(10) })
+  const { pids, ended } = startRound(engine.prepare(thread))
+  const [pid = 0] = await pids
+  try {
+    expect(await ended).toEqual({ class: 'worked', message: null })
+    await engine.settle()
+    await engine.close()
+    expect(logged).toContainEqual(`codex (${pid}) has not ended 5 s after it was killed; it is left behind.`)
+    expect(await alive([pid])).toEqual([true])
+  } finally {
+    process.kill(pid, 'SIGKILL')
+  }
+})
+
 test('a thread that was prepared and not needed leaves no process', async () => {
   const engine = await engineOn(await writePeer(folder, ''))
   const prepared = engine.prepare(thread)
@@ -279,6 +328,14 @@ test('a thread that was prepared and not needed leaves no process', async () => 
     class: expect.stringMatching(/interrupted|crashed/),
   })
 })
+
+const TAKES_NO_END = `on.end = () => {}; process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)`
+/** A turn that ends while a command of it still runs. */
+const LEAVES_A_COMMAND = `id => {
+  send({ id, result: {} }); started(); message(String(process.pid))
+  say('item/started', { threadId: THREAD, turnId: TURN, item: { type: 'commandExecution', id: 'c', command: 'sleep 1' } })
+  completed()
+}`
 
 /** A peer that leaves a process in a session of its own, deaf to SIGTERM, and says its pid and its own. */
 const LEAVES_SOMETHING = `
@@ -364,6 +421,7 @@ describe('what ended rounds left', () => {
 })
 
 describe('a codex that the system refuses to start is the outcome of the round, not an exception', () => {
+  // What passes by itself (no more files, memory or processes) is not the person's to mend.
   const run = { round: 1, input: 'x', onEvent() {}, onLive() {}, onRecord() {} }
 
   test('where the directory is a file', async () => {
@@ -390,7 +448,7 @@ describe('a codex that the system refuses to start is the outcome of the round, 
     } finally {
       for (const descriptor of held) closeSync(descriptor)
     }
-    expect(await prepared.run(run)).toMatchObject({ class: 'config', message: expect.stringContaining('EMFILE') })
+    expect(await prepared.run(run)).toMatchObject({ class: 'crashed', message: expect.stringContaining('EMFILE') })
     await engine.close()
   })
 })
@@ -422,10 +480,13 @@ async function engineOn(
     binary: { path, version: '0.169.0' },
     capabilities: capabilitiesOf('0.169.0'),
     overrides: [],
+    silenceMs: 360_000,
+    commandMs: 3_600_000,
     env: { ...process.env },
     directory: changes.directory ?? folder,
     sandbox: { mode: 'workspace-write', network: false, writable: [] },
-    key: `test-${process.pid}`,
+    // Of several engines in this process none may take another's for what it has left running.
+    key: `test-${randomUUID()}`,
     owner: { pid: process.pid, startTime: await startTimeOf(process.pid, 'linux') },
     platform: changes.platform ?? 'linux',
     clock: changes.clock ?? systemClock,

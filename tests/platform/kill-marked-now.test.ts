@@ -8,6 +8,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { killMarkedNow } from '../../src/platform/kill-marked-now.ts'
 import { MARK_VARIABLE, makeMark } from '../../src/platform/marks.ts'
 import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
+import { killIfAlive } from '../support/kill-if-alive.ts'
 
 // What stands in for codex is a shell script, and the start times are those of Linux.
 test.runIf(process.platform === 'linux').each(['linux', 'darwin'] as const)(
@@ -35,7 +36,7 @@ test.runIf(process.platform === 'linux').each(['linux', 'darwin'] as const)(
       await expect.poll(() => alive(ours), { timeout: 5_000, interval: 10 }).toEqual([false, false])
       expect(await alive(others)).toEqual([true, true])
     } finally {
-      for (const pid of [...ours, ...others]) if (await isAlive(pid, 'linux')) process.kill(pid, 'SIGKILL')
+      for (const pid of [...ours, ...others]) await killIfAlive(pid)
       await rm(folder, { recursive: true })
     }
   },

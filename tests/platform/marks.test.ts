@@ -29,6 +29,11 @@ function start(mark: string, command: string, args: readonly string[], detached 
 const find = (mark: string) => findMarked(MARK_VARIABLE, value => value === mark, process.platform)
 const findExactly = (mark: string, count: number) =>
   expect.poll(() => find(mark), { timeout: 10_000, interval: 10 }).toHaveLength(count)
+/** Waits until these run, and nothing that is still on its way to become one of them. */
+const untilCommands = (mark: string, commands: readonly string[]) =>
+  expect
+    .poll(async () => (await find(mark)).map(({ command }) => command).sort(), { timeout: 10_000, interval: 10 })
+    .toEqual(commands)
 
 afterEach(async () => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
@@ -52,9 +57,10 @@ describe.runIf(process.platform === 'linux')('with real processes', () => {
   test('what a command left running in sessions of its own is found and ended', async () => {
     const mark = newMark()
     start(mark, 'bash', ['-c', 'setsid -f sleep 300; (setsid -f sleep 301 &); sleep 302 & disown'])
-    await findExactly(mark, 3)
+    const commands = ['sleep 300', 'sleep 301', 'sleep 302']
+    await untilCommands(mark, commands)
     const { ended, left } = await endMarked(MARK_VARIABLE, value => value === mark, options)
-    expect(ended.map(({ command }) => command).sort()).toEqual(['sleep 300', 'sleep 301', 'sleep 302'])
+    expect(ended.map(({ command }) => command).sort()).toEqual(commands)
     expect(left).toEqual([])
     expect(await find(mark)).toEqual([])
   })
@@ -111,7 +117,8 @@ describe.runIf(process.platform === 'linux')('with real processes', () => {
     const mark = makeMark({ key, owner: { pid, startTime: await startTimeOf(pid, process.platform) }, n: 1 })
     marksOfTest.push(mark)
     start(mark, 'bash', ['-c', 'setsid -f sleep 300'])
-    await findExactly(mark, 1)
+    // Before that it is bash, and setsid.
+    await expect.poll(() => find(mark), { timeout: 10_000, interval: 10 }).toMatchObject([{ command: 'sleep 300' }])
 
     expect((await endLeftovers(key, options)).ended).toEqual([])
     owner.kill('SIGKILL')

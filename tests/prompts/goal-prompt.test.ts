@@ -37,7 +37,10 @@ describe('the instructions for a goal', () => {
 
   it('show a tasks.json that is a good one', () => {
     const example = /```json\n(.*?)```/s.exec(instructions)?.[1] ?? ''
-    expect(parseTasksFile(example)).toEqual({ ok: true, value: [{ id: 'T1', name: '…', done: false }] })
+    expect(parseTasksFile(example.replace('Planning|Building|Testing|Runtime', 'Building'))).toEqual({
+      ok: true,
+      value: [{ id: 'T1', name: '…', phase: 'Building', done: false }],
+    })
   })
 
   it('name every key of the front matter', () => {

@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Clock, systemClock as clock } from '../../src/base/clock.ts'
-import { type Command, type Reply, sendCommand, watchCommands } from '../../src/session/control.ts'
+import type { Command, Reply } from '../../src/session/command.ts'
+import { sendCommand, watchCommands } from '../../src/session/control.ts'
 
 let directory: string
 
@@ -15,6 +16,8 @@ afterEach(() => rm(directory, { recursive: true }))
 const steer = (text: string): Command => ({ type: 'steer', text, at: '2026-11-20T23:00:00.000Z' })
 const send = (text: string, timeoutMs = 5000) => sendCommand(directory, steer(text), { clock, timeoutMs })
 const write = (name: string, text: string) => writeFile(join(directory, name), text)
+
+const textOf = (command: Command) => (command.type === 'steer' ? command.text : command.type)
 
 /** A clock that never lets a person wait. */
 function hurriedClock(): Clock {
@@ -31,7 +34,7 @@ function hurriedClock(): Clock {
 function receiver(reply: Reply = { delivered: true, message: 'The turn has it.' }) {
   const texts: string[] = []
   const handle = async (command: Command) => {
-    texts.push(command.text)
+    texts.push(textOf(command))
     return reply
   }
   return { texts, handle }
@@ -47,9 +50,32 @@ test('a command reaches the run, its answer comes back at once, and no file is l
   await expect.poll(() => readdir(directory), { timeout: 5000 }).toEqual([])
 })
 
+test('each command arrives as it was sent', async () => {
+  const at = '2026-11-20T23:00:00.000Z'
+  const commands: Command[] = [
+    steer('x'),
+    { type: 'stop', now: false, at },
+    { type: 'stop', now: true, at },
+    { type: 'pause', at },
+    { type: 'unpause', at },
+    { type: 'retry', at },
+  ]
+  const taken: Command[] = []
+  const handle = async (command: Command): Promise<Reply> => {
+    taken.push(command)
+    return { delivered: true, message: command.type }
+  }
+  await using _ = await watchCommands(directory, handle, clock)
+  for (const command of commands) {
+    expect(await sendCommand(directory, command, { clock, timeoutMs: 5000 })).toMatchObject({ message: command.type })
+  }
+  expect(taken).toEqual(commands)
+})
+
 test('commands are handled one after the other, in the order they were sent, and once', async () => {
   const log: string[] = []
-  const handle = async ({ text }: Command) => {
+  const handle = async (command: Command) => {
+    const text = textOf(command)
     log.push(`${text} begins`)
     await readdir(directory)
     log.push(`${text} ends`)
@@ -83,7 +109,7 @@ test('with no run the command is taken back, so that no later run gets it', asyn
   const options = { clock: hurriedClock(), timeoutMs: 3000 }
   expect(await sendCommand(directory, steer('x'), options)).toEqual({
     delivered: false,
-    message: 'No run has taken it.',
+    message: 'The run did not take the command in time; it may be ending.',
   })
   expect(await readdir(directory)).toEqual([])
 })
@@ -122,8 +148,8 @@ test('what comes while the run ends is answered too', async () => {
   const texts: string[] = []
   const run = await watchCommands(
     directory,
-    async ({ text }) => {
-      texts.push(text)
+    async command => {
+      texts.push(textOf(command))
       await finished
       return { delivered: true, message: 'done' }
     },
@@ -141,6 +167,15 @@ test('what comes while the run ends is answered too', async () => {
   expect(texts).toEqual(['first'])
 })
 
+test('what a newer codemachine asks is answered, not left without a word', async () => {
+  const { handle } = receiver()
+  await using _ = await watchCommands(directory, handle, clock)
+  await write('000000000000001-a.json', '{ "type": "explode", "at": "2026-11-20T23:00:00.000Z" }')
+  await expect
+    .poll(() => readFile(join(directory, '000000000000001-a.reply.json'), 'utf8').catch(() => ''), { timeout: 5000 })
+    .toBe('{"delivered":false,"message":"This is not a command that the run knows."}')
+})
+
 test('rubbish is set aside and stops nothing', async () => {
   const { texts, handle } = receiver()
   await using _ = await watchCommands(directory, handle, clock)
@@ -152,6 +187,15 @@ test('rubbish is set aside and stops nothing', async () => {
   await expect
     .poll(async () => (await readdir(directory)).filter(name => name.endsWith('.broken')).length, { timeout: 5000 })
     .toBe(3)
+})
+
+test('what was set aside more than a day ago is removed by the next run', async () => {
+  await write('old.broken', '')
+  await write('new.broken', '')
+  const twoDaysAgo = new Date(Date.now() - 48 * 3_600_000)
+  await utimes(join(directory, 'old.broken'), twoDaysAgo, twoDaysAgo)
+  await using _ = await watchCommands(directory, receiver().handle, clock)
+  expect(await readdir(directory)).toEqual(['new.broken'])
 })
 
 test('an empty text is refused before it is sent', async () => {

@@ -5,7 +5,9 @@ import type { MemorySnapshot } from '../../src/workspace/memory.ts'
 
 const round: EndedRound = {
   round: 4,
+  part: null,
   outcome: { class: 'worked', message: null },
+  counts: true,
   durationMs: 1,
   tokens: null,
   treeBefore: 'aaa',
@@ -17,10 +19,12 @@ const claimed: MemorySnapshot = {
   main: { status: 'in-progress', finiteIncantatem: true, shortTitle: null, open: [] },
   tasks: [{ id: 'T1', name: 'Build', done: true }],
   problems: [],
+  fingerprint: 'm',
+  texts: { main: '', tasks: '' },
 }
 
 test('a claim in a round that changed nothing, with nothing left to do, is accepted with its tree', () => {
-  expect(judgeDone(claimed, round)).toEqual({ kind: 'accepted', by: ['MAIN.md', 'tasks.json'], tree: 'aaa' })
+  expect(judgeDone(claimed, round)).toEqual({ kind: 'nominated', by: ['MAIN.md', 'tasks.json'], tree: 'aaa' })
 })
 
 test.each([
@@ -31,7 +35,7 @@ test.each([
   ],
   ['all tasks done', { ...claimed, main: { ...claimed.main, finiteIncantatem: false } }, ['tasks.json']],
 ])('%s nominates by itself', (_name, memory, by) => {
-  expect(judgeDone(memory, round)).toMatchObject({ kind: 'accepted', by })
+  expect(judgeDone(memory, round)).toMatchObject({ kind: 'nominated', by })
 })
 
 test('nothing is claimed while no flag is set and there are no tasks, or some are open', () => {

@@ -1,12 +1,18 @@
 import { execFileSync } from 'node:child_process'
-import { appendFile, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Recorded } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
 import { foldJournal } from '../../src/session/fold-journal.ts'
-import { openJournal, readJournal } from '../../src/session/journal.ts'
+import type { Item } from '../../src/session/items.ts'
+import { openJournal, problemOfJournal, readJournal } from '../../src/session/journal.ts'
+import type { SessionOutcome } from '../../src/session/outcome.ts'
+import { emptyState } from '../../src/session/state.ts'
+import { plainView } from '../../src/ui/plain-view.ts'
+import { moreSamples, recorded, sampleEvents, sampleItems, sampleOutcomes } from '../ui/samples.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -22,13 +28,15 @@ const created: Recorded = {
   goal: 'build X \u2028 with\nlines',
   template: 'goal',
   directory: '/work',
-  limits: { rounds: 3 },
+  limits: { rounds: 3, timeMs: null, tokens: null },
   sandbox: 'workspace-write',
   network: false,
   overrides: [],
+  said: {},
   model: null,
   effort: null,
   queued: null,
+  host: 'desk',
   codemachine: '0.1.0',
 }
 
@@ -64,6 +72,84 @@ test('blank lines, rubbish and events of a later version are passed over', async
   await appendFile(path, '\n\n{"type":"warning"\n[1]\nnull\n{"v":1,"type":"from-the-future","at":"x"}\n\u0000\u0000\n')
   await appendFile(path, `${JSON.stringify(warning('still here'))}\n`)
   expect(await Array.fromAsync(readJournal(path))).toEqual([created, warning('still here')])
+})
+
+const whole = (line: object) => JSON.stringify(line)
+const rubbishLines = recorded(Object.values(sampleEvents)).flatMap(event => [
+  // Each field in turn is missing, and then holds what belongs into none.
+  ...Object.keys(event).map(field => whole({ ...event, [field]: undefined })),
+  ...Object.keys(event).map(field => whole({ ...event, [field]: [[7]] })),
+  ...Object.keys(event).map(field => whole({ ...event, [field]: 'none' })),
+  ...Object.keys(event).map(field => whole({ ...event, [field]: { kind: 'none', class: 'none' } })),
+  whole({ v: 1, at: event.at, session: event.session, type: event.type }),
+])
+
+test('no line of a known type makes reading fail, whatever its fields hold, and the whole ones are all read', async () => {
+  const path = await write('fields', [created])
+  await appendFile(path, `${rubbishLines.join('\n')}\n${whole(warning('still here'))}\n`)
+  const view = plainView(() => {}, { colour: false })
+  let state = emptyState('20261120_1')
+  const read = await Array.fromAsync(readJournal(path))
+  for (const event of read) {
+    state = fold(state, event)
+    view.event(event, state)
+    for (const at of [state.updatedAt, state.waiting?.until ?? 0]) expect(at).not.toBeNaN()
+  }
+  expect(read.at(-1)).toEqual(warning('still here'))
+})
+
+test('every event that is written is read again', async () => {
+  const item = (each: Item) => ({ ...sampleEvents['item-completed'], item: each })
+  const end = (outcome: SessionOutcome) => ({ ...sampleEvents['session-ended'], outcome })
+  const samples = [...Object.values(sampleEvents), ...Object.values(moreSamples)]
+  const events = recorded([...samples, ...Object.values(sampleItems).map(item), ...sampleOutcomes.map(end)])
+  expect(await Array.fromAsync(readJournal(await write('every', events)))).toEqual(events)
+})
+
+test('a journal of a newer format is not read at all, whatever it holds', async () => {
+  const path = await write('newer', [created])
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace('"v":1', '"v":2'))
+  const said = `${path} was written by a newer codemachine (journal format 2); use that one.`
+  await expect(Array.fromAsync(readJournal(path))).rejects.toMatchObject({ name: 'UserError', message: said })
+  expect(await problemOfJournal(path)).toBe(said)
+})
+
+test.each(['rubbish', '{"format":"another","v":7}', '{"format":"codemachine-journal"}', ''])(
+  'a first line that names no format costs nothing: %j',
+  async line => {
+    const path = await write('first line', [created])
+    const text = await readFile(path, 'utf8')
+    await writeFile(path, text.replace(/^.*\n/, `${line}\n`))
+    expect(await Array.fromAsync(readJournal(path))).toEqual([created])
+    await rm(path)
+  },
+)
+
+test('a journal that cannot be read is said so in a sentence', async () => {
+  const directory = join(folder, 'a directory')
+  await mkdir(directory)
+  expect(await problemOfJournal(directory)).toBe(
+    `${directory} cannot be read: it is a directory; put the journal back in its place.`,
+  )
+  const loop = join(folder, 'loop')
+  await symlink(loop, loop)
+  expect(await problemOfJournal(loop)).toBe(`${loop} cannot be read: ELOOP; make it readable.`)
+  await expect(foldJournal(loop, '20261120_1')).rejects.toMatchObject({ name: 'UserError', exitCode: 2 })
+  expect(await problemOfJournal(await write('good', [created]))).toBeNull()
+  expect(await problemOfJournal(join(folder, 'missing'))).toBeNull()
+})
+
+test('what an earlier version wrote has every field that this one reads', async () => {
+  const path = await write('earlier', [])
+  const { host: _, ...older } = created
+  const { memory: _memory, ...round } = { ...head, ...sampleEvents['round-ended'] }
+  for (const line of [{ ...older, limits: { rounds: 3 } }, round, { ...round, at: '2026-11-20T23:10:00.000Z' }])
+    await appendFile(path, `${JSON.stringify(line)}\n`)
+  const [first, ...rounds] = await Array.fromAsync(readJournal(path))
+  expect(first).toEqual({ ...created, host: '' })
+  const memories = rounds.map(event => event.type === 'round-ended' && event.memory)
+  expect(new Set(memories).size, 'two that are not known are not the same').toBe(2)
 })
 
 test('any prefix of a journal folds', async () => {

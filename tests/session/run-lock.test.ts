@@ -142,9 +142,28 @@ test('a lock of another machine counts, and one of this machine under another na
   await expect(take()).rejects.toMatchObject({
     exitCode: 6,
     message: expect.stringMatching(/^Another codemachine \(pid 4711 on elsewhere\) is running here since /),
-    hint: `That is another machine, so this cannot be checked; if it no longer runs there, delete ${path}.`,
+    hint: `That is another machine or container, so this cannot be checked; if it no longer runs there, delete ${path}.`,
   })
 })
+
+test.runIf(process.platform === 'linux')(
+  'a lock of another container counts, and that of the same one before it was started again does not',
+  async () => {
+    const itsOwn = { pidNamespace: 'pid:[1]', pid: 4711, startTime: '1' }
+    await writeLock({ ...itsOwn, host: 'another-container' })
+    expect(await stateNow()).toBe('elsewhere')
+    await writeLock(itsOwn)
+    expect(await stateNow()).toBe('stale')
+  },
+)
+
+test.runIf(process.platform === 'linux')(
+  'a lock that an earlier version took, which does not say in which container, is known',
+  async () => {
+    await writeLock({ pidNamespace: undefined, host: 'before' })
+    expect(await stateNow()).toBe('held')
+  },
+)
 
 test.each(['', '{', '[]', '{"pid":"1"}', '\u0000'])(
   'a file that is no lock is told in one sentence: %j',

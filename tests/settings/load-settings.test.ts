@@ -1,37 +1,27 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { loadSettings, type SettingsPlaces } from '../../src/settings/load-settings.ts'
+import type { SettingsPlaces } from '../../src/settings/load-settings.ts'
+import { defaults, openSettings } from './settings-places.ts'
 
-const { default: defaults } = await import(new URL('../../settings.js', import.meta.url).href)
-
-let root: string
-let places: SettingsPlaces
+let places: Awaited<ReturnType<typeof openSettings>>
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'settings-'))
-  places = { directory: join(root, 'work'), env: {}, home: join(root, 'home'), flags: {}, defaults }
-  await mkdir(places.directory)
-  await mkdir(join(places.home, '.config', 'codemachine'), { recursive: true })
+  places = await openSettings()
 })
-afterEach(() => rm(root, { recursive: true }))
+afterEach(() => places[Symbol.asyncDispose]())
 
-const project = (text: string | Buffer) => writeFile(join(places.directory, 'codemachine.toml'), text)
-const person = (text: string) => writeFile(join(places.home, '.config', 'codemachine', 'config.toml'), text)
-const load = (more: Partial<SettingsPlaces> = {}) => loadSettings({ ...places, ...more })
-const sentence = (more: Partial<SettingsPlaces> = {}) =>
-  load(more).then(
-    () => 'no error',
-    (error: Error) => `${error.name}: ${error.message}`,
-  )
+const project = (text: string | Buffer) => places.project(text)
+const person = (text: string) => places.person(text)
+const load = (more?: Partial<SettingsPlaces>) => places.load(more)
+const sentence = (more?: Partial<SettingsPlaces>) => places.sentence(more)
 
 describe('which setting counts', () => {
   test('without any file the defaults of settings.js do', async () => {
     const { settings, sources } = await load()
-    expect(settings).toEqual(defaults)
-    expect(settings).toMatchObject({ port: 3000, logging: { level: 'info' }, mode: 'goal' })
+    expect(settings).toEqual({ ...defaults, maxWait: 24 * 60 * 60 * 1000 })
+    expect(settings).toMatchObject({ port: 3000, logging: { level: 'info' }, mode: 'build' })
     expect(sources.rounds).toEqual({ layer: 'defaults', place: 'settings.js' })
   })
 
@@ -47,16 +37,16 @@ describe('which setting counts', () => {
       rounds: { layer: 'flag', place: '--rounds' },
       model: { layer: 'environment', place: 'CODEMACHINE_MODEL' },
       effort: { layer: 'project', place: 'codemachine.toml:3' },
-      port: { layer: 'person', place: `${join(places.home, '.config', 'codemachine', 'config.toml')}:4` },
+      port: { layer: 'person', place: `${places.ofPerson}:4` },
       endSeconds: { layer: 'defaults' },
     })
   })
 
   test('XDG_CONFIG_HOME moves the config file of the person, unless it is relative', async () => {
     await person('rounds = 2')
-    await mkdir(join(root, 'xdg', 'codemachine'), { recursive: true })
-    await writeFile(join(root, 'xdg', 'codemachine', 'config.toml'), 'rounds = 7')
-    expect((await load({ env: { XDG_CONFIG_HOME: join(root, 'xdg') } })).settings.rounds).toBe(7)
+    await mkdir(join(places.root, 'xdg', 'codemachine'), { recursive: true })
+    await writeFile(join(places.root, 'xdg', 'codemachine', 'config.toml'), 'rounds = 7')
+    expect((await load({ env: { XDG_CONFIG_HOME: join(places.root, 'xdg') } })).settings.rounds).toBe(7)
     expect((await load({ env: { XDG_CONFIG_HOME: 'xdg' } })).settings.rounds).toBe(2)
   })
 
@@ -91,7 +81,7 @@ describe('a mistake is told in one sentence with its place', () => {
     ['rounds = 2026-11-20', 'codemachine.toml:1: rounds is 2026-11-20; use a whole number from 1 to 100000.'],
     ['network = "yes"', 'codemachine.toml:1: network is "yes"; use true or false.'],
     ['model = ""', 'codemachine.toml:1: model is ""; use the name of a model.'],
-    ['mode = "build"', 'codemachine.toml:1: mode is "build"; use "goal".'],
+    ['mode = "built"', 'codemachine.toml:1: mode is "built"; use one of "build", "goal".'],
     [
       'sandbox = "full"',
       'codemachine.toml:1: sandbox is "full"; use one of "read-only", "workspace-write", "danger-full-access".',
@@ -103,6 +93,7 @@ describe('a mistake is told in one sentence with its place', () => {
     ['logging = 3', 'codemachine.toml:1: logging is a table; write logging.level instead.'],
     ['rounds.x = 3', 'codemachine.toml:1: unknown key "rounds.x"; did you mean "rounds"?'],
     ['rounds = { x = 3 }', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
+    ['[model]', 'codemachine.toml:1: model is a table; use the name of a model.'],
     ['[rounds]', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
     ['a = 1\nb = \nc = 3', 'codemachine.toml:2:4: not valid TOML: there is no value after "=".'],
     ['model = gpt', 'codemachine.toml:1:9: not valid TOML: unexpected character; a text stands in quotes.'],
@@ -128,17 +119,14 @@ describe('a mistake is told in one sentence with its place', () => {
 
   test('in the config file of the person, by its path', async () => {
     await person('port = "x"')
-    const path = join(places.home, '.config', 'codemachine', 'config.toml')
-    expect(await sentence()).toBe(`UserError: ${path}:1: port is "x"; use a whole number from 1 to 65535.`)
+    expect(await sentence()).toBe(`UserError: ${places.ofPerson}:1: port is "x"; use a whole number from 1 to 65535.`)
   })
 
   test('in the environment, the flags and settings.js, by their names', async () => {
     const mend = 'use a whole number from 1 to 100000.'
     expect(await sentence({ env: { CODEMACHINE_ROUNDS: 'x' } })).toBe(`UserError: CODEMACHINE_ROUNDS is "x"; ${mend}`)
     expect(await sentence({ flags: { rounds: '0' } })).toBe(`UserError: --rounds is "0"; ${mend}`)
-    expect(await sentence({ flags: { 'logging.level': 'all' } })).toMatch(
-      /^UserError: --logging-level is "all"; use one of/,
-    )
+    expect(await sentence({ flags: { sandbox: 'all' } })).toMatch(/^UserError: --sandbox is "all"; use one of/)
     expect(await sentence({ defaults: { ...defaults, rounds: -1 } })).toBe(
       `UserError: settings.js: rounds is -1; ${mend}`,
     )
@@ -150,7 +138,7 @@ describe('a mistake is told in one sentence with its place', () => {
   })
 
   test('a file that is not UTF-8, too long, a directory or a pipe', async () => {
-    const path = join(places.directory, 'codemachine.toml')
+    const path = places.ofProject
     await project(Buffer.from([0x61, 0xff, 0xfe]))
     expect(await sentence()).toBe('UserError: codemachine.toml is not UTF-8 text; save it as UTF-8.')
     await truncate(path, 100 * 1024 * 1024)
@@ -161,28 +149,5 @@ describe('a mistake is told in one sentence with its place', () => {
     await rm(path, { recursive: true })
     execFileSync('mkfifo', [path])
     expect(await sentence()).toBe('UserError: codemachine.toml is not a regular file.')
-  })
-})
-
-describe('the file of a project, which an agent can write and a clone brings along', () => {
-  test.each([
-    ['sandbox = "danger-full-access"', '--sandbox'],
-    ['network = true', '--network'],
-    ['codex_bin = "./evil"', '--codex-bin'],
-    ['codex_home = "own"', '--codex-home'],
-  ])('does not give more than the person gave: %s', async (text, flag) => {
-    await project(text)
-    expect(await sentence()).toMatch(
-      new RegExp(`^UserError: codemachine.toml:1: .* by a project's own file; if you want that, use ${flag} or`),
-    )
-  })
-
-  test('may be stricter, may repeat what the person says, and yields to a flag', async () => {
-    await person('network = true')
-    await project('sandbox = "read-only"\nnetwork = true\n')
-    expect((await load()).settings).toMatchObject({ sandbox: 'read-only', network: true })
-    await project('sandbox = "danger-full-access"\n')
-    const { settings } = await load({ flags: { sandbox: 'danger-full-access' } })
-    expect(settings.sandbox).toBe('danger-full-access')
   })
 })

@@ -39,7 +39,11 @@ export interface StartOptions {
   cwd?: string
   /** Another build than this one. */
   bin?: string
+  /** How long it may take on a busy machine; a minute if left out. */
+  boundMs?: number
 }
+
+const EVENT_MS = 45_000
 
 /** Starts the built command line. */
 export function startCodemachine(
@@ -69,11 +73,12 @@ export function startCodemachine(
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
   })
+  const { boundMs = BOUND_MS } = options
   const ended = new Promise<Ended>((resolve, reject) => {
     const timer = setTimeout(() => {
       child.kill('SIGKILL')
-      reject(new Error(`codemachine ${args.join(' ')} did not end within ${BOUND_MS} ms.\n${stdout}\n${stderr}`))
-    }, BOUND_MS)
+      reject(new Error(`codemachine ${args.join(' ')} did not end within ${boundMs} ms.\n${stdout}\n${stderr}`))
+    }, boundMs)
     child.once('close', (exitCode, signal) => {
       clearTimeout(timer)
       for (const check of waiters) check()
@@ -87,16 +92,21 @@ export function startCodemachine(
     ended,
     event(type, matches = () => true) {
       return new Promise<Recorded>((resolve, reject) => {
+        const finish = (problem: string | null) => {
+          clearTimeout(bound)
+          waiters.delete(check)
+          if (problem !== null) reject(new Error(`${problem}\n${stdout.slice(-8000)}\n${stderr}`))
+        }
         const check = () => {
           const found = events.find(event => event.type === type && matches(event as never))
           if (found) {
-            waiters.delete(check)
+            finish(null)
             resolve(found)
           } else if (child.exitCode !== null || child.signalCode !== null) {
-            waiters.delete(check)
-            reject(new Error(`codemachine ended without ${type}.\n${stdout}\n${stderr}`))
+            finish(`codemachine ended without ${type}.`)
           }
         }
+        const bound = setTimeout(() => finish(`There was no ${type} within ${EVENT_MS} ms.`), EVENT_MS)
         waiters.add(check)
         check()
       })

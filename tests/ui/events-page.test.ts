@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { moreSamples, sampleEvents, sampleLiveEvents } from './samples.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const page = read('docs/events.md')
@@ -14,6 +15,24 @@ function membersOf(path: string, union: string, key: string): string[] {
   return [...source.matchAll(new RegExp(`(?:^ {6}|\\{ )${key}: '([a-z-]+)'`, 'gm'))].map(match => match[1] ?? '')
 }
 
+/** A part of the page, from its heading to the next one of any kind. */
+function sectionOf(heading: string): string {
+  return (page.split(heading)[1] ?? '').split(/^##/m)[0] ?? ''
+}
+
+/** What the rows of the tables under a heading are about: the names in their first column. */
+function rowsOf(heading: string): string[] {
+  return [...sectionOf(heading).matchAll(/^\| (`[^|]+`) \|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([\w.-]+)`/g)].map(([, name = '']) => name),
+  )
+}
+
+/** The values of a union of texts as its source writes them. */
+function valuesOf(path: string, union: string): string[] {
+  const source = read(path).split(`export type ${union} =`)[1]?.split(/\n\n/)[0] ?? ''
+  return [...source.matchAll(/'([a-z-]+)'/g)].map(([, value = '']) => value)
+}
+
 describe('docs/events.md', () => {
   test('has a heading for every event, live ones included, and for nothing else', () => {
     const events = ['SessionEvent', 'LiveEvent'].flatMap(union => membersOf('src/session/events.ts', union, 'type'))
@@ -24,15 +43,51 @@ describe('docs/events.md', () => {
   test('has every kind of item in its table', () => {
     const kinds = membersOf('src/session/items.ts', 'Item', 'kind')
     expect(kinds.length).toBeGreaterThan(10)
-    const rows = [...(page.split('\n## Items\n')[1] ?? '').matchAll(/^\| `([a-z-]+)` \|/gm)].map(match => match[1])
-    expect(rows.sort()).toEqual(kinds.sort())
+    expect(rowsOf('\n## Items\n').sort()).toEqual(kinds.sort())
   })
 
-  test('names every field of every event', () => {
-    const source = read('src/session/events.ts').replace(/\/\*\*[\s\S]*?\*\//g, '')
-    const fields = [...(source.split('export type LiveEvent')[0] ?? '').matchAll(/(\w+)\??:/g)].map(
-      match => match[1] ?? '',
+  test('has every outcome in its table', () => {
+    const kinds = membersOf('src/session/outcome.ts', 'SessionOutcome', 'kind')
+    expect(kinds.length).toBeGreaterThan(4)
+    expect(rowsOf('\n## Outcomes\n').sort()).toEqual(kinds.sort())
+  })
+
+  test.each(Object.keys(sampleEvents))('%s: has a row for every field that it may have, and for nothing else', type => {
+    const samples = [...Object.values(sampleEvents), ...Object.values(moreSamples)].filter(each => each.type === type)
+    const fields = new Set(samples.flatMap(({ type: _, ...rest }) => Object.keys(rest)))
+    const named = new Set(rowsOf(`\n### ${type}\n`).map(name => name.split('.')[0]))
+    expect([...named].sort()).toEqual([...fields].sort())
+  })
+
+  test.each(Object.values(sampleLiveEvents))('$type: names every field', ({ type, ...fields }) => {
+    const section = sectionOf(`\n### ${type}\n`)
+    expect(Object.keys(fields).filter(field => !section.includes(`\`${field}\``))).toEqual([])
+  })
+
+  test('names every class of a round, and every value of an enumeration', () => {
+    for (const [path, union] of [
+      ['outcome', 'RoundClass'],
+      ['events', 'RefusalReason'],
+      ['events', 'WindDownLimit'],
+      ['outcome', 'StallReason'],
+      ['events', 'StallRemedy'],
+      ['gate', 'GateTime'],
+      ['gate', 'GateStatus'],
+      ['review', 'ReviewCause'],
+      ['build-state', 'RoundPart'],
+      ['build-state', 'TaskVerdict'],
+      ['build-state', 'AgentStatus'],
+    ] as const) {
+      const values = valuesOf(`src/session/${path}.ts`, union)
+      expect(values.length).toBeGreaterThan(1)
+      expect(values.filter(value => !page.includes(`\`${value}\``))).toEqual([])
+    }
+  })
+
+  test('the order names every event that is kept', () => {
+    const order = sectionOf('\n## The order\n')
+    expect(Object.keys(sampleEvents).filter(type => !new RegExp(`(?<![a-z-])${type}(?![a-z-])`).test(order))).toEqual(
+      [],
     )
-    expect(fields.filter(field => !page.includes(field))).toEqual([])
   })
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { formatDuration } from '../../src/ui/format-duration.ts'
+import { formatCountdown, formatSpan } from '../../src/ui/format-span.ts'
 import { formatTokens } from '../../src/ui/format-tokens.ts'
 
 test.each([
@@ -16,12 +17,31 @@ test.each([
 })
 
 test.each([
+  [-5, '0 s', '0 s'],
+  [999, '0 s', '1 s'],
+  [59_001, '59 s', '1 min'],
+  [300_000, '5 min', '5 min'],
+  [89_999, '1 min 29 s', '1 min'],
+  [11_399_999, '3 h 9 min', '3 h 10 min'],
+  [28_800_000, '8 h', '8 h'],
+  [3_599_999, '59 min 59 s', '1 h'],
+  [93_600_000, '1 d 2 h', '1 d 2 h'],
+  [86_700_000, '1 d', '1 d'],
+])('in a sentence, %d ms are %s, and as what is left of a wait %s', (ms, span, countdown) => {
+  expect(formatSpan(ms)).toBe(span)
+  expect(formatCountdown(ms)).toBe(countdown)
+})
+
+test.each([
   [0, '0 tokens'],
   [1, '1 token'],
   [999, '999 tokens'],
   [45_210, '45.2k tokens'],
   [999_949, '999.9k tokens'],
-  [999_950, '1.0M tokens'],
+  [999_950, '1M tokens'],
+  [5_000_000, '5M tokens'],
+  [1_049_000, '1M tokens'],
+  [10_000, '10k tokens'],
   [1_234_567, '1.2M tokens'],
 ])('%d is %s', (tokens, text) => {
   expect(formatTokens(tokens)).toBe(text)

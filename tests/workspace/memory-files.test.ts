@@ -74,6 +74,8 @@ afterEach(async () => {
 const goodSnapshot = {
   main: { status: 'in-progress', finiteIncantatem: false, shortTitle: 'x', open: ['T1 begin', 'T2 go on'] },
   tasks: [{ id: 'T1', name: 'begin', done: false }],
+  fingerprint: expect.stringMatching(/^[0-9a-f]{64}$/),
+  texts: expect.any(Object),
 }
 
 describe('reading', () => {
@@ -294,6 +296,20 @@ describe('a folder', () => {
     expect((await memory.read()).problems).toEqual([])
   })
 
+  it.skipIf(process.platform === 'win32')('that is made again is for this user alone, as are its files', async () => {
+    await memory.read()
+    await rm(join(directory, '.codemachine'), { recursive: true })
+    const before = process.umask(0)
+    try {
+      await memory.read()
+    } finally {
+      process.umask(before)
+    }
+    const paths = [join(directory, '.codemachine'), place.folder, place.main, place.tasks]
+    const modes = await Promise.all(paths.map(async path => (await stat(path)).mode & 0o777))
+    expect(modes).toEqual([0o700, 0o700, 0o600, 0o600])
+  })
+
   it('that a file took the place of is made again', async () => {
     await memory.read()
     await rm(place.folder, { recursive: true })
@@ -381,7 +397,8 @@ describe('a file caught half-written or mangled', () => {
       fc.asyncProperty(edits(goodMain), edits(goodTasks), async (mainBytes, tasksBytes) => {
         await writeFile(place.main, mainBytes)
         await writeFile(place.tasks, tasksBytes)
-        const { main, tasks, problems } = await memory.read()
+        const { problems, ...said } = await memory.read()
+        const { main, tasks } = said
         expect(main.status).toEqual(expect.any(String))
         expect(main.finiteIncantatem).toEqual(expect.any(Boolean))
         expect(new Set(tasks.map(task => task.id)).size).toBe(tasks.length)
@@ -391,7 +408,7 @@ describe('a file caught half-written or mangled', () => {
           expect((await readFile(join(place.folder, setAside ?? ''))).equals(written)).toBe(true)
           await rm(join(place.folder, setAside ?? ''))
         }
-        expect(await memory.read()).toEqual({ main, tasks, problems: [] })
+        expect(await memory.read()).toEqual({ ...said, problems: [] })
       }),
       { numRuns: 150 },
     )

@@ -1,4 +1,16 @@
-import { lstat, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -54,6 +66,8 @@ in the terminal
       main: { status: 'in-progress', finiteIncantatem: false, shortTitle: 'Write a game', open: [] },
       tasks: [],
       problems: [],
+      fingerprint: expect.any(String),
+      texts: expect.any(Object),
     })
   })
 
@@ -65,6 +79,44 @@ in the terminal
     expect((await lstat(place.kb)).isDirectory()).toBe(true)
     expect((await stat(place.lastGood)).mode & 0o777).toBe(0o700)
     expect(await readFile(join(place.lastGood, 'MAIN.md'))).toEqual(await readFile(place.main))
+  })
+
+  // Windows has no such modes.
+  describe.skipIf(process.platform === 'win32')('is for this user alone', () => {
+    it.each([
+      ['022', 0o022],
+      ['000', 0o000],
+    ])('whatever else the umask %s would let in', async (_, umask) => {
+      const before = process.umask(umask)
+      try {
+        await create('A secret goal')
+      } finally {
+        process.umask(before)
+      }
+      expect(await modesBelow(join(directory, '.codemachine'))).toEqual({
+        '': 'd700',
+        '.gitignore': 'f600',
+        kb: 'd700',
+        projects: 'd700',
+        'projects/20261120_1': 'd700',
+        'projects/20261120_1/MAIN.md': 'f600',
+        'projects/20261120_1/tasks.json': 'f600',
+      })
+    })
+
+    it('but what is there already stays as open as it is', async () => {
+      await mkdir(join(directory, '.codemachine/kb'), { recursive: true })
+      await writeFile(join(directory, '.codemachine/kb/learnt.md'), 'x')
+      for (const path of ['.codemachine', '.codemachine/kb']) await chmod(join(directory, path), 0o755)
+      await chmod(join(directory, '.codemachine/kb/learnt.md'), 0o644)
+      await create('A goal')
+      expect(await modesBelow(join(directory, '.codemachine'))).toMatchObject({
+        '': 'd755',
+        kb: 'd755',
+        'kb/learnt.md': 'f644',
+        'projects/20261120_1': 'd700',
+      })
+    })
   })
 
   it("leaves what is there: the person's ignore file, other sessions, notes", async () => {
@@ -180,3 +232,13 @@ it('a goal as large as can be, of what takes most room in a file, is one that ca
   const { problems } = await openMemory({ folder: place.folder, directory, lastGood: place.lastGood }).read()
   expect(problems).toEqual([])
 })
+
+/** By path below the folder, `d700` of a folder and `f600` of a file; the folder itself is ''. */
+async function modesBelow(folder: string): Promise<Record<string, string>> {
+  const paths = ['', ...(await readdir(folder, { recursive: true }))]
+  const modes = paths.map(async path => {
+    const found = await lstat(join(folder, path))
+    return [path, `${found.isDirectory() ? 'd' : 'f'}${(found.mode & 0o777).toString(8)}`] as const
+  })
+  return Object.fromEntries(await Promise.all(modes))
+}

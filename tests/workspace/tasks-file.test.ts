@@ -11,7 +11,7 @@ function problem(text: string): string {
 }
 
 describe('a tasks.json', () => {
-  it('has tasks with id, name and done; what else they have is their own', () => {
+  it('has tasks with id, name, done and phase; what else they have is their own', () => {
     const full = {
       ...task('T1', true),
       details: 'd',
@@ -20,7 +20,10 @@ describe('a tasks.json', () => {
       subtasks: [{ id: 'T1.1', name: 's', details: '' }],
       owner: { any: 'thing' },
     }
-    expect(parseTasksFile(file(full, task('T2')))).toEqual({ ok: true, value: [task('T1', true), task('T2')] })
+    expect(parseTasksFile(file(full, task('T2')))).toEqual({
+      ok: true,
+      value: [{ ...task('T1', true), phase: 'Building' }, task('T2')],
+    })
   })
 
   it('may have no tasks, a byte order mark and unknown fields', () => {

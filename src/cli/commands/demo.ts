@@ -1,22 +1,31 @@
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { buildScript, createBuildRepository } from '../../demo/build-project.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../demo/demo-project.ts'
+import type { Script } from '../../demo/script.ts'
 import { startScriptedModel } from '../../demo/scripted-model.ts'
 import type { CliContext } from '../context.ts'
 import type { RunFlags } from '../flags.ts'
 import { run } from './run.ts'
+import { start } from './start.ts'
+
+/** What the flags of `demo` say. */
+export interface DemoFlags extends Pick<RunFlags, 'codexBin' | 'plain' | 'json'> {
+  template: 'goal' | 'build'
+  /** The model answers as fast as it can. */
+  fast?: true
+}
 
 /**
  * `demo`: a real run on a small project. Only the model is scripted, and answers on loopback; the codex, its sandbox and
  * tools, and everything of codemachine are what a real run uses. It lies in a temporary directory, its records in the person's home.
  */
-export async function demo(
-  context: CliContext,
-  flags: Pick<RunFlags, 'codexBin' | 'plain' | 'json'> & { fast?: true },
-): Promise<number> {
+export async function demo(context: CliContext, flags: DemoFlags): Promise<number> {
+  const { template, fast, ...runFlags } = flags
+  const shown = showings[template]
   const root = await mkdtemp(join(tmpdir(), 'codemachine-demo-'))
-  const directory = join(root, 'linkcheck')
+  const directory = join(root, shown.project)
   const codexHome = join(root, 'codex-home')
   // Not in the temporary directory: an agent can write there.
   const records = join(context.home, '.codemachine', 'demo', basename(root))
@@ -26,34 +35,65 @@ export async function demo(
     XDG_CONFIG_HOME: join(root, 'config'),
     CODEX_HOME: codexHome,
   }
-  await createDemoRepository(directory, env)
+  await shown.create(directory, env)
   await mkdir(codexHome)
-  await using model = await startScriptedModel({ script: demoScript(flags.fast ? 'instant' : 'watchable') })
+  await using model = await startScriptedModel({ script: shown.script(fast ? 'instant' : 'watchable') })
   await writeFile(join(codexHome, 'config.toml'), model.codexConfig('scripted'))
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
   say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
-  const { fast: _, ...runFlags } = flags
-  const exitCode = await run({ ...context, env, cwd: directory }, demoGoal, runFlags, false)
+  const exitCode = await shown.play({ ...context, env, cwd: directory }, { ...runFlags, ...PROOF })
   say(
     exitCode === 0
-      ? howToLook(root, directory, records)
+      ? howToLook(root, directory, records, shown.look)
       : `\nThe demo ends here. To remove it: rm -r ${root} ${records}`,
   )
   return exitCode
 }
+
+interface Showing {
+  /** Name of its folder. */
+  project: string
+  create(directory: string, env: NodeJS.ProcessEnv): Promise<void>
+  script(pace: 'instant' | 'watchable'): Script
+  play(context: CliContext, flags: RunFlags): Promise<number>
+  /** Commands that show what has become of it. */
+  look: readonly string[]
+}
+
+const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
+  goal: {
+    project: 'linkcheck',
+    create: createDemoRepository,
+    script: demoScript,
+    play: (context, flags) => run(context, demoGoal, flags, false),
+    look: ['git log --oneline && node --test', 'cat .codemachine/projects/*/MAIN.md'],
+  },
+  build: {
+    project: 'reading-list',
+    create: createBuildRepository,
+    script: pace => buildScript(pace, { parks: false }),
+    play: (context, flags) => start(context, { ...flags, yes: true, template: 'build' }, false),
+    look: [
+      'node --test && node bin/reading-list.js books.json index.html',
+      'cat .codemachine/plan/tasks.json .codemachine/memory/.*-memory.md',
+    ],
+  },
+}
+
+/** What a person would have checked: the project's own tests. */
+const PROOF: Pick<RunFlags, 'verify' | 'keepAwake'> = { verify: ['node --test'], keepAwake: false }
 
 /** The person's settings and keys have no part in the demo. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('CODEMACHINE_')))
 }
 
-function howToLook(root: string, directory: string, records: string): string {
+function howToLook(root: string, directory: string, records: string, look: readonly string[]): string {
   return `
 The result lies in ${directory}. To look at it:
   cd ${directory}
-  git log --oneline && node --test
-  cat .codemachine/projects/*/MAIN.md
+${look.map(line => `  ${line}`).join('\n')}
   CODEMACHINE_HOME=${records} codemachine logs
 When you have seen enough: rm -r ${root} ${records}`
 }

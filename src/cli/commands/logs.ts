@@ -1,8 +1,9 @@
-import { join } from 'node:path'
-import { readJournal } from '../../session/journal.ts'
-import { openRecords } from '../../session/records.ts'
-import { readRunner } from '../../session/run-lock.ts'
-import { emptyState, fold } from '../../session/state.ts'
+import { UserError } from '../../base/errors.ts'
+import { fold } from '../../session/fold.ts'
+import { holdsEvents, readJournal } from '../../session/journal.ts'
+import { openRecords, type Records } from '../../session/records.ts'
+import { askWhoRuns } from '../../session/run-lock.ts'
+import { emptyState } from '../../session/state.ts'
 import { jsonView } from '../../ui/json-view.ts'
 import { plainView } from '../../ui/plain-view.ts'
 import type { CliContext } from '../context.ts'
@@ -22,17 +23,20 @@ export interface LogsOptions {
 
 /** `codemachine logs`: what happened in a session, through the same views as while it runs. */
 export async function logs(context: CliContext, options: LogsOptions): Promise<number> {
-  const { clock, platform, stdout } = context
+  const { clock, stdout } = context
   const records = await openRecords({ ...context, directory: options.directory })
-  const id = await findSession(records, options.session)
-  const path = join(records.sessionFolder(id), 'journal.ndjson')
-
+  const id = await findSession(records, options.session, problem => context.stderr.write(`codemachine: ${problem}\n`))
+  const path = records.journal(id)
+  const isOver = lookout(context, records)
+  if (!(await holdsEvents(path)) && (!options.follow || (await isOver()))) {
+    throw new UserError(`${path} holds no session.`)
+  }
   using output = new PacedOutput(stdout, context.signal)
   const write = (text: string) => output.write(text)
   const view = options.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
   let state = emptyState(id)
-  const isOver = async () => state.ended !== null || (await readRunner(records.lock, platform)) === null
-  const events = options.follow ? followJournal(path, { clock, signal: output.ended, isOver }) : readJournal(path)
+  const following = { clock, signal: output.ended, isOver: async () => state.ended !== null || (await isOver()) }
+  const events = options.follow ? followJournal(path, following) : readJournal(path)
   for await (const event of events) {
     state = fold(state, event)
     view.event(event, state)
@@ -40,4 +44,14 @@ export async function logs(context: CliContext, options: LogsOptions): Promise<n
     if (output.ended.aborted) break
   }
   return 0
+}
+
+/** Tells whether nobody runs any more. Where that cannot be known it is said, once, and somebody may. */
+function lookout({ platform, stderr }: CliContext, { lock }: Records): () => Promise<boolean> {
+  let isSaid = false
+  const say = (problem: string) => {
+    if (!isSaid) stderr.write(`codemachine: ${problem}\n`)
+    isSaid = true
+  }
+  return async () => (await askWhoRuns(lock, platform, say)) === null
 }

@@ -1,20 +1,24 @@
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import type { Recorded } from '../../session/events.ts'
+import { fold } from '../../session/fold.ts'
 import { readJournal } from '../../session/journal.ts'
 import { openQueue } from '../../session/queue.ts'
 import { openRecords, type Records } from '../../session/records.ts'
 import type { LockHolder } from '../../session/run-lock.ts'
-import { readRunner } from '../../session/run-lock.ts'
+import { askWhoRuns } from '../../session/run-lock.ts'
 import { elapsedMs, standingOf } from '../../session/standing.ts'
-import { emptyState, fold, type SessionState, sessionTokens } from '../../session/state.ts'
+import { emptyState, type SessionState, sessionTokens } from '../../session/state.ts'
+import { activityOf } from '../../ui/activity.ts'
+import { boardNow } from '../../ui/build-board.ts'
+import { buildReport } from '../../ui/build-report.ts'
 import { describeEvent } from '../../ui/describe-event.ts'
-import { type SessionReport, type StatusReport, statusLines } from '../../ui/status-lines.ts'
-import { findObstacle } from '../../workspace/inside-directory.ts'
-import { readTextFile } from '../../workspace/read-text-file.ts'
-import { sessionFolder } from '../../workspace/session-folder.ts'
-import { parseTasksFile } from '../../workspace/tasks-file.ts'
+import { proofReport } from '../../ui/proof-report.ts'
+import { statusLines } from '../../ui/status-lines.ts'
+import type { SessionReport, StatusReport } from '../../ui/status-report.ts'
+import { tasksOfBoard } from '../../ui/tasks-of-board.ts'
 import type { CliContext } from '../context.ts'
 import { latestSession } from '../find-session.ts'
+import { boardPlaceOf, readTaskBoard } from '../screen/task-watch.ts'
 
 /** `codemachine status`: what runs in a work directory, how far its session is, and what waits. */
 export async function status(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
@@ -27,13 +31,17 @@ export async function status(context: CliContext, options: { directory: string; 
 async function readStatus(context: CliContext, directory: string): Promise<StatusReport> {
   const records = await openRecords({ ...context, directory })
   // Before the journal: a session that ends while it is read must not look cut off.
-  const runner = await readRunner(records.lock, context.platform)
-  const id = await latestSession(records)
+  const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
+  const runner = await askWhoRuns(records.lock, context.platform, say)
+  const id = await latestSession(records, say)
+  const session = id === null ? null : await readSession(records, id, runner, context.clock.now())
+  if (id !== null && session === null) say(`${records.journal(id)} does not say what ${id} is about.`)
   const { prompts } = await openQueue(records.queue).list()
   return {
     directory: records.directory,
-    runner: runner && { pid: runner.pid, host: runner.host, since: runner.at },
-    session: id === null ? null : await readSession(records, id, runner, context.clock.now()),
+    runner: runner && (runner === 'unknown' ? runner : { pid: runner.pid, host: runner.host, since: runner.at }),
+    session,
+    sessions: (await records.sessions()).length,
     queued: prompts.length,
   }
 }
@@ -41,34 +49,49 @@ async function readStatus(context: CliContext, directory: string): Promise<Statu
 async function readSession(
   records: Records,
   id: string,
-  runner: LockHolder | null,
+  runner: LockHolder | null | 'unknown',
   now: number,
 ): Promise<SessionReport | null> {
   const { state, last } = await readToEnd(join(records.sessionFolder(id), 'journal.ndjson'), id)
   if (state.createdAt === 0) return null
   const standing = standingOf(state, runner)
-  const { running, waitingUntil } = state
+  const isRunning = standing === 'running'
+  const { running, waiting, stall } = state
   return {
     id,
     goal: state.goal,
     standing,
+    activity: isRunning ? activityOf(state) : null,
     outcome: state.ended?.outcome ?? null,
     round:
-      running === null || standing !== 'running'
-        ? null
-        : { round: running.round, elapsedMs: Math.max(0, now - running.startedAt) },
+      running === null || !isRunning ? null : { round: running.round, elapsedMs: Math.max(0, now - running.startedAt) },
     roundsUsed: state.roundsUsed,
-    maxRounds: state.maxRounds,
+    limits: state.limits,
     elapsedMs: elapsedMs(state, standing, now),
     tokens: sessionTokens(state),
+    model: state.modelInUse ?? state.model,
+    effort: state.effortInUse ?? state.effort,
     last,
-    waitingUntil: waitingUntil === null || standing !== 'running' ? null : new Date(waitingUntil).toISOString(),
+    waiting: waiting && { until: isoTime(waiting.until), since: isoTime(waiting.since), cause: waiting.cause },
+    pausedAt: isRunning && state.pausedAt !== null ? isoTime(state.pausedAt) : null,
+    replanAsked: state.replan !== null,
+    stopAsked: isRunning && state.stopAsked,
+    offlineSince: isRunning && state.offlineSince !== null ? isoTime(state.offlineSince) : null,
+    windingDown: isRunning ? state.windingDown : null,
+    stall: { idleRounds: stall.idleRounds, sameRefusals: stall.sameRefusals, remedy: stall.remedy },
+    keptAwake: isRunning ? state.keptAwake : null,
     plan: state.plan,
     claim: state.claim,
-    tasks: await countTasks(records, id),
+    tasks: await countTasks(records, state, isRunning),
+    build: buildReport(state, isRunning),
+    ...proofReport(state, isRunning),
     primaryWindow: state.primaryWindow,
     secondaryWindow: state.secondaryWindow,
   }
+}
+
+function isoTime(at: number): string {
+  return new Date(at).toISOString()
 }
 
 /** More than come between two events that a person is told of. */
@@ -89,15 +112,8 @@ async function readToEnd(path: string, id: string): Promise<{ state: SessionStat
   return { state, last: null }
 }
 
-const TASKS_BYTES = 4 * 1024 * 1024
-
-/** What `tasks.json` says now; null if there are none, or it is being written. */
-async function countTasks(records: Records, id: string): Promise<{ done: number; total: number } | null> {
-  const { directory } = records
-  const { folder, tasks } = sessionFolder({ directory, id, records: records.sessionFolder(id) })
-  if (await findObstacle(directory, relative(directory, folder))) return null
-  const file = await readTextFile(tasks, TASKS_BYTES)
-  const parsed = file.kind === 'text' ? parseTasksFile(file.text) : null
-  if (!parsed?.ok || parsed.value.length === 0) return null
-  return { done: parsed.value.filter(task => task.done).length, total: parsed.value.length }
+/** What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. */
+async function countTasks(records: Records, state: SessionState, isRunning: boolean): Promise<SessionReport['tasks']> {
+  const board = boardNow(await readTaskBoard(boardPlaceOf(records, state.id, () => state)), state)
+  return board && tasksOfBoard(board, isRunning)
 }

@@ -40,7 +40,7 @@ function modelFinding(threadStart: unknown): Finding {
   return ok('model', `${model} of ${modelProvider}${effort}`)
 }
 
-function loginFinding(answer: CodexAnswers['accountRead'], { codex, home }: Asked): Finding {
+function loginFinding(answer: CodexAnswers['accountRead'], { codex, home, settings }: Asked): Finding {
   const command = `${codex.source === 'PATH' ? 'codex' : codex.path} login`
   const login = home.owner === 'person' ? command : `CODEX_HOME=${home.path} ${command}`
   const unknown = (why: string) =>
@@ -49,7 +49,10 @@ function loginFinding(answer: CodexAnswers['accountRead'], { codex, home }: Aske
   const { account, requiresOpenaiAuth } = Object(answer.result)
   if (account !== null && account !== undefined) return ok('login', `logged in with ${accountName(account)}`)
   if (requiresOpenaiAuth === false) return ok('login', 'not needed: the provider of the model takes no login of OpenAI')
-  if (requiresOpenaiAuth === true) return problem('login', 'codex is not logged in.', `Log in: ${login}`)
+  if (requiresOpenaiAuth === true) {
+    const made = settings.codexHome === 'own' ? login : 'codemachine login'
+    return problem('login', 'codex is not logged in.', `Log in: ${made}`)
+  }
   return unknown('it answered nothing that is known')
 }
 

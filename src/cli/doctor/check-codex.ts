@@ -76,10 +76,13 @@ export async function checkHome(
   const empty = join(temporary, 'codex-home')
   await mkdir(empty)
   return {
-    findings: [warning('codex-home', `There is no ${home.path} yet.`, 'Log in to codex, which makes it.')],
+    findings: [warning('codex-home', `There is no ${home.path} yet.`, setting === 'own' ? LOGIN_MAKES_IT : LOGIN)],
     value: { ...home, env: { ...home.env, CODEX_HOME: empty } },
   }
 }
+
+const LOGIN = 'Log in: codemachine login'
+const LOGIN_MAKES_IT = 'Log in to codex, which makes it.'
 
 async function isThere(path: string): Promise<boolean> {
   return await stat(path).then(

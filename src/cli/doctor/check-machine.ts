@@ -1,4 +1,3 @@
-import process from 'node:process'
 import { findMarked } from '../../platform/find-marked.ts'
 import { MARK_VARIABLE, parseMark } from '../../platform/marks.ts'
 import { isStillRunning } from '../../platform/processes.ts'
@@ -8,8 +7,8 @@ import { type Finding, ok, warning } from './finding.ts'
 const MEASURED: readonly NodeJS.Platform[] = ['linux', 'darwin', 'win32']
 
 /** Node and the platform. A Node that is too old does not get here: the entry point refuses it. */
-export async function checkNode({ platform, arch }: CliContext): Promise<Finding[]> {
-  const message = `Node ${process.versions.node} on ${platform} ${arch}`
+export async function checkNode({ platform, arch, node }: CliContext): Promise<Finding[]> {
+  const message = `Node ${node} on ${platform} ${arch}`
   if (MEASURED.includes(platform)) return [ok('node', message)]
   const mend = 'Name a codex that you have built yourself with --codex-bin, or use Linux, macOS or Windows.'
   return [warning('node', `${message}, for which there is no codex`, mend)]

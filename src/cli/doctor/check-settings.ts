@@ -21,12 +21,17 @@ export async function checkSettings(
   codexBin: string | null,
 ): Promise<Checked<SettingsInUse>> {
   try {
-    const { settings, sources } = await settingsOf(context, directory, codexBin === null ? {} : { codexBin })
-    const written = Object.entries(sources).filter(([, { layer }]) => layer !== 'defaults')
-    const message =
-      written.length === 0
-        ? "codemachine's own defaults; nothing else is set"
-        : written.map(([key, { place }]) => `${key} from ${place}`).join(', ')
+    const { settings, sources, gatePlaces } = await settingsOf(
+      context,
+      directory,
+      codexBin === null ? {} : { codexBin },
+    )
+    const changed = Object.entries(sources).filter(([, { layer }]) => layer !== 'defaults')
+    const written = [
+      ...changed.map(([key, { place }]) => `${key} from ${place}`),
+      ...[...gatePlaces].map(([gate, place]) => `the gate "${gate}" from ${place}`),
+    ]
+    const message = written.length === 0 ? "codemachine's own defaults; nothing else is set" : written.join(', ')
     return {
       findings: [ok('settings', message)],
       value: { settings, codexBin: sources.codexBin.layer === 'environment' ? null : settings.codexBin },

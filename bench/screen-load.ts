@@ -1,0 +1,145 @@
+import { writeFileSync } from 'node:fs'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { systemClock } from '../src/base/clock.ts'
+import { keepScreenSmall } from '../src/cli/small-heap.ts'
+import { fold } from '../src/session/fold.ts'
+import { emptyState, type SessionState } from '../src/session/state.ts'
+import { openTheme } from '../src/ui/open-theme.ts'
+import type { ScreenHost } from '../src/ui/screen/host.ts'
+import { Screen } from '../src/ui/screen/open-screen.tsx'
+import { SESSION } from '../tests/support/session-events.ts'
+import { delta, message, openRound, sessionOf, type Told } from './screen-events.ts'
+
+/** What the program below is asked for, as JSON in its first argument. */
+export type Load =
+  /** Messages whose words are numbered stream in, so many deltas a second. */
+  | { kind: 'stream'; deltasPerSecond: number; seconds: number; report: string }
+  /** Rounds of recorded events and their deltas. */
+  | { kind: 'session'; events: number; rounds: number; eventsPerSecond: number; report: string }
+
+/** What it tells at its end, as JSON in `report`. */
+export interface LoadReport {
+  /** Deltas that streamed in. */
+  deltas: number
+  /** Of one core, while they did. */
+  cpuShare: number
+  /** Resident set, bytes. */
+  rss: number
+}
+
+const WORDS_PER_MESSAGE = 400
+const FEED_MS = 4
+
+/** The screen as it ships, in this terminal, with a session that is made up; ends when all of it is shown. */
+async function run(load: Load): Promise<void> {
+  keepScreenSmall()
+  const screen = openScreen()
+  screen.model.showsSession = true
+  let state = emptyState(SESSION)
+  const tell = (told: Told) => {
+    state = show(screen, state, told)
+  }
+  const before = { cpu: process.cpuUsage(), at: performance.now() }
+  const deltas = load.kind === 'stream' ? await stream(load, tell) : await session(load, tell)
+  const { user, system } = process.cpuUsage(before.cpu)
+  const cpuShare = (user + system) / 1000 / (performance.now() - before.at)
+  await delay(1_500)
+  const report: LoadReport = { deltas, cpuShare, rss: process.memoryUsage.rss() }
+  await screen.close()
+  writeFileSync(load.report, JSON.stringify(report))
+  process.exit(0)
+}
+
+function openScreen(): Screen {
+  const { stdin, stdout, env } = process
+  return new Screen({
+    stdin,
+    stdout,
+    env,
+    clock: systemClock,
+    host: NOBODY,
+    theme: openTheme({ theme: 'dark', env, reader: false }),
+    motion: 'full',
+    isWatching: false,
+    redact: text => text,
+    searchFiles: async () => [],
+    writeNow: text => writeFileSync(1, text),
+    rawModeOff: () => stdin.setRawMode(false),
+    onGone: () => process.exit(1),
+    onFailure: error => {
+      throw error
+    },
+  })
+}
+
+/** Nothing that is typed here has an effect. */
+const NOBODY: ScreenHost = {
+  ask: async () => ({ delivered: false, message: '' }),
+  enqueue: async () => '',
+  takeBack: async () => false,
+  begin: () => {},
+  command: async () => {},
+  edit: async () => null,
+  openLogs: async () => {},
+  suspend: async () => {},
+  leave: () => {},
+  leaveNow: () => {},
+  remember: () => {},
+}
+
+function show(screen: Screen, state: SessionState, told: Told): SessionState {
+  if (told.kind === 'live') {
+    screen.view.live(told.event)
+    return state
+  }
+  const after = fold(state, told.event)
+  screen.view.event(told.event, after)
+  return after
+}
+
+async function stream(
+  { deltasPerSecond, seconds }: Extract<Load, { kind: 'stream' }>,
+  tell: (told: Told) => void,
+): Promise<number> {
+  for (const told of openRound()) tell(told)
+  const startedAt = performance.now()
+  let text = ''
+  let sent = 0
+  const send = () => {
+    const id = `m${Math.floor(sent / WORDS_PER_MESSAGE)}`
+    if (sent % WORDS_PER_MESSAGE === 0) tell(message(id, '', false))
+    const word = `w${sent} `
+    text += word
+    tell(delta(id, word))
+    sent++
+    if (sent % WORDS_PER_MESSAGE !== 0) return
+    tell(message(id, text, true))
+    text = ''
+  }
+  const all = Math.ceil((deltasPerSecond * seconds) / WORDS_PER_MESSAGE) * WORDS_PER_MESSAGE
+  while (sent < all) {
+    const due = Math.min(all, ((performance.now() - startedAt) / 1000) * deltasPerSecond)
+    while (sent < due) send()
+    await delay(FEED_MS)
+  }
+  return sent
+}
+
+async function session(
+  { events, rounds, eventsPerSecond }: Extract<Load, { kind: 'session' }>,
+  tell: (told: Told) => void,
+): Promise<number> {
+  const startedAt = performance.now()
+  let [sent, deltas] = [0, 0]
+  for (const told of sessionOf(events, rounds)) {
+    tell(told)
+    if (told.kind === 'live') deltas++
+    else sent++
+    await nextTurn()
+    const early = (sent / eventsPerSecond) * 1000 - (performance.now() - startedAt)
+    if (early > FEED_MS) await delay(early)
+  }
+  return deltas
+}
+
+if (process.argv[2] !== undefined) await run(JSON.parse(process.argv[2]) as Load)

@@ -1,0 +1,49 @@
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { capabilitiesOf } from '../src/codex/codex-version.ts'
+import { execArguments } from '../src/codex/exec-arguments.ts'
+import { bringProfilesUpToDate } from '../src/codex/profiles.ts'
+import { reply } from '../src/demo/reply.ts'
+import { message } from '../src/demo/reply-items.ts'
+import { startScriptedModel } from '../src/demo/scripted-model.ts'
+
+// Older versions send the effort only with a model that they know.
+const agent = { name: 'frontend-dev', model: 'gpt-5.4', modelReasoningEffort: 'low' }
+
+/**
+ * Has a codex of this version work by a profile that was first written for the other form, in a folder of its own below
+ * `folder`, and says how that went; throws if the model was not asked for what the profile says.
+ */
+export async function playProfile(bin: string, version: string, folder: string): Promise<string> {
+  const root = await mkdtemp(join(folder, 'profiles-'))
+  const [codexHome, directory] = [join(root, 'codex-home'), join(root, 'work')]
+  for (const each of [codexHome, directory]) await mkdir(each)
+  await using model = await startScriptedModel({ script: () => reply(message('Done.')) })
+  await writeFile(join(codexHome, 'config.toml'), model.codexConfig('another-model'))
+  const capabilities = capabilitiesOf(version)
+  const other = capabilities.profileFiles ? '0.120.0' : '0.134.0'
+  for (const codexVersion of [other, version])
+    await bringProfilesUpToDate({ codexHome, codexVersion, agents: [agent], keepModels: false })
+  const args = execArguments(
+    {
+      agent,
+      hasProfile: true,
+      directory,
+      sandbox: { mode: 'workspace-write', network: false, writable: [] },
+      overrides: [],
+      forCommands: {},
+      shellPolicy: null,
+      lastMessage: join(root, 'last'),
+      prompt: 'Say that you are done.',
+    },
+    capabilities,
+  )
+  await execa(bin, args, { env: { CODEX_HOME: codexHome, HOME: root }, stdin: 'ignore', timeout: 60_000 })
+  const [request] = model.requests
+  if (request?.model !== agent.model || request.effort !== agent.modelReasoningEffort)
+    throw new Error(
+      `codex ${version} asked for ${request?.model} with the effort ${request?.effort}, not for what the profile says`,
+    )
+  return capabilities.profileFiles ? 'NAME.config.toml' : '[profiles.NAME]'
+}

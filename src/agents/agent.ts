@@ -1,0 +1,194 @@
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { messageOf, UserError } from '../base/errors.ts'
+import { nearestName } from '../base/nearest-name.ts'
+import { packageFile } from '../base/package-root.ts'
+import { agentMemoryFile } from './agent-memory.ts'
+
+/** A named role, as `config/*.agents.js` ships it. `promptPath` is relative to the package's root. */
+export interface Agent {
+  /** Lower-case letters, digits and dashes: it names files and profiles. */
+  name: string
+  displayName: string
+  description: string
+  promptPath: string
+  /** Null leaves it to the settings and to codex; `modelReasoningEffort` too. */
+  model: string | null
+  modelReasoningEffort: string | null
+  enabled: boolean
+}
+
+/** All agents that there are. */
+export interface Agents {
+  /** Those that run a build. */
+  main: readonly Agent[]
+  /** Those that others give tasks to. */
+  sub: readonly Agent[]
+  /** That of the `goal` template. */
+  goal: Agent
+}
+
+/** A main agent that a build cannot do without. */
+export type MainAgentName = 'agents-builder' | 'master-mind' | 'project-summarizer'
+
+/** Those that every build needs. */
+export const MAIN_NAMES: readonly MainAgentName[] = ['agents-builder', 'master-mind', 'project-summarizer']
+
+/**
+ * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if one of them throws, is not what
+ * it should be, or if two agents have the same name or the same memory file.
+ * @param options `folder`: where the files are; left out: in codemachine's own package
+ */
+export function loadAgents(options: { folder?: string } = {}): Agents {
+  const folder = options.folder ?? packageFile('config')
+  const files = { main: 'main.agents.js', sub: 'sub.agents.js', goal: 'goal.agents.js' } as const
+  const main = readAgents(join(folder, files.main))
+  const sub = readAgents(join(folder, files.sub))
+  const ofGoal = readAgents(join(folder, files.goal))
+  refuseDuplicates([
+    { path: join(folder, files.main), agents: main },
+    { path: join(folder, files.sub), agents: sub },
+    { path: join(folder, files.goal), agents: ofGoal },
+  ])
+  for (const name of MAIN_NAMES) {
+    if (!main.some(agent => agent.name === name)) {
+      throw new UserError(`${join(folder, files.main)} has no agent "${name}"; every build needs it, so add it.`)
+    }
+  }
+  const [goal] = ofGoal
+  if (goal === undefined)
+    throw new UserError(`${join(folder, files.goal)} has no agent; add the one that works on goals.`)
+  return { main, sub, goal }
+}
+
+/** The agent of that name, for work; or why there is none to be had, a sentence. */
+export function findAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
+  const found = knownAgent(agents, name)
+  if ('problem' in found || found.agent.enabled) return found
+  return { problem: `The agent "${name}" is disabled; ${oneOf(enabledNames(agents))}` }
+}
+
+/** The agent of that name, enabled or not; or that there is none, a sentence. */
+export function knownAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
+  const agent = agents.find(each => each.name === name)
+  if (agent !== undefined) return { agent }
+  const enabled = enabledNames(agents)
+  if (MAIN_NAMES.some(each => each === name)) {
+    const why = 'runs builds; it is given no tasks, and a project has no prompt of its own for it'
+    return { problem: `The agent "${name}" ${why}: ${oneOf(enabled)}` }
+  }
+  const near = nearestName(name, enabled) ?? onlyOneThatBegins(name, enabled)
+  const shown = name.length > 60 ? `${name.slice(0, 60).toWellFormed()}…` : name
+  if (near !== null) return { problem: `There is no agent ${JSON.stringify(shown)}; did you mean "${near}"?` }
+  return { problem: `There is no agent ${JSON.stringify(shown)}; ${oneOf(enabled)}` }
+}
+
+function enabledNames(agents: readonly Agent[]): readonly string[] {
+  return agents.filter(each => each.enabled).map(each => each.name)
+}
+
+/** `qa` is enough to be understood. */
+function onlyOneThatBegins(name: string, enabled: readonly string[]): string | null {
+  const begun = enabled.filter(each => name !== '' && each.startsWith(`${name}-`))
+  return begun.length === 1 ? (begun[0] ?? null) : null
+}
+
+function oneOf(names: readonly string[]): string {
+  return names.length === 0 ? 'none is enabled.' : `use one of ${names.join(', ')}.`
+}
+
+const line = (most: number, mend = 'use a text') =>
+  v.pipe(
+    v.string(mend),
+    v.regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u, 'use a text of one line'),
+    v.maxLength(most, `use at most ${most} characters`),
+  )
+
+const agentsSchema = v.array(
+  v.strictObject(
+    {
+      name: v.pipe(
+        v.string('use a text'),
+        v.regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'use lower-case letters, digits and single dashes'),
+        v.maxLength(40, 'use at most 40 characters'),
+      ),
+      displayName: line(80),
+      description: line(400),
+      promptPath: v.pipe(
+        line(200),
+        v.check(
+          path => !/^([\\/]|[a-z]:)/i.test(path) && !path.split(/[\\/]/).includes('..'),
+          'use a path from the root of the package, such as "prompts/goal.md"',
+        ),
+      ),
+      model: v.nullable(line(200, 'use a text or null')),
+      modelReasoningEffort: v.nullable(line(40, 'use a text or null')),
+      enabled: v.boolean('use true or false'),
+    },
+    'use an object with name, displayName, description, promptPath, model, modelReasoningEffort and enabled',
+  ),
+  'use a list of agents',
+)
+
+function readAgents(path: string): readonly Agent[] {
+  const result = v.safeParse(agentsSchema, load(path))
+  if (result.success) return result.output
+  const [issue] = result.issues
+  const place = (issue.path ?? []).map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')
+  throw new UserError(`${path}: ${place === '' ? 'what it exports' : `agents${place}`} ${problemOf(issue)}.`)
+}
+
+function problemOf(issue: v.InferIssue<typeof agentsSchema>): string {
+  if (issue.type === 'strict_object' && issue.expected === 'never') return 'is no field of an agent; take it out'
+  if (issue.received === 'undefined') return 'is missing; add it'
+  return `is ${issue.received.slice(0, 80)}; ${issue.message}`
+}
+
+function load(path: string): unknown {
+  try {
+    return createRequire(import.meta.url)(path)
+  } catch (error) {
+    throw new UserError(`${path} cannot be loaded${lineOf(path, error)}: ${firstLine(messageOf(error))}`, {
+      hint: 'Mend the file, or install codemachine again.',
+      cause: error,
+    })
+  }
+}
+
+/** Where in the file it was thrown, as its stack says. */
+function lineOf(path: string, error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : ''
+  const at = stack.indexOf(`${path}:`)
+  const number = at === -1 ? null : /^\d+/.exec(stack.slice(at + path.length + 1))
+  return number === null ? '' : ` (line ${number[0]})`
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0] ?? ''
+}
+
+function refuseDuplicates(files: readonly { path: string; agents: readonly Agent[] }[]): void {
+  const seen = new Map<string, string>()
+  const ofMemory = new Map<string, string>()
+  for (const { path, agents } of files) {
+    for (const [index, { name }] of agents.entries()) {
+      const before = seen.get(name)
+      if (before !== undefined) {
+        const where = before === path ? 'another agent there' : `one in ${before}`
+        throw new UserError(
+          `${path}: agents[${index}].name is "${name}", like that of ${where}; give each agent a name of its own.`,
+        )
+      }
+      seen.set(name, path)
+      const memory = agentMemoryFile(name)
+      const other = ofMemory.get(memory)
+      if (other !== undefined) {
+        throw new UserError(
+          `${path}: agents[${index}].name is "${name}", and its memory file would be that of "${other}" (${memory}); give it another name.`,
+        )
+      }
+      ofMemory.set(memory, name)
+    }
+  }
+}

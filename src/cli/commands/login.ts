@@ -1,0 +1,41 @@
+import { UserError } from '../../base/errors.ts'
+import type { CliContext } from '../context.ts'
+import { askKey } from '../login/ask-key.ts'
+import { type LoginWay, logIn } from '../login/log-in.ts'
+import { loginOfRounds, openLoginPlace } from '../login/login-place.ts'
+import { afterLogin, beforeLogin, roundsUse, withoutLogin } from '../login/words-for-login.ts'
+
+/** `codemachine login`: 0 if somebody has logged in, 4 if not, 130 if they left by Ctrl+C. A browser wants a terminal. */
+export async function login(
+  context: CliContext,
+  { way, ...flags }: { way: LoginWay; codexBin?: string },
+): Promise<number> {
+  if (way === 'browser' && !(context.stdin.isTTY && context.stdout.isTTY)) {
+    throw new UserError(
+      'Nobody can answer a browser here, where there is no terminal; use --device-auth, or --with-api-key with the key on standard input.',
+    )
+  }
+  const place = await openLoginPlace(context, flags)
+  const remark = beforeLogin(place)
+  if (remark !== null) context.stderr.write(`codemachine: ${remark}\n`)
+  const typed = way === 'api-key' && context.stdin.isTTY ? await askKey(context) : null
+  if (typed?.kind === 'left') return left(context, typed.interrupted, 'No key was typed.')
+  const end = await logIn(place, way, typed?.key ?? null)
+  if (end.kind === 'not') return left(context, end.interrupted, withoutLogin(end))
+  context.stdout.write(`${await afterLogin(place, end.login)}\n`)
+  return 0
+}
+
+function left({ signal, stderr }: CliContext, interrupted: boolean, sentence: string): number {
+  if (!interrupted) throw new UserError(sentence, { exitCode: 4 })
+  stderr.write(`codemachine: ${sentence}\n`)
+  return signal.reason === 'SIGTERM' ? 143 : 130
+}
+
+/** `codemachine login status`: what rounds use; 4 if nobody is logged in there. */
+export async function loginStatus(context: CliContext, flags: { codexBin?: string }): Promise<number> {
+  const rounds = await loginOfRounds(await openLoginPlace(context, flags))
+  if ('problem' in rounds) throw new UserError(rounds.problem, { exitCode: 4 })
+  context.stdout.write(`${roundsUse(rounds)}\n`)
+  return rounds.login.kind === 'in' || rounds.login.kind === 'not-needed' ? 0 : 4
+}

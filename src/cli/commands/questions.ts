@@ -1,0 +1,107 @@
+import { UserError } from '../../base/errors.ts'
+import { readAnswer, writeAnswer } from '../../session/question-answers.ts'
+import { type AskedQuestion, promptOfAnswer, questionId, questionsOf } from '../../session/questions.ts'
+import { openQueue } from '../../session/queue.ts'
+import { openRecords, type Records } from '../../session/records.ts'
+import { questionLines } from '../../ui/question-lines.ts'
+import { oneLine } from '../../ui/safe-text.ts'
+import type { CliContext } from '../context.ts'
+import { findQuestion } from '../find-question.ts'
+import { findSession } from '../find-session.ts'
+import { readText } from '../read-text.ts'
+
+/** How many of the newest sessions are looked into where a person names none. */
+const NEWEST = 20
+
+export interface QuestionsOptions {
+  directory: string
+  /** As typed; null for the newest ones. */
+  session: string | null
+  /** Also what is answered; and where no session is named, of all of them. */
+  all: boolean
+  json: boolean
+}
+
+/** `codemachine questions`: what agents would have asked, the newest last. */
+export async function questions(context: CliContext, options: QuestionsOptions): Promise<number> {
+  const { stdout, stderr } = context
+  const { session, all, json } = options
+  const records = await openRecords({ ...context, directory: options.directory })
+  const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const ids = session === null ? await records.sessions() : [await findSession(records, session, say)]
+  const asked: AskedQuestion[] = []
+  for (const id of all ? ids : ids.slice(-NEWEST)) asked.push(...(await readable(records, id, say, session !== null)))
+  const shown = asked.filter(({ answer }) => all || answer === null)
+  if (json) stdout.write(`${JSON.stringify(shown.map(each => ({ id: questionId(each), ...each })))}\n`)
+  else if (shown.length === 0) stdout.write(none(asked.length, all))
+  else stdout.write(`${questionLines(shown).join('\n')}\n`)
+  return 0
+}
+
+/** A journal that cannot be read does not hide the questions of others. */
+async function readable(
+  records: Records,
+  id: string,
+  say: (problem: string) => void,
+  isNamed: boolean,
+): Promise<AskedQuestion[]> {
+  try {
+    return await questionsOf(records, id, say)
+  } catch (error) {
+    if (!(error instanceof UserError) || isNamed) throw error
+    say(error.message)
+    return []
+  }
+}
+
+function none(answered: number, all: boolean): string {
+  if (all || answered === 0) return 'No agent has asked anything here.\n'
+  return `No question is open; ${answered} answered: codemachine questions --all\n`
+}
+
+export interface AnswerOptions {
+  directory: string
+  /** As typed: `20261120_1/Q1`, or `Q1` for that of the newest session that has one. */
+  id: string
+  /** As typed: a text, the number of an option, or `-`. */
+  answer: string
+  /** Answer it although that was done already. */
+  again: boolean
+}
+
+/** `codemachine questions answer`: the answer becomes a queued prompt, and is remembered. */
+export async function answerQuestion(context: CliContext, options: AnswerOptions): Promise<number> {
+  const records = await openRecords({ ...context, directory: options.directory })
+  const say = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
+  const asked = await findQuestion(records, options.id, say)
+  const { session, question } = asked
+  const id = questionId(asked)
+  const before = await readAnswer(records, session, question)
+  if (before !== null && !options.again) {
+    throw new UserError(`${id} was answered at ${before.at}: ${oneLine(before.answer, 200)}`, {
+      hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
+    })
+  }
+  const answer = chosen(await readText(context, options.answer), asked)
+  const at = new Date(context.clock.now())
+  const queue = openQueue(records.queue)
+  // An answer that still waits has changed nothing yet: the new one takes its place.
+  const isWaiting = before !== null && (await queue.list()).prompts.some(prompt => prompt.id === before.queued)
+  let queued = isWaiting ? before.queued : null
+  if (queued !== null) await queue.edit(queued, promptOfAnswer(asked, answer, null))
+  else queued = (await queue.add(promptOfAnswer(asked, answer, before?.answer ?? null), at)).id
+  await writeAnswer(records, session, question, { answer, at: at.toISOString(), queued })
+  context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\nIt waits in the queue as ${queued}.\n`)
+  return 0
+}
+
+/** A number alone is that option, where there are some to choose from. */
+function chosen(answer: string, asked: AskedQuestion): string {
+  const { options } = asked
+  if (options.length === 0 || !/^\d{1,9}$/.test(answer)) return answer
+  const option = options[Number(answer) - 1] ?? options.find(each => each === answer)
+  if (option !== undefined) return option
+  throw new UserError(
+    `${questionId(asked)} has no option ${answer}; use a number from 1 to ${options.length}, or answer in words.`,
+  )
+}

@@ -1,0 +1,137 @@
+import { dirname, join, resolve } from 'node:path'
+import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { pathExists } from '../../platform/path-exists.ts'
+import { writeWholeFile } from '../../platform/write-whole-file.ts'
+import { markdownOf } from '../../report/markdown.ts'
+import { readReport } from '../../report/read-report.ts'
+import type { CommandPlace } from '../../report/report-commands.ts'
+import type { ReportData } from '../../report/report-data.ts'
+import { jsonOf, pageOf, pagePath, writePage } from '../../report/write-reports.ts'
+import { openRecords, type Records } from '../../session/records.ts'
+import { askWhoRuns } from '../../session/run-lock.ts'
+import { paintTone } from '../../ui/paint-tone.ts'
+import type { CliContext } from '../context.ts'
+import { writeEndReports } from '../end-reports.ts'
+import { findSession } from '../find-session.ts'
+import { openInBrowser } from '../open-in-browser.ts'
+import { reportCard } from '../report-card.ts'
+import { commandsHere } from '../report-commands-here.ts'
+import { areSavepointsGone } from '../savepoints-gone.ts'
+import { wantsColour } from '../wants-colour.ts'
+
+export interface ReportOptions {
+  directory: string
+  /** The work directory as it was named on the command line; null if it was not. */
+  named: string | null
+  /** As typed; null for the latest. */
+  session: string | null
+  /** `at-end`: all that is written at a session's end, for the run that has it made by a process of its own. */
+  format: 'card' | 'html' | 'md' | 'json' | 'at-end'
+  /** Show the page in a browser. */
+  open: boolean
+  /** As typed: a file, or `-` for stdout; null: where that format goes without it. */
+  output: string | null
+}
+
+/** `codemachine report`: what a session has done, by its journal alone. */
+export async function report(context: CliContext, options: ReportOptions): Promise<number> {
+  const { stderr, platform } = context
+  const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
+  const records = await openRecords({ ...context, directory: options.directory })
+  // Before the journal: a session that ends while it is read must not look cut off.
+  const runner = await askWhoRuns(records.lock, platform, say)
+  const id = await findSession(records, options.session, say)
+  if (options.format === 'at-end') {
+    context.stdout.write(`${JSON.stringify(await writeEndReports({ records, id, named: options.named }))}\n`)
+    return 0
+  }
+  const data = await readReport(records.journal(id), id, runner)
+  if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)
+  const gone = options.format !== 'json' && (await areSavepointsGone(context, records, data))
+  const commands = { ...commandsHere(data, options.named), areSavepointsGone: gone }
+  const made: Made = { context, records, data, commands, named: options.named }
+  switch (formatOf(options)) {
+    case 'card':
+      await showCard(made)
+      return 0
+    case 'md':
+      await put(made, options.output, markdownOf(data, made.commands))
+      return 0
+    case 'json':
+      await put(made, options.output, jsonOf(data))
+      return 0
+    case 'html':
+      await putPage(made, options)
+      return 0
+  }
+}
+
+interface Made {
+  context: CliContext
+  records: Records
+  data: ReportData
+  commands: CommandPlace
+  named: string | null
+}
+
+function formatOf({ format, open, output }: ReportOptions): Exclude<ReportOptions['format'], 'at-end'> {
+  if (format === 'card' || format === 'at-end') return open || output !== null ? 'html' : 'card'
+  return format
+}
+
+/** Of a file that the card goes to. */
+const COLUMNS = 80
+
+async function showCard({ context, records, data, named }: Made): Promise<void> {
+  const { stdout } = context
+  const paint = wantsColour(context) ? paintTone : (text: string) => text
+  const lines = await reportCard(data, { context, records, columns: stdout.columns ?? COLUMNS, named })
+  stdout.write(`${lines.map(({ text, tone }) => paint(text, tone)).join('\n')}\n`)
+}
+
+/** The page's path goes to stdout, so that another command can be given it. */
+async function putPage(made: Made, { output, open }: ReportOptions): Promise<void> {
+  const { context, data, commands } = made
+  const page = await pageOf(data, commands)
+  if (output === '-') return await put(made, output, page)
+  const path = output === null ? await putInPlace(made, page, open) : resolve(context.cwd, output)
+  if (output !== null) await put(made, output, page)
+  context.stdout.write(`${path}\n`)
+  if (open) await openInBrowser(context, path)
+}
+
+/**
+ * While an agent is at work it could change a page in the work directory before the browser reads it. Where the
+ * session's folder is gone, the page lies in the records.
+ */
+async function putInPlace({ records, data }: Made, page: string, isOpened: boolean): Promise<string> {
+  const places = placesOf(records, data)
+  const isSafe = data.standing === 'ended' || data.standing === 'cut-off'
+  const hasFolder = await pathExists(dirname(pagePath(places)))
+  const path = (isOpened && !isSafe) || !hasFolder ? join(places.records, 'report.html') : pagePath(places)
+  try {
+    await (path === pagePath(places) ? writePage(page, places) : writeWholeFile(path, page))
+  } catch (error) {
+    const hint = '--output FILE writes it to another place.'
+    throw new UserError(`The report cannot be written to ${path}: ${messageOf(error)}`, { hint, cause: error })
+  }
+  return path
+}
+
+/** Onto stdout, or into a file of the person's. */
+async function put({ context }: Made, output: string | null, text: string): Promise<void> {
+  if (output === null || output === '-') {
+    context.stdout.write(text)
+    return
+  }
+  const path = resolve(context.cwd, output)
+  await writeWholeFile(path, text).catch((error: unknown) => {
+    const code = systemErrorCode(error)
+    const why = code === 'ENOENT' ? 'its folder is not there' : (code ?? messageOf(error))
+    throw new UserError(`The report cannot be written to ${path}: ${why}; name another file.`, { cause: error })
+  })
+}
+
+function placesOf(records: Records, { session }: ReportData) {
+  return { id: session, records: records.sessionFolder(session), directory: records.directory }
+}

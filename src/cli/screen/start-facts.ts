@@ -1,0 +1,132 @@
+import { relative, resolve, sep } from 'node:path'
+import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { packageRoot } from '../../base/package-root.ts'
+import { chooseCodexHome } from '../../codex/codex-home.ts'
+import { type CodexBinary, findCodex } from '../../codex/find-codex.ts'
+import { shieldEnvironment } from '../../codex/shielded-environment.ts'
+import { pathExists } from '../../platform/path-exists.ts'
+import { isWithin } from '../../platform/path-within.ts'
+import { openQueue } from '../../session/queue.ts'
+import { openRecords, type Records } from '../../session/records.ts'
+import type { Settings } from '../../settings/schema.ts'
+import { NO_FACTS, NOT_LOGGED_IN, type StartFacts } from '../../ui/start/start-facts.ts'
+import { findGit } from '../../workspace/git-command.ts'
+import { findRepository, readHead } from '../../workspace/person-repository.ts'
+import type { CliContext } from '../context.ts'
+import type { RunFlags } from '../flags.ts'
+import { settingsOf } from '../open-run.ts'
+import { askLogin } from './ask-login.ts'
+import { resumableSessions } from './resumable-sessions.ts'
+
+/**
+ * Finds out what the start screen tells, all at once, and hands on all that is known each time that something more is.
+ * Starts no run and takes no lock. When `signal` aborts, what was started is ended and nothing more is told.
+ */
+export async function gatherStartFacts(
+  context: CliContext,
+  flags: RunFlags,
+  onFacts: (facts: StartFacts) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let known = NO_FACTS
+  const tell: Tell = more => {
+    if (signal.aborted) return
+    known = { ...known, ...more }
+    onFacts(known)
+  }
+  const miss = (error: unknown) => tell({ missing: [...known.missing, sentenceOf(error)] })
+  const typed = resolve(context.cwd, flags.cd ?? '.')
+  tell({ directory: shortened(typed, context.home) })
+  const records = await openRecords({ ...context, directory: typed }).catch(orMissing(miss))
+  if (records === null) return
+  tell({ directory: shortened(records.directory, context.home) })
+  await Promise.all([
+    tellGit(context, records.directory, tell).catch(miss),
+    tellRecords(context, records, tell).catch(miss),
+    tellCodex({ context, flags, records, signal, tell, miss }),
+  ])
+}
+
+type Tell = (more: Partial<StartFacts>) => void
+
+async function tellGit({ env }: CliContext, directory: string, tell: Tell): Promise<void> {
+  const repository = await findRepository(directory)
+  if (repository === null) tell({ git: { kind: 'none' } })
+  else tell({ git: { kind: 'repository', branch: (await readHead(repository)).branch } })
+  await findGit(env, repository?.root ?? directory)
+}
+
+async function tellRecords({ platform }: CliContext, records: Records, tell: Tell): Promise<void> {
+  tell({ queue: (await openQueue(records.queue).list()).prompts.map(({ prompt }) => prompt) })
+  tell({ resumable: await resumableSessions(records, platform) })
+}
+
+interface Asking {
+  context: CliContext
+  flags: RunFlags
+  records: Records
+  signal: AbortSignal
+  tell: Tell
+  miss: (error: unknown) => void
+}
+
+/** Each goes by the one before it. */
+async function tellCodex(asking: Asking): Promise<void> {
+  const { context, flags, records, signal, tell, miss } = asking
+  const read = await settingsOf(context, records.directory, flags).catch(orMissing(miss))
+  if (read === null) return
+  const { settings, sources } = read
+  tell({ mode: settings.mode, model: { model: settings.model, effort: settings.effort } })
+  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
+  const codex = await findCodex({ ...context, flag, directory: context.cwd, packageRoot }).catch(orMissing(miss))
+  if (signal.aborted) return
+  if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
+  tell({ codex: { kind: 'found', version: codex.version } })
+  await tellLogin(asking, codex, settings).catch(miss)
+}
+
+async function tellLogin(
+  { context, flags, records, signal, tell, miss }: Asking,
+  codex: CodexBinary,
+  settings: Settings,
+) {
+  const { env, home, cwd } = context
+  const places = { env, home, codemachineHome: records.root, directory: cwd }
+  const codexHome = await chooseCodexHome({ setting: settings.codexHome, ...places })
+  const choice = { mode: 'workspace-write', network: false, writable: [] } as const
+  const login = (await pathExists(codexHome.path))
+    ? await askLogin(
+        context,
+        {
+          path: codex.path,
+          args: (flags.config ?? []).flatMap(pair => ['-c', pair]),
+          env: shieldEnvironment(codexHome.env, records.directory, choice).env,
+          directory: records.folder,
+        },
+        signal,
+      )
+    : // Codex would make it only to find no login in it.
+      ({ kind: 'out' } as const)
+  tell({ login })
+  if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN))
+}
+
+/** For `catch`: told what a person has to mend, and null in the place of the value. */
+function orMissing(miss: (error: unknown) => void): (error: unknown) => null {
+  return error => {
+    miss(error)
+    return null
+  }
+}
+
+/** What is neither a person's nor the system's to mend is thrown on. */
+function sentenceOf(error: unknown): string {
+  if (error instanceof UserError) return error.message
+  if (systemErrorCode(error) === null) throw error
+  return `${messageOf(error)}.`
+}
+
+function shortened(directory: string, home: string): string {
+  if (directory === home) return '~'
+  return isWithin(home, directory) ? `~${sep}${relative(home, directory)}` : directory
+}

@@ -1,0 +1,106 @@
+import { clipEnd } from '../base/clip.ts'
+import type { BuildState, BuildTask } from '../session/build-state.ts'
+import type { Recorded } from '../session/events.ts'
+import { agentOf } from '../ui/words-for-build.ts'
+import type { ReportAgent, ReportBuild, ReportTask } from './build-data.ts'
+import { FirstAndLast } from './first-and-last.ts'
+import type { ReportData } from './report-data.ts'
+
+type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
+
+const MOST_TASKS = 200
+const MOST_TASKS_LEFT = 20
+const MOST_AGENTS = 50
+const NAME_CHARS = 300
+const TEXT_CHARS = 2000
+const SUMMARY_CHARS = 16_000
+
+/** Who worked in a build so far, and what plans were refused. */
+export class BuildSoFar {
+  readonly #agents = new Map<string, ReportAgent>()
+  readonly #refusals = new FirstAndLast<ReportBuild['refusals']['entries'][number]>({ first: 5, last: 5 })
+
+  add(event: Recorded): void {
+    switch (event.type) {
+      case 'plan-refused':
+        this.#refusals.add({ at: event.at, round: event.round, problem: clipEnd(event.problem, TEXT_CHARS) })
+        break
+      case 'agent-started':
+        this.#change(event.instance, agent => ({ ...agent, instances: agent.instances + 1 }))
+        break
+      case 'agent-ended':
+        this.#change(event.instance, agent => withEnd(agent, event))
+        break
+      default:
+        break
+    }
+  }
+
+  result(build: BuildState | null): ReportBuild | null {
+    if (build === null) return null
+    const { tasks, summary } = build
+    return {
+      summary: summary === null ? null : clipEnd(summary.trim(), SUMMARY_CHARS),
+      tasks: tasks.slice(0, MOST_TASKS).map(reported),
+      counts: {
+        tasks: tasks.length,
+        done: tasks.filter(({ done }) => done).length,
+        parked: tasks.filter(task => stateOf(task) === 'parked').length,
+      },
+      agents: [...this.#agents.values()],
+      refusals: this.#refusals.shortened(),
+    }
+  }
+
+  #change(instance: string, how: (agent: ReportAgent) => ReportAgent): void {
+    const name = clipEnd(agentOf(instance), NAME_CHARS)
+    const known = this.#agents.get(name)
+    if (known === undefined && this.#agents.size >= MOST_AGENTS) return
+    this.#agents.set(name, how(known ?? newAgent(name)))
+  }
+}
+
+/** How many tasks of a build are done, and what is left of them but for what is parked; null if it is none. */
+export function tasksOfBuild(build: BuildState | null): ReportData['tasks'] {
+  if (build === null || build.tasks.length === 0) return null
+  const { tasks } = build
+  const open = tasks.filter(task => stateOf(task) === 'open').slice(0, MOST_TASKS_LEFT)
+  return {
+    done: tasks.filter(({ done }) => done).length,
+    total: tasks.length,
+    left: open.map(({ id, name }) => clipEnd(`${id}: ${name}`, NAME_CHARS)),
+  }
+}
+
+function newAgent(agent: string): ReportAgent {
+  return { agent, instances: 0, completed: 0, failed: 0, terminated: 0, durationMs: 0, tokens: 0 }
+}
+
+function withEnd(agent: ReportAgent, { status, durationMs, tokens }: EventOf<'agent-ended'>): ReportAgent {
+  return {
+    ...agent,
+    completed: agent.completed + (status === 'completed' ? 1 : 0),
+    failed: agent.failed + (status === 'error' ? 1 : 0),
+    terminated: agent.terminated + (status === 'terminated' ? 1 : 0),
+    durationMs: agent.durationMs + durationMs,
+    tokens: agent.tokens + (tokens?.total ?? 0),
+  }
+}
+
+function reported(task: BuildTask): ReportTask {
+  const { id, name, phase, failures, parked } = task
+  const state = stateOf(task)
+  return {
+    id: clipEnd(id, NAME_CHARS),
+    name: clipEnd(name, NAME_CHARS),
+    phase: phase === null ? null : clipEnd(phase, NAME_CHARS),
+    state,
+    reason: state === 'parked' ? clipEnd(parked ?? '', TEXT_CHARS) : null,
+    failures,
+  }
+}
+
+function stateOf({ done, parked }: BuildTask): ReportTask['state'] {
+  if (done) return 'done'
+  return parked === null ? 'open' : 'parked'
+}

@@ -1,0 +1,169 @@
+import { cutLine, widthOf, wrapLine } from '../ui/cells.ts'
+import type { Tone } from '../ui/description.ts'
+import { formatCount } from '../ui/format-count.ts'
+import { formatDuration } from '../ui/format-duration.ts'
+import { oneLine } from '../ui/safe-text.ts'
+import { agentsInWords } from './build-in-words.ts'
+import { changesInWords, effortInWords, tasksInWords } from './facts-in-words.ts'
+import { headlineOf } from './headline.ts'
+import { gateInWords, notesOnProof, reviewInWords, shortName, toneOfGate } from './proof-in-words.ts'
+import type { ReportCommand } from './report-commands.ts'
+import type { ReportData } from './report-data.ts'
+import { whatIsLeft } from './what-is-left.ts'
+
+/** One line of the card, safe to write to a terminal. */
+export interface CardLine {
+  text: string
+  tone: Tone
+}
+
+export interface CardPlace {
+  /** What to type next, what matters most first: the first three are shown. */
+  commands: readonly ReportCommand[]
+  /** At least 40. */
+  columns: number
+  /** Whether outcome, goal and effort stand just above it, and are not said again. */
+  isEndShown?: boolean
+  /** Where the whole report lies, or how it is had; null: not said. */
+  full: string | null
+  /** Whether the savepoints of the session are no longer kept. */
+  areSavepointsGone?: boolean
+}
+
+const TEXT_CHARS = 1000
+const MOST_LINES = 20
+const MOST_COMMANDS = 3
+const LABEL = 9
+
+/**
+ * The report in short: at most 20 lines of at most `columns` cells. Only a command or a path that does not fit is longer, so
+ * that it can be copied; it counts as the lines that the terminal makes of it.
+ */
+export function cardOf(data: ReportData, place: CardPlace): CardLine[] {
+  const { text, tone } = headlineOf(data)
+  const { columns, isEndShown = false } = place
+  const end = [...commandLines(place), ...fullLine(place)]
+  const title = [
+    ...wrapped(`${data.session}  ${oneLine(text, TEXT_CHARS)}`, columns, 2).map(line => ({ text: line, tone })),
+    ...labelled('goal', [plain(data.goal)], columns, 2),
+  ]
+  const head = isEndShown ? [] : title
+  const room = MOST_LINES - rowsOf([...head, ...end], columns)
+  const bodies = DETAILS.map(detail => bodyOf(data, place, detail))
+  const body = bodies.find(lines => lines.length <= room) ?? bodies.at(-1)?.slice(0, Math.max(0, room)) ?? []
+  return [...head, ...body, ...end]
+}
+
+/** How much is said: rows of one fact, and entries of what has several. The first that fits is taken. */
+interface Detail {
+  rows: number
+  entries: number
+}
+
+const DETAILS: readonly Detail[] = [
+  { rows: 2, entries: 6 },
+  { rows: 2, entries: 3 },
+  { rows: 1, entries: 3 },
+  { rows: 1, entries: 2 },
+  { rows: 1, entries: 1 },
+]
+
+function bodyOf(data: ReportData, place: CardPlace, { rows, entries }: Detail): CardLine[] {
+  const { columns, isEndShown } = place
+  const lines = (label: string, list: readonly CardLine[]) => labelled(label, list, columns, rows)
+  return [
+    ...lines('built', listed(data.build?.summary ?? null)),
+    ...lines('left', shortened(leftOf(data), entries, 'more in the whole report')),
+    ...lines('proof', shortened(proofOf(data), entries, 'more')),
+    ...lines('note', shortened(notesOnProof(data), entries, 'more')),
+    ...lines('changes', [plain(changesInWords(data, place))]),
+    ...(isEndShown ? [] : lines('took', [plain(effortInWords(data))])),
+    ...lines('tasks', listed(tasksInWords(data))),
+    ...lines('agents', listed(data.build && agentsInWords(data.build))),
+    ...lines('refused', listed(refusalsInWords(data))),
+    ...lines('asked', listed(questionsInWords(data))),
+  ]
+}
+
+function proofOf({ proof }: ReportData): CardLine[] {
+  const review = proof.reviews.entries.at(-1)
+  return [...gatesOf(proof), ...(review === undefined ? [] : [reviewInWords(review)])]
+}
+
+/** Gates that all passed take one line. */
+function gatesOf({ gates }: ReportData['proof']): CardLine[] {
+  if (gates.length === 0) return [{ text: 'no gates are configured: no command was run to check it', tone: 'quiet' }]
+  if (gates.length === 1 || gates.some(({ last }) => last?.status !== 'passed')) {
+    return gates.map(gate => ({
+      text: `${shortName(gate.name)}: ${gateInWords(gate)}`,
+      tone: toneOfGate(gate.last, gate.required),
+    }))
+  }
+  const names = gates.map(({ name, last }) => `${shortName(name)} (${formatDuration(last?.durationMs ?? 0)})`)
+  return [{ text: `${formatCount(gates.length, 'gate')} passed: ${names.join(', ')}`, tone: 'good' }]
+}
+
+/** How many lines a terminal makes of these. */
+function rowsOf(lines: readonly CardLine[], columns: number): number {
+  return lines.reduce((rows, { text }) => rows + Math.max(1, Math.ceil(widthOf(text) / columns)), 0)
+}
+
+function labelled(label: string, entries: readonly CardLine[], columns: number, most: number): CardLine[] {
+  return entries.flatMap(({ text, tone }, index) => {
+    const rows = wrapped(oneLine(text, TEXT_CHARS), columns - LABEL, most)
+    const name = index === 0 ? label : ''
+    return rows.map((row, at) => ({ text: `${(at === 0 ? name : '').padEnd(LABEL)}${row}`, tone }))
+  })
+}
+
+/** At most so many rows of a text; the last one is cut. */
+function wrapped(text: string, columns: number, most: number): string[] {
+  if (most === 1) return [cutLine(text, columns)]
+  const rows = wrapLine(text, columns)
+  if (rows.length <= most) return rows
+  return [...rows.slice(0, most - 1), cutLine(rows.slice(most - 1).join(' '), columns)]
+}
+
+function shortened(entries: readonly CardLine[], most: number, more: string): CardLine[] {
+  const [first] = entries
+  if (entries.length <= most) return [...entries]
+  if (most === 1 && first !== undefined) return [{ ...first, text: `${first.text}; and ${entries.length - 1} ${more}` }]
+  return [...entries.slice(0, most - 1), { text: `and ${entries.length - most + 1} ${more}`, tone: 'quiet' }]
+}
+
+function leftOf(data: ReportData): CardLine[] {
+  // The questions have a line of their own.
+  return whatIsLeft({ ...data, questions: { ...data.questions, count: 0 } })
+}
+
+function refusalsInWords({ refusals, proof, outcome }: ReportData): string | null {
+  const last = refusals.entries.at(-1)
+  if (last === undefined) return null
+  const count = formatCount(refusals.count, 'claim')
+  // Else it is told as what is left.
+  const isOver = outcome?.kind === 'done' || proof.claim !== 'refused'
+  return isOver ? `${count}, the last one in round ${last.round}: ${last.detail}` : `${count} of done`
+}
+
+function questionsInWords({ questions }: ReportData): string | null {
+  const [first] = questions.entries
+  return first === undefined ? null : `${formatCount(questions.count, 'question')}: ${first.text}`
+}
+
+function commandLines({ commands }: CardPlace): CardLine[] {
+  return commands
+    .slice(0, MOST_COMMANDS)
+    .map(({ command }) => ({ text: `  ${oneLine(command, TEXT_CHARS)}`, tone: 'plain' }))
+}
+
+function fullLine({ full }: CardPlace): CardLine[] {
+  return full === null ? [] : [{ text: `${'report'.padEnd(LABEL)}${oneLine(full, TEXT_CHARS)}`, tone: 'quiet' }]
+}
+
+function plain(text: string): CardLine {
+  return { text, tone: 'plain' }
+}
+
+function listed(text: string | null): CardLine[] {
+  return text === null ? [] : [plain(text)]
+}

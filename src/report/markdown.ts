@@ -1,0 +1,176 @@
+import { formatCount } from '../ui/format-count.ts'
+import { formatSpan } from '../ui/format-span.ts'
+import { formatDayAndTime, formatMoment } from '../ui/format-time.ts'
+import { shortNumber } from '../ui/format-tokens.ts'
+import { WHOSE_SUMMARY } from './build-in-words.ts'
+import { codeSpan, escapeMarkdown } from './escape.ts'
+import { changesInWords, effortInWords, tasksInWords } from './facts-in-words.ts'
+import { headlineOf } from './headline.ts'
+import { agentTable, taskTable } from './markdown-build.ts'
+import { beforeInWords, gateInWords, notesOnProof, reviewInWords } from './proof-in-words.ts'
+import { type CommandPlace, commandsOf } from './report-commands.ts'
+import type { ReportData, ReportRound } from './report-data.ts'
+import { outcomeOfRow } from './round-in-words.ts'
+import type { Shortened } from './shortened.ts'
+import { whatIsLeft } from './what-is-left.ts'
+
+/** The report as Markdown (GFM). What came from outside is shown as it is: no link, image, heading or HTML comes of it. */
+export function markdownOf(data: ReportData, place: CommandPlace): string {
+  const { text } = headlineOf(data)
+  const tasks = tasksInWords(data)
+  const sections = [
+    `# ${escapeMarkdown(capital(text))}`,
+    quoted(data.goal),
+    bullets([
+      `Session ${codeSpan(data.session)}, ${formatDayAndTime(Date.parse(data.createdAt))} to ${formatDayAndTime(Date.parse(data.updatedAt))}`,
+      escapeMarkdown(`It took ${effortInWords(data)}`),
+      escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
+      ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
+    ]),
+    section(
+      'What is built',
+      data.build?.summary ? `${escapeMarkdown(WHOSE_SUMMARY)}\n\n${quoted(data.build.summary)}` : '',
+    ),
+    section('What is left', bullets(whatIsLeft(data).map(({ text }) => escapeMarkdown(text)))),
+    section('Proof', proof(data)),
+    section('What changed', changes(data)),
+    section('Tasks', data.build === null ? '' : taskTable(data.build)),
+    section('Agents', data.build === null ? '' : agentTable(data.build)),
+    section('Plans that could not be used', refusedPlans(data)),
+    section('Rounds', rounds(data)),
+    section('Waits and failures', bullets(withGap(data.trouble, trouble => escapeMarkdown(troubleInWords(trouble))))),
+    section(
+      'Refused claims',
+      bullets(
+        withGap(data.refusals, ({ round, reason, detail }) =>
+          escapeMarkdown(`Round ${round} (${reason.replaceAll('-', ' ')}): ${detail.split('\n', 1)[0]}`),
+        ),
+      ),
+    ),
+    section(
+      'Questions and assumptions',
+      bullets(
+        withGap(
+          data.questions,
+          ({ id, round, text, assumption }) =>
+            `**${escapeMarkdown(id)}** ${escapeMarkdown(`(round ${round}) ${text}`)} Assumed: ${escapeMarkdown(assumption)}`,
+        ),
+      ),
+    ),
+    section('Remarks', bullets(withGap(data.remarks, escapeMarkdown))),
+    section(
+      'To look closer, and to undo',
+      bullets(commandsOf(data, place).map(({ command, what }) => `${codeSpan(command)}: ${what}`)),
+    ),
+  ]
+  return `${sections.filter(each => each !== '').join('\n\n')}\n`
+}
+
+function proof(data: ReportData): string {
+  const { gates, reviews, findingsCount, protectedFiles, tree } = data.proof
+  return bullets([
+    ...(gates.length === 0 ? ['No gates are configured: no command was run to check the work\\.'] : []),
+    ...gates.map(gate => {
+      const words = [gateInWords(gate), beforeInWords(gate)].filter(each => each !== null).join('; ')
+      return `${codeSpan(gate.name)} ${escapeMarkdown(words)}`
+    }),
+    ...withGap(reviews, review => escapeMarkdown(`${capital(reviewInWords(review).text)}. ${review.summary}`)),
+    ...(findingsCount === 0 ? [] : [`${formatCount(findingsCount, 'open finding')}: see above, what is left`]),
+    ...notesOnProof(data).map(({ text }) => escapeMarkdown(capital(text))),
+    ...(protectedFiles.length === 0
+      ? []
+      : [
+          escapeMarkdown(
+            `Protected, and changed: ${protectedFiles.map(({ path, how }) => `${path} (${how})`).join(', ')}`,
+          ),
+        ]),
+    ...(tree === null ? [] : [`Accepted for the tree ${codeSpan(tree)}`]),
+  ])
+}
+
+function refusedPlans({ build }: ReportData): string {
+  if (build === null) return ''
+  const lines = withGap(build.refusals, ({ round, problem }) => escapeMarkdown(`Round ${round}: ${problem}`))
+  return bullets(lines)
+}
+
+function changes({ changes }: ReportData): string {
+  const { paths, files, commits, from } = changes
+  if (files === 0 && commits.count === 0) return ''
+  const head = from === 'rounds' ? '| file |\n| --- |' : '| file | added | removed |\n| --- | ---: | ---: |'
+  const rows = paths.map(({ path, added, removed }) =>
+    from === 'rounds'
+      ? `| ${escapeMarkdown(path)} |`
+      : `| ${escapeMarkdown(path)} | ${added ?? 'not text'} | ${removed ?? 'not text'} |`,
+  )
+  const more = files > paths.length ? `\n\n… and ${files - paths.length} more files.` : ''
+  const made = bullets(
+    withGap(commits, ({ commit, subject }) => `${codeSpan(commit.slice(0, 12))} ${escapeMarkdown(subject)}`),
+  )
+  return `${paths.length === 0 ? '' : `${head}\n${rows.join('\n')}${more}\n\n`}${made}`.trim()
+}
+
+function rounds({ rounds, createdAt }: ReportData): string {
+  if (rounds.count === 0) return ''
+  const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  const rowOf = (each: ReportRound) =>
+    row([
+      String(each.round),
+      formatMoment(Date.parse(each.startedAt), Date.parse(createdAt)),
+      formatSpan(each.durationMs),
+      each.tokens === null ? '' : shortNumber(each.tokens),
+      String(each.files),
+      escapeMarkdown(outcomeOfRow(each)),
+    ])
+  const { leftOutSums } = rounds
+  const gap = row([
+    '…',
+    '',
+    formatSpan(leftOutSums.durationMs),
+    shortNumber(leftOutSums.tokens),
+    '',
+    `${rounds.leftOut} rounds left out, ${leftOutSums.failed} of them failed`,
+  ])
+  const rows = rounds.entries.map(rowOf)
+  if (rounds.leftOut > 0) rows.splice(rounds.leftOutAfter, 0, gap)
+  return [
+    row(['round', 'start', 'time', 'tokens', 'files', 'outcome']),
+    '| ---: | --- | ---: | ---: | ---: | --- |',
+    ...rows,
+  ].join('\n')
+}
+
+function troubleInWords({ from, to, cause }: ReportData['trouble']['entries'][number]): string {
+  const start = Date.parse(from)
+  const until =
+    to === null || to === from
+      ? ''
+      : ` to ${formatMoment(Date.parse(to), start)} (${formatSpan(Date.parse(to) - start)})`
+  return `${formatDayAndTime(start)}${until}: ${cause}`
+}
+
+/** A list with a note in the place of what was left out. */
+function withGap<T>({ entries, leftOut, leftOutAfter }: Shortened<T>, lineOf: (entry: T) => string): string[] {
+  const lines = entries.map(lineOf)
+  if (leftOut > 0) lines.splice(leftOutAfter, 0, `… ${leftOut} left out …`)
+  return lines
+}
+
+function section(title: string, body: string): string {
+  return body === '' ? '' : `## ${title}\n\n${body}`
+}
+
+function bullets(lines: readonly string[]): string {
+  return lines.map(line => `- ${line}`).join('\n')
+}
+
+function quoted(text: string): string {
+  return text
+    .split('\n')
+    .map(line => `> ${escapeMarkdown(line)}  `.trimEnd())
+    .join('\n')
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

@@ -1,0 +1,75 @@
+import { placeOf } from '../ui/describe-review.ts'
+import { formatSpan } from '../ui/format-span.ts'
+import { type Html, html } from './escape.ts'
+import { gapItem, items, prose, section } from './page-parts.ts'
+import { beforeInWords, gateInWords, notesOnProof, reviewInWords, toneOfGate } from './proof-in-words.ts'
+import type { ReportData, ReportGate } from './report-data.ts'
+
+/** What the outcome rests on: gates, reviews, and protected files. */
+export function proofSection({ proof }: ReportData): Html {
+  const { gates, reviews, findings, findingsCount, protectedFiles, protectedCount, tree } = proof
+  const reviewed = reviews.entries.map(review => {
+    const { text, tone } = reviewInWords(review)
+    return html`<span class="${tone}">${text}</span> <small>after round ${review.round}, ${formatSpan(review.durationMs)}</small>${review.summary === '' ? null : html`<div class="words">${prose(review.summary)}</div>`}`
+  })
+  const notes = notesOnProof({ proof }).map(({ text, tone }) => html`<span class="${tone}">${text}</span>`)
+  const more = findingsCount - findings.length
+  return section(
+    'Proof',
+    html`${
+      gates.length === 0
+        ? html`<p class="quiet">No gates are configured: no command was run to check the work.</p>`
+        : items(gates.map(gateItem))
+    }${notes.length === 0 ? null : html`<h3>To know</h3>${items(notes)}`}${reviewed.length === 0 ? null : html`<h3>Reviews</h3>${items(gapItem(reviews, reviewed))}`}${
+      findings.length === 0
+        ? null
+        : html`<h3>Open findings</h3>${items([
+            ...findings.map(findingItem),
+            ...(more > 0 ? [html`<span class="quiet">and ${more} more</span>`] : []),
+          ])}`
+    }${
+      protectedCount === 0
+        ? null
+        : html`<h3>Protected, and changed</h3>${items([
+            ...protectedFiles.map(
+              ({ path, how, round }) =>
+                html`<code>${path}</code> <small>${how === 'skipped' ? 'tests marked to be skipped' : how} in round ${round}</small>`,
+            ),
+            ...(protectedCount > protectedFiles.length
+              ? [html`<span class="quiet">and ${protectedCount - protectedFiles.length} more</span>`]
+              : []),
+          ])}`
+    }${tree === null ? null : html`<p class="soft last">Accepted for the tree <code>${tree}</code></p>`}`,
+    true,
+  )
+}
+
+function gateItem(gate: ReportGate): Html {
+  const { name, run, last, runs, flaky, failed } = gate
+  const before = beforeInWords(gate)
+  const history = [
+    ...(before === null ? [] : [before]),
+    ...(runs > 1 && failed + flaky > 0
+      ? [`of ${runs} runs ${[...timesOf(failed, 'failed'), ...timesOf(flaky, 'flaky')].join(', ')}`]
+      : []),
+  ]
+  const shown = last?.output.trim() ?? ''
+  const problem = last?.problem ?? null
+  return html`<code>${name}</code> <span class="${toneOfGate(last, gate.required)}">${gateInWords(gate)}</span>${
+    run === null || run === name ? null : html`<small> ${run}</small>`
+  }${problem === null ? null : html`<div class="words">${problem}</div>`}${
+    history.length === 0 ? null : html`<div class="soft">${history.join('; ')}</div>`
+  }${shown === '' ? null : html`<details open><summary>the end of what it printed</summary><pre>${shown}</pre></details>`}`
+}
+
+function timesOf(count: number, how: string): string[] {
+  return count === 0 ? [] : [`${count} ${how}`]
+}
+
+function findingItem(finding: ReportData['proof']['findings'][number]): Html {
+  const { severity, problem, mend, repeated } = finding
+  const place = finding.file === null ? null : html`<code>${placeOf(finding)}</code> `
+  return html`<span class="${severity === 'minor' ? 'warning' : 'bad'}">${severity}</span> ${place}${
+    repeated ? html`<small>found before, and left to you</small>` : null
+  }<div class="words">${prose(problem)}</div><div class="words soft">${prose(mend)}</div>`
+}

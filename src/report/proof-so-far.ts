@@ -1,0 +1,162 @@
+import { clipEnd } from '../base/clip.ts'
+import type { Recorded } from '../session/events.ts'
+import { type Gate, hasPassed } from '../session/gate.ts'
+import type { SessionOutcome } from '../session/outcome.ts'
+import { roundOfSettingsChanged } from '../session/project-file.ts'
+import { type Finding, keyOf } from '../session/review.ts'
+import type { Claim } from '../session/state.ts'
+import { FirstAndLast } from './first-and-last.ts'
+import type { ReportGate, ReportProof, ReportReview } from './report-data.ts'
+
+type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
+
+const NAME_CHARS = 500
+const TEXT_CHARS = 1000
+const OUTPUT_CHARS = 2000
+const MOST_GATES = 100
+const MOST_FINDINGS = 50
+const MOST_FILES = 50
+
+/** What a report says of gates, reviews, and the files that gates protect. */
+export class ProofSoFar {
+  readonly #gates = new Map<string, ReportGate>()
+  readonly #reviews = new FirstAndLast<ReportReview>({ first: 10, last: 20 })
+  readonly #protected = new Map<string, ReportProof['protectedFiles'][number]>()
+  #protectedCount = 0
+  #causes: readonly string[] = []
+  #findings: readonly Finding[] = []
+  #repeated: ReadonlySet<string> = new Set()
+  #agreedTo: string | null = null
+  #settingsChangedIn: number | null = null
+
+  add(event: Recorded): void {
+    switch (event.type) {
+      case 'session-created':
+      case 'session-resumed':
+        this.#configure(event.gates ?? [])
+        break
+      case 'gate-ended':
+        this.#endGate(event)
+        break
+      case 'review-started':
+        this.#causes = event.causes
+        break
+      case 'review-ended':
+        this.#endReview(event)
+        break
+      case 'warning':
+        this.#settingsChangedIn ??= roundOfSettingsChanged(event.message)
+        break
+      case 'protected-changed':
+        this.#changeProtected(event)
+        break
+      default:
+        break
+    }
+  }
+
+  result(claim: Claim, outcome: SessionOutcome | null): ReportProof {
+    const isDone = outcome?.kind === 'done'
+    const gates = [...this.#gates.values()]
+    const tree = claim.state === 'accepted' ? claim.tree : null
+    return {
+      claim: claim.state,
+      verified: isDone ? outcome.verified : claim.state === 'accepted' && claim.verified,
+      tree,
+      gates: gates.map(gate => ({ ...gate })),
+      reviews: this.#reviews.shortened(),
+      findings: this.#findings.slice(0, MOST_FINDINGS).map(finding => ({
+        ...finding,
+        file: finding.file === null ? null : clipEnd(finding.file, NAME_CHARS),
+        problem: clipEnd(finding.problem, TEXT_CHARS),
+        mend: clipEnd(finding.mend, TEXT_CHARS),
+        repeated: this.#repeated.has(keyOf(finding)),
+      })),
+      findingsCount: this.#findings.length,
+      reviewed: tree !== null && tree === this.#agreedTo,
+      protected: gates.some(({ protect }) => protect.length > 0),
+      settingsChangedIn: this.#settingsChangedIn,
+      protectedFiles: [...this.#protected.values()],
+      protectedCount: Math.max(this.#protectedCount, this.#protected.size),
+    }
+  }
+
+  /** A session that goes on may have other gates. */
+  #configure(gates: readonly Gate[]): void {
+    for (const { name, run, required, network, protect } of gates.slice(0, MOST_GATES)) {
+      const known = this.#gates.get(name) ?? unknownGate(name)
+      this.#gates.set(name, {
+        ...known,
+        run: clipEnd(run, NAME_CHARS),
+        required,
+        network,
+        protect: protect.slice(0, 20).map(glob => clipEnd(glob, NAME_CHARS)),
+      })
+    }
+  }
+
+  #endGate({ when, round, ...result }: EventOf<'gate-ended'>): void {
+    const { gate: name, status, exitCode, durationMs, changed } = result
+    if (status === 'broken-off' || (!this.#gates.has(name) && this.#gates.size >= MOST_GATES)) return
+    const gate = this.#gates.get(name) ?? unknownGate(name)
+    const problem = result.problem === null ? null : clipEnd(result.problem, TEXT_CHARS)
+    const facts = { status, exitCode, durationMs, problem }
+    const paths = [...new Set([...gate.changed, ...changed.map(path => clipEnd(path, NAME_CHARS))])]
+    const output = status === 'passed' ? '' : result.output.slice(-OUTPUT_CHARS).toWellFormed()
+    this.#gates.set(name, {
+      ...gate,
+      ...(when === 'before' ? { before: facts } : { last: { ...facts, when, round, output } }),
+      runs: gate.runs + 1,
+      flaky: gate.flaky + (status === 'flaky' ? 1 : 0),
+      failed: gate.failed + (hasPassed(status) ? 0 : 1),
+      changed: paths.slice(0, MOST_FILES),
+      changedCount: Math.max(gate.changedCount, result.changedCount, paths.length),
+    })
+  }
+
+  #endReview({ at, round, review, answer, repeated, durationMs, tokens, tree }: EventOf<'review-ended'>): void {
+    this.#reviews.add({
+      review,
+      round,
+      at,
+      causes: this.#causes.slice(0, 5),
+      verdict: answer?.verdict ?? null,
+      summary: clipEnd(answer?.summary ?? '', TEXT_CHARS),
+      findings: answer?.findings.length ?? 0,
+      repeated: repeated.length,
+      durationMs,
+      tokens: tokens?.total ?? 0,
+    })
+    if (answer === null) return
+    this.#agreedTo = answer.verdict === 'agreed' ? tree : null
+    this.#findings = answer.verdict === 'agreed' ? [] : answer.findings
+    this.#repeated = new Set(repeated.map(keyOf))
+  }
+
+  #changeProtected({ round, files, count }: EventOf<'protected-changed'>): void {
+    for (const { path, how } of files) {
+      this.#protected.delete(path)
+      this.#protected.set(path, { path: clipEnd(path, NAME_CHARS), how, round })
+      const [oldest] = this.#protected.keys()
+      if (this.#protected.size > MOST_FILES && oldest !== undefined) this.#protected.delete(oldest)
+    }
+    this.#protectedCount = Math.max(this.#protectedCount, count)
+  }
+}
+
+function unknownGate(name: string): ReportGate {
+  return {
+    name: clipEnd(name, NAME_CHARS),
+    run: null,
+    required: false,
+    network: false,
+    protect: [],
+    before: null,
+    last: null,
+    runs: 0,
+    flaky: 0,
+    failed: 0,
+    changed: [],
+    changedCount: 0,
+  }
+}

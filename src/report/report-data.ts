@@ -1,0 +1,206 @@
+import type { RoundPart } from '../session/build-state.ts'
+import type { SessionLimits, TokenCounts } from '../session/events.ts'
+import type { GateResult } from '../session/gate.ts'
+import type { RoundClass, SessionOutcome } from '../session/outcome.ts'
+import type { Finding } from '../session/review.ts'
+import type { Standing } from '../session/standing.ts'
+import type { TreeChanges } from '../workspace/tree-changes.ts'
+import type { ReportBuild } from './build-data.ts'
+import type { Shortened } from './shortened.ts'
+
+/**
+ * What a person is told of a session in the morning: the content of `report.json`, documented in docs/report.md. Its
+ * size is bounded, however long the session was. Moments are ISO 8601 in UTC, lengths of time ms. Texts are bounded,
+ * and as they came from outside.
+ */
+export interface ReportData {
+  format: 'codemachine-report'
+  v: 1
+  session: string
+  goal: string
+  template: string
+  directory: string
+  host: string
+  /** The version that began it, and that of codex, null if no round has started. */
+  codemachine: string
+  codex: string | null
+  model: string | null
+  effort: string | null
+  sandbox: string
+  network: boolean
+  limits: SessionLimits
+  standing: Standing
+  /** Null if it has not come to an end. */
+  outcome: SessionOutcome | null
+  exitCode: number | null
+  createdAt: string
+  /** When something was written last. */
+  updatedAt: string
+  totals: ReportTotals
+  proof: ReportProof
+  changes: ReportChanges
+  tasks: { done: number; total: number; left: readonly string[] } | null
+  /** Null if it is no build. */
+  build: ReportBuild | null
+  /** The plan of the last round that had one, at most 50 steps. */
+  plan: readonly { step: string; status: 'pending' | 'in-progress' | 'completed' }[]
+  rounds: Shortened<ReportRound> & { leftOutSums: { durationMs: number; tokens: number; failed: number } }
+  /** The rounds for a chart: at most 120 points, each of `rounds` rounds in a row. */
+  series: readonly ReportPoint[]
+  trouble: Shortened<ReportTrouble>
+  refusals: Shortened<ReportRefusal>
+  questions: Shortened<ReportQuestion>
+  /** What codemachine noticed and a person should know, each once. */
+  remarks: Shortened<string>
+  /** What the agent said last, in its own words: a claim, and no proof. */
+  lastWords: string | null
+}
+
+interface ReportTotals {
+  /** Rounds that count, and all attempts. */
+  rounds: number
+  attempts: number
+  /** Time that it was worked on; of that, how long was waited. */
+  durationMs: number
+  waitedMs: number
+  /** All tokens; the kinds of them as far as rounds reported them. */
+  tokens: number
+  tokensByKind: TokenCounts
+  commands: number
+}
+
+export interface ReportProof {
+  claim: 'none' | 'nominated' | 'refused' | 'accepted'
+  verified: boolean
+  /** The tree that was accepted as done. */
+  tree: string | null
+  gates: readonly ReportGate[]
+  reviews: Shortened<ReportReview>
+  /** What the last review found, unless a later one agreed; those that came again are left to the person. */
+  findings: readonly (Finding & { repeated: boolean })[]
+  findingsCount: number
+  /** Whether a review agreed to the tree that was accepted. */
+  reviewed: boolean
+  /** Whether there is a gate that protects files. */
+  protected: boolean
+  /** The first round that changed `codemachine.toml`; null if none did. */
+  settingsChangedIn: number | null
+  protectedFiles: readonly { path: string; how: 'changed' | 'deleted' | 'skipped'; round: number }[]
+  protectedCount: number
+}
+
+export interface ReportGate {
+  name: string
+  run: string | null
+  required: boolean
+  network: boolean
+  protect: readonly string[]
+  /** Before round 1, and the last time; null if it did not run. */
+  before: GateFacts | null
+  last: (GateFacts & { when: 'before' | 'after-round' | 'tasks' | 'claim'; round: number; output: string }) | null
+  runs: number
+  flaky: number
+  failed: number
+  /** Paths that it changed itself, at most 50. */
+  changed: readonly string[]
+  changedCount: number
+}
+
+/** How a gate came out once. */
+export type GateFacts = Pick<GateResult, 'status' | 'exitCode' | 'durationMs' | 'problem'>
+
+export interface ReportReview {
+  review: number
+  round: number
+  at: string
+  causes: readonly string[]
+  /** Null if it gave no answer. */
+  verdict: 'agreed' | 'findings' | null
+  summary: string
+  findings: number
+  repeated: number
+  durationMs: number
+  tokens: number
+}
+
+export interface ReportChanges extends TreeChanges {
+  /** `rounds`: no savepoint holds what it began with, and the paths are what rounds said that they changed. */
+  from: 'savepoints' | 'rounds'
+  /** Trees and commits at the start and now; null where there is no savepoint. */
+  start: { tree: string; commit: string; head: string | null } | null
+  now: { tree: string; commit: string; head: string | null; round: number } | null
+  savepoints: number
+  /** On the person's branch, the oldest first. */
+  commits: Shortened<{ commit: string; subject: string }>
+}
+
+export interface ReportRound {
+  round: number
+  startedAt: string
+  agent: string
+  /** Of a build, what it was for; null otherwise. */
+  part: RoundPart | null
+  /** Whether it was to change the plan as a person had asked. */
+  changesPlan: boolean
+  durationMs: number
+  tokens: number | null
+  files: number
+  /** Null: it did not come to its end. */
+  outcome: RoundClass | null
+  message: string | null
+  /** Whether it used up one of the person's rounds. */
+  counts: boolean
+  claim: 'refused' | 'accepted' | null
+  tasks: { done: number; total: number } | null
+}
+
+export interface ReportPoint {
+  /** Numbers of the first round and the last. */
+  from: number
+  to: number
+  rounds: number
+  /** Sums. */
+  durationMs: number
+  tokens: number
+  files: number
+  /** How many of the rounds failed, and how many a limit or the network ended; the sums of these. */
+  failed: number
+  limited: number
+  ofFailed: PointSums
+  ofLimited: PointSums
+  /** As they were after the last; null if it is not known. */
+  tasks: { done: number; total: number } | null
+  changed: { files: number; added: number; removed: number } | null
+}
+
+/** Sums of some of the rounds of a point. */
+export interface PointSums {
+  durationMs: number
+  tokens: number
+  files: number
+}
+
+/** A wait, a failure, or something else in which no work was done. `to`: null if it goes on, or has no length. */
+export interface ReportTrouble {
+  kind: 'wait' | 'failure' | 'cut-off' | 'held' | 'slept' | 'stopped' | 'stuck' | 'limit'
+  round: number | null
+  from: string
+  to: string | null
+  cause: string
+}
+
+export interface ReportRefusal {
+  at: string
+  round: number
+  reason: string
+  detail: string
+}
+
+export interface ReportQuestion {
+  id: string
+  round: number
+  at: string
+  text: string
+  options: readonly string[]
+  assumption: string
+}

@@ -1,0 +1,98 @@
+/** What a round of the `build` template is for; `last-look`: the one that may claim that all is done. */
+export type RoundPart = 'team-building' | 'orchestration' | 'summary' | 'last-look'
+
+/** What codemachine makes of what an agent says about a task of the plan. */
+export type TaskVerdict =
+  /** It is done: an agent has worked on it, and the gates pass. */
+  | 'done'
+  /** It was said to be done, and is not taken for it. */
+  | 'refused'
+  /** It was worked on, and is not done. */
+  | 'failed'
+  /** It was done, and is not any more. */
+  | 'reopened'
+  /** It failed too often: the rest goes on without it. */
+  | 'parked'
+  /** It is in the plan since. */
+  | 'added'
+  /** It is not in the plan any more. */
+  | 'removed'
+  /** A round took it out of the plan, and codemachine put it back. */
+  | 'put-back'
+  /** A round changed what it asks for. */
+  | 'changed'
+
+/** A task in the plan of a build, as codemachine believes it to stand. */
+export interface BuildTask {
+  id: string
+  name: string
+  phase: string | null
+  done: boolean
+  /** How often work on it did not make it done. */
+  failures: number
+  /** Why nobody works on it any more; null if somebody may. */
+  parked: string | null
+  /** The last round in which an agent that was given it came to its end; 0: none ever did. */
+  workedIn: number
+  /** How often each agent has come to the end of it in this round. */
+  givenTo: Readonly<Record<string, number>>
+}
+
+/** How far a build has come; part of the fold of its journal. */
+export interface BuildState {
+  /** Whether a person wants to see the plan before it is carried out. */
+  asksPlan: boolean
+  plan: 'none' | 'refused' | 'ready'
+  /** Whether the person who wants to see the plan has let it go on, or nobody wants to. */
+  isLetGo: boolean
+  /** How often in a row what the team builder wrote was no plan, and what was wrong with it last. */
+  refusals: number
+  problem: string | null
+  /** Why the plan that a round left could not be read at all, and was put back; null if it could. */
+  broken: string | null
+  tasks: readonly BuildTask[]
+  /** Whether the plan, or its tasks, have been judged since the last round that may have changed them. */
+  judged: boolean
+  /** The gates that have passed at some time. */
+  passedGates: readonly string[]
+  /** Whether a claim was refused for something that has to be mended, and no agent has looked at that yet. */
+  mends: boolean
+  /** What the last summary said; null before the first. */
+  summary: string | null
+}
+
+/** An agent that works because another one, or a person, has given it a task. */
+export interface AgentAtWork {
+  /** `frontend-dev-20261122T004530123`. */
+  instance: string
+  agent: string
+  /** Ids of the tasks of the plan that it is about, as they were named: `T3.1` for a part of `T3`. */
+  tasks: readonly string[]
+  /** What it was asked for, in a line. */
+  request: string
+  /** Unix time, ms. */
+  since: number
+}
+
+/** How the work of an agent ended. */
+export type AgentStatus = 'completed' | 'error' | 'terminated'
+
+/** After so many failures a task is parked. */
+export const MOST_FAILURES = 5
+
+/** A build before its first round. */
+export function newBuild(asksPlan: boolean): BuildState {
+  return {
+    asksPlan,
+    plan: 'none',
+    isLetGo: !asksPlan,
+    refusals: 0,
+    problem: null,
+    broken: null,
+    tasks: [],
+    judged: false,
+    passedGates: [],
+    mends: false,
+    summary: null,
+  }
+}

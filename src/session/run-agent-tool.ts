@@ -1,0 +1,61 @@
+import * as v from 'valibot'
+import type { HostTool } from './template.ts'
+
+/** Name of the tool by which an agent gives work to another one. */
+export const RUN_AGENT = 'run_agent'
+
+/** What an agent is asked for: `paths` are the folders that it may write in, null: the whole work directory. */
+export interface AgentTask {
+  agent: string
+  task: string
+  paths: readonly string[] | null
+}
+
+/** The tool by which an agent gives work to another one, and waits for what comes of it. */
+export const runAgentTool: HostTool = {
+  name: RUN_AGENT,
+  description:
+    'Gives a piece of work to another agent, waits until it has ended, and answers with what that agent said last. Several calls may run side by side if each names other `paths`; calls whose paths overlap wait for each other. A call that takes too long, waiting included, is broken off (after 54 minutes, if the person has set nothing else), so give pieces that are smaller.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      agent: { type: 'string', description: 'Name of the agent, such as "frontend-dev".' },
+      task: {
+        type: 'string',
+        description:
+          'What is to be done, so that it can be understood without knowing anything else: the agent sees only this, and the files. Its first line begins with the ids of the tasks of the plan that it is about, such as "T3: Create the homepage".',
+      },
+      paths: {
+        type: 'array',
+        items: { type: 'string' },
+        description:
+          'The folders that it may write in, relative to the work directory, such as ["src/web", "tests/web"]; the rest it can only read. Leave it out if it needs the whole work directory: then nobody else works beside it.',
+      },
+    },
+    required: ['agent', 'task'],
+    additionalProperties: false,
+  },
+}
+
+const schema = v.object({
+  agent: v.pipe(v.string('use the name of an agent'), v.trim()),
+  task: v.string('use a text'),
+  paths: v.optional(
+    v.pipe(
+      v.nullable(v.array(v.string('use a text'), 'use a list of folders')),
+      v.transform(paths => (paths?.length ? paths : null)),
+    ),
+    null,
+  ),
+})
+
+/** What is asked for in a call's arguments; or what is wrong with them, a sentence for the agent. */
+export function readRunAgent(args: unknown): AgentTask | { problem: string } {
+  const result = v.safeParse(schema, args)
+  if (result.success) return result.output
+  const [issue] = result.issues
+  const place = v.getDotPath(issue)
+  if (place === null) return { problem: 'Call it with an object of `agent`, `task` and `paths`.' }
+  const what = issue.received === 'undefined' ? 'is missing' : `is wrong: ${issue.message}`
+  return { problem: `\`${place}\` ${what}. No agent was started; call it again.` }
+}

@@ -1,0 +1,137 @@
+import { unreachable } from '../../base/errors.ts'
+import { firstRows } from '../blocks/first-rows.ts'
+import { cutLine, wrapLine } from '../cells.ts'
+import { formatCount } from '../format-count.ts'
+import { formatSpan } from '../format-span.ts'
+import { oneLine } from '../safe-text.ts'
+import type { Role, Theme } from '../theme.ts'
+import { logoLines } from './logo.ts'
+import type { LoginState, ResumableSession, StartFacts } from './start-facts.ts'
+
+export interface StartPlace {
+  columns: number
+  /** The most lines that there may be. */
+  rows: number
+  theme: Theme
+  /** Unix time, ms. */
+  now: number
+}
+
+/** A line of the start screen; where there is no room for all, those of the lowest rank are left out first. */
+interface Fact {
+  label: string
+  /** Safe to be shown. Null: not known yet. */
+  text: string | null
+  role: Role
+  rank: number
+  /** The rows that it takes where there is room; 1 if left out. */
+  most?: number
+}
+
+/** The start screen: the logo and what is known, on at most `rows` lines of at most `columns` cells. */
+export function startLines(facts: StartFacts, { columns, rows, theme, now }: StartPlace): string[] {
+  const all = factsOf(facts, now)
+  const logo = logoLines({ columns, rows, theme })
+  const isTight = rows < 8
+  const head = isTight ? logo : [...logo, '']
+  const shown = chosen(all, Math.min(rows - head.length, isTight ? 4 : all.length))
+  let spare = rows - head.length - shown.length
+  const lines = shown.flatMap(fact => {
+    const drawn = factLines(fact, Math.min(fact.most ?? 1, 1 + spare), { columns, theme })
+    spare -= drawn.length - 1
+    return drawn
+  })
+  return [...head, ...lines].slice(0, Math.max(0, rows)).map(line => cutLine(line, columns))
+}
+
+function factLines(
+  { label, text, role }: Fact,
+  most: number,
+  { columns, theme }: Pick<StartPlace, 'columns' | 'theme'>,
+): string[] {
+  const inner = columns - LABEL_CELLS - 1
+  const unknown = theme.symbols ? '…' : 'not known yet'
+  const rows =
+    most <= 1 || inner < LEAST_CELLS ? [text ?? unknown] : firstRows(wrapLine(text ?? unknown, inner), most, inner)
+  return rows.map((row, i) => {
+    const shown = i === 0 ? label : ''
+    return `${theme.paint('dim', shown.padEnd(LABEL_CELLS))} ${theme.paint(text === null ? 'dim' : role, row)}`
+  })
+}
+
+const LABEL_CELLS = 'Directory'.length
+// Narrower than this, nothing is wrapped.
+const LEAST_CELLS = 12
+const ROWS_OF_MISSING = 3
+const TEXT_CHARS = 500
+const GOAL_CHARS = 60
+
+function chosen(facts: readonly Fact[], count: number): readonly Fact[] {
+  const kept = new Set([...facts].sort((a, b) => b.rank - a.rank).slice(0, Math.max(0, count)))
+  return facts.filter(fact => kept.has(fact))
+}
+
+function factsOf(facts: StartFacts, now: number): Fact[] {
+  const { mode, directory, codex, login, model, queue, resumable, missing } = facts
+  const plain = (label: string, text: string | null, rank: number): Fact => ({ label, text, role: 'plain', rank })
+  return [
+    ...missing.map((text, index): Fact => {
+      const [label, hint, rank] = index === 0 ? ['Missing', '/doctor: ', 100] : ['', '', 55 - index]
+      return { label, text: hint + oneLine(text, TEXT_CHARS), role: 'warning', rank, most: ROWS_OF_MISSING }
+    }),
+    plain('Mode', mode && safe(mode), 70),
+    plain('Directory', directory && safe(directory), 90),
+    plain('Branch', branchOf(facts), 65),
+    plain('Model', model && modelInWords(model), 80),
+    ...(codex?.kind === 'missing' ? [] : [plain('Codex', codex && safe(codex.version), 60)]),
+    ...(codex?.kind === 'missing' ? [] : [loginFact(login)]),
+    ...(queue?.length === 0 ? [] : [plain('Queue', queue && queueInWords(queue), 50)]),
+    ...(resumable ?? []).map((session, index) => {
+      const text = sessionInWords(session, now) + (index === 0 ? ' · /resume' : '')
+      return plain(index === 0 ? 'Resume' : '', text, index === 0 ? 75 : 40 - index)
+    }),
+  ]
+}
+
+function safe(text: string): string {
+  return oneLine(text, TEXT_CHARS)
+}
+
+function branchOf({ git }: StartFacts): string | null {
+  if (git === null) return null
+  if (git.kind === 'none') return 'no git'
+  return git.branch === null ? 'none is checked out' : safe(git.branch)
+}
+
+function modelInWords({ model, effort }: { model: string | null; effort: string | null }): string {
+  if (model === null && effort === null) return "codex's own choice"
+  const name = model === null ? "codex's own choice" : safe(model)
+  return effort === null ? name : `${name}, effort ${safe(effort)}`
+}
+
+function loginFact(login: LoginState | null): Fact {
+  const fact = { label: 'Login', rank: 78 }
+  if (login === null) return { ...fact, text: null, role: 'plain' }
+  switch (login.kind) {
+    case 'in':
+      return { ...fact, text: `logged in with ${safe(login.by)}`, role: 'plain' }
+    case 'out':
+      return { ...fact, text: 'not logged in: /login', role: 'warning' }
+    case 'not-needed':
+      return { ...fact, text: 'not needed by this provider', role: 'plain' }
+    case 'unknown':
+      return { ...fact, text: `not known: ${safe(login.why)}`, role: 'warning' }
+    default:
+      return unreachable(login)
+  }
+}
+
+function queueInWords(queue: readonly string[]): string {
+  return `${formatCount(queue.length, 'prompt')}, next: "${oneLine(queue[0] ?? '', GOAL_CHARS)}"`
+}
+
+function sessionInWords({ id, goal, rounds, stopped, at }: ResumableSession, now: number): string {
+  const [length = '', unit = ''] = formatSpan(now - at).split(' ')
+  const ago = now - at < 60_000 ? 'just now' : `${length} ${unit} ago`
+  return `${safe(id)} "${oneLine(goal, GOAL_CHARS)}" · ${formatCount(rounds, 'round')}, ${safe(stopped)} ${ago}`
+}

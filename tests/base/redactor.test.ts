@@ -1,0 +1,114 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { nothingSecret, redactorOf } from '../../src/base/redactor.ts'
+
+const KEY = 'sk-proj-0123456789abcdef'
+const redactor = redactorOf([{ name: 'MY_API_KEY', value: KEY }])
+
+describe('a secret', () => {
+  test('is named where it stood, as often as it stood there', () => {
+    expect(redactor.text(`A=${KEY}; B="${KEY}"`)).toBe('A=[secret MY_API_KEY]; B="[secret MY_API_KEY]"')
+  })
+
+  test('that is the beginning of another does not leave the rest of that one', () => {
+    const both = redactorOf([
+      { name: 'SHORT', value: 'abcdefgh' },
+      { name: 'LONG', value: 'abcdefgh-and-more' },
+    ])
+    expect(both.text('abcdefgh-and-more abcdefgh')).toBe('[secret LONG] [secret SHORT]')
+  })
+
+  test('with every special character is found as it is, in JSON, in JSON inside of JSON, and in an address', () => {
+    const value = 'a"b\\c$1.*+?()[]{}|^/ü &=\n\tend'
+    const { text } = redactorOf([{ name: 'X', value }])
+    const once = JSON.stringify({ output: value })
+    expect(text(`<${value}>`)).toBe('<[secret X]>')
+    expect(text(once)).toBe('{"output":"[secret X]"}')
+    expect(text(JSON.stringify({ once }))).not.toContain('$1.')
+    expect(text(`?key=${encodeURIComponent(value)}`)).toBe('?key=[secret X]')
+  })
+
+  test('in several lines is found line by line too, as in a diff', () => {
+    const lines = ['MIIEvQIBADANBgkqhkiG9w0B', 'AQEFAASCBKcwggSjAgEAAoIB']
+    const { text } = redactorOf([{ name: 'PEM', value: `-----BEGIN-----\n${lines.join('\n')}\n-----END-----\n` }])
+    const diff = text(`+-----BEGIN-----\n+${lines[0]}\n+${lines[1]}\n+-----END-----`)
+    expect(diff).toBe('+-----BEGIN-----\n+[secret PEM]\n+[secret PEM]\n+-----END-----')
+  })
+})
+
+describe('an event', () => {
+  test('is the same object if there is nothing to take out', () => {
+    const event = { type: 'item-completed', item: { changes: [{ diff: 'a' }, { diff: 'b' }] }, tokens: null, n: 1 }
+    expect(redactor.event(event)).toBe(event)
+  })
+
+  test('loses the secret at any depth, and is not changed itself', () => {
+    const change = { path: '/a', diff: `+${KEY}` }
+    const event = { type: 'item-completed', item: { changes: [{ path: '/b', diff: '' }, change] } }
+    const before = structuredClone(event)
+    const after = redactor.event(event)
+    expect(after).toEqual({
+      type: 'item-completed',
+      item: {
+        changes: [
+          { path: '/b', diff: '' },
+          { path: '/a', diff: '+[secret MY_API_KEY]' },
+        ],
+      },
+    })
+    expect(event).toEqual(before)
+  })
+
+  test('stays what it is, though a password reads like the name of its type', () => {
+    const { event } = redactorOf([{ name: 'PASSWORD', value: 'interrupted' }])
+    expect(event({ type: 'session-ended', outcome: { kind: 'interrupted', by: 'interrupted' } })).toEqual({
+      type: 'session-ended',
+      outcome: { kind: 'interrupted', by: '[secret PASSWORD]' },
+    })
+  })
+})
+
+describe('where a session belongs', () => {
+  test('stays as it is, though a password reads like the name of the machine or is in a path', () => {
+    const { event } = redactorOf([{ name: 'PASSWORD', value: 'build-machine' }])
+    const created = {
+      type: 'session-created',
+      host: 'build-machine',
+      directory: '/build-machine/a',
+      goal: 'build-machine',
+    }
+    expect(event(created)).toEqual({ ...created, goal: '[secret PASSWORD]' })
+  })
+})
+
+describe('a line of JSON', () => {
+  test('stays JSON and loses the secret, also as the name of a key', () => {
+    const line = JSON.stringify({ params: { [KEY]: 1, text: `it is\n${KEY}` } })
+    expect(JSON.parse(redactor.line(line))).toEqual({
+      params: { '[secret MY_API_KEY]': 1, text: 'it is\n[secret MY_API_KEY]' },
+    })
+  })
+
+  test('stays JSON where a line break before a text reads like the beginning of the secret', () => {
+    const { line } = redactorOf([{ name: 'X', value: 'nabcdefgh' }])
+    expect(JSON.parse(line(JSON.stringify({ text: '\nabcdefgh' })))).toEqual({ text: '\nabcdefgh' })
+  })
+
+  test('of any texts and any secret holds the secret no more, and is still JSON', () => {
+    const secret = fc.string({ minLength: 8, maxLength: 20, unit: 'binary' }).filter(text => text.trim().length >= 8)
+    fc.assert(
+      fc.property(secret, fc.string(), fc.string(), (value, before, after) => {
+        const one = redactorOf([{ name: 'X', value }])
+        const sent = { item: { output: `${before}${value}${after}` } }
+        const kept: unknown = JSON.parse(one.line(JSON.stringify(sent)))
+        expect(JSON.stringify(kept)).not.toContain(JSON.stringify(value.trim()).slice(1, -1))
+        expect(one.event(sent).item.output).not.toContain(value.trim())
+      }),
+    )
+  })
+})
+
+test('nothing is secret where there are no secrets', () => {
+  expect(redactorOf([])).toBe(nothingSecret)
+  expect(nothingSecret.text(KEY)).toBe(KEY)
+})

@@ -1,0 +1,194 @@
+import { expect } from 'vitest'
+import { type Reply, reply, usageHeaders } from '../../../src/demo/reply.ts'
+import { hold, message, shell } from '../../../src/demo/reply-items.ts'
+import { roundsOf, startNight } from '../../support/night.ts'
+import { claimDone, round, says } from '../../support/rounds.ts'
+import { eventsOf, IMPATIENT, openScene } from '../../support/scene.ts'
+import { describe, test } from '../../support/side-by-side.ts'
+import { TestClock } from '../../support/test-clock.ts'
+
+const HOUR = 3_600_000
+/** What a wait may take longer than the window: a little grace, and a spread. */
+const SPREAD_MS = 60_000
+
+/** Unix time, s, on the clock of the test. */
+const inHours = (clock: TestClock, hours: number) => Math.round((clock.now() + hours * HOUR) / 1000)
+
+/** The answer of a server whose usage window is full. */
+function limitReached(resetsAt: number, headers = true): Reply {
+  return {
+    kind: 'status',
+    status: 429,
+    body: { error: { type: 'usage_limit_reached', message: 'limit', resets_at: resetsAt } },
+    ...(headers ? { headers: usageHeaders({ primary: { usedPercent: 100, windowMinutes: 300, resetsAt } }) } : {}),
+  }
+}
+
+describe('a usage limit at night', () => {
+  test('is waited out until the moment that codex gave, and the same round starts again', async () => {
+    const clock = new TestClock()
+    const resetsAt = inHours(clock, 5)
+    await using scene = await openScene([[limitReached(resetsAt)], round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
+    const waiting = await night.run.event('waiting')
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeGreaterThan(0)
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeLessThan(SPREAD_MS)
+    expect(waiting).toMatchObject({ round: 1, cause: { class: 'window' } })
+
+    await clock.advance(2 * HOUR)
+    const { stdout } = await night.meanwhile('status').ended
+    expect(stdout).toMatch(/waiting until .*, (3 h|2 h 5\d min|3 h 1 min) from now \(usage limit: /)
+
+    await night.passWait()
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual([
+      [1, 'window', false],
+      [1, 'worked', true],
+    ])
+    expect(eventsOf(events, 'wait-ended')).toMatchObject([{ round: 1, reason: 'over' }])
+    const again = eventsOf(events, 'round-started')[1]
+    expect(Date.parse(again?.at ?? '')).toBeGreaterThanOrEqual(Date.parse(waiting.until))
+    expect(exitCode).toBe(0)
+  })
+
+  test('is waited out by what codex says in words, where that is all there is', async () => {
+    const clock = new TestClock()
+    const resetsAt = inHours(clock, 3)
+    await using scene = await openScene([[limitReached(resetsAt, false)], round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
+    const waiting = await night.passWait()
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeGreaterThan(-SPREAD_MS)
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeLessThan(2 * SPREAD_MS)
+    expect(await night.run.ended).toMatchObject({ exitCode: 0 })
+  })
+
+  test('ends the session where a person does not want to wait as long, and says until when it would be', async () => {
+    const clock = new TestClock()
+    const resetsAt = inHours(clock, 5)
+    await using scene = await openScene([[limitReached(resetsAt)], round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--max-wait', '1h', 'build X'], { clock })
+    await night.run.event('session-created')
+    await night.meanwhile('queue', 'add', 'then Y').ended
+    const { exitCode, events } = await night.run.ended
+    expect([exitCode, eventsOf(events, 'waiting')]).toEqual([4, []])
+    const [end] = eventsOf(events, 'session-ended')
+    const hint = end?.outcome.kind === 'needs-person' ? end.outcome.hint : null
+    const [, when] = /until (\d{4}-\d\d-\d\d \d\d:\d\d)/.exec(hint ?? '') ?? []
+    expect(Math.abs(new Date(when ?? '').getTime() - resetsAt * 1000)).toBeLessThan(2 * SPREAD_MS)
+    expect((await night.meanwhile('queue', 'list').ended).stdout).toContain('then Y')
+  })
+
+  test('is not waited for any longer once a person says retry from another terminal', async () => {
+    const clock = new TestClock()
+    await using scene = await openScene([[limitReached(inHours(clock, 5))], round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
+    await night.run.event('waiting')
+    expect(await night.meanwhile('retry').ended).toMatchObject({ exitCode: 0, stderr: '' })
+    const { exitCode, events } = await night.run.ended
+    expect(eventsOf(events, 'wait-ended')).toMatchObject([{ reason: 'retry' }])
+    expect(roundsOf(events).at(-1)).toEqual([1, 'worked', true])
+    expect(exitCode).toBe(0)
+  })
+
+  test('is still waited out after Ctrl+C and resume, until the same moment', async () => {
+    const clock = new TestClock()
+    await using scene = await openScene([[limitReached(inHours(clock, 5))], round(claimDone)], { provider: IMPATIENT })
+    const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
+    const { until } = await night.run.event('waiting')
+    await clock.advance(HOUR)
+    night.run.signal('SIGINT')
+    const { exitCode, events } = await night.run.ended
+    expect(exitCode).toBe(130)
+    expect(eventsOf(events, 'wait-ended')).toMatchObject([{ reason: 'stopped' }])
+    expect((await night.meanwhile('status').ended).stdout).toMatch(/waits +until .* from now \(usage limit: /)
+
+    const resumed = startNight(scene, ['resume'], { clock })
+    await resumed.run.event('session-resumed')
+    await clock.nextWait(30_000)
+    await resumed.nothingAsked()
+    await clock.advance(3.9 * HOUR)
+    expect(eventsOf(resumed.run.events, 'round-started')).toEqual([])
+    await clock.advance(0.2 * HOUR)
+    const end = await resumed.run.ended
+    expect(Date.parse(eventsOf(end.events, 'round-started')[0]?.at ?? '')).toBeGreaterThanOrEqual(Date.parse(until))
+    expect(eventsOf(end.events, 'wait-ended')).toMatchObject([{ reason: 'over' }])
+    expect(end.exitCode).toBe(0)
+  })
+
+  test('that has been reached before the first round is waited out before it', async () => {
+    const clock = new TestClock()
+    const resetsAt = inHours(clock, 5)
+    let usedPercent = 100
+    await using scene = await openScene([round(claimDone)], {
+      account: () => ({ primary: { usedPercent, windowMinutes: 300, resetsAt } }),
+    })
+    const night = startNight(scene, ['--rounds', '1', 'build X'], { clock })
+    await night.run.event('waiting')
+    expect(eventsOf(night.run.events, 'limits')).toMatchObject([{ primary: { usedPercent: 100 } }])
+    expect([eventsOf(night.run.events, 'round-started'), scene.model.requests]).toEqual([[], []])
+    usedPercent = 0
+    const waiting = await night.passWait()
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeGreaterThan(0)
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeLessThan(SPREAD_MS)
+    const { exitCode, events } = await night.run.ended
+    expect([exitCode, roundsOf(events)]).toEqual([0, [[1, 'worked', true]]])
+  })
+
+  test('is not run into where only a part of it may be used: the agent stops safely, and the next round waits', async () => {
+    const clock = new TestClock()
+    const resetsAt = inHours(clock, 5)
+    const used = (usedPercent: number) =>
+      usageHeaders({
+        primary: { usedPercent, windowMinutes: 300, resetsAt: resetsAt + (usedPercent < 50 ? 18_000 : 0) },
+      })
+    await using scene = await openScene([
+      [
+        { ...reply(shell('echo one > work.txt')), headers: used(80) },
+        { ...reply(shell('echo two > work.txt')), headers: used(91) },
+        // It would go on if it were not told.
+        ({ userTexts }) =>
+          userTexts.some(text => text.includes('safe stop'))
+            ? { ...reply(message('I have come to a stop.')), headers: used(92) }
+            : { ...reply(message('On it.'), hold(new Promise(() => {}))), headers: used(91) },
+      ],
+      [{ ...reply(shell(claimDone)), headers: used(3) }, { ...(says('Done.') as Reply), headers: used(4) } as Reply],
+    ])
+    const night = startNight(scene, ['--rounds', '2', '--max-usage', '90', 'build X'], { clock })
+    expect(await night.run.event('winding-down')).toMatchObject({ round: 1, limit: 'usage' })
+    const waiting = await night.passWait()
+    expect(waiting).toMatchObject({ round: 2, cause: { class: 'window' } })
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeGreaterThan(0)
+    expect(Date.parse(waiting.until) - resetsAt * 1000).toBeLessThan(SPREAD_MS)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events).map(([n, end]) => [n, end])).toEqual([
+      [1, 'worked'],
+      [2, 'worked'],
+    ])
+    expect(exitCode).toBe(0)
+    expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).toContain('safe stop')
+  })
+})
+
+test('a run that was killed while it waited goes on waiting', async () => {
+  const clock = new TestClock()
+  await using scene = await openScene([[limitReached(inHours(clock, 5))], round(claimDone)], { provider: IMPATIENT })
+  const killed = scene.start('--json', '--rounds', '1', 'build X')
+  const waiting = await killed.event('waiting')
+  killed.process.kill('SIGKILL')
+  await killed.ended
+  const night = startNight(scene, ['resume'], { clock })
+  await night.run.event('session-resumed')
+  await clock.nextWait(30_000)
+  await night.nothingAsked()
+  await clock.advance(4.9 * HOUR)
+  expect(eventsOf(night.run.events, 'round-started')).toEqual([])
+  await clock.advance(0.2 * HOUR)
+  const { exitCode, events } = await night.run.ended
+  expect(waiting.type === 'waiting' && waiting.until <= (eventsOf(events, 'round-started')[0]?.at ?? '')).toBe(true)
+  // The wait that was journaled goes on; no other one is begun.
+  expect([eventsOf(events, 'waiting'), eventsOf(events, 'wait-ended').map(({ reason }) => reason)]).toEqual([
+    [],
+    ['over'],
+  ])
+  expect(exitCode).toBe(0)
+})

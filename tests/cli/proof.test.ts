@@ -1,0 +1,191 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { reply } from '../../src/demo/reply.ts'
+import { shell } from '../../src/demo/reply-items.ts'
+import type { Recorded } from '../../src/session/events.ts'
+import { git } from '../support/place.ts'
+import { claimDone, round, says } from '../support/rounds.ts'
+import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { test } from '../support/side-by-side.ts'
+
+const journalOf = (scene: Scene, session = 1): Recorded[] =>
+  scene
+    .recorded('journal.ndjson', session)
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map(line => JSON.parse(line))
+
+const agrees = JSON.stringify({ verdict: 'agreed', summary: 'It is all there.', findings: [] })
+const finds = (problem: string) =>
+  JSON.stringify({
+    verdict: 'findings',
+    summary: 'Not yet.',
+    findings: [{ severity: 'major', file: 'check.sh', line: 1, problem, mend: 'Mend it.' }],
+  })
+
+test('an agent that lies about tests is not believed: it is told what fails, and done is verified once they pass', async () => {
+  await using scene = await openScene([
+    round('printf "echo two of three passed; exit 3\\n" > check.sh'),
+    round(claimDone),
+    round('printf "exit 0\\n" > check.sh'),
+    round(claimDone),
+  ])
+  // Where a person signs every commit, a savepoint neither asks them nor is signed.
+  const gpg = join(scene.place.home, 'gpg')
+  await writeFile(gpg, `#!/bin/sh\ntouch ${gpg}-ran\nexit 1\n`, { mode: 0o755 })
+  git(scene.place, 'config', '--global', 'gpg.program', gpg)
+  git(scene.place, 'config', '--global', 'commit.gpgSign', 'true')
+  const { exitCode, stdout } = await scene.run('--plain', '--verify', 'sh check.sh', 'build X')
+  expect(exitCode).toBe(0)
+  expect(scene.input(1)).toContain('The check `sh check.sh` fails (exit code 2).')
+  expect(scene.input(1)).toContain('It was like that before any work was done.')
+  expect(scene.input(3)).toContain('The check `sh check.sh` fails (exit code 3).')
+  expect(scene.input(3)).toContain('two of three passed')
+  expect(stdout).toContain('gate sh check.sh, before round 1: failed (exit code 2)')
+  expect(stdout).toContain('claim refused (gate-failed)')
+  expect(stdout).toContain('ended: done — verified by 1 gate')
+  expect(stdout).toMatch(/done — verified.*\ngoal {5}build X\nproof {4}sh check\.sh:? passed/)
+  const certificate = JSON.parse(scene.recorded('done.json'))
+  expect(certificate).toMatchObject({
+    goal: 'build X',
+    verified: true,
+    rounds: 4,
+    gates: [{ name: 'sh check.sh', status: 'passed', exitCode: 0, before: 'failed' }],
+  })
+  expect(JSON.parse(scene.memory('done.json'))).toEqual(certificate)
+  expect(scene.memory('report.md')).toContain('build X')
+  expect(scene.memory('report.html')).toContain('</html>')
+  const kept = git(scene.place, `--git-dir=${join(scene.records(), 'git')}`, 'log', '--all', '--format=%G?%s')
+  // What it began with, and the two rounds that changed something.
+  expect(kept.match(/^Ncodemachine: after round/gm)).toHaveLength(3)
+  expect(existsSync(`${gpg}-ran`)).toBe(false)
+})
+
+test('a gate runs with no more rights than the agent: a test that reaches outside the sandbox does not get there', async () => {
+  // Codex lets commands write to the temporary directory, but not to this one.
+  const outside = mkdtempSync('/var/tmp/codemachine-test-')
+  await using scene = await openScene([
+    round(`printf 'echo gone > ${outside}/escaped && exit 0; echo held back; exit 5\\n' > check.sh`),
+    round(claimDone),
+  ])
+  try {
+    const { exitCode } = await scene.run('--json', '--rounds', '2', '--verify', 'sh check.sh', 'build X')
+    expect(exitCode).toBe(3)
+    expect(existsSync(join(outside, 'escaped'))).toBe(false)
+    expect(eventsOf(journalOf(scene), 'gate-ended').at(-1)).toMatchObject({
+      status: 'failed',
+      exitCode: 5,
+      output: expect.stringContaining('held back'),
+    })
+  } finally {
+    rmSync(outside, { recursive: true })
+  }
+})
+
+test('an agent that makes a gate flaky gets done, and it is said that the gate failed first', async () => {
+  const flaky = '[ -e .git/ran ] && exit 0; touch .git/ran; echo unlucky; exit 1'
+  await using scene = await openScene([round(`echo '${flaky}' > check.sh`), round(claimDone)])
+  const { stdout, exitCode } = await scene.run('--plain', '--verify', 'sh check.sh', 'build X')
+  expect(exitCode).toBe(0)
+  expect(stdout).toMatch(/gate sh check\.sh.*flaky/)
+  expect(JSON.parse(scene.recorded('done.json')).gates).toMatchObject([
+    { status: 'flaky', exitCode: 1, before: 'failed' },
+  ])
+})
+
+test('a gate that does not exist refuses done; one that changes files, and one that prints 100 MB, do no harm', async () => {
+  await using scene = await openScene([round(claimDone), round()])
+  const gates = ['date +%s%N > made-by-gate', 'yes | head -c 100000000', 'no-such-gate']
+  const verify = gates.flatMap(run => ['--verify', run])
+  const { exitCode, events } = await scene.run('--json', '--rounds', '2', ...verify, 'build X')
+  expect(exitCode).toBe(3)
+  const atClaim = eventsOf(events, 'gate-ended').filter(({ when }) => when === 'claim')
+  expect(atClaim).toMatchObject([
+    { status: 'passed', changed: ['made-by-gate'], changedCount: 1 },
+    { status: 'passed', changed: [] },
+    { status: 'failed', exitCode: 127, output: expect.stringContaining('not found') },
+  ])
+  expect(atClaim[1]?.output.slice(0, 3000)).toBe('y\n'.repeat(1500))
+  expect(eventsOf(events, 'done-refused')).toMatchObject([{ reason: 'gate-failed' }])
+  expect(scene.input(2)).toContain('The check `no-such-gate` fails (exit code 127).')
+  expect(eventsOf(events, 'round-ended').map(({ changed }) => changed)).toEqual([[], []])
+})
+
+test('a round that empties the settings and hides files from git does not get around a review, not after a resume', async () => {
+  await using scene = await openScene([
+    round(": > codemachine.toml; echo '*' > tests/.gitignore; echo 'x = 1' > tests/conftest.py"),
+    round(claimDone),
+    [says(agrees)],
+  ])
+  const { directory } = scene.place
+  const settings = 'review = true\n[[gates]]\nname = "tests"\nrun = "true"\nprotect = ["tests/**", "tset/**"]\n'
+  await mkdir(join(directory, 'tests'))
+  await writeFile(join(directory, 'tests/test_a.py'), 'def test_a(): pass\n')
+  await writeFile(join(directory, 'codemachine.toml'), settings)
+  const { stdout } = await scene.run('--plain', '--rounds', '1', 'build X')
+  expect(stdout).toContain('gate tests: protect "tset/**" matches no file.')
+  expect(await readFile(join(directory, 'codemachine.toml'), 'utf8')).toBe('')
+  const { exitCode, events } = await scene.run('resume', '--json', '--rounds', '3')
+  expect(exitCode).toBe(0)
+  expect(eventsOf(journalOf(scene), 'protected-changed')).toMatchObject([
+    { files: [{ path: 'tests/conftest.py', how: 'changed', gates: ['tests'] }] },
+  ])
+  expect(eventsOf(events, 'review-started').map(({ causes }) => causes)).toEqual([['asked', 'protected']])
+  expect(JSON.parse(scene.recorded('done.json'))).toMatchObject({
+    verified: true,
+    review: { agreed: true, reviews: 1 },
+  })
+})
+
+test('a reviewer that never agrees, and cannot write, has the last word with a person, after three reviews', async () => {
+  await using scene = await openScene([
+    round('echo one > one.txt'),
+    round(claimDone),
+    [reply(shell('cat one.txt; touch x')), says(finds('It fails on nothing.'))],
+    round(claimDone),
+    [says(finds('Nobody can quit it.'))],
+    round(claimDone),
+    [says(finds('The docs are not true.'))],
+  ])
+  const { exitCode, stdout } = await scene.run('--plain', '--review', '--yolo', 'build X')
+  expect(exitCode).toBe(4)
+  const reviewed = scene.model.requests.filter(({ conversation }) => conversation === 2)
+  expect(reviewed[0]?.userTexts.join('\n')).toContain('+one')
+  expect(reviewed[1]?.lastOutputs[0]).toMatch(/one\n.*Read-only file system/s)
+  expect(existsSync(join(scene.place.directory, 'x'))).toBe(false)
+  expect(scene.hasRecorded('rounds/review-003.ndjson')).toBe(true)
+  expect(scene.input(4)).toContain('- major: check.sh:1: It fails on nothing. Mend: Mend it.')
+  expect(stdout).toContain('The reviewer does not agree that it is done (3 reviews)')
+  expect(scene.hasRecorded('done.json')).toBe(false)
+  expect(stdout).toMatch(/left .*The docs are not true/s)
+})
+
+test('an agent that deletes a test is flagged, and done waits for a review that has seen it', async () => {
+  await using scene = await openScene([
+    round('rm tests/a.test.sh'),
+    round(claimDone),
+    [says(finds('The test of a was deleted.'))],
+    round('echo "exit 0" > tests/a.test.sh'),
+    round(claimDone),
+  ])
+  const { directory } = scene.place
+  await mkdir(join(directory, 'tests'))
+  await writeFile(join(directory, 'tests/a.test.sh'), 'exit 0\n')
+  await writeFile(
+    join(directory, 'codemachine.toml'),
+    '[[gates]]\nname = "tests"\nrun = "true"\nprotect = ["tests/**"]\n',
+  )
+  const { exitCode, stdout } = await scene.run('--plain', 'build X')
+  expect(exitCode).toBe(0)
+  const events = journalOf(scene)
+  expect(eventsOf(events, 'protected-changed')[0]?.files).toEqual([
+    { path: 'tests/a.test.sh', how: 'deleted', gates: ['tests'] },
+  ])
+  expect(scene.input(2)).toContain('tests/a.test.sh (deleted)')
+  expect(scene.input(4)).toContain('The test of a was deleted.')
+  expect(eventsOf(events, 'review-started').map(({ causes }) => causes)).toEqual([['protected']])
+  expect(stdout).toContain('tests/a.test.sh')
+})

@@ -1,0 +1,56 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import { Attendance } from '../../../src/cli/screen/feed-attendance.ts'
+import { watchCommands } from '../../../src/session/control.ts'
+
+/** What a run says that is of a version without `watch`. */
+const notKnown = { delivered: false, message: 'This is not a command that the run knows.' }
+
+test.each([
+  ['a run of an older version, which will never know what it is asked, is asked once', notKnown, false],
+  ['a run that knows is told again and again', { delivered: true, message: 'Shown for a minute.' }, true],
+])('%s', async (_, reply, isToldAgain) => {
+  const directory = await mkdtemp(join(tmpdir(), 'attendance-'))
+  const clock = new ClockThatJumps()
+  let asked = 0
+  const handle = async () => {
+    asked += 1
+    return reply
+  }
+  try {
+    await using _run = await watchCommands(directory, handle, systemClock)
+    await using attendance = new Attendance(directory, clock)
+    attendance.keep()
+    await expect.poll(() => asked, { timeout: 5000 }).toBe(1)
+    await expect.poll(() => readdir(directory), { timeout: 5000 }).toEqual([])
+    clock.ahead += 60_000
+    clock.looks = 0
+    attendance.keep()
+    expect(clock.looks > 0, 'a command bears the time at which it was sent').toBe(isToldAgain)
+    if (isToldAgain) await expect.poll(() => asked, { timeout: 5000 }).toBe(2)
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+})
+
+class ClockThatJumps implements Clock {
+  ahead = 0
+  /** How often somebody wanted to know the time of day. */
+  looks = 0
+
+  now(): number {
+    this.looks += 1
+    return systemClock.now()
+  }
+
+  monotonic(): number {
+    return systemClock.monotonic() + this.ahead
+  }
+
+  wait(ms: number, signal?: AbortSignal): Promise<void> {
+    return systemClock.wait(ms, signal)
+  }
+}

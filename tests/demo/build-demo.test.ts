@@ -1,0 +1,37 @@
+import { readdirSync } from 'node:fs'
+import { expect, test, vi } from 'vitest'
+import { mostAtOnce, verdictsOf, workOf } from '../support/build-scene.ts'
+import { codemachine } from '../support/codemachine.ts'
+import { makePlace } from '../support/place.ts'
+import { eventsOf } from '../support/scene.ts'
+
+vi.setConfig({ testTimeout: 200_000 })
+
+test('the demo of a build shows a team that builds a small program to its end, without the person’s own codex', async () => {
+  await using place = await makePlace('')
+  const env = { TMPDIR: place.root }
+  const { exitCode, stderr, events } = await codemachine(place, ['demo', '--template', 'build', '--fast', '--json'], {
+    env,
+  })
+  expect(exitCode).toBe(0)
+  expect(stderr).toContain('node bin/reading-list.js books.json index.html')
+  expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'done', verified: true } })
+  expect(eventsOf(events, 'round-started').map(({ part }) => part)).toEqual([
+    'team-building',
+    'orchestration',
+    'summary',
+    'orchestration',
+    'summary',
+    'last-look',
+  ])
+  expect(workOf(events).filter(each => each.endsWith('completed'))).toHaveLength(9)
+  expect(mostAtOnce(events)).toBe(3)
+  expect(verdictsOf(events)).toEqual(['T1', 'T2', 'T3', 'T4', 'T5', 'T6', 'T7', 'T8'].map(task => `${task} done`))
+  // A patch that does not fit would show here; the only commands that fail show a defect before it is mended.
+  const failed = eventsOf(events, 'item-completed').flatMap(({ item }) =>
+    'status' in item && item.status === 'failed' ? [item.kind === 'command' ? item.command : item.kind] : [],
+  )
+  expect(failed).toHaveLength(3)
+  for (const command of failed) expect(command).toMatch(/node (--test|test\/page\.test\.js)/)
+  expect(readdirSync(place.codexHome)).toEqual(['config.toml'])
+})

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { notificationOf } from '../../src/notify/notification-of.ts'
+import type { SessionEvent } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
+import { emptyState } from '../../src/session/state.ts'
+import { created, judged, leading, planned, shown, starts } from '../ui/build/night.ts'
+import { recorded } from '../ui/samples.ts'
+
+/** What is told of the last of these events of a build. */
+function told(...events: readonly SessionEvent[]) {
+  const all = recorded([created, ...events])
+  const state = all.reduce(fold, emptyState('20261120_1'))
+  const last = all.at(-1)
+  return last === undefined ? null : notificationOf(last, state)
+}
+
+test('a plan that waits for the person is told at once, and once', () => {
+  expect(told(...shown)).toMatchObject({
+    event: 'needs-person',
+    about: 'plan',
+    tasks: 8,
+    title: 'codemachine in work: the plan waits for you',
+    message: 'It has 8 tasks; `codemachine unpause` starts the build. Goal: A shop for tea.',
+  })
+  expect(told(...planned), 'nobody wants to see it').toBe(null)
+  const replanned = [{ ...leading[0], part: undefined }, { type: 'held' }] as unknown as SessionEvent[]
+  expect(told(...shown, ...replanned)?.event, 'who has it changed is there').toBe('paused')
+})
+
+test('a task that is parked is told with its reason; one that only failed is not', () => {
+  const failed = [...planned, ...leading, starts('frontend-dev', 1, 'T2')]
+  expect(told(...failed, judged('T2', 'failed', 'No file was written.'))).toBe(null)
+  expect(told(...failed, judged('T2', 'parked', 'No file was written.'))).toMatchObject({
+    event: 'needs-person',
+    about: 'task',
+    task: 'T2',
+    title: 'codemachine in work: task T2 is parked',
+    message: 'Create homepage component: No file was written. The rest goes on without it. Goal: A shop for tea.',
+  })
+})

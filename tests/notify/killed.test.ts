@@ -1,0 +1,90 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { isAlive } from '../../src/platform/processes.ts'
+import { codemachine, type RunningCodemachine, startCodemachine } from '../support/codemachine.ts'
+import { claimDone, held, round } from '../support/rounds.ts'
+import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+
+/** Never ends by itself, and starts something that does not either; says both pids. */
+const HANGS = `
+  const { spawn } = require('child_process')
+  const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 300_000)'], { stdio: 'ignore' })
+  process.on('SIGTERM', () => {})
+  require('fs').writeFileSync('.pids', process.pid + ' ' + child.pid)
+  require('fs').renameSync('.pids', 'pids')
+  setTimeout(() => {}, 300_000)`
+
+/** A run whose first round has ended, whose second one is held, and whose command does not end. */
+async function tellForEver(): Promise<Scene> {
+  const scene = await openScene([round('touch a'), [held(new Promise(() => {}))], round(claimDone), round(claimDone)])
+  const folder = join(scene.place.home, '.config', 'codemachine')
+  await mkdir(folder, { recursive: true })
+  const command = JSON.stringify([process.execPath, '-e', HANGS])
+  await writeFile(join(folder, 'config.toml'), `[notify]\ncommand = ${command}\nevents = ["round-ended"]\n`)
+  return scene
+}
+
+/** Resolves with the pids of the command, in the middle of the second round. */
+async function told({ place }: Scene, running: RunningCodemachine): Promise<number[]> {
+  await running.event('item-completed', ({ item }) => item.kind === 'agent-message' && item.text === 'Working.')
+  for (;;) {
+    const text = await readFile(join(place.home, 'pids'), 'utf8').catch(() => null)
+    if (text !== null) return text.split(' ').map(Number)
+    await running.alive()
+  }
+}
+
+const living = async (pids: readonly number[]) => {
+  const alive = await Promise.all(pids.map(pid => isAlive(pid, process.platform)))
+  return pids.filter((_, i) => alive[i])
+}
+
+const ARGS = ['--json', '--no-keep-awake']
+
+// Nothing finds another process by its environment on Windows.
+test.skipIf(process.platform === 'win32')(
+  'a command that outlives a codemachine that was killed is ended by the next one there, which says so',
+  async () => {
+    await using scene = await tellForEver()
+    await using running = startCodemachine(scene.place, [...ARGS, 'build X'])
+    const pids = await told(scene, running)
+    running.process.kill('SIGKILL')
+    await running.ended
+    expect(await living(pids)).toEqual(pids)
+
+    const off = { env: { CODEMACHINE_NOTIFY_EVENTS: '[]' } }
+    const { exitCode, events } = await codemachine(scene.place, ['resume', ...ARGS], off)
+    expect(exitCode).toBe(0)
+    expect(await living(pids)).toEqual([])
+    const said = eventsOf(events, 'warning').map(({ message }) => message)
+    for (const pid of pids)
+      expect(said).toContainEqual(
+        expect.stringMatching(`^Ended what an earlier run had left running: [^]*\\(${pid}\\)`),
+      )
+  },
+)
+
+test.skipIf(process.platform === 'win32')(
+  'one that a living codemachine started is left alone between its rounds, and by another codemachine',
+  async () => {
+    await using scene = await tellForEver()
+    await using running = startCodemachine(scene.place, [...ARGS, 'build X'])
+    const pids = await told(scene, running)
+    // What the first round left has been looked for by then.
+    expect((await codemachine(scene.place, ARGS.concat('build Y'))).exitCode).toBe(6)
+    expect(await living(pids)).toEqual(pids)
+  },
+)
+
+test.runIf(process.platform === 'linux')('whoever asks twice to end leaves none running', async () => {
+  await using scene = await tellForEver()
+  await using running = startCodemachine(scene.place, [...ARGS, 'build X'])
+  const pids = await told(scene, running)
+  running.process.kill('SIGINT')
+  await running.event('session-ended')
+  // It is waiting for the command now.
+  running.process.kill('SIGINT')
+  await running.ended
+  await expect.poll(() => living(pids), { timeout: 2000, interval: 10 }).toEqual([])
+})

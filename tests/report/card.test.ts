@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { cardOf } from '../../src/report/card.ts'
+import { type CommandPlace, commandsOf } from '../../src/report/report-commands.ts'
+import type { ReportData } from '../../src/report/report-data.ts'
+import type { SessionOutcome } from '../../src/session/outcome.ts'
+import { settingsChanged } from '../../src/session/project-file.ts'
+import { widthOf } from '../../src/ui/cells.ts'
+import { badNight, eventfulNight, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
+
+const FULL = '/home/person/project/.codemachine/projects/20261120_1/report.html'
+const LONG = 'Something long happened, and it has to be told at length. '.repeat(40)
+
+const OUTCOMES: readonly SessionOutcome[] = [
+  { kind: 'done', verified: true },
+  { kind: 'done', verified: false },
+  { kind: 'limit', limit: 'rounds' },
+  { kind: 'limit', limit: 'time' },
+  { kind: 'limit', limit: 'tokens' },
+  { kind: 'needs-person', reason: LONG, hint: LONG },
+  { kind: 'stalled', rounds: 3, why: 'nothing-changed' },
+  { kind: 'interrupted', by: 'SIGHUP' },
+  { kind: 'interrupted', by: 'skip' },
+]
+
+const reports: readonly (readonly [string, ReportData])[] = [
+  ...OUTCOMES.map(
+    outcome => [JSON.stringify(outcome).slice(0, 50), eventfulNight(LONG).end(outcome).report()] as const,
+  ),
+  ['findings that are left', badNight(LONG).report()],
+  ['running', eventfulNight(LONG).report('running')],
+  ['cut off', eventfulNight(LONG).report('cut-off')],
+  ['nothing yet', new MadeUpNight(LONG).report('running')],
+]
+
+function card(data: ReportData, columns: number, place: CommandPlace = HERE): string[] {
+  return cardOf(data, { commands: commandsOf(data, place), columns, full: FULL }).map(({ text }) => text)
+}
+
+describe.each([40, 80, 120])('on a terminal of %i columns', columns => {
+  test.each(reports)('the card takes at most 20 lines: %s', (_, data) => {
+    const lines = card(data, columns)
+    const rows = lines.map(line => Math.max(1, Math.ceil(widthOf(line) / columns)))
+    expect(rows.reduce((sum, each) => sum + each)).toBeLessThanOrEqual(20)
+    const isLong = (line: string) =>
+      widthOf(line) > columns && !line.startsWith('  codemachine ') && !line.startsWith('report ')
+    expect(lines.filter(isLong)).toEqual([])
+    expect(lines.join('\n')).toContain(FULL)
+  })
+})
+
+test('the card of a good night says how it ended, with what proof, what changed, what it took, and what to type', () => {
+  expect(card(goodNight().report(), 100)).toEqual([
+    `${ID}  done — verified by 2 gates, reviewed; flaky: tests`,
+    'goal     Add a dark mode, with tests.',
+    'proof    tests: flaky, 41.2 s; it failed (exit code 1), and passed when it was run again on the same',
+    '         files',
+    '         build: passed, 41.2 s',
+    '         review 1: agreed',
+    'note     rounds changed 1 file that gates protect',
+    'changes  12 files, +336 −36 lines, 4 commits',
+    'took     4 rounds (6 started), 5 h 12 min, 1 h 58 min of it waiting, 382.2k tokens',
+    'tasks    5 of 5 done',
+    'refused  2 claims, the last one in round 3: The check `tests` fails (exit code 1).',
+    'asked    1 question: Should the switch follow the system by default?',
+    `  codemachine diff ${ID}/start ${ID}/4`,
+    `  codemachine verify ${ID}`,
+    `  codemachine rewind ${ID}/start`,
+    `report   ${FULL}`,
+  ])
+})
+
+test('gates that all passed take one line', () => {
+  const night = new MadeUpNight('x', { gates: [] })
+    .round()
+    .gate('tests', 'claim', 'passed')
+    .gate('build', 'claim', 'passed')
+  expect(card(night.report(), 80)).toContain('proof    2 gates passed: tests (41.2 s), build (41.2 s)')
+})
+
+test('what gates and rounds did that a person has to know is on the card, however long a gate is', () => {
+  const run = `npm test -- ${'--reporter=dot '.repeat(8)}--run`
+  const gate = { name: run, run, timeoutMs: 1, required: true, network: false, protect: [], everyRound: false }
+  const night = new MadeUpNight('x', { gates: [gate] }).round()
+  night.add({ type: 'warning', round: null, message: settingsChanged(1) })
+  night.gate(run, 'claim', 'failed', '', ['a.txt', 'dist/b.js'])
+  night.add({ type: 'done-refused', round: 1, reason: 'gate-failed', detail: 'The check fails.' })
+  expect(card(night.end({ kind: 'limit', limit: 'rounds' }).report(), 100).slice(2, 10)).toEqual([
+    'left     gate npm test -- --reporter=dot…er=dot --run: failed (exit code 1)',
+    'proof    npm test -- --reporter=dot…er=dot --run: failed (exit code 1), 41.2 s',
+    'note     gate npm test -- --reporter=dot…er=dot --run: it changed 2 files itself, which is not taken',
+    "         for the agent's work: a.txt, dist/b.js",
+    '         round 1 changed codemachine.toml; what it says now counts from the next run on',
+    '         no gate protects its files: nothing looks whether tests were weakened',
+    'changes  1 file',
+    'took     1 round, 5 h 12 min, 50.2k tokens',
+  ])
+})
+
+test('what is left comes before what was done, and a command is never cut', () => {
+  const here = ` -C ${'a-very-long-folder-name/'.repeat(4)}`
+  const lines = card(badNight().report(), 40, { here, resume: `codemachine resume ${ID}${here}` })
+  const at = (label: string) => lines.findIndex(line => line.startsWith(label))
+  expect(at('left')).toBeLessThan(at('proof'))
+  expect(lines.filter(line => line.endsWith(here))).toHaveLength(3)
+})
+
+test('nothing from outside steers the terminal', () => {
+  const goal = 'a\u001b[2J\u202eb\r\u009b31m'
+  const night = eventfulNight(goal)
+  night.add({ type: 'done-refused', round: 4, reason: 'tasks-left', detail: 'x\u001b]0;y\u0007\u2066z' })
+  const text = card(night.report('running'), 80).join('')
+  expect(text).toContain('␛[2J<U+202E>b')
+  expect(text).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
+})

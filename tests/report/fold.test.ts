@@ -1,0 +1,206 @@
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { markdownOf } from '../../src/report/markdown.ts'
+import { htmlOf } from '../../src/report/page.ts'
+import { readReport } from '../../src/report/read-report.ts'
+import { commandsOf } from '../../src/report/report-commands.ts'
+import { jsonOf } from '../../src/report/write-reports.ts'
+import { settingsChanged } from '../../src/session/project-file.ts'
+import { makePlace } from '../support/place.ts'
+import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
+
+const recording = (name: string) => new URL(`../session/recorded/${name}.ndjson`, import.meta.url)
+
+describe('a night that ends well', () => {
+  const data = goodNight().report()
+
+  test('is told with its proof: the gates before and at the end, the review, and the tests that were deleted', () => {
+    expect(data.outcome).toEqual({ kind: 'done', verified: true })
+    const { gates, reviews, findings, protectedFiles, verified, claim } = data.proof
+    expect({ verified, claim, findings }).toEqual({ verified: true, claim: 'accepted', findings: [] })
+    expect(gates.map(({ name, before, last, flaky }) => [name, before?.status, last?.status, flaky])).toEqual([
+      ['tests', 'failed', 'flaky', 1],
+      ['build', 'passed', 'passed', 0],
+    ])
+    expect(reviews.entries).toMatchObject([{ review: 1, verdict: 'agreed', causes: ['asked', 'protected'] }])
+    expect(protectedFiles).toEqual([{ path: 'tests/old.test.ts', how: 'deleted', round: 2 }])
+  })
+
+  test('is told with what changed since it began, and with the commits', () => {
+    const { from, files, added, commits, savepoints, now } = data.changes
+    expect({ from, files, added, savepoints }).toEqual({ from: 'savepoints', files: 12, added: 336, savepoints: 5 })
+    expect(commits.entries.map(({ subject }) => subject)).toEqual([1, 2, 3, 4].map(step => `Take step ${step}`))
+    expect(now?.round).toBe(4)
+    expect(data.tasks).toEqual({ done: 5, total: 5, left: [] })
+  })
+
+  test('is told with every attempt at a round, and with what became of its claim', () => {
+    expect(data.rounds.entries.map(({ round, outcome, claim }) => [round, outcome, claim])).toEqual([
+      [1, 'worked', null],
+      [2, 'window', null],
+      [2, 'worked', 'refused'],
+      [3, 'crashed', null],
+      [3, 'worked', 'refused'],
+      [4, 'worked', 'accepted'],
+    ])
+    expect(data.totals).toMatchObject({ rounds: 4, attempts: 6, waitedMs: 118 * 60_000 })
+    expect(data.totals.tokens).toBe(data.totals.tokensByKind.total)
+    expect(data.refusals.entries.map(({ round, reason }) => [round, reason])).toEqual([
+      [2, 'tasks-left'],
+      [3, 'gate-failed'],
+    ])
+    expect(data.questions.entries).toMatchObject([{ id: 'Q1', assumption: expect.stringContaining('follows') }])
+  })
+
+  test('is told with its waits and failures, from when to when and why', () => {
+    expect(data.trouble.entries.map(({ kind, cause }) => [kind, cause])).toEqual([
+      ['failure', 'round 2: usage limit: You have hit your usage limit'],
+      ['wait', 'usage limit: You have hit your usage limit'],
+      ['slept', 'the machine slept for 12 min'],
+      ['failure', 'round 3: codex crashed: exit code 101'],
+    ])
+    const wait = data.trouble.entries[1]
+    expect(Date.parse(wait?.to ?? '') - Date.parse(wait?.from ?? '')).toBe(118 * 60_000)
+  })
+})
+
+test('what a review finds again is left to the person, with its place', () => {
+  const { findings, reviews } = badNight().report().proof
+  expect(findings).toMatchObject([{ file: 'src/theme.ts', line: 41, repeated: true }])
+  expect(reviews.entries).toMatchObject([{ verdict: 'findings', findings: 1, repeated: 1 }])
+})
+
+test('a session that was cut off in a round is told as far as it came, and a later resume shows the gap', () => {
+  const night = eventfulNight()
+  night.add({
+    type: 'round-started',
+    round: 5,
+    agent: 'goal-worker',
+    engine: 'codex',
+    codex: '0.169.0',
+    model: null,
+    input: 'Go on.',
+  })
+  const cut = night.report('cut-off')
+  expect(cut).toMatchObject({ outcome: null, standing: 'cut-off' })
+  expect(cut.rounds.entries.at(-1)).toMatchObject({ round: 5, outcome: null })
+  night.later(90).add({
+    type: 'session-resumed',
+    limits: { rounds: 20, timeMs: null, tokens: null },
+    said: {},
+    gates: GATES,
+    host: 'night-desk',
+    codemachine: '0.1.0',
+  })
+  const gap = night.round().report('running').trouble.entries.at(-1)
+  expect(gap).toMatchObject({ kind: 'cut-off' })
+  expect(Date.parse(gap?.to ?? '') - Date.parse(gap?.from ?? '')).toBe(90 * 60_000)
+})
+
+test('a review that agrees closes the findings of the one before', () => {
+  const night = badNight()
+  const answer = { verdict: 'agreed' as const, summary: '', findings: [] }
+  night.add({
+    type: 'review-ended',
+    round: 4,
+    review: 2,
+    outcome: { class: 'worked', message: null },
+    answer,
+    repeated: [],
+    tree: 't',
+    durationMs: 1,
+    tokens: null,
+  })
+  expect(night.report().proof.findings).toEqual([])
+})
+
+test('10,000 rounds make a report of a bounded size, which says what it leaves out and shows all of them in its charts', () => {
+  const night = new MadeUpNight()
+  for (let round = 1; round <= 10_000; round++) night.round({ minutes: 1 })
+  const data = night.report('running')
+  const { entries, count, leftOut, leftOutSums } = data.rounds
+  expect([entries.length, count, leftOut]).toEqual([200, 10_000, 9800])
+  expect(leftOutSums.durationMs).toBe(9800 * 60_000)
+  expect(entries.map(({ round }) => round).slice(19, 21)).toEqual([20, 9821])
+  expect(data.series.length).toBeLessThanOrEqual(120)
+  expect(data.series.reduce((sum, { rounds }) => sum + rounds, 0)).toBe(10_000)
+  const page = htmlOf(data, HERE)
+  expect(page).toContain('9800 rounds left out here')
+  expect(page.length).toBeLessThan(200_000)
+  expect(jsonOf(data).length).toBeLessThan(200_000)
+})
+
+test.each(['a-long-build', 'a-person-talks', 'nothing-changes', 'progress', 'same-refusal', 'to-and-fro'])(
+  'the recorded session %s is told by its journal as its last event says it',
+  async name => {
+    const data = await readReport(recording(name).pathname, '20261121_1', null)
+    const lines = (await readFile(recording(name), 'utf8')).trim().split('\n')
+    const end = JSON.parse(lines.at(-1) ?? '')
+    expect(data).toMatchObject({ outcome: end.outcome, exitCode: end.exitCode, goal: 'build X' })
+    expect(data?.totals).toMatchObject({ rounds: end.rounds, tokens: end.tokens, durationMs: end.durationMs })
+    expect(data?.rounds.entries.filter(({ counts }) => counts)).toHaveLength(end.rounds)
+  },
+)
+
+test('torn lines, rubbish and events of a later version are passed over', async () => {
+  await using place = await makePlace('', { git: false })
+  const path = join(place.root, 'journal.ndjson')
+  const [header = '', ...lines] = (await readFile(recording('progress'), 'utf8')).trim().split('\n')
+  await writeFile(
+    path,
+    `${header}\n${lines.join('\n{"v":1,"at":"2026-11-21T1\n\n{"v":1,"type":"from-the-future"}\n')}\n`,
+  )
+  const whole = await readReport(recording('progress').pathname, '20261121_1', null)
+  expect(await readReport(path, '20261121_1', null)).toEqual(whole)
+  await appendFile(path, '{"v":1,"at":"2026-11-21T10:5')
+  expect(await readReport(path, '20261121_1', null)).toEqual(whole)
+  expect(await readReport(join(place.root, 'none.ndjson'), '20261121_1', null)).toBeNull()
+})
+
+test('where nothing holds what a session began with, its rounds tell what they changed, and no command goes back there', () => {
+  const night = new MadeUpNight()
+    .round({ changed: ['old.ts'] })
+    .savepoint(1, 0)
+    .round({ changed: ['new.ts'] })
+  const data = night.savepoint(2, 1, ['new.ts']).end({ kind: 'limit', limit: 'rounds' }).report()
+  expect(data.changes).toMatchObject({ from: 'rounds', files: 2, start: null, savepoints: 2 })
+  expect(data.changes.paths.map(({ path }) => path)).toEqual(['old.ts', 'new.ts'])
+  expect(commandsOf(data, HERE).filter(({ command }) => / (diff|rewind) /.test(command))).toEqual([])
+})
+
+test('what a gate changed itself, and that no gate protects anything, is in the report', () => {
+  const plain = GATES.map(gate => ({ ...gate, protect: [] }))
+  const changed = Array.from({ length: 60 }, (_, at) => `dist/${at}.js`)
+  const night = new MadeUpNight('x', { gates: plain }).round()
+  night.add({ type: 'warning', round: null, message: settingsChanged(1) })
+  const { proof } = night.gate('tests', 'claim', 'passed', '', changed).report('running')
+  expect(proof).toMatchObject({ protected: false, settingsChangedIn: 1 })
+  expect(night.report('running').remarks.entries).toEqual([])
+  expect(proof.gates[0]).toMatchObject({ changed: changed.slice(0, 50), changedCount: 60 })
+  const page = htmlOf(night.report('running'), HERE)
+  for (const words of ['changed 60 files itself', 'no gate protects its files', 'round 1 changed codemachine.toml']) {
+    expect(page).toContain(words)
+    expect(markdownOf(night.report('running'), HERE).toLowerCase()).toContain(words)
+  }
+  expect(goodNight().report().proof).toMatchObject({ protected: true, settingsChangedIn: null, reviewed: true })
+})
+
+test('a round that a limit ended is no failure in the charts, and is shown apart from those', () => {
+  const { series } = eventfulNight().report('running')
+  expect(series.map(({ failed, limited }) => [failed, limited])).toEqual([
+    [0, 0],
+    [0, 1],
+    [0, 0],
+    [1, 0],
+    [0, 0],
+    [0, 0],
+  ])
+  expect(series[1]?.ofLimited.durationMs).toBe(7 * 60_000)
+  expect(htmlOf(eventfulNight().report('running'), HERE)).toContain('var(--chart-wait)')
+})
+
+test('while a session runs what it has changed is compared with now', () => {
+  const [, , diff] = commandsOf(new MadeUpNight().savepoint(0, 0).report('running'), HERE)
+  expect(diff?.command).toBe(`codemachine diff ${ID}/start now`)
+})

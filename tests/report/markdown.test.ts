@@ -1,0 +1,65 @@
+import { lexer, type Token } from 'marked'
+import { describe, expect, test } from 'vitest'
+import { codeSpan } from '../../src/report/escape.ts'
+import { markdownOf } from '../../src/report/markdown.ts'
+import { hostileNight } from './hostile-night.ts'
+import { badNight, HERE, MadeUpNight } from './made-up-night.ts'
+
+/** All tokens, those inside others too. */
+function tokensOf(tokens: readonly Token[]): Token[] {
+  return tokens.flatMap(token => {
+    const inner: Token[] = 'tokens' in token && token.tokens ? token.tokens : []
+    const items: Token[] = token.type === 'list' ? token.items : []
+    const cells = token.type === 'table' ? [...token.header, ...token.rows.flat()] : []
+    return [token, ...tokensOf([...inner, ...items, ...cells.flatMap(cell => cell.tokens)])]
+  })
+}
+
+test('the report as Markdown has its parts as headings, and its tables as tables', () => {
+  const tokens = tokensOf(lexer(markdownOf(badNight().report(), HERE)))
+  const headings = tokens.flatMap(token => (token.type === 'heading' ? [token.text] : []))
+  expect(headings).toEqual([
+    'Needs a person: the review goes round in circles',
+    'What is left',
+    'Proof',
+    'What changed',
+    'Rounds',
+    'Waits and failures',
+    'Refused claims',
+    'Questions and assumptions',
+    'To look closer, and to undo',
+  ])
+  const tables = tokens.flatMap(token => (token.type === 'table' ? [token.rows.length] : []))
+  expect(tables).toEqual([5, 6])
+})
+
+describe('what came from outside', () => {
+  const text = markdownOf(hostileNight().report(), HERE)
+  const tokens = tokensOf(lexer(text))
+
+  test('is no link, image, HTML, heading or table of its own, and nothing is struck out', () => {
+    const types = new Set(tokens.map(({ type }) => type))
+    for (const type of ['link', 'image', 'html', 'del', 'hr', 'code', 'def']) expect(types).not.toContain(type)
+    const headings = tokens.filter(({ type }) => type === 'heading')
+    expect(headings).toHaveLength(10)
+    for (const token of tokens) {
+      if (token.type !== 'table') continue
+      for (const row of token.rows) expect(row).toHaveLength(token.header.length)
+    }
+  })
+
+  test('does not steer a terminal, nor reorder a line', () => {
+    expect(text).not.toMatch(/[^\n\P{Cc}]|[\p{Bidi_Control}\u2028]/u)
+    expect(text).toContain('<U+202E>'.replace('<', '\\<').replace('>', '\\>').replace('+', '+'))
+  })
+})
+
+test('a session that has only begun is told without the parts that it does not have', () => {
+  const text = markdownOf(new MadeUpNight().report('running'), HERE)
+  expect(text).toContain('# At work')
+  expect(text).not.toContain('## Rounds')
+})
+
+test('a code span holds backticks', () => {
+  expect(codeSpan('a ``b`` c')).toBe('``` a ``b`` c ```')
+})

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { redactorOf } from '../../src/base/redactor.ts'
+import type { LiveEvent, Recorded } from '../../src/session/events.ts'
+import { SessionLog } from '../../src/session/session-log.ts'
+import { emptyState } from '../../src/session/state.ts'
+
+test('what only passes by on the screen holds no secret either, and is not journaled', () => {
+  const shown: LiveEvent[] = []
+  const kept: Recorded[] = []
+  const journal = {
+    append: (event: Recorded) => void kept.push(event),
+    sync: async () => {},
+    [Symbol.asyncDispose]: async () => {},
+  }
+  const view = { event: () => {}, live: (event: LiveEvent) => void shown.push(event) }
+  const redactor = redactorOf([{ name: 'MY_API_KEY', value: 'sk-proj-0123456789' }])
+  const log = new SessionLog(emptyState('20261120_1'), journal, [view], systemClock, redactor)
+  const live = { type: 'text-delta', round: 1, item: 'm', source: 'agent-message' } as const
+  log.live({ ...live, text: 'It is sk-proj-0123456789.' })
+  expect(shown).toEqual([{ ...live, text: 'It is [secret MY_API_KEY].' }])
+  expect(kept).toEqual([])
+})

@@ -1,0 +1,58 @@
+import { Command } from 'commander'
+import { expect, test } from 'vitest'
+import { type RunFlags, withRunFlags } from '../../src/cli/flags.ts'
+import { settingsOf } from '../../src/cli/open-run.ts'
+import { flagsAtResume, saidOf } from '../../src/cli/said.ts'
+import { settingInfos } from '../../src/settings/schema.ts'
+import { openSettings } from './settings-places.ts'
+
+async function settingsFor(typed: readonly string[], ofPerson = '') {
+  await using settings = await openSettings()
+  await settings.person(ofPerson)
+  const flags = withRunFlags(new Command()).parse(typed, { from: 'user' }).opts<RunFlags>()
+  return await settingsOf({ env: {}, home: settings.home }, settings.directory, flags)
+}
+
+test('what is typed is what a run goes by', async () => {
+  const typed = '--rounds 3 --max-time 1h30m --max-tokens 5M --max-usage 90% --max-wait 2h --no-keep-awake --network'
+  const { settings } = await settingsFor(typed.split(' '), 'max_time = "8h"\nkeep_awake = true\n')
+  expect(settings).toMatchObject({
+    rounds: 3,
+    maxTime: 90 * 60_000,
+    maxTokens: 5_000_000,
+    maxUsage: 90,
+    maxWait: 120 * 60_000,
+    keepAwake: false,
+    network: true,
+  })
+})
+
+test('what is not typed is left to the other places, the sleep of the machine too', async () => {
+  const { settings, sources } = await settingsFor([], 'keep_awake = false\nmax_wait = "1h"\n')
+  expect(settings).toMatchObject({ keepAwake: false, maxWait: 60 * 60_000, rounds: 10 })
+  expect(Object.values(sources).filter(({ layer }) => layer === 'flag')).toEqual([])
+})
+
+test('what has to pass before done is typed as often as there is something, and a review is asked for or declined', async () => {
+  const { gates, settings } = await settingsFor(['--verify', 'npm test', '--verify', 'npm run build', '--review'])
+  expect(gates.map(({ name }) => name)).toEqual(['npm test', 'npm run build'])
+  expect(settings.review).toBe(true)
+  expect((await settingsFor(['--no-review'], 'review = true\n')).settings.review).toBe(false)
+  expect((await settingsFor([], 'review = true\n')).settings.review).toBe(true)
+})
+
+test('what is typed of the proof is kept for the session that goes on, which adds to it', async () => {
+  const { settings, sources } = await settingsFor(['--review', '--effort', 'high'])
+  const said = saidOf(settings, sources, ['npm test', 'npm test'])
+  expect(said).toEqual({ effort: 'high', review: true, verify: ['npm test'] })
+  expect(flagsAtResume(said, [], { verify: ['make'] })).toMatchObject({ review: true, verify: ['npm test', 'make'] })
+  expect(flagsAtResume(said, [], { review: false })).toMatchObject({ review: false, verify: ['npm test'] })
+  expect(flagsAtResume({}, [], {})).toEqual({ config: [], keepAwake: true })
+})
+
+test('every flag that a sentence names is there', () => {
+  const { options } = withRunFlags(new Command())
+  const named = settingInfos.flatMap(({ flag }) => flag ?? [])
+  expect(named.length).toBeGreaterThan(10)
+  expect(options.map(({ long }) => long)).toEqual(expect.arrayContaining(named))
+})

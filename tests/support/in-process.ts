@@ -1,0 +1,137 @@
+import { PassThrough } from 'node:stream'
+import type { CliContext } from '../../src/cli/context.ts'
+import { runCommandLine } from '../../src/cli/main.ts'
+import { showError } from '../../src/cli/show-error.ts'
+import type { Recorded } from '../../src/session/events.ts'
+import type { Ended } from './codemachine.ts'
+import { NO_PROCESS } from './no-process.ts'
+import type { TestPlace } from './place.ts'
+import type { TestClock } from './test-clock.ts'
+
+const BOUND_MS = 60_000
+/** What a run gets to end when its test is over. */
+const END_MS = 10_000
+
+type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
+
+/** A command line that runs in this process, on the test's clock. Disposing of it ends it as SIGTERM would. */
+export interface InProcess extends AsyncDisposable {
+  /** What `--json` has printed so far. */
+  readonly events: readonly Recorded[]
+  stdout(): string
+  stderr(): string
+  /** Resolves with the first `--json` event that matches, one that came before this call too; rejects if it has ended. */
+  event<T extends Recorded['type']>(type: T, matches?: (event: EventOf<T>) => boolean): Promise<EventOf<T>>
+  /** What the process would do when it gets the signal for the first time. */
+  signal(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void
+  /** Rejects if it has not ended after 60 s of real time. */
+  ended: Promise<Ended>
+}
+
+export interface InProcessOptions {
+  clock: TestClock
+  /** On top of the place's. */
+  env?: Record<string, string>
+  /** Whether stdin, stdout and stderr say that they are a terminal; they do not if left out. */
+  tty?: boolean
+  /** What it reads from stdin. */
+  input?: string
+}
+
+/** Does what the built command line does, with the clock put in. */
+export function startInProcess(place: TestPlace, args: readonly string[], options: InProcessOptions): InProcess {
+  const ending = new AbortController()
+  const isTTY = options.tty ?? false
+  const stdin = Object.assign(new PassThrough(), { isTTY })
+  const stdout = Object.assign(new PassThrough(), { isTTY, ...(isTTY ? { columns: 100 } : {}) })
+  const stderr = Object.assign(new PassThrough(), { isTTY })
+  stdin.end(options.input ?? '')
+  const events: Recorded[] = []
+  const written = { stdout: '', stderr: '' }
+  const watchers = new Set<() => void>()
+  let isOver = false
+  let rest = ''
+  const tellWatchers = () => {
+    for (const look of [...watchers]) look()
+  }
+  stdout.setEncoding('utf8').on('data', (text: string) => {
+    written.stdout += text
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line.startsWith('{"')) events.push(JSON.parse(line))
+    tellWatchers()
+  })
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    written.stderr += text
+  })
+
+  const context: CliContext = {
+    env: { ...place.env, ...options.env },
+    cwd: place.directory,
+    home: place.home,
+    platform: process.platform,
+    arch: process.arch,
+    node: process.versions.node,
+    pid: process.pid,
+    stdin,
+    stdout,
+    stderr,
+    clock: options.clock,
+    signal: ending.signal,
+    host: NO_PROCESS,
+  }
+  const { promise, resolve, reject } = Promise.withResolvers<Ended>()
+  promise.catch(() => {})
+  const whatItSaid = () => `${written.stdout}\n${written.stderr}`
+  const bound = setTimeout(() => {
+    ending.abort('SIGTERM')
+    reject(new Error(`codemachine ${args.join(' ')} did not end within ${BOUND_MS} ms.\n${whatItSaid()}`))
+  }, BOUND_MS)
+  const over = runCommandLine(context, args)
+    .catch((error: unknown) => showError(error, context))
+    .then(async exitCode => {
+      stdout.end()
+      stderr.end()
+      await Promise.all([ended(stdout), ended(stderr)])
+      resolve({ exitCode, signal: null, ...written, events })
+    })
+    .catch(reject)
+    .finally(() => {
+      clearTimeout(bound)
+      isOver = true
+      tellWatchers()
+    })
+
+  return {
+    events,
+    stdout: () => written.stdout,
+    stderr: () => written.stderr,
+    ended: promise,
+    signal: name => ending.abort(name),
+    event<T extends Recorded['type']>(type: T, matches: (event: EventOf<T>) => boolean = () => true) {
+      return new Promise<EventOf<T>>((resolve, reject) => {
+        const look = () => {
+          const found = events.find((event): event is EventOf<T> => event.type === type && matches(event as EventOf<T>))
+          if (found === undefined && !isOver) return
+          watchers.delete(look)
+          if (found) resolve(found)
+          else promise.then(() => reject(new Error(`codemachine ended without ${type}.\n${whatItSaid()}`)), reject)
+        }
+        watchers.add(look)
+        look()
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort('SIGTERM')
+      const late = new Promise(resolve => {
+        const timer = setTimeout(resolve, END_MS)
+        void over.finally(() => clearTimeout(timer))
+      })
+      await Promise.race([over, late])
+    },
+  }
+}
+
+async function ended(stream: PassThrough): Promise<void> {
+  if (!stream.readableEnded) await new Promise(resolve => stream.once('end', resolve))
+}

@@ -1,0 +1,282 @@
+import type { Clock } from '../../src/base/clock.ts'
+import { nothingSecret, type Redactor } from '../../src/base/redactor.ts'
+import type { AgentBook } from '../../src/session/delegation.ts'
+import type { Engine, PreparedRound, RoundRun, UsageLimits } from '../../src/session/engine.ts'
+import type { LiveEvent, Recorded, SessionEvent } from '../../src/session/events.ts'
+import { fold } from '../../src/session/fold.ts'
+import type { Gate, GateResult } from '../../src/session/gate.ts'
+import type { RoundOutcome, SessionOutcome } from '../../src/session/outcome.ts'
+import { PersonAsked } from '../../src/session/person-asked.ts'
+import type { ProofMeans } from '../../src/session/proof.ts'
+import { SessionRunner } from '../../src/session/runner.ts'
+import type { RunnerPolicy } from '../../src/session/runner-options.ts'
+import { SessionLog } from '../../src/session/session-log.ts'
+import { emptyState } from '../../src/session/state.ts'
+import type { ThreadSpec } from '../../src/session/template.ts'
+import { goalTemplate } from '../../src/templates/goal.ts'
+import type { MemorySnapshot } from '../../src/workspace/memory.ts'
+import { created, FIRST_AT, resumed, SESSION, worked } from './session-events.ts'
+import { VirtualClock } from './virtual-clock.ts'
+
+/** A round as it is played, with what a play may want to know. */
+interface Played {
+  run: RoundRun
+  clock: Clock
+  /** Aborted when the turn is interrupted. */
+  interrupted: AbortSignal
+  /** Resolves with the first text that the turn is steered with. */
+  steered: Promise<string>
+}
+
+/** What a round does, in place of codex: says what it says, and ends so. */
+export type Play = (played: Played) => Promise<RoundOutcome> | RoundOutcome
+
+/** A session while it runs, for those who ask something of it. */
+interface Playing {
+  runner: SessionRunner
+  asked: PersonAsked
+  clock: Clock
+  events: readonly Recorded[]
+}
+
+export interface PlayOptions {
+  limits?: Parameters<typeof created>[0]
+  /** What else the session begins with. */
+  begun?: Partial<Extract<SessionEvent, { type: 'session-created' }>>
+  policy?: Partial<RunnerPolicy>
+  tree?: (playing: Playing | null) => string
+  memory?: (rounds: number) => MemorySnapshot
+  append?: (event: Recorded) => void
+  /** Called when the done claim is put back, with how many rounds have begun. */
+  onWithdraw?: (rounds: number) => void
+  /** What codex says of the account's usage before the first round. */
+  usage?: UsageLimits
+  /** As `usage`, when it resolves; the signal aborts when the thread is thrown away. */
+  usageOnceAsked?: (discarded: AbortSignal) => Promise<UsageLimits | null>
+  /** What a second turn in the same thread does; without it, the thread has gone. */
+  carryOn?: Play
+  /** Whether a turn takes what a person says; true if left out. */
+  takesSteering?: (said: readonly string[]) => boolean
+  /** What else it is resumed with. */
+  resumed?: Partial<Extract<SessionEvent, { type: 'session-resumed' }>>
+  /** Whether what a round left can be kept; it can if left out. */
+  savepoint?: (of: { round: number; tree: string }) => boolean
+  /** The session is resumed from these. */
+  journal?: readonly Recorded[]
+  /** Called just before the session begins. */
+  onBegin?: (playing: Playing) => void
+  /** Called with every event once it has happened. */
+  onEvent?: (event: Recorded, playing: Playing) => void
+  redactor?: Redactor
+  /** What is waited for while something that rounds have left runs. */
+  settle?: (clock: Clock) => Promise<void>
+  /** What a person asked for while the session before it ran. */
+  asked?: PersonAsked
+  /** How a gate comes out, by how often any has run; passed if left out. */
+  gate?: (gate: Gate, runs: number, signal: AbortSignal) => Partial<GateResult> | Promise<Partial<GateResult>>
+  /** The files of a tree that are changed or gone in another. */
+  lost?: (before: string, after: string) => readonly string[]
+  /** The protected files that differ between two trees. */
+  protectedChanged?: (before: string, after: string) => readonly string[]
+  folder: string
+}
+
+export interface Ran {
+  outcome: SessionOutcome
+  events: Recorded[]
+  live: LiveEvent[]
+  /** How many threads were started, and how many of them were thrown away before they had run. */
+  prepared: number
+  discarded: number
+  inputs: string[]
+  efforts: (string | null)[]
+  /** How long the session took, ms. */
+  tookMs: number
+}
+
+/** What the memory files say while nothing is claimed. */
+export const UNCLAIMED: MemorySnapshot = {
+  main: { status: 'in-progress', finiteIncantatem: false, shortTitle: null, open: [] },
+  tasks: [],
+  problems: [],
+  fingerprint: 'm',
+  texts: { main: 'the plan\n', tasks: '' },
+}
+
+export const CLAIMED: MemorySnapshot = { ...UNCLAIMED, main: { ...UNCLAIMED.main, finiteIncantatem: true } }
+
+const thread: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
+
+/** Runs a session whose rounds are played by these functions, the last of them again and again; time costs nothing. */
+export async function playSession(plays: readonly Play[], options: PlayOptions): Promise<Ran> {
+  const before = options.journal ?? []
+  const lastAt = before.at(-1)?.at
+  const clock = new VirtualClock(lastAt === undefined ? FIRST_AT : Date.parse(lastAt))
+  const ran: Omit<Ran, 'outcome' | 'tookMs'> = {
+    events: [],
+    live: [],
+    prepared: 0,
+    discarded: 0,
+    inputs: [],
+    efforts: [],
+  }
+  const engine: Engine = {
+    name: 'played',
+    version: '1',
+    prepare(spec) {
+      ran.prepared++
+      return playedRound(spec, plays, ran, clock, options)
+    },
+    settle: async () => await options.settle?.(clock),
+    close: async () => {},
+  }
+  const view = {
+    event: (event: Recorded) => {
+      if (playing) options.onEvent?.(event, playing)
+    },
+    live: (event: LiveEvent) => void ran.live.push(event),
+  }
+  const journal = {
+    append: (event: Recorded) => {
+      options.append?.(event)
+      ran.events.push(event)
+    },
+    sync: async () => {},
+    [Symbol.asyncDispose]: async () => {},
+  }
+  const log = new SessionLog(before.reduce(fold, emptyState(SESSION)), journal, [view], clock, nothingSecret)
+  const asked = options.asked ?? new PersonAsked(new AbortController().signal, clock)
+  const memory = () => options.memory?.(ran.inputs.length) ?? UNCLAIMED
+  let playing: Playing | null = null
+  const begun = created(options.limits)
+  log.emit(
+    before.length > 0 ? { ...resumed(log.state.limits.rounds), ...options.resumed } : { ...begun, ...options.begun },
+  )
+  const runner = new SessionRunner({
+    log,
+    template: goalTemplate(thread, { ...thread, developerInstructions: 'Change the plan.' }),
+    engine,
+    memory: {
+      read: async () => memory(),
+      withdrawClaim: async () => options.onWithdraw?.(ran.inputs.length),
+      markTasks: async () => {},
+    },
+    workTree: {
+      take: async () => options.tree?.(playing) ?? 'same',
+      changed: async () => ({ paths: ['a'], count: 1 }),
+    },
+    guard: { check: async () => null },
+    means: playedMeans(options),
+    agents: { book: nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
+    build: null,
+    policy: { graceMs: 300_000, maxWaitMs: 24 * 3_600_000, maxUsage: null, stallRounds: 1000, ...options.policy },
+    roundsDirectory: options.folder,
+    redactor: options.redactor ?? nothingSecret,
+    clock,
+    random: () => 1,
+    isUsual: () => false,
+    takeRemarks: () => [],
+    asked,
+    beforeEnd: async () => {},
+  })
+  playing = { runner, asked, clock, events: ran.events }
+  options.onBegin?.(playing)
+  const startedAt = clock.monotonic()
+  const outcome = await runner.run()
+  return { outcome, tookMs: clock.monotonic() - startedAt, ...ran }
+}
+
+/** There is nobody who could be given a task. */
+const nobody: AgentBook = {
+  thread: async () => ({ problem: 'There is nobody.' }),
+  remember: async () => null,
+  clean: text => text,
+}
+
+function playedMeans(options: PlayOptions): ProofMeans {
+  const { gate, protectedChanged } = options
+  let runs = 0
+  return {
+    async runGate({ name }, { signal }) {
+      const passed = { gate: name, status: 'passed', exitCode: 0, durationMs: 1, output: '', problem: null } as const
+      const came = (await gate?.({ name } as Gate, ++runs, signal)) ?? {}
+      return { ...passed, tree: 'same', changed: [], changedCount: 0, ...came }
+    },
+    keepSavepoint: async of =>
+      options.savepoint?.(of) === false
+        ? null
+        : {
+            commit: `c${of.round}`,
+            tree: of.tree,
+            changes: { files: 0, added: 0, removed: 0, paths: [] },
+            head: null,
+            commits: [],
+          },
+    lost: async (before, after) => (before === after ? [] : (options.lost?.(before, after) ?? [])),
+    async changedProtected(_, before, after) {
+      const paths = protectedChanged?.(before, after) ?? []
+      return { files: paths.map(path => ({ path, how: 'changed', gates: ['tests'] })), count: paths.length }
+    },
+    reviewer: async () => ({ thread: { ...thread, agent: 'reviewer' }, input: 'Review it.' }),
+  }
+}
+
+function playedRound(
+  spec: ThreadSpec,
+  plays: readonly Play[],
+  ran: { inputs: string[]; efforts: (string | null)[]; discarded: number },
+  clock: Clock,
+  options: PlayOptions,
+): PreparedRound {
+  const interrupting = new AbortController()
+  const discarded = new AbortController()
+  const steered = Promise.withResolvers<string>()
+  const said: string[] = []
+  let run: RoundRun | null = null
+  const play = async (action: Play, of: RoundRun): Promise<RoundOutcome> => {
+    of.onEvent({ type: 'turn-started', round: of.round, thread: `t${ran.inputs.length}`, turn: 'u' })
+    const interrupted = interrupting.signal
+    const cut = new Promise<RoundOutcome>(resolve =>
+      interrupted.addEventListener('abort', () => resolve({ class: 'interrupted', message: null })),
+    )
+    return await Promise.race([action({ run: of, clock, interrupted, steered: steered.promise }), cut])
+  }
+  return {
+    thread: spec,
+    limits: async () => (await options.usageOnceAsked?.(discarded.signal)) ?? options.usage ?? null,
+    async run(of) {
+      run = of
+      ran.inputs.push(of.input)
+      ran.efforts.push(spec.effort)
+      return await play(plays[Math.min(ran.inputs.length, plays.length) - 1] ?? (() => worked), of)
+    },
+    carryOn: async () => (options.carryOn && run ? await play(options.carryOn, run) : null),
+    steer: async text => {
+      said.push(text)
+      const takes = run !== null && (options.takesSteering?.(said) ?? true)
+      if (takes) steered.resolve(text)
+      return takes
+    },
+    interrupt: async () => interrupting.abort(),
+    discard: () => {
+      discarded.abort()
+      if (run === null) ran.discarded++
+    },
+  }
+}
+
+/** A play that ends so, after a time. */
+export function endsAs(outcome: RoundOutcome, afterMs = 0): Play {
+  return async ({ clock, interrupted }) => {
+    if (afterMs > 0) await clock.wait(afterMs, interrupted)
+    return outcome
+  }
+}
+
+/** Events of one type, in their order. */
+export function ofType<T extends SessionEvent['type']>(
+  events: readonly Recorded[],
+  type: T,
+): Extract<Recorded, { type: T }>[] {
+  return events.filter((event): event is Extract<Recorded, { type: T }> => event.type === type)
+}

@@ -1,0 +1,51 @@
+import { setImmediate as nextTick } from 'node:timers/promises'
+import type { Clock } from '../../src/base/clock.ts'
+
+/** A clock for what waits on nothing but the clock: when all wait, it goes on to the first whose time has come. */
+export class VirtualClock implements Clock {
+  readonly #pending = new Set<{ due: number; release: () => void }>()
+  #time: number
+  #isRunning = false
+
+  /** @param start Unix time, ms */
+  constructor(start: number) {
+    this.#time = start
+  }
+
+  now(): number {
+    return this.#time
+  }
+
+  monotonic(): number {
+    return this.#time
+  }
+
+  wait(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise(resolve => {
+      if (signal?.aborted) return resolve()
+      const release = () => {
+        this.#pending.delete(wait)
+        signal?.removeEventListener('abort', release)
+        resolve()
+      }
+      const wait = { due: this.#time + Math.max(0, ms), release }
+      this.#pending.add(wait)
+      signal?.addEventListener('abort', release, { once: true })
+      void this.#run()
+    })
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    while (this.#pending.size > 0) {
+      // All that can go on without the clock goes on first.
+      for (let tick = 0; tick < 3; tick++) await nextTick()
+      const [first] = [...this.#pending].sort((a, b) => a.due - b.due)
+      if (!first) break
+      this.#time = Math.max(this.#time, first.due)
+      first.release()
+    }
+    this.#isRunning = false
+  }
+}
