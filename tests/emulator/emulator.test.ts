@@ -5,6 +5,7 @@ import { reply } from '../../src/demo/reply.ts'
 import { message } from '../../src/demo/reply-items.ts'
 import { type EmulatorOptions, startInEmulator } from '../support/emulator.ts'
 import { UNTOUCHED } from '../support/emulator-modes.ts'
+import { inWholeUpdates } from '../support/emulator-updates.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { openScene } from '../support/scene.ts'
 
@@ -43,6 +44,19 @@ describe('the emulator shows what a person sees', () => {
     expect([seen.cellAt(1, 0).width, seen.cellAt(2, 0).width]).toEqual([2, 0])
     expect(seen.cellAt(3, 0)).toMatchObject({ chars: 'B', fg: '#010203', bg: 'default' })
     expect(seen.cursor().x).toBe(1 + 2 + 1 + 2 + 2 + 2 + 1 + 1)
+  })
+
+  it('shows an update that a program has begun when it has ended, however its bytes are cut', () => {
+    const shown: string[] = []
+    const write = inWholeUpdates(text => shown.push(text))
+    const written = 'a\x1b[?2026hone\x1b[?2026lb\x1b[?2026htwo\x1b[?2026l\x1b[1mc'
+    for (const character of written) write(character)
+    expect(shown.join('')).toBe(written)
+    expect(shown).toEqual(expect.arrayContaining(['\x1b[?2026hone\x1b[?2026l', '\x1b[?2026htwo\x1b[?2026l']))
+    write('\x1b[?2026hhalf')
+    expect(shown.join('')).toBe(written)
+    write('\x1b]7717;mark;ended\x07')
+    expect(shown.at(-1)).toBe('\x1b[?2026hhalf\x1b]7717;mark;ended\x07')
   })
 
   it('says which screen it was when something does not come', async () => {

@@ -8,6 +8,7 @@ import { closeTerminal, followLife, pidOf } from './emulator-life.ts'
 import { followModes, type TerminalModes } from './emulator-modes.ts'
 import { allRows, cellAt, type ScreenCell, visibleRows } from './emulator-screen.ts'
 import { type EndInShell, SHELL_OSC, shellFor } from './emulator-shell.ts'
+import { inWholeUpdates } from './emulator-updates.ts'
 import { type Awaited, type WaitOptions, waitFor } from './emulator-wait.ts'
 import { measureAsTodaysTerminals } from './emulator-widths.ts'
 import type { TestPlace } from './place.ts'
@@ -91,9 +92,10 @@ export function startInEmulator(place: TestPlace, args: readonly string[], optio
   const look = () => {
     for (const each of [...watchers]) each()
   }
+  const show = inWholeUpdates(text => terminal.write(text, look))
   pty.onData(data => {
     written.push(data)
-    terminal.write(data, look)
+    show(data)
   })
   life.ended.then(look, look)
   const shown = () => visibleRows(terminal)
