@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { clipEnd } from '../base/clip.ts'
 import { unreachable } from '../base/errors.ts'
+import { problemOfTask } from '../session/run-agent-tool.ts'
 import { memoryHome } from '../workspace/memory-home.ts'
 
 /*
@@ -34,12 +35,9 @@ export interface AgentReply {
   state: 'started' | AskedEnd
   /** The name of the instance that works on it; null while there is none. */
   instance: string | null
-  /** The result, or a sentence that says why there is none. */
+  /** The result, or a sentence that says why there is none; while there is no instance, for whom it waits, or empty. */
   text: string
 }
-
-/** The most that a task may take, in bytes of UTF-8. */
-const MOST_TASK_BYTES = 256 * 1024
 
 /** The most that each file of a request may take, in bytes. */
 export const mostBytes = { request: 512 * 1024, reply: 2 * 1024 * 1024, stream: 1024 * 1024 } as const
@@ -61,14 +59,6 @@ export function readInboxName(name: string): { id: string; file: keyof typeof in
   const [, id, rest] = /^(\d{15}-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\.([a-z.]+)$/.exec(name) ?? []
   const file = rest === undefined ? undefined : FILES.get(rest)
   return id === undefined || file === undefined ? null : { id, file }
-}
-
-/** Why a text cannot be a task, a sentence; null if it can. */
-export function problemOfTask(task: string): string | null {
-  if (task.trim() === '') return 'The task is empty; say what the agent is to do.'
-  const bytes = Buffer.byteLength(task)
-  if (bytes <= MOST_TASK_BYTES) return null
-  return `The task has ${bytes} bytes, and may have at most ${MOST_TASK_BYTES} (256 KiB); put the text into a file and name that file.`
 }
 
 /** A request as it is written; or why it cannot be, a sentence. */

@@ -26,16 +26,16 @@ export interface AgentsAtStart {
 /**
  * Loads the agents, lays the person's model and effort over theirs, and brings their profiles up to date. `asks`: whether
  * codex is asked which models it offers, which takes up to 10 s; without it the models in profiles that are there stay.
- * `inProfiles`: what the profiles get, where that is not what counts now.
+ * `inProfiles`: what the profiles get, for what is said for this run alone is not for the next one to find.
  * Throws a `UserError` for agents or a configuration that a person has to mend.
  */
 export async function agentsAtStart(
   context: Pick<CliContext, 'clock' | 'platform' | 'signal'>,
   records: Pick<Records, 'folder' | 'directory'>,
   codex: Pick<ChosenCodex, 'binary' | 'home'>,
-  options: { settings: Chosen; inProfiles?: Chosen; overrides: readonly string[]; asks: boolean },
+  options: { settings: Chosen; inProfiles: Chosen; overrides: readonly string[]; asks: boolean },
 ): Promise<AgentsAtStart> {
-  const { settings, inProfiles = settings, overrides, asks } = options
+  const { settings, inProfiles, overrides, asks } = options
   const agents = loadAgents()
   const offered = asks ? await modelsAtHand(context, records, codex, overrides) : null
   const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)

@@ -33,6 +33,10 @@ export interface AskOptions {
   clock: Clock
   /** Ends the asking, and what runs for it. */
   signal: AbortSignal
+  /** Whether the session is known not to run any more; left out: that cannot be seen from here. */
+  isGone?(): Promise<boolean>
+  /** Called with a sentence that says for whom the agent waits, each time that it is another one. */
+  onWaiting(sentence: string): void
   onStarted(instance: string): void
   /** Only where the request is for a stream. */
   onText(text: string): void
@@ -56,6 +60,8 @@ export async function askSession(request: AgentRequest, options: AskOptions): Pr
 }
 
 const POLL_MS = 500
+/** How often it is looked whether the session still runs. */
+const GONE_MS = 1000
 /** Each beat and each piece of the stream is a change. */
 const REST_MS = 50
 /** How long the session has to end what was cancelled. */
@@ -72,6 +78,8 @@ class Asking implements AsyncDisposable {
   #sign: string | null = null
   #seenAt: number
   #reply: AgentReply | null = null
+  /** When it was last looked whether the session still runs: monotonic, ms. */
+  #goneAt: number
 
   constructor(folder: InboxFolder, options: AskOptions) {
     const { clock } = options
@@ -79,7 +87,7 @@ class Asking implements AsyncDisposable {
     this.#options = options
     this.#id = `${String(clock.now()).padStart(15, '0')}-${randomUUID()}`
     this.#stream = new StreamReader(folder, this.#id)
-    this.#askedAt = this.#beatAt = this.#seenAt = clock.monotonic()
+    this.#askedAt = this.#beatAt = this.#seenAt = this.#goneAt = clock.monotonic()
   }
 
   async post(text: string): Promise<void> {
@@ -128,6 +136,8 @@ class Asking implements AsyncDisposable {
 
   async #look(): Promise<Asked | null> {
     const now = this.#options.clock.monotonic()
+    // Before the reply: a session that ends answers first.
+    const isGone = await this.#isGone(now)
     await this.#readReply(now)
     // After the reply: when that says that it has ended, the stream is whole.
     this.#options.onText(await this.#stream.next())
@@ -137,9 +147,16 @@ class Asking implements AsyncDisposable {
       this.#beatAt = now
       await this.#folder.touch(inboxFiles.taken(this.#id), new Date(this.#options.clock.now()))
     }
-    if (now - this.#askedAt < inboxTimes.take) return null
+    if (!isGone && now - this.#askedAt < inboxTimes.take) return null
     if (this.#reply === null && (await this.#folder.remove(inboxFiles.request(this.#id)))) return { kind: 'not-taken' }
-    return now - this.#seenAt < inboxTimes.silence ? null : { kind: 'gone' }
+    return !isGone && now - this.#seenAt < inboxTimes.silence ? null : { kind: 'gone' }
+  }
+
+  async #isGone(now: number): Promise<boolean> {
+    const { isGone } = this.#options
+    if (isGone === undefined || now - this.#goneAt < GONE_MS) return false
+    this.#goneAt = now
+    return await isGone()
   }
 
   async #readReply(now: number): Promise<void> {
@@ -151,7 +168,10 @@ class Asking implements AsyncDisposable {
     const read = await this.#folder.read(name, mostBytes.reply)
     const reply = read === null || 'problem' in read ? null : readReply(read.text)
     if (reply === null) return
-    if (reply.instance !== null && reply.instance !== this.#reply?.instance) this.#options.onStarted(reply.instance)
+    const { state, instance, text } = reply
+    if (state === 'started' && instance === null && text !== '' && text !== this.#reply?.text)
+      this.#options.onWaiting(text)
+    if (instance !== null && instance !== this.#reply?.instance) this.#options.onStarted(instance)
     this.#reply = reply
   }
 

@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { systemClock } from '../base/clock.ts'
+import { UserError } from '../base/errors.ts'
 import type { CliContext } from './context.ts'
 import { runCommandLine } from './main.ts'
 import { showError } from './show-error.ts'
@@ -9,6 +10,11 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Runs the command line of this process and sets its exit code. The one place where anything thrown is shown. */
 export async function main(process: NodeJS.Process): Promise<void> {
+  const cwd = whereTyped(process)
+  if (cwd === null) {
+    process.exitCode = showError(new UserError(NOWHERE), process)
+    return
+  }
   const ending = new AbortController()
   const crashListeners = new Set<() => void>()
   let lent = 0
@@ -30,7 +36,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   const context: CliContext = {
     env: process.env,
-    cwd: process.cwd(),
+    cwd,
     home: homedir(),
     platform: process.platform,
     arch: process.arch,
@@ -79,6 +85,17 @@ export async function main(process: NodeJS.Process): Promise<void> {
     process.exitCode ??= exitCode
   } catch (error) {
     fail(error)
+  }
+}
+
+const NOWHERE = 'The directory that this was typed in is not there any more; go to another one, and type it again.'
+
+/** Null: that directory has been removed. */
+function whereTyped(process: NodeJS.Process): string | null {
+  try {
+    return process.cwd()
+  } catch {
+    return null
   }
 }
 

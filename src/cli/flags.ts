@@ -79,6 +79,12 @@ export function withRunFlags(
     .option('--json', 'events as JSON lines')
 }
 
+/** `--worktree`. */
+export function worktreeOption(): Option {
+  const what = 'work in a worktree and on a branch of its own (codemachine/<name>); codemachine land merges it'
+  return new Option('--worktree [name]', what)
+}
+
 /** `--codex-bin`. */
 export function codexBinOption(): Option {
   return new Option('--codex-bin <path>', 'the codex to use (CODEX_BIN, PATH, then the copy in node_modules)')

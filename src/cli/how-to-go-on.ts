@@ -1,6 +1,5 @@
 import { unreachable } from '../base/errors.ts'
-import type { SessionLimits } from '../session/events.ts'
-import type { Used } from '../session/limits.ts'
+import type { SessionLimits, Used } from '../session/limits.ts'
 import type { SessionOutcome } from '../session/outcome.ts'
 import { countAsTyped, durationAsTyped, shellWord } from './as-typed.ts'
 

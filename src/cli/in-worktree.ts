@@ -27,12 +27,13 @@ export async function inWorktree(
     return await work({ ...flags, cd: worktree.directory })
   } finally {
     // Also where a night has been cut short, by a disk that was full for one.
-    if (await holdsSession(context, worktree)) stderr.write(`${howToLand(worktree)}\n`)
+    if (await holdsSession(context, worktree.directory)) stderr.write(`${howToLand(worktree)}\n`)
     else if (worktree.isNew) await dropUnused(worktree, env)
   }
 }
 
-async function holdsSession(context: CliContext, { directory }: Worktree): Promise<boolean> {
+/** Whether a session has ever begun in a directory. */
+export async function holdsSession(context: CliContext, directory: string): Promise<boolean> {
   const [records] = await recordsAround({ ...context, directory })
   const sessions = (await records?.sessions().catch(() => [])) ?? []
   return sessions.length > 0

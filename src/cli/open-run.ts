@@ -10,9 +10,10 @@ import { CodexEngine } from '../engines/codex-engine.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/sandbox-commands.ts'
 import type { KeptAwake } from '../platform/keep-awake.ts'
 import { writableByAgents } from '../platform/writable-by-agents.ts'
-import type { Said, SessionLimits } from '../session/events.ts'
 import type { Gate } from '../session/gate.ts'
+import type { SessionLimits } from '../session/limits.ts'
 import { openRecords, type Records } from '../session/records.ts'
+import type { Said } from '../session/said.ts'
 import type { View } from '../session/view.ts'
 import { limitsOf } from '../settings/limits.ts'
 import { loadSettings, type SettingSources } from '../settings/load-settings.ts'
@@ -53,6 +54,8 @@ export interface Run extends AsyncDisposable {
   traces: SandboxTraces
   /** What a new session has to pass before done. */
   gates: readonly Gate[]
+  /** Why no session can be run with them, a sentence; null if one can. */
+  gateRefusal: string | null
   /** `key=value` pairs handed to codex. */
   overrides: readonly string[]
   /** What a new session may take, and what was said of it now. */
@@ -73,10 +76,11 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
   await using opened = new Cleanup()
   const { env, platform, home } = context
   const records = await openRecords({ directory: resolve(context.cwd, flags.cd ?? '.'), env, home, platform })
-  const { settings, sources, gates, gatePlaces } = await settingsOf(context, records.directory, flags)
+  const loaded = await settingsOf(context, records.directory, flags)
+  const { settings, sources, lasting, gates, gateRefusal } = loaded
   const codex = await chooseCodex(context, records, { settings, sources })
   const { redactor } = codex
-  refuseSecretGates({ gates, gatePlaces }, { redactor, env })
+  refuseSecretGates(loaded, { redactor, env })
   const remarks: string[] = []
   const remark = (text: string) => void remarks.push(text)
   const { repository, fingerprints } = opened.use(await openWorkDirectory(context, records, remark))
@@ -95,9 +99,8 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     },
   }
   const { owner } = codexOptions
-  // What is said for this run alone is not for the next one to find.
-  const { settings: inProfiles } = await settingsOf(context, records.directory, {})
-  const atStart = (asks: boolean) => agentsAtStart(context, records, codex, { settings, inProfiles, overrides, asks })
+  const atStart = (asks: boolean) =>
+    agentsAtStart(context, records, codex, { settings, inProfiles: lasting, overrides, asks })
   const { agents, remarks: ofAgents } = await atStart(false)
   remarks.push(...ofAgents)
   let asked: Promise<AgentsAtStart> | null = null
@@ -133,6 +136,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     savepoints,
     traces,
     gates,
+    gateRefusal,
     overrides,
     limits: limitsOf(settings, sources),
     said: saidOf(settings, sources, flags.verify ?? []),

@@ -21,6 +21,7 @@ export function addLogin(program: Command, context: CliContext, ended: Ended): v
     .option('--device-auth', 'with a code that is typed in a browser on any machine')
     .addOption(new Option('--with-api-key', 'with an API key, read from standard input').conflicts('deviceAuth'))
     .addOption(codexBinOption())
+    .allowUnknownOption()
     .allowExcessArguments()
     .action(async ({ deviceAuth, withApiKey, codexBin }: LoginFlags) => {
       // What was typed may be a key, and is not repeated.

@@ -2,7 +2,7 @@ import { Argument, type Command, Option } from 'commander'
 import { UserError } from '../base/errors.ts'
 import type { StartFlags } from './commands/start.ts'
 import type { CliContext, Ended } from './context.ts'
-import { type DirectoryFlags, directoryOf, withDirectory, withRunFlags } from './flags.ts'
+import { type DirectoryFlags, directoryOf, withDirectory, withRunFlags, worktreeOption } from './flags.ts'
 import { TEMPLATES, templateNamed } from './start/templates.ts'
 
 const NAMES = TEMPLATES.map(({ name }) => name)
@@ -21,6 +21,7 @@ export function addStart(program: Command, context: CliContext, ended: Ended): v
         .choices(NAMES)
         .argParser(asTyped),
     )
+    .addOption(worktreeOption())
     .option('-n, --dry-run', 'only print the prompts and commands; nothing is started and nothing spent')
     .action(async ({ dryRun, ...flags }: StartFlags & { dryRun?: true }) => {
       if (dryRun) {

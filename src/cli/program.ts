@@ -10,9 +10,11 @@ import {
   type RunFlags,
   withDirectory,
   withRunFlags,
+  worktreeOption,
 } from './flags.ts'
 import { refuseFlagsBefore } from './flags-before.ts'
 import { refuseMistypedCommand } from './mistyped-command.ts'
+import { nameMissingArguments } from './name-missing-arguments.ts'
 import { addAgents } from './program-agents.ts'
 import { addLogin } from './program-login.ts'
 import { addProof } from './program-proof.ts'
@@ -55,14 +57,11 @@ export function buildProgram(context: CliContext, ended: Ended): Command {
     .exitOverride()
     .configureOutput({
       writeOut: text => context.stdout.write(text),
-      writeErr: text => context.stderr.write(text.replace(/^error: /, 'codemachine: ')),
+      writeErr: text => context.stderr.write(inOwnWords(text)),
     })
     .addHelpText('after', EXAMPLES)
     .hook('preAction', refuseFlagsBefore)
-  withRunFlags(program).option(
-    '--worktree [name]',
-    'work in a worktree and on a branch of its own (codemachine/<name>); codemachine land merges it',
-  )
+  withRunFlags(program).addOption(worktreeOption())
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
     if (flags.agent !== undefined) {
@@ -88,7 +87,13 @@ export function buildProgram(context: CliContext, ended: Ended): Command {
   addLogin(program, context, ended)
   addDemo(program, context, ended)
   addDoctor(program, context, ended)
+  nameMissingArguments(program)
   return program
+}
+
+/** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */
+function inOwnWords(text: string): string {
+  return text.replace(/^error: /, 'codemachine: ').replace(/(unknown option '[^'=]+)=.*'/s, "$1'")
 }
 
 /** Of a command line that has one agent do one thing. */

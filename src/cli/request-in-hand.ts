@@ -16,6 +16,8 @@ type InboxAnswer = ToolAnswer & { status?: AskedEnd; instance?: string }
 
 /** What whoever asked hears before the end. */
 interface InboxFeed {
+  /** Nothing works on it before these agents have ended; called again when they are others. */
+  waits(agents: readonly string[]): void
   /** An instance works on it now. */
   started(instance: string): void
   /** What it says, as it says it; dropped where nobody wants it. */
@@ -108,8 +110,12 @@ export class RequestInHand {
     await using stream = new StreamWriter(this.#folder, this.#id)
     let instance: string | null = null
     let said = this.#sayStarted(instance)
+    const { agent } = this.#request
     try {
       const feed: InboxFeed = {
+        waits: agents => {
+          said = said.then(() => this.#sayStarted(null, `${agent} waits for ${agents.join(', ')}.`))
+        },
         started: name => {
           instance = name
           said = said.then(() => this.#sayStarted(name))
@@ -128,8 +134,8 @@ export class RequestInHand {
   }
 
   /** Where it cannot be said, the end will. */
-  async #sayStarted(instance: string | null): Promise<void> {
-    const reply = writeReply({ state: 'started', instance, text: '' })
+  async #sayStarted(instance: string | null, text = ''): Promise<void> {
+    const reply = writeReply({ state: 'started', instance, text })
     await this.#folder.write(inboxFiles.reply(this.#id), reply).catch(() => {})
   }
 }

@@ -1,4 +1,4 @@
-import type { Said } from '../session/events.ts'
+import type { Said } from '../session/said.ts'
 import type { SettingSources } from '../settings/load-settings.ts'
 import type { Settings } from '../settings/schema.ts'
 import { durationAsTyped } from './as-typed.ts'

@@ -9,7 +9,7 @@ import type { Gates } from '../settings/gates.ts'
  * place of it.
  */
 export function refuseSecretGates(
-  { gates, gatePlaces }: Gates,
+  { gates, gatePlaces }: Pick<Gates, 'gates' | 'gatePlaces'>,
   { redactor, env }: { redactor: Redactor; env: NodeJS.ProcessEnv },
 ): void {
   for (const gate of gates) {

@@ -14,6 +14,8 @@ export interface SessionAround {
   records: string
   /** False where only a lock says so whose process may have died, or may not be seen. */
   isSure: boolean
+  /** Whether it is known not to run any more; null where its process cannot be seen from here. */
+  isGone: (() => Promise<boolean>) | null
 }
 
 /**
@@ -34,7 +36,22 @@ export async function sessionAround(
   if (records === undefined) return null
   const isRunning = await (own && mark ? ofMark(records, mark, context) : ofLock(records, context))
   if (isRunning === false) return null
-  return { directory: records.directory, records: records.folder, isSure: isRunning === true }
+  const isGone = await goneWithLock(records, context)
+  return { directory: records.directory, records: records.folder, isSure: isRunning === true, isGone }
+}
+
+/** Whether the process that holds the lock now has let go of it, or died. */
+async function goneWithLock(
+  { lock }: Records,
+  { platform }: Pick<CliContext, 'platform'>,
+): Promise<SessionAround['isGone']> {
+  const before = await readRunLock(lock, platform)
+  if (before.state !== 'held') return null
+  return async () => {
+    const now = await readRunLock(lock, platform)
+    if (now.state === 'free' || now.state === 'stale') return true
+    return now.state === 'held' && now.holder.nonce !== before.holder.nonce
+  }
 }
 
 /**

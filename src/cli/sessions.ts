@@ -7,10 +7,9 @@ import { startTimeOf } from '../platform/processes.ts'
 import type { Command, Reply } from '../session/command.ts'
 import { watchCommands } from '../session/control.ts'
 import { endForWantOfRoom } from '../session/end-for-want-of-room.ts'
-import type { SessionLimits } from '../session/events.ts'
 import type { Gate } from '../session/gate.ts'
 import { openJournal } from '../session/journal.ts'
-import type { Used } from '../session/limits.ts'
+import type { SessionLimits, Used } from '../session/limits.ts'
 import type { SessionOutcome } from '../session/outcome.ts'
 import { PersonAsked } from '../session/person-asked.ts'
 import { openQueue } from '../session/queue.ts'
@@ -19,7 +18,8 @@ import type { ReviewTerms } from '../session/review.ts'
 import { SessionRunner } from '../session/runner.ts'
 import type { RunnerPolicy } from '../session/runner-options.ts'
 import { SessionLog } from '../session/session-log.ts'
-import { emptyState, type SessionState, sessionTokens } from '../session/state.ts'
+import { sessionTokens } from '../session/session-tokens.ts'
+import { emptyState, type SessionState } from '../session/state.ts'
 import type { View } from '../session/view.ts'
 import { limitsOf } from '../settings/limits.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -31,7 +31,6 @@ import { openGuard } from '../workspace/repository-guard.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/session-folder.ts'
 import { certify } from './certify.ts'
 import type { CliContext } from './context.ts'
-import { isOfKeptFolder } from './kept-folder.ts'
 import { obey, type RunningSession } from './obey.ts'
 import type { Run } from './open-run.ts'
 import { proofMeans } from './proof-means.ts'
@@ -41,6 +40,7 @@ import { reviewIn } from './review-at-resume.ts'
 import { LiveShare } from './screen/live-share.ts'
 import { serveAgents } from './serve-agents.ts'
 import { Teams } from './teams.ts'
+import { isTraceWarning } from './trace-warning.ts'
 
 /** What a new session begins with. */
 export interface NewSession {
@@ -239,7 +239,7 @@ export class Sessions implements AsyncDisposable {
       redactor,
       clock,
       random: Math.random,
-      isUsual: warning => isOfKeptFolder(warning, this.#run.traces.kept),
+      isUsual: warning => isTraceWarning(warning, this.#run.traces.isTrace),
       takeRemarks: () => remarks.splice(0),
       asked: this.#asked,
       beforeEnd: async ended => {

@@ -34,10 +34,11 @@ export interface WorkedThrough {
 
 /**
  * Runs one session after the other: the first, then, unless it is to be `alone`, one for each prompt that waits. A
- * `UserError` if there is nothing to do.
+ * `UserError` if there is nothing to do, or it could not be proved done as the settings want it.
  */
 export async function workThrough(context: CliContext, opened: Run, work: Work): Promise<WorkedThrough> {
   const { flags, resumable, alone } = work
+  if (opened.gateRefusal !== null) throw new UserError(opened.gateRefusal)
   const queue = openQueue(opened.records.queue)
   await dropTaken(opened, queue)
   if (work.first === null && (await queue.peek()) === null) throw nothingToDo(context)

@@ -1,5 +1,5 @@
 import type { UsageLimits } from '../session/engine.ts'
-import type { UsageWindow } from '../session/events.ts'
+import type { UsageWindow } from '../session/limits.ts'
 
 /** The limit that codex's own usage counts against; some models have one of their own beside it. */
 const CODEX_LIMIT = 'codex'

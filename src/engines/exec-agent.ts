@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { messageOf } from '../base/errors.ts'
 import { LineSplitter } from '../base/line-splitter.ts'
+import { GIVE_UP_MS } from '../codex/app-server.ts'
 import { tomlText } from '../codex/codex-toml.ts'
 import { capabilitiesOf } from '../codex/codex-version.ts'
 import { type ExecRequest, execArguments, fitsAsArgument } from '../codex/exec-arguments.ts'
@@ -97,10 +98,16 @@ async function runCodex(
   const end = AbortSignal.any([options.signal, hung.signal])
   const ending = endOnSignal(child, end, alive.signal, options)
   void watchSilence(options, () => lastSaid, alive.signal).then(isHung => isHung && hung.abort())
-  const fault = await problem
+  const fault = await Promise.race([problem, ending.then(livesOn => (livesOn ? null : problem))])
   alive.abort()
   lines.end()
-  await ending
+  if (await ending) {
+    // What waits for its end waits no longer, this process itself among it.
+    child.stdin?.destroy()
+    child.stderr?.destroy()
+    child.unref()
+    log(`codex (${child.pid}) has not ended ${GIVE_UP_MS / 1000} s after it was killed; it is left behind.`)
+  }
   const { left } = await endMarked(MARK_VARIABLE, value => value === mark, {
     clock,
     platform,
@@ -142,24 +149,29 @@ function spawnCodex(options: ExecAgentOptions, mark: string): ChildProcess {
   return child
 }
 
-/** SIGINT makes codex end its commands before itself; SIGTERM would leave them running. */
+/**
+ * Ends codex once it is to end; whether it lives on all the same. SIGINT makes codex end its commands before itself;
+ * SIGTERM would leave them running.
+ */
 async function endOnSignal(
   child: ChildProcess,
   end: AbortSignal,
   alive: AbortSignal,
   options: ExecAgentOptions,
-): Promise<void> {
+): Promise<boolean> {
   const { clock, platform, endMs } = options
+  const livesOn = () => !alive.aborted && child.exitCode === null && child.signalCode === null
   await clock.wait(LONGEST_WAIT_MS, AbortSignal.any([end, alive]))
   for (const [name, graceMs] of [
     ['SIGINT', endMs],
     ['SIGTERM', KILL_GRACE_MS],
-    ['SIGKILL', KILL_GRACE_MS],
+    ['SIGKILL', GIVE_UP_MS],
   ] as const) {
-    if (alive.aborted || child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+    if (child.pid === undefined || !livesOn()) return false
     await endTree(child.pid, name, platform)
     await clock.wait(graceMs, alive)
   }
+  return livesOn()
 }
 
 /** The longest that a timer can be set to. */

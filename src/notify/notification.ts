@@ -1,4 +1,4 @@
-import type { StallRemedy } from '../session/events.ts'
+import type { StallRemedy } from '../session/lifecycle-events.ts'
 import type { RoundOutcome, SessionOutcome, StallReason } from '../session/outcome.ts'
 
 /** What a person may want to be told of. A session that ends for want of a person is `needs-person`, not `ended`; so is what of a build waits for one. */

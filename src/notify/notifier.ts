@@ -36,8 +36,6 @@ export interface DoorOptions {
 export interface NotifierOptions extends DoorOptions {
   /** Told once of each kind of problem, a sentence; never while `event` is running. */
   onProblem(sentence: string): void
-  /** How long `close` lets the last notifications take, ms. Default 5000. */
-  closeMs?: number
 }
 
 /** A view that tells a person who is not looking. Nothing that it does delays or fails a run. */
@@ -48,7 +46,7 @@ export interface Notifier extends View {
 
 /** Opens what the settings ask for; with nothing set, and for a bell without a terminal, it does nothing. */
 export function openNotifier(settings: NotifySettings, options: NotifierOptions): Notifier {
-  const { clock, stdout, closeMs = CLOSE_MS } = options
+  const { clock, stdout } = options
   const doors = openDoors({ ...settings, bell: settings.bell && stdout.isTTY === true }, options)
   const deliveries = new Set<Promise<void>>()
   const underway = new Map<Door, number>()
@@ -99,7 +97,7 @@ export function openNotifier(settings: NotifySettings, options: NotifierOptions)
     close: async () => {
       closed = true
       holds.end()
-      await settled(closeMs)
+      await settled(CLOSE_MS)
       ending.abort()
       await settled(END_MS)
     },
@@ -115,6 +113,7 @@ export function openDoors({ command, webhook, bell }: NotifySettings, options: D
   ]
 }
 
+/** How long `close` lets the last notifications take, ms. */
 const CLOSE_MS = 5000
 /** What the end of what was aborted may take, ms. */
 const END_MS = 2000

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { type FileHandle, open } from 'node:fs/promises'
 import { systemErrorCode } from '../base/errors.ts'
 
 /** The text of a file, or why there is none: `problem` goes on after the file's name, as in `is a directory`. */
@@ -17,10 +17,9 @@ export async function readBoundedText(path: string, maxBytes: number): Promise<B
     if (stat.isDirectory()) return { problem: 'is a directory; a file is expected' }
     if (!stat.isFile()) return { problem: 'is not a regular file' }
     if (stat.size > maxBytes) return { problem: `is longer than ${maxBytes} bytes` }
-    const bytes = Buffer.alloc(stat.size)
     // A file that grows while it is read counts as what it was when it was opened.
-    const { bytesRead } = await file.read(bytes, 0, stat.size, 0)
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(0, bytesRead)) }
+    const bytes = await readFirst(file, stat.size)
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === 'ENOENT') return 'missing'
@@ -28,4 +27,16 @@ export async function readBoundedText(path: string, maxBytes: number): Promise<B
     if (code !== null) return { problem: `cannot be read (${code})` }
     throw error
   }
+}
+
+/** The first `size` bytes of a file, or as many as it has. The system may give less at a time than it is asked for. */
+async function readFirst(file: Pick<FileHandle, 'read'>, size: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(size)
+  let length = 0
+  while (length < size) {
+    const { bytesRead } = await file.read(bytes, length, size - length, length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return bytes.subarray(0, length)
 }

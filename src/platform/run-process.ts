@@ -32,7 +32,7 @@ export interface ProcessOptions {
 
 /**
  * Runs a program to its end and collects what it says; however it ends is a value. It runs in a process group of its
- * own, so that Ctrl+C in the terminal does not reach it.
+ * own, so that Ctrl+C in the terminal does not reach it. What it leaves running is not waited for.
  */
 export function runProcess(program: string, args: readonly string[], options: ProcessOptions): Promise<ProcessResult> {
   const { directory, env, encoding, input, outputLimit, timeoutMs } = options
@@ -55,8 +55,7 @@ export function runProcess(program: string, args: readonly string[], options: Pr
       failure ??= cause
       killGroup(child)
       // What it started may be out of reach, and hold the pipes.
-      child.stdout?.destroy()
-      child.stderr?.destroy()
+      closePipes(child)
     }
     const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs, 'timeout')
     const stdout = collect(child.stdout, outputLimit, end)
@@ -65,8 +64,14 @@ export function runProcess(program: string, args: readonly string[], options: Pr
     child.once('error', error => {
       failure ??= systemErrorCode(error) ?? error.message
     })
+    let grace: NodeJS.Timeout | undefined
+    child.once('exit', () => {
+      // Where this process was busy meanwhile, what it said last is read between the timer and the immediate.
+      grace = setTimeout(() => setImmediate(closePipes, child), PIPE_GRACE_MS)
+    })
     child.once('close', (exitCode, signal) => {
       clearTimeout(timer)
+      clearTimeout(grace)
       const isOwnEnd = failure === null && signal === null
       resolve({
         exitCode: isOwnEnd ? exitCode : null,
@@ -76,6 +81,13 @@ export function runProcess(program: string, args: readonly string[], options: Pr
       })
     })
   })
+}
+
+/** How long what a program has left running may hold its pipes, ms. */
+const PIPE_GRACE_MS = 250
+
+function closePipes({ stdin, stdout, stderr }: ChildProcess): void {
+  for (const pipe of [stdin, stdout, stderr]) pipe?.destroy()
 }
 
 /** It leads a group of its own, except on Windows. */

@@ -1,5 +1,5 @@
 import { formatCount } from '../ui/format-count.ts'
-import { formatSpan } from '../ui/format-span.ts'
+import { formatDuration } from '../ui/format-duration.ts'
 import { shortNumber } from '../ui/format-tokens.ts'
 import type { ReportAgent, ReportBuild, ReportTask } from './build-data.ts'
 
@@ -27,7 +27,8 @@ export function agentsInWords({ agents }: ReportBuild): string | null {
   if (agents.length === 0) return null
   return agents
     .map(
-      each => `${each.agent} ${each.instances}× (${formatSpan(each.durationMs)}, ${shortNumber(each.tokens)} tokens)`,
+      each =>
+        `${each.agent} ${each.instances}× (${formatDuration(each.durationMs)}, ${shortNumber(each.tokens)} tokens)`,
     )
     .join(', ')
 }

@@ -1,12 +1,10 @@
 import { clipEnd } from '../base/clip.ts'
 import type { BuildState, BuildTask } from '../session/build-state.ts'
-import type { Recorded } from '../session/events.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import { agentOf } from '../ui/words-for-build.ts'
 import type { ReportAgent, ReportBuild, ReportTask } from './build-data.ts'
 import { FirstAndLast } from './first-and-last.ts'
 import type { ReportData } from './report-data.ts'
-
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
 const MOST_TASKS = 200
 const MOST_TASKS_LEFT = 20
@@ -76,7 +74,7 @@ function newAgent(agent: string): ReportAgent {
   return { agent, instances: 0, completed: 0, failed: 0, terminated: 0, durationMs: 0, tokens: 0 }
 }
 
-function withEnd(agent: ReportAgent, { status, durationMs, tokens }: EventOf<'agent-ended'>): ReportAgent {
+function withEnd(agent: ReportAgent, { status, durationMs, tokens }: RecordedOf<'agent-ended'>): ReportAgent {
   return {
     ...agent,
     completed: agent.completed + (status === 'completed' ? 1 : 0),

@@ -6,7 +6,7 @@ import { oneLine } from '../ui/safe-text.ts'
 import { agentsInWords } from './build-in-words.ts'
 import { changesInWords, effortInWords, tasksInWords } from './facts-in-words.ts'
 import { headlineOf } from './headline.ts'
-import { gateInWords, notesOnProof, reviewInWords, shortName, toneOfGate } from './proof-in-words.ts'
+import { gateInWords, notesOnProof, reviewInWords, shortName, toneOfGate, wasFlakyEarlier } from './proof-in-words.ts'
 import type { ReportCommand } from './report-commands.ts'
 import type { ReportData } from './report-data.ts'
 import { whatIsLeft } from './what-is-left.ts'
@@ -93,10 +93,10 @@ function proofOf({ proof }: ReportData): CardLine[] {
 /** Gates that all passed take one line. */
 function gatesOf({ gates }: ReportData['proof']): CardLine[] {
   if (gates.length === 0) return [{ text: 'no gates are configured: no command was run to check it', tone: 'quiet' }]
-  if (gates.length === 1 || gates.some(({ last }) => last?.status !== 'passed')) {
+  if (gates.length === 1 || gates.some(gate => gate.last?.status !== 'passed' || wasFlakyEarlier(gate))) {
     return gates.map(gate => ({
       text: `${shortName(gate.name)}: ${gateInWords(gate)}`,
-      tone: toneOfGate(gate.last, gate.required),
+      tone: toneOfGate(gate),
     }))
   }
   const names = gates.map(({ name, last }) => `${shortName(name)} (${formatDuration(last?.durationMs ?? 0)})`)

@@ -1,10 +1,8 @@
 import { clipEnd } from '../base/clip.ts'
-import type { Recorded } from '../session/events.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import type { TreeChanges } from '../workspace/tree-changes.ts'
 import { FirstAndLast } from './first-and-last.ts'
 import type { ReportChanges } from './report-data.ts'
-
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
 const MOST_PATHS = 50
 const MOST_COUNTED = 5000
@@ -14,6 +12,7 @@ const PATH_CHARS = 500
 export class ChangesSoFar {
   readonly #commits = new FirstAndLast<{ commit: string; subject: string }>({ first: 25, last: 25 })
   readonly #touched = new Set<string>()
+  readonly #byGates = new Set<string>()
   #start: ReportChanges['start'] = null
   #now: ReportChanges['now'] = null
   #changes: TreeChanges | null = null
@@ -23,9 +22,8 @@ export class ChangesSoFar {
 
   add(event: Recorded): void {
     if (event.type === 'savepoint') this.#addSavepoint(event)
-    if (event.type !== 'round-ended') return
-    for (const path of event.changed)
-      if (this.#touched.size < MOST_COUNTED) this.#touched.add(clipEnd(path, PATH_CHARS))
+    if (event.type === 'gate-ended') note(this.#byGates, event.changed)
+    if (event.type === 'round-ended') note(this.#touched, event.changed)
   }
 
   result(): ReportChanges {
@@ -35,12 +33,17 @@ export class ChangesSoFar {
       ...(changes ?? touchedOnly(this.#touched)),
       start: this.#isWhole ? this.#start : null,
       now: this.#now,
+      byGates: (changes?.paths ?? []).map(({ path }) => path).filter(path => this.#isByGate(path)),
       savepoints: this.#savepoints,
       commits: this.#commits.shortened(),
     }
   }
 
-  #addSavepoint({ round, commit, tree, head, changes, commits }: EventOf<'savepoint'>): void {
+  #isByGate(path: string): boolean {
+    return this.#byGates.has(path) && !this.#touched.has(path)
+  }
+
+  #addSavepoint({ round, commit, tree, head, changes, commits }: RecordedOf<'savepoint'>): void {
     this.#savepoints += 1
     if (this.#start === null && round > 0) this.#isWhole = false
     this.#start ??= { tree, commit, head }
@@ -49,6 +52,10 @@ export class ChangesSoFar {
     this.#changes = { ...changes, paths: paths.map(each => ({ ...each, path: clipEnd(each.path, PATH_CHARS) })) }
     for (const each of commits) this.#commits.add({ commit: each.commit, subject: clipEnd(each.subject, PATH_CHARS) })
   }
+}
+
+function note(paths: Set<string>, changed: readonly string[]): void {
+  for (const path of changed) if (paths.size < MOST_COUNTED) paths.add(clipEnd(path, PATH_CHARS))
 }
 
 function touchedOnly(touched: ReadonlySet<string>): TreeChanges {

@@ -1,10 +1,11 @@
 import { clipEnd } from '../base/clip.ts'
-import type { Recorded } from '../session/events.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import { fold } from '../session/fold.ts'
 import type { Item } from '../session/items.ts'
 import { roundOfSettingsChanged } from '../session/project-file.ts'
+import { sessionTokens } from '../session/session-tokens.ts'
 import { elapsedMs, type Standing } from '../session/standing.ts'
-import { emptyState, type SessionState, sessionTokens } from '../session/state.ts'
+import { emptyState, type SessionState } from '../session/state.ts'
 import { BuildSoFar, tasksOfBuild } from './build-so-far.ts'
 import { ChangesSoFar } from './changes-so-far.ts'
 import { FirstAndLast } from './first-and-last.ts'
@@ -12,8 +13,6 @@ import { ProofSoFar } from './proof-so-far.ts'
 import type { ReportData, ReportQuestion, ReportRefusal } from './report-data.ts'
 import { RoundsSoFar } from './rounds-so-far.ts'
 import { TroubleSoFar } from './trouble-so-far.ts'
-
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
 const GOAL_CHARS = 16_000
 const TEXT_CHARS = 2000
@@ -169,11 +168,11 @@ export class ReportFold {
   }
 }
 
-function tasksOf({ done, total, left = [] }: NonNullable<EventOf<'round-ended'>['tasks']>): ReportData['tasks'] {
+function tasksOf({ done, total, left = [] }: NonNullable<RecordedOf<'round-ended'>['tasks']>): ReportData['tasks'] {
   return { done, total, left: left.slice(0, MOST_TASKS_LEFT).map(named) }
 }
 
-function questionOf({ at, round, question, text, options, assumption }: EventOf<'question-asked'>): ReportQuestion {
+function questionOf({ at, round, question, text, options, assumption }: RecordedOf<'question-asked'>): ReportQuestion {
   return {
     id: named(question),
     round,

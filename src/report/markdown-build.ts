@@ -1,4 +1,4 @@
-import { formatSpan } from '../ui/format-span.ts'
+import { formatDuration } from '../ui/format-duration.ts'
 import { shortNumber } from '../ui/format-tokens.ts'
 import type { ReportBuild } from './build-data.ts'
 import { instancesInWords, taskInWords, tasksLeftOut } from './build-in-words.ts'
@@ -19,7 +19,7 @@ export function taskTable(build: ReportBuild): string {
 export function agentTable({ agents }: ReportBuild): string {
   if (agents.length === 0) return ''
   const rows = agents.map(each => {
-    const cells = [escapeMarkdown(each.agent), instancesInWords(each), formatSpan(each.durationMs)]
+    const cells = [escapeMarkdown(each.agent), instancesInWords(each), formatDuration(each.durationMs)]
     return `| ${[...cells, shortNumber(each.tokens)].join(' | ')} |`
   })
   return ['| agent | worked | time | tokens |', '| --- | --- | ---: | ---: |', ...rows].join('\n')

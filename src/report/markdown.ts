@@ -1,5 +1,5 @@
 import { formatCount } from '../ui/format-count.ts'
-import { formatSpan } from '../ui/format-span.ts'
+import { formatDuration } from '../ui/format-duration.ts'
 import { formatDayAndTime, formatMoment } from '../ui/format-time.ts'
 import { shortNumber } from '../ui/format-tokens.ts'
 import { WHOSE_SUMMARY } from './build-in-words.ts'
@@ -10,7 +10,7 @@ import { agentTable, taskTable } from './markdown-build.ts'
 import { beforeInWords, gateInWords, notesOnProof, reviewInWords } from './proof-in-words.ts'
 import { type CommandPlace, commandsOf } from './report-commands.ts'
 import type { ReportData, ReportRound } from './report-data.ts'
-import { outcomeOfRow } from './round-in-words.ts'
+import { numberOfRow, outcomeOfRow } from './round-in-words.ts'
 import type { Shortened } from './shortened.ts'
 import { whatIsLeft } from './what-is-left.ts'
 
@@ -69,7 +69,7 @@ export function markdownOf(data: ReportData, place: CommandPlace): string {
 function proof(data: ReportData): string {
   const { gates, reviews, findingsCount, protectedFiles, tree } = data.proof
   return bullets([
-    ...(gates.length === 0 ? ['No gates are configured: no command was run to check the work\\.'] : []),
+    ...(gates.length === 0 ? ['No gates are configured: no command was run to check the work.'] : []),
     ...gates.map(gate => {
       const words = [gateInWords(gate), beforeInWords(gate)].filter(each => each !== null).join('; ')
       return `${codeSpan(gate.name)} ${escapeMarkdown(words)}`
@@ -115,9 +115,9 @@ function rounds({ rounds, createdAt }: ReportData): string {
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const rowOf = (each: ReportRound) =>
     row([
-      String(each.round),
+      numberOfRow(each),
       formatMoment(Date.parse(each.startedAt), Date.parse(createdAt)),
-      formatSpan(each.durationMs),
+      formatDuration(each.durationMs),
       each.tokens === null ? '' : shortNumber(each.tokens),
       String(each.files),
       escapeMarkdown(outcomeOfRow(each)),
@@ -126,7 +126,7 @@ function rounds({ rounds, createdAt }: ReportData): string {
   const gap = row([
     '…',
     '',
-    formatSpan(leftOutSums.durationMs),
+    formatDuration(leftOutSums.durationMs),
     shortNumber(leftOutSums.tokens),
     '',
     `${rounds.leftOut} rounds left out, ${leftOutSums.failed} of them failed`,
@@ -145,7 +145,7 @@ function troubleInWords({ from, to, cause }: ReportData['trouble']['entries'][nu
   const until =
     to === null || to === from
       ? ''
-      : ` to ${formatMoment(Date.parse(to), start)} (${formatSpan(Date.parse(to) - start)})`
+      : ` to ${formatMoment(Date.parse(to), start)} (${formatDuration(Date.parse(to) - start)})`
   return `${formatDayAndTime(start)}${until}: ${cause}`
 }
 

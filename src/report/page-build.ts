@@ -1,4 +1,4 @@
-import { formatSpan } from '../ui/format-span.ts'
+import { formatDuration } from '../ui/format-duration.ts'
 import { shortNumber } from '../ui/format-tokens.ts'
 import type { ReportAgent, ReportBuild, ReportTask } from './build-data.ts'
 import { instancesInWords, taskInWords, tasksLeftOut, WHOSE_SUMMARY } from './build-in-words.ts'
@@ -32,7 +32,7 @@ function tasks(build: ReportBuild): Html {
   const left = tasksLeftOut(build)
   return section(
     'Tasks',
-    html`${table(['id', 'task', 'how it stands'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
+    html`${table('tasks', ['id', 'task', 'how it stands'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
     true,
   )
 }
@@ -40,8 +40,8 @@ function tasks(build: ReportBuild): Html {
 function agents({ agents }: ReportBuild): Html {
   if (agents.length === 0) return html``
   const rowOf = (each: ReportAgent) =>
-    html`<tr><td>${each.agent}</td><td>${instancesInWords(each)}</td><td class="n">${formatSpan(each.durationMs)}</td><td class="n">${shortNumber(each.tokens)}</td></tr>`
-  return section('Agents', table(['agent', 'worked', 'time', 'tokens'], agents.map(rowOf), 2), true)
+    html`<tr><td>${each.agent}</td><td>${instancesInWords(each)}</td><td class="n">${formatDuration(each.durationMs)}</td><td class="n">${shortNumber(each.tokens)}</td></tr>`
+  return section('Agents', table('agents', ['agent', 'worked', 'time', 'tokens'], agents.map(rowOf), 2), true)
 }
 
 function refusals({ refusals }: ReportBuild): Html {
@@ -52,8 +52,8 @@ function refusals({ refusals }: ReportBuild): Html {
   return section('Plans that could not be used', items(gapItem(refusals, list)), true)
 }
 
-/** @param numbers from which column on there are numbers */
-function table(names: readonly string[], rows: readonly Html[], numbers = names.length): Html {
+/** @param name how the look of the page calls it; `numbers`: from which column on there are numbers */
+function table(name: string, names: readonly string[], rows: readonly Html[], numbers = names.length): Html {
   const head = names.map((name, i) => html`<th scope="col"${i < numbers ? null : new Html(' class="n"')}>${name}</th>`)
-  return html`<table class="rows"><thead><tr>${head}</tr></thead><tbody>${rows}</tbody></table>`
+  return html`<table class="${name}"><thead><tr>${head}</tr></thead><tbody>${rows}</tbody></table>`
 }

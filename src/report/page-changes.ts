@@ -4,13 +4,14 @@ import type { ReportData } from './report-data.ts'
 
 /** Which files and lines have changed, and which commits were made. */
 export function changesSection({ changes }: ReportData, { areSavepointsGone = false } = {}): Html {
-  const { paths, files, commits, from, start, now } = changes
+  const { paths, files, commits, from, start, now, byGates } = changes
+  const ofGates = new Set(byGates)
   const hasLines = from === 'savepoints'
   const lines = (count: number | null, sign: string) =>
     count === null ? 'not text' : count === 0 ? '' : `${sign}${count}`
   const rows = paths.map(
     ({ path, added, removed }) =>
-      html`<tr><td>${path}</td>${
+      html`<tr><td>${path}${ofGates.has(path) ? html`<small>by a gate</small>` : null}</td>${
         hasLines
           ? html`<td class="n"><span class="good">${lines(added, '+')}</span></td><td class="n"><span class="bad">${added === null ? '' : lines(removed, '−')}</span></td>`
           : null

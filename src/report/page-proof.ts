@@ -1,5 +1,5 @@
-import { placeOf } from '../ui/describe-review.ts'
-import { formatSpan } from '../ui/format-span.ts'
+import { placeOf, TONE_OF_SEVERITY } from '../ui/describe-review.ts'
+import { formatDuration } from '../ui/format-duration.ts'
 import { type Html, html } from './escape.ts'
 import { gapItem, items, prose, section } from './page-parts.ts'
 import { beforeInWords, gateInWords, notesOnProof, reviewInWords, toneOfGate } from './proof-in-words.ts'
@@ -10,7 +10,7 @@ export function proofSection({ proof }: ReportData): Html {
   const { gates, reviews, findings, findingsCount, protectedFiles, protectedCount, tree } = proof
   const reviewed = reviews.entries.map(review => {
     const { text, tone } = reviewInWords(review)
-    return html`<span class="${tone}">${text}</span> <small>after round ${review.round}, ${formatSpan(review.durationMs)}</small>${review.summary === '' ? null : html`<div class="words">${prose(review.summary)}</div>`}`
+    return html`<span class="${tone}">${text}</span> <small>after round ${review.round}, ${formatDuration(review.durationMs)}</small>${review.summary === '' ? null : html`<div class="words">${prose(review.summary)}</div>`}`
   })
   const notes = notesOnProof({ proof }).map(({ text, tone }) => html`<span class="${tone}">${text}</span>`)
   const more = findingsCount - findings.length
@@ -55,7 +55,7 @@ function gateItem(gate: ReportGate): Html {
   ]
   const shown = last?.output.trim() ?? ''
   const problem = last?.problem ?? null
-  return html`<code>${name}</code> <span class="${toneOfGate(last, gate.required)}">${gateInWords(gate)}</span>${
+  return html`<code>${name}</code> <span class="${toneOfGate(gate)}">${gateInWords(gate)}</span>${
     run === null || run === name ? null : html`<small> ${run}</small>`
   }${problem === null ? null : html`<div class="words">${problem}</div>`}${
     history.length === 0 ? null : html`<div class="soft">${history.join('; ')}</div>`
@@ -69,7 +69,7 @@ function timesOf(count: number, how: string): string[] {
 function findingItem(finding: ReportData['proof']['findings'][number]): Html {
   const { severity, problem, mend, repeated } = finding
   const place = finding.file === null ? null : html`<code>${placeOf(finding)}</code> `
-  return html`<span class="${severity === 'minor' ? 'warning' : 'bad'}">${severity}</span> ${place}${
+  return html`<span class="${TONE_OF_SEVERITY[severity]}">${severity}</span> ${place}${
     repeated ? html`<small>found before, and left to you</small>` : null
   }<div class="words">${prose(problem)}</div><div class="words soft">${prose(mend)}</div>`
 }

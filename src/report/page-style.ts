@@ -56,6 +56,12 @@ th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 th.n, td.n { text-align: right; white-space: nowrap; }
 table.files td:first-child, table.rows td:last-child { width: 100%; }
+/* Their widths are given, for the words of an agent may be of any length. */
+table.tasks, table.agents { table-layout: fixed; }
+table.tasks th:first-child { width: 4.5em; }
+table.tasks th:last-child { width: 34%; }
+table.agents th:nth-child(3) { width: 5em; }
+table.agents th:nth-child(4) { width: 5em; }
 td small { font-size: .8rem; }
 table + p { margin-top: .6rem; }
 header time { white-space: nowrap; }

@@ -1,11 +1,11 @@
 import type { Tone } from '../ui/description.ts'
 import { formatCount } from '../ui/format-count.ts'
-import { formatSpan } from '../ui/format-span.ts'
+import { formatDuration } from '../ui/format-duration.ts'
 import { formatDayAndTime, formatMoment } from '../ui/format-time.ts'
 import { shortNumber } from '../ui/format-tokens.ts'
 import { chartsOf } from './charts.ts'
 import { Html, html } from './escape.ts'
-import { tasksInWords } from './facts-in-words.ts'
+import { byGatesInWords, tasksInWords } from './facts-in-words.ts'
 import { headlineOf } from './headline.ts'
 import { builtSection, teamSections } from './page-build.ts'
 import { changesSection } from './page-changes.ts'
@@ -93,10 +93,10 @@ function numbers(data: ReportData): Html {
   const commits = changes.commits.count === 0 ? null : formatCount(changes.commits.count, 'commit')
   const again = totals.attempts > totals.rounds ? `${totals.attempts} started` : null
   return html`<dl class="numbers">
-${number('Time', formatSpan(totals.durationMs), totals.waitedMs < 1000 ? null : `${formatSpan(totals.waitedMs)} of it waiting`)}
+${number('Time', formatDuration(totals.durationMs), totals.waitedMs < 1000 ? null : `${formatDuration(totals.waitedMs)} of it waiting`)}
 ${number('Rounds', String(totals.rounds), again ?? (limits.rounds === null ? null : `of at most ${limits.rounds}`))}
 ${number('Tokens', shortNumber(totals.tokens), cachedNote(data))}
-${number('Files changed', String(changes.files), [lines, commits].filter(each => each !== null).join(', ') || null)}
+${number('Files changed', String(changes.files), [lines, commits, byGatesInWords(changes)].filter(each => each !== null).join(', ') || null)}
 ${tasks === null ? null : number('Tasks', tasks.replace(/ done.*/, ''), tasks.replace(/^.* (?=done)/, ''))}
 </dl>`
 }
@@ -176,7 +176,7 @@ function trouble({ trouble, createdAt }: ReportData): Html {
   const rows = trouble.entries.map(({ kind, from, to, cause }, index) => {
     const before = Date.parse(trouble.entries[index - 1]?.from ?? createdAt)
     const [start, end] = [Date.parse(from), to === null ? null : Date.parse(to)]
-    const span = end === null || end <= start ? '' : formatSpan(end - start)
+    const span = end === null || end <= start ? '' : formatDuration(end - start)
     return html`<tr><td class="n">${timeOfDay(start, before)}</td><td class="n">${span}</td><td><span class="${KINDS[kind].tone}">${KINDS[kind].name}</span> <small>${cause}</small></td></tr>`
   })
   const gap = html`<tr class="gap"><td colspan="3">${trouble.leftOut} more, left out here</td></tr>`

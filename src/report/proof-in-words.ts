@@ -5,7 +5,7 @@ import type { Tone } from '../ui/description.ts'
 import { formatCount } from '../ui/format-count.ts'
 import { formatDuration } from '../ui/format-duration.ts'
 import { wordsForBefore, wordsForChangedByGate, wordsForFlaky, wordsForGate } from '../ui/words-for-gate.ts'
-import type { GateFacts, ReportData, ReportGate, ReportReview } from './report-data.ts'
+import type { ReportData, ReportGate, ReportReview } from './report-data.ts'
 
 /** A sentence of the proof, and how it is meant. Its text came from outside in part, and is not made safe. */
 export interface ProofLine {
@@ -14,7 +14,8 @@ export interface ProofLine {
 }
 
 /** How a gate came out the last time, after its name: `failed (exit code 1), 41.2 s; it failed before round 1, too`. */
-export function gateInWords({ last, before, required }: ReportGate): string {
+export function gateInWords(gate: ReportGate): string {
+  const { last, before, required } = gate
   const optional = required ? [] : ['it is not required']
   if (last === null) {
     const first = before === null ? 'has not run' : `before round 1: ${wordsForGate(before)}; has not run since`
@@ -22,7 +23,8 @@ export function gateInWords({ last, before, required }: ReportGate): string {
   }
   const since = before === null || hasPassed(last.status) ? null : wordsForBefore(before.status, last.status)
   const flaky = last.status === 'flaky' ? wordsForFlaky(last) : null
-  const remarks = [since, flaky, ...optional].filter(remark => remark !== null)
+  const earlier = wasFlakyEarlier(gate) ? FLAKY_EARLIER : null
+  const remarks = [since, flaky, earlier, ...optional].filter(remark => remark !== null)
   return [`${wordsForGate(last)}, ${formatDuration(last.durationMs)}`, ...remarks].join('; ')
 }
 
@@ -75,9 +77,17 @@ export function shortName(name: string): string {
   return characters.length <= 40 ? name : `${characters.slice(0, 26).join('')}…${characters.slice(-12).join('')}`
 }
 
+/** Whether a gate came out flaky before it ran the last time, and not again then. */
+export function wasFlakyEarlier({ last, flaky }: ReportGate): boolean {
+  return flaky > 0 && last?.status !== 'flaky'
+}
+
+const FLAKY_EARLIER = 'it was flaky earlier in the session'
+
 /** How good it is that a gate came out so. */
-export function toneOfGate(facts: GateFacts | null, required: boolean): Tone {
-  if (facts === null) return 'quiet'
-  if (facts.status === 'passed') return 'good'
-  return facts.status === 'flaky' || !required ? 'warning' : 'bad'
+export function toneOfGate(gate: ReportGate): Tone {
+  const { last, required } = gate
+  if (last === null) return 'quiet'
+  if (last.status === 'passed') return wasFlakyEarlier(gate) ? 'warning' : 'good'
+  return last.status === 'flaky' || !required ? 'warning' : 'bad'
 }

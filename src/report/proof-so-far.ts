@@ -1,5 +1,5 @@
 import { clipEnd } from '../base/clip.ts'
-import type { Recorded } from '../session/events.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import { type Gate, hasPassed } from '../session/gate.ts'
 import type { SessionOutcome } from '../session/outcome.ts'
 import { roundOfSettingsChanged } from '../session/project-file.ts'
@@ -7,8 +7,6 @@ import { type Finding, keyOf } from '../session/review.ts'
 import type { Claim } from '../session/state.ts'
 import { FirstAndLast } from './first-and-last.ts'
 import type { ReportGate, ReportProof, ReportReview } from './report-data.ts'
-
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
 const NAME_CHARS = 500
 const TEXT_CHARS = 1000
@@ -95,7 +93,7 @@ export class ProofSoFar {
     }
   }
 
-  #endGate({ when, round, ...result }: EventOf<'gate-ended'>): void {
+  #endGate({ when, round, ...result }: RecordedOf<'gate-ended'>): void {
     const { gate: name, status, exitCode, durationMs, changed } = result
     if (status === 'broken-off' || (!this.#gates.has(name) && this.#gates.size >= MOST_GATES)) return
     const gate = this.#gates.get(name) ?? unknownGate(name)
@@ -114,7 +112,7 @@ export class ProofSoFar {
     })
   }
 
-  #endReview({ at, round, review, answer, repeated, durationMs, tokens, tree }: EventOf<'review-ended'>): void {
+  #endReview({ at, round, review, answer, repeated, durationMs, tokens, tree }: RecordedOf<'review-ended'>): void {
     this.#reviews.add({
       review,
       round,
@@ -133,7 +131,7 @@ export class ProofSoFar {
     this.#repeated = new Set(repeated.map(keyOf))
   }
 
-  #changeProtected({ round, files, count }: EventOf<'protected-changed'>): void {
+  #changeProtected({ round, files, count }: RecordedOf<'protected-changed'>): void {
     for (const { path, how } of files) {
       this.#protected.delete(path)
       this.#protected.set(path, { path: clipEnd(path, NAME_CHARS), how, round })

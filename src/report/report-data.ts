@@ -1,9 +1,10 @@
 import type { RoundPart } from '../session/build-state.ts'
-import type { SessionLimits, TokenCounts } from '../session/events.ts'
 import type { GateResult } from '../session/gate.ts'
+import type { SessionLimits } from '../session/limits.ts'
 import type { RoundClass, SessionOutcome } from '../session/outcome.ts'
 import type { Finding } from '../session/review.ts'
 import type { Standing } from '../session/standing.ts'
+import type { TokenCounts } from '../session/token-counts.ts'
 import type { TreeChanges } from '../workspace/tree-changes.ts'
 import type { ReportBuild } from './build-data.ts'
 import type { Shortened } from './shortened.ts'
@@ -107,7 +108,7 @@ export interface ReportGate {
 }
 
 /** How a gate came out once. */
-export type GateFacts = Pick<GateResult, 'status' | 'exitCode' | 'durationMs' | 'problem'>
+type GateFacts = Pick<GateResult, 'status' | 'exitCode' | 'durationMs' | 'problem'>
 
 export interface ReportReview {
   review: number
@@ -129,6 +130,8 @@ export interface ReportChanges extends TreeChanges {
   /** Trees and commits at the start and now; null where there is no savepoint. */
   start: { tree: string; commit: string; head: string | null } | null
   now: { tree: string; commit: string; head: string | null; round: number } | null
+  /** Those of `paths` that gates changed themselves, and no round as far as rounds named what they changed. */
+  byGates: readonly string[]
   savepoints: number
   /** On the person's branch, the oldest first. */
   commits: Shortened<{ commit: string; subject: string }>

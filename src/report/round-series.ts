@@ -22,7 +22,7 @@ export class RoundSeries {
   }
 
   /** What is known of the last round once it has ended. */
-  amend(facts: Partial<Pick<ReportPoint, 'changed'>>): void {
+  amend(facts: Partial<Pick<ReportPoint, 'changed' | 'tasks'>>): void {
     const last = this.#points.at(-1)
     if (last !== undefined) this.#points[this.#points.length - 1] = { ...last, ...facts }
   }

@@ -1,7 +1,9 @@
 import { clipEnd } from '../base/clip.ts'
-import type { Recorded, TokenCounts } from '../session/events.ts'
+import type { BuildState } from '../session/build-state.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import type { RoundClass } from '../session/outcome.ts'
 import type { SessionState } from '../session/state.ts'
+import type { TokenCounts } from '../session/token-counts.ts'
 import type { TreeChanges } from '../workspace/tree-changes.ts'
 import { FirstAndLast } from './first-and-last.ts'
 import type { PointSums, ReportData, ReportRound } from './report-data.ts'
@@ -71,7 +73,12 @@ export class RoundsSoFar {
         this.#lasts(event.at)
         break
       case 'round-ended':
-        this.#endRound(event)
+        this.#endRound(event, after)
+        break
+      case 'plan-ready':
+      case 'task-judged':
+      case 'tasks-judged':
+        this.#believe(after)
         break
       case 'review-ended':
         this.#count(event.tokens)
@@ -85,6 +92,14 @@ export class RoundsSoFar {
       default:
         break
     }
+  }
+
+  /** How the tasks of a build stand after the round that ended last, as codemachine believes it. */
+  #believe({ build }: SessionState): void {
+    if (build === null || this.#row === null || this.#row.outcome === null) return
+    const tasks = believed(build)
+    this.#row.tasks = tasks
+    this.#series.amend({ tasks })
   }
 
   /** What is known of the round that ended last. */
@@ -102,9 +117,11 @@ export class RoundsSoFar {
       this.#row.durationMs = Math.max(0, Date.parse(at) - Date.parse(this.#row.startedAt))
   }
 
-  #endRound(event: Extract<Recorded, { type: 'round-ended' }>): void {
+  #endRound(event: RecordedOf<'round-ended'>, { build }: SessionState): void {
     const { round, outcome, durationMs, tokens, changedCount, counts } = event
-    const tasks = event.tasks === undefined ? null : { done: event.tasks.done, total: event.tasks.total }
+    // Of a build that is no more than a claim, which is judged after it.
+    const { tasks: said } = event
+    const tasks = build !== null ? believed(build) : said === undefined ? null : { done: said.done, total: said.total }
     this.#count(tokens)
     if (this.#row !== null) {
       const message = outcome.message === null ? null : clipEnd(outcome.message, MESSAGE_CHARS)
@@ -139,4 +156,9 @@ export class RoundsSoFar {
       total: sum.total + tokens.total,
     }
   }
+}
+
+/** How many tasks of a build are done; null as long as it has none. */
+function believed({ tasks }: BuildState): ReportRound['tasks'] {
+  return tasks.length === 0 ? null : { done: tasks.filter(({ done }) => done).length, total: tasks.length }
 }

@@ -1,5 +1,5 @@
 import { hasPassed } from '../session/gate.ts'
-import { placeOf } from '../ui/describe-review.ts'
+import { placeOf, TONE_OF_SEVERITY } from '../ui/describe-review.ts'
 import type { Tone } from '../ui/description.ts'
 import { formatCount } from '../ui/format-count.ts'
 import { wordsForGate } from '../ui/words-for-gate.ts'
@@ -40,8 +40,8 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
       const place = placeOf(finding)
       const again = repeated ? ' (found before, and left to you)' : ''
       return {
-        text: `${severity}: ${place === '' ? '' : `${place}: `}${problem} ${mend}${again}`,
-        tone: 'warning' as const,
+        text: `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Mend: ${mend}${again}`,
+        tone: TONE_OF_SEVERITY[severity],
       }
     }),
     ...(isRefused ? [{ text: `the last claim was refused: ${lastRefusal.detail}`, tone: 'warning' as const }] : []),
@@ -62,6 +62,12 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
           },
         ]),
   ]
+}
+
+/** A reviewer may leave out the full stop. */
+function asSentence(text: string): string {
+  const trimmed = text.trimEnd()
+  return /[.!?:…]$/.test(trimmed) ? trimmed : `${trimmed}.`
 }
 
 function tasksLeft({ done, total, left }: NonNullable<ReportData['tasks']>): string {

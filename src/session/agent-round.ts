@@ -2,14 +2,15 @@ import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { unreachable } from '../base/errors.ts'
 import type { Redactor } from '../base/redactor.ts'
-import { openRecord } from './delegation-record.ts'
 import { SpokenText } from './delegation-spoken.ts'
 import type { PreparedRound, RoundEvent, RoundRun } from './engine.ts'
-import type { TokenCounts } from './events.ts'
-import { CARRY_ON } from './notices.ts'
+import { FirstFailure } from './first-failure.ts'
 import type { RoundOutcome } from './outcome.ts'
+import { playTurns } from './play-turns.ts'
 import { noteQuestion } from './question-note.ts'
+import { openRecord } from './round-record.ts'
 import type { SessionLog } from './session-log.ts'
+import type { TokenCounts } from './token-counts.ts'
 
 export interface AgentRoundOptions {
   log: SessionLog
@@ -21,8 +22,8 @@ export interface AgentRoundOptions {
   onRoundEvent(event: RoundEvent): void
   /** Called with the id of each thread that is known to be its own. */
   onThread(thread: string): void
-  /** Called with what the agent says, in pieces as they come. */
-  onText(text: string): void
+  /** Called with what the agent says, in pieces as they come; left out: nobody follows it. */
+  onText?(text: string): void
   /** Aborted when it has to come to a safe stop. */
   windDown: AbortSignal
   /** Aborted when it has to end now. */
@@ -47,40 +48,27 @@ export interface PlayedAgent {
 const WIND_DOWN =
   'This stretch of work ends now. Bring what you are doing to a safe stop: leave nothing half-changed, start nothing new, and end your turn with what is done and what is not.'
 
-/** From a turn that lost the network to the next one in its thread, ms. */
-const CARRY_ON_MS = 2_000
-
 /** Plays the round of an agent that was given a task, as `playRound` does that of the session, beside which it runs. */
 export async function playAgent(
   prepared: PreparedRound,
   { round, instance, input }: AgentToPlay,
   options: AgentRoundOptions,
 ): Promise<PlayedAgent> {
-  const { log, redactor, onThread, onText, onRoundEvent, ending, windDown } = options
-  // What cannot be journaled must not go on: the turn is ended, and what failed is thrown from here.
-  const failures: unknown[] = []
-  const safely = (action: () => void) => {
-    if (failures.length > 0) return
-    try {
-      action()
-    } catch (error) {
-      failures.push(error)
-      void prepared.interrupt()
-    }
-  }
-  await using record = openRecord(recordPath(options.roundsDirectory, round, instance), problem =>
-    safely(() => onRoundEvent({ type: 'warning', round, message: `${instance} is not recorded: ${problem}` })),
+  const { log, clock, redactor, onThread, onText, onRoundEvent, windDown } = options
+  const failure = new FirstFailure()
+  const record = openRecord(recordPath(options.roundsDirectory, round, instance), problem =>
+    failure.safely(() => onRoundEvent({ type: 'warning', round, message: `${instance} is not recorded: ${problem}` })),
   )
   const heard = new Heard()
-  const spoken = new SpokenText(redactor, onText)
+  const spoken = onText && new SpokenText(redactor, onText)
   const steer = () => void prepared.steer(WIND_DOWN)
   const run: RoundRun = {
     round,
     input,
     onEvent: event =>
-      safely(() => {
+      failure.safely(() => {
         heard.note(event)
-        if (event.type === 'item-completed' && event.item.kind === 'agent-message') spoken.end()
+        if (event.type === 'item-completed' && event.item.kind === 'agent-message') spoken?.end()
         if (event.type === 'turn-started' || event.type === 'usage') onThread(event.thread)
         const journaled = ofAgent(event, instance)
         if (journaled !== null) onRoundEvent(journaled)
@@ -89,37 +77,25 @@ export async function playAgent(
       }),
     onLive: event => {
       if (event.type === 'still-waiting') return
-      safely(() => log.live({ ...event, instance }))
-      if (event.type === 'text-delta' && event.source === 'agent-message') spoken.add(event.text)
+      failure.safely(() => log.live({ ...event, instance }))
+      if (event.type === 'text-delta' && event.source === 'agent-message') spoken?.add(event.text)
     },
     onRecord: line => record.write(redactor.line(line)),
-    onToolCall: async call => noteQuestion(call, { log, redact: text => redactor.text(text) }),
+    onToolCall: call => failure.answer(() => noteQuestion(call, { log, redact: text => redactor.text(text) })),
   }
-  const interrupt = () => void prepared.interrupt()
-  ending.addEventListener('abort', interrupt)
   windDown.addEventListener('abort', steer)
   try {
-    if (ending.aborted) prepared.discard()
-    const outcome = await playTurns(prepared, run, options)
-    if (failures.length > 0) throw failures[0]
+    const outcome = await playTurns(prepared, run, {
+      clock,
+      ending: AbortSignal.any([options.ending, failure.signal]),
+      isWindingDown: () => windDown.aborted,
+    })
+    failure.rethrow()
     return { outcome, words: heard.lastWords, tokens: heard.tokens }
   } finally {
-    ending.removeEventListener('abort', interrupt)
     windDown.removeEventListener('abort', steer)
-    prepared.discard()
+    await record.end()
   }
-}
-
-async function playTurns(
-  prepared: PreparedRound,
-  run: RoundRun,
-  { clock, ending, windDown }: AgentRoundOptions,
-): Promise<RoundOutcome> {
-  const cause = await prepared.run(run)
-  const mayGoOn = () => !ending.aborted && !windDown.aborted
-  if (cause.class !== 'network' || !mayGoOn()) return cause
-  await clock.wait(CARRY_ON_MS, ending)
-  return mayGoOn() ? ((await prepared.carryOn(CARRY_ON)) ?? cause) : cause
 }
 
 /** The event as the session journals it; null if it says something of this thread alone. */

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { limitReached } from './limits.ts'
 import type { PersonAsked } from './person-asked.ts'
 import type { SessionLog } from './session-log.ts'
-import { sessionTokens } from './state.ts'
+import { sessionTokens } from './session-tokens.ts'
 
 /** What of its limits a session has used while it runs. */
 export class Budget {

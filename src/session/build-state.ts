@@ -21,15 +21,21 @@ export type TaskVerdict =
   | 'put-back'
   /** A round changed what it asks for. */
   | 'changed'
+  /** A person changed its name or its phase, or had it changed. */
+  | 'edited'
 
 /** A task in the plan of a build, as codemachine believes it to stand. */
 export interface BuildTask {
   id: string
   name: string
   phase: string | null
+  /** Whether a round moved it out of a phase that is held to every gate: no round gets out of gates. */
+  wasMovedFromGates: boolean
   done: boolean
   /** How often work on it did not make it done. */
   failures: number
+  /** The last round after which it was judged not to be done; 0: none. */
+  failedIn: number
   /** Why nobody works on it any more; null if somebody may. */
   parked: string | null
   /** The last round in which an agent that was given it came to its end; 0: none ever did. */
@@ -53,6 +59,8 @@ export interface BuildState {
   tasks: readonly BuildTask[]
   /** Whether the plan, or its tasks, have been judged since the last round that may have changed them. */
   judged: boolean
+  /** Whether a round that may have changed the plan was cut off, and none has begun since. */
+  isCutOff: boolean
   /** The gates that have passed at some time. */
   passedGates: readonly string[]
   /** Whether a claim was refused for something that has to be mended, and no agent has looked at that yet. */
@@ -77,8 +85,18 @@ export interface AgentAtWork {
 /** How the work of an agent ended. */
 export type AgentStatus = 'completed' | 'error' | 'terminated'
 
+/** Whether tasks of this phase have to pass the gates that have never passed yet, too. Pure. */
+export function isHeldToAllGates(phase: string | null): boolean {
+  return phase === 'Testing' || phase === 'Runtime'
+}
+
 /** After so many failures a task is parked. */
 export const MOST_FAILURES = 5
+
+/** How often a task has failed that is not done after a round: that is judged again if it was cut off in between. Pure. */
+export function countFailure({ failures, failedIn }: BuildTask, round: number): number {
+  return failedIn === round ? failures : failures + 1
+}
 
 /** A build before its first round. */
 export function newBuild(asksPlan: boolean): BuildState {
@@ -91,6 +109,7 @@ export function newBuild(asksPlan: boolean): BuildState {
     broken: null,
     tasks: [],
     judged: false,
+    isCutOff: false,
     passedGates: [],
     mends: false,
     summary: null,

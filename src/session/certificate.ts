@@ -2,7 +2,8 @@ import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import type { GateStatus } from './gate.ts'
 import type { Finding } from './review.ts'
-import { type SessionState, sessionTokens } from './state.ts'
+import { sessionTokens } from './session-tokens.ts'
+import type { SessionState } from './state.ts'
 
 /** What of a certificate the journal does not say. */
 export interface CertificateFacts {
@@ -41,6 +42,8 @@ const gateSchema = v.object({
   durationMs: v.nullable(count),
   /** How it had come out before round 1; null if it did not run then. */
   before: v.nullable(v.picklist(statuses)),
+  /** Whether it came out flaky at any time of the session; left out by an older version. */
+  wasFlaky: v.optional(v.boolean()),
   /** What it changed itself when it ran for the claim, at most 50 paths; left out by an older version. */
   changed: v.optional(v.array(text)),
 })
@@ -128,6 +131,7 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
         exitCode: result?.exitCode ?? null,
         durationMs: result?.durationMs ?? null,
         before: state.before.find(({ gate }) => gate === name)?.status ?? null,
+        wasFlaky: state.flakyGates.includes(name),
         changed: [...(result?.changed ?? [])],
       }
     }),

@@ -1,6 +1,7 @@
 import { unreachable } from '../base/errors.ts'
-import type { Memory } from '../workspace/memory.ts'
-import type { RefusalReason } from './events.ts'
+import type { Memory, MemorySnapshot } from '../workspace/memory.ts'
+import type { RefusalReason } from './claim-events.ts'
+import { judgeDone, type Verdict } from './done-rule.ts'
 import { followStall } from './follow-stall.ts'
 import { nextProof } from './next-proof.ts'
 import type { SessionOutcome } from './outcome.ts'
@@ -39,6 +40,7 @@ interface Passing {
   ran: ReadonlySet<string>
 }
 
+const TAKEN_BACK = 'MAIN.md and tasks.json do not say it any more.'
 const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whole with fresh eyes.'
 
 /**
@@ -53,15 +55,18 @@ export class ClaimProof {
     this.#options = options
   }
 
-  /** The next step in the proof of what is claimed. */
-  async prove(tree: string): Promise<AfterStep> {
+  /** The next step in the proof of what is claimed, as long as the memory files claim it. */
+  async prove(tree: string, memory: MemorySnapshot): Promise<AfterStep> {
     const { log, asked, proof } = this.#options
-    const { claim } = log.state
+    const { claim, last } = log.state
     if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
     // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
     if (claim.state !== 'nominated' || claim.tree !== tree) {
       return await this.#refused(tree, 'tree-changed', CHANGED_SINCE)
     }
+    const stands: Verdict = last === null ? { kind: 'none' } : judgeDone(memory, last)
+    if (stands.kind === 'none') return await this.#refused(tree, 'progress-left', TAKEN_BACK)
+    if (stands.kind === 'refused') return await this.#refused(tree, stands.reason, stands.detail)
     const { claimed, pass, from, ran } = this.#begun(tree)
     const isProtectedChanged = await proof.isProtectedChanged(tree)
     const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []

@@ -3,7 +3,7 @@ import { memoryHome } from '../workspace/memory-home.ts'
 import type { AgentStatus } from './build-state.ts'
 import type { ToolAnswer } from './engine.ts'
 import { type Hold, liesWithin, type Paths } from './path-holds.ts'
-import type { AgentTask } from './run-agent-tool.ts'
+import { type AgentTask, problemOfTask } from './run-agent-tool.ts'
 import type { ThreadSpec } from './template.ts'
 
 /** What is known of the agents that can be given work, and what is kept of what they did. */
@@ -35,6 +35,8 @@ export interface AgentRequest extends AgentTask {
 
 /** Who follows the work of an agent. */
 interface AgentFeed {
+  /** It has no turn before these agents have ended; called again when they are others. */
+  waits(agents: readonly string[]): void
   started(instance: string): void
   /** What the agent says, in pieces as they come. */
   text(text: string): void
@@ -65,19 +67,11 @@ export const EVERYBODYS: readonly string[] = ['kb', 'inbox'].map(name => join(me
 
 /** How deep agents may be that are asked for by agents: one below one. */
 const MOST_DEPTH = 2
-/** The most that a request may take, in bytes. */
-const MOST_TASK = 256 * 1024
 
 /** Why nobody is to be asked for this, whoever there is; null if it may be. Pure. */
 export function problemOf({ agent, task }: AgentTask, parent: AgentWorking | null): string | null {
-  if (task.trim() === '') return 'The task is empty; say what is to be done.'
-  if (Buffer.byteLength(task) > MOST_TASK) {
-    return `The task is larger than ${MOST_TASK / 1024} KiB; put what is long into a file, and name the file.`
-  }
-  return problemBelow(
-    agent,
-    upwards(parent).map(each => each.agent),
-  )
+  const waiting = upwards(parent).map(each => each.agent)
+  return problemOfTask(task) ?? problemBelow(agent, waiting)
 }
 
 /** Why an agent is not to be asked for by the last of those that wait for each other, a sentence; null if it may be. Pure. */

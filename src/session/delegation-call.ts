@@ -61,7 +61,8 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     effort: thread.effort,
     paths,
   })
-  request.feed?.started(instance)
+  const { feed } = request
+  feed?.started(instance)
   const startedAt = clock.monotonic()
   let played: PlayedAgent = { outcome: { class: 'interrupted', message: null }, words: '', tokens: null }
   let end: AgentEnd
@@ -71,7 +72,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     played = await playAgent(
       engine.prepare(thread),
       { round, instance, input },
-      { ...options, onThread, onText: text => request.feed?.text(text), windDown, ending },
+      { ...options, onThread, ...(feed && { onText: text => feed.text(text) }), windDown, ending },
     )
   } finally {
     call.onOver(working)

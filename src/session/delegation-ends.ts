@@ -31,8 +31,11 @@ export class AgentEnds {
 
   /** Why no agent is started just now; null if one may be. `isOfAgent`: whether one that works asks for it. */
   notNow(isOfAgent: boolean): string | null {
-    const { running, windingDown, build } = this.#log.state
-    if (running === null) return 'No round of the session runs just now, so no agent is started; ask again in a moment.'
+    const { running, windingDown, build, pausedAt } = this.#log.state
+    if (running === null) {
+      if (pausedAt === null) return BETWEEN_ROUNDS
+      return build?.plan === 'ready' && !build.isLetGo ? PLAN_WAITS : PAUSED
+    }
     if (running.replan !== null || (build !== null && running.part !== 'orchestration')) return NOT_AT_WORK
     const { isClosed, windDown, ending } = this.now
     const isEnding = windingDown !== null || windDown.signal.aborted || ending.signal.aborted
@@ -41,6 +44,10 @@ export class AgentEnds {
   }
 }
 
+const BETWEEN_ROUNDS = 'No round of the session runs just now, so no agent is started; ask again in a moment.'
+const PAUSED = 'The session is paused, so no agent is started. To let it go on: codemachine unpause; ask again then.'
+const PLAN_WAITS =
+  'The plan waits for a person, so no agent is started. To have it carried out: codemachine unpause; ask again then.'
 const NOT_AT_WORK = 'Agents are only given work while the plan is being carried out; this round does something else.'
 
 function newEnds(round: string): RoundEnds {

@@ -1,6 +1,5 @@
 import { isAbsolute, join, win32 } from 'node:path'
-import { messageOf } from '../base/errors.ts'
-import { findObstacle, makeFolder } from '../workspace/inside-directory.ts'
+import { findObstacle } from '../workspace/inside-directory.ts'
 import { liesWithin, type Paths } from './path-holds.ts'
 
 /** The most folders that one agent may be given, and the most characters of each. */
@@ -44,19 +43,6 @@ export async function readPaths(
     })
   })
   return { paths: outermost }
-}
-
-/** Makes the folders that are not there yet, relative to the work directory; what is in the way, a sentence, or null. */
-export async function makeFolders(directory: string, folders: readonly string[]): Promise<string | null> {
-  for (const folder of folders) {
-    try {
-      const obstacle = await makeFolder(directory, folder)
-      if (obstacle !== null) return `${obstacle.path} is no real folder, so nothing can be written in ${folder}.`
-    } catch (error) {
-      return `The folder ${folder} cannot be made: ${messageOf(error)}.`
-    }
-  }
-  return null
 }
 
 function partsOf(path: string, platform: NodeJS.Platform): string[] {

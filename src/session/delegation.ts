@@ -1,3 +1,4 @@
+import { makeFolder } from '../workspace/inside-directory.ts'
 import {
   type AgentAnswer,
   type AgentRequest,
@@ -9,7 +10,8 @@ import {
 import { refusal } from './delegation-answers.ts'
 import { type CallOptions, playCall } from './delegation-call.ts'
 import { AgentEnds } from './delegation-ends.ts'
-import { makeFolders, readPaths } from './delegation-paths.ts'
+import { GivenFolders } from './delegation-folders.ts'
+import { readPaths } from './delegation-paths.ts'
 import { refuseTasks } from './delegation-tasks.ts'
 import { instanceName } from './instance-name.ts'
 import { type Hold, PathHolds, type Paths } from './path-holds.ts'
@@ -49,12 +51,14 @@ export class Delegation {
   readonly #byThread = new Map<string, AgentWorking>()
   readonly #names = new Set<string>()
   readonly #ends: AgentEnds
+  readonly #folders: GivenFolders
   /** Requests are looked at one after the other: who comes first is served first. */
   #admitted: Promise<unknown> = Promise.resolve()
 
   constructor(options: DelegationOptions) {
     this.#options = options
     this.#ends = new AgentEnds(options.log)
+    this.#folders = new GivenFolders(options.directory)
     this.#ignoresCase = options.platform === 'darwin' || options.platform === 'win32'
     this.#holds = new PathHolds({ atOnce: options.atOnce, ignoresCase: this.#ignoresCase })
   }
@@ -135,6 +139,7 @@ export class Delegation {
       }
       return await playCall(call, this.#options)
     } finally {
+      if (paths !== null) await this.#folders.takeBack(paths)
       this.#holds.release(hold)
     }
   }
@@ -151,8 +156,10 @@ export class Delegation {
     if (this.#holds.waiting >= MOST_WAITING) {
       return { problem: `${MOST_WAITING} requests wait already; ask again when some of them have ended.` }
     }
+    const { agent, feed } = request
+    const who = { agent, ...(feed && { onBehind: (agents: readonly string[]) => feed.waits(agents) }) }
     const paths = found.thread.readOnly ? [] : reach.paths
-    return { thread: found.thread, paths, turn: this.#holds.take(paths, parent?.hold ?? null, noTurn) }
+    return { thread: found.thread, paths, turn: this.#holds.take(paths, parent?.hold ?? null, noTurn, who) }
   }
 
   /** Does it once all is done that came before. */
@@ -175,10 +182,10 @@ export class Delegation {
   async #bound(thread: ThreadSpec, paths: Paths): Promise<ThreadSpec | { problem: string }> {
     const { directory } = this.#options
     if (paths === null || thread.readOnly) return thread
-    const problem = await makeFolders(directory, paths)
+    const problem = await this.#folders.give(paths)
     if (problem !== null) return { problem }
     const also = []
-    for (const folder of EVERYBODYS) if ((await makeFolders(directory, [folder])) === null) also.push(folder)
+    for (const folder of EVERYBODYS) if (await isMade(directory, folder)) also.push(folder)
     return { ...thread, writable: [...paths, ...also] }
   }
 
@@ -197,4 +204,12 @@ export class Delegation {
   #forget(working: AgentWorking): void {
     for (const [thread, each] of this.#byThread) if (each === working) this.#byThread.delete(thread)
   }
+}
+
+/** Whether a folder of the memory is there now. What is in the way of it is said where the memory is read. */
+async function isMade(directory: string, folder: string): Promise<boolean> {
+  return await makeFolder(directory, folder).then(
+    obstacle => obstacle === null,
+    () => false,
+  )
 }

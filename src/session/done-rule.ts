@@ -1,5 +1,5 @@
 import { claimsDone, type MemorySnapshot } from '../workspace/memory.ts'
-import type { RefusalReason } from './events.ts'
+import type { RefusalReason } from './claim-events.ts'
 import type { EndedRound } from './state.ts'
 
 /** What codemachine makes of the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */

@@ -1,4 +1,5 @@
-import type { Recorded, SessionLimits } from './events.ts'
+import type { Recorded } from './events.ts'
+import type { SessionLimits } from './limits.ts'
 
 /** An event as this version writes it: fields that an earlier 0.x did not write yet have a value that says nothing. */
 export function withNewerFields(event: Recorded): Recorded {

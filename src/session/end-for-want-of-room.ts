@@ -4,8 +4,8 @@ import { messageOf, UserError } from '../base/errors.ts'
 import { exitCodeOf, type SessionOutcome } from './outcome.ts'
 import type { Reserve } from './reserve.ts'
 import type { SessionLog } from './session-log.ts'
+import { sessionTokens } from './session-tokens.ts'
 import { elapsedMs } from './standing.ts'
-import { sessionTokens } from './state.ts'
 
 /**
  * If it was a full disk that broke a session off: journals that the session ended so, in the room that was kept for it.

@@ -1,4 +1,5 @@
-import type { LiveEvent, SessionEvent } from './events.ts'
+import type { EventOf, SessionEvent } from './events.ts'
+import type { LiveEvent } from './live-events.ts'
 import type { RoundOutcome } from './outcome.ts'
 import type { ThreadSpec } from './template.ts'
 
@@ -68,10 +69,10 @@ export interface ToolAnswer {
 }
 
 /** The account's usage limits. */
-export type UsageLimits = Pick<Extract<SessionEvent, { type: 'limits' }>, 'primary' | 'secondary' | 'credits'>
+export type UsageLimits = Pick<EventOf<'limits'>, 'primary' | 'secondary' | 'credits'>
 
 /** What a thread works with, as far as codex says it. */
-export type ModelInUse = Pick<Extract<SessionEvent, { type: 'turn-started' }>, 'model' | 'effort'>
+export type ModelInUse = Pick<EventOf<'turn-started'>, 'model' | 'effort'>
 
 /** A thread that waits for its turn. One owner, who runs it once or not at all, and discards it in the end. */
 export interface PreparedRound {

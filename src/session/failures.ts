@@ -1,4 +1,4 @@
-import type { SessionEvent } from './events.ts'
+import type { EventOf } from './events.ts'
 
 /** Rounds in a row that did not come to their end; a round that worked forgets them all. */
 export interface Failures {
@@ -19,7 +19,7 @@ export const NO_FAILURES: Failures = { inARow: 0, since: null, idleCrashes: 0, r
 /** The failures after one more round, which ended at `at` (Unix time, ms). Pure. */
 export function failuresAfter(
   before: Failures,
-  { outcome, counts }: Pick<Extract<SessionEvent, { type: 'round-ended' }>, 'outcome' | 'counts'>,
+  { outcome, counts }: Pick<EventOf<'round-ended'>, 'outcome' | 'counts'>,
   hasWorked: boolean,
   at: number,
 ): Failures {

@@ -1,25 +1,27 @@
 import { clipEnd } from '../base/clip.ts'
 import { unreachable } from '../base/errors.ts'
-import { type AgentAtWork, type BuildState, type BuildTask, newBuild, type RoundPart } from './build-state.ts'
-import type { SessionEvent } from './events.ts'
+import type { BuildEvent } from './build-events.ts'
+import {
+  type AgentAtWork,
+  type BuildState,
+  type BuildTask,
+  countFailure,
+  isHeldToAllGates,
+  newBuild,
+  type RoundPart,
+} from './build-state.ts'
+import type { EventOf } from './events.ts'
 import { hasPassed } from './gate.ts'
 import { told } from './hand-over.ts'
 import { taskNotice } from './notices.ts'
 import type { SessionState } from './state.ts'
 import { taskOf } from './tasks-named.ts'
 
-type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
-
 /** The template whose sessions are builds. */
 const BUILD = 'build'
 /** The most of a summary that is kept, and of what an agent was asked for. */
 const SUMMARY_CHARACTERS = 8000
 const REQUEST_CHARACTERS = 200
-
-/** What happens to a plan, and to those who carry it out. */
-type BuildEvent = EventOf<
-  'plan-refused' | 'plan-ready' | 'agent-started' | 'agent-ended' | 'task-judged' | 'tasks-judged'
->
 
 /** The state after one more event of a build. Pure. */
 export function foldBuild(state: SessionState, event: BuildEvent, at: number): SessionState {
@@ -61,17 +63,27 @@ export function firstBuild({ template, asksPlan = false }: EventOf<'session-crea
 }
 
 /** The build of a session that goes on: a person who has looked at it may have parked tasks tried again. */
-export function buildAtResume({ build, ended }: SessionState): BuildState | null {
+export function buildAtResume(state: SessionState): BuildState | null {
+  const build = buildAtCut(state)
+  const { ended } = state
   if (build === null || ended === null) return build
-  const tasks = build.tasks.map(task => ({ ...task, failures: 0, parked: null, givenTo: {} }))
+  const tasks = build.tasks.map(task => ({ ...task, failures: 0, failedIn: 0, parked: null, givenTo: {} }))
   // A plan that a person has mended by hand is looked at before anything else.
   return { ...build, refusals: 0, tasks, judged: build.plan === 'ready' && build.judged }
+}
+
+/** The build when what ran is over without having come to its end. */
+export function buildAtCut({ build, running }: SessionState): BuildState | null {
+  if (build === null || running === null || running.part === null || running.part === 'summary') return build
+  return { ...build, isCutOff: true }
 }
 
 /** The build when a round begins: one that works on the plan shows that it was let go on. */
 export function buildAtRound(build: BuildState | null, part: RoundPart | null): BuildState | null {
   const isLetGo = build !== null && (build.isLetGo || part === 'orchestration')
-  return build && { ...build, isLetGo, broken: null, tasks: build.tasks.map(task => ({ ...task, givenTo: {} })) }
+  if (build === null) return null
+  const tasks = build.tasks.map(task => ({ ...task, givenTo: {} }))
+  return { ...build, isLetGo, isCutOff: false, broken: null, tasks }
 }
 
 /** The build when a person lets the session go on: they have seen the plan, if there is one. */
@@ -134,7 +146,8 @@ function planReady(build: BuildState | null, { tasks }: EventOf<'plan-ready'>): 
 /** After a task has been judged. */
 function taskJudged(build: BuildState | null, event: EventOf<'task-judged'>): BuildState | null {
   if (build === null) return null
-  const { task: id, name, phase, verdict, detail } = event
+  const { task: id, name, phase, verdict, detail, round } = event
+  const failed = (task: BuildTask) => ({ ...task, failures: countFailure(task, round), failedIn: round })
   const change = (how: (task: BuildTask) => BuildTask) => ({
     ...build,
     tasks: build.tasks.map(task => (task.id === id ? how(task) : task)),
@@ -146,19 +159,26 @@ function taskJudged(build: BuildState | null, event: EventOf<'task-judged'>): Bu
       return change(task => ({ ...task, done: false }))
     case 'refused':
     case 'failed':
-      return change(task => ({ ...task, failures: task.failures + 1 }))
+      return change(failed)
     case 'parked':
-      return change(task => ({ ...task, failures: task.failures + 1, parked: detail ?? 'It failed too often.' }))
+      return change(task => ({ ...failed(task), parked: detail ?? 'It failed too often.' }))
     case 'added':
       return { ...build, tasks: [...build.tasks, newTask(id, name, phase)] }
     case 'put-back':
-    case 'changed':
       return build
+    case 'changed':
+      return change(task => ({ ...task, name, phase, wasMovedFromGates: isMovedFromGates(task, phase) }))
+    case 'edited':
+      return change(task => ({ ...task, name, phase, wasMovedFromGates: false }))
     case 'removed':
       return { ...build, tasks: build.tasks.filter(task => task.id !== id) }
     default:
       return unreachable(verdict)
   }
+}
+
+function isMovedFromGates({ phase, wasMovedFromGates }: BuildTask, now: string | null): boolean {
+  return (wasMovedFromGates || isHeldToAllGates(phase)) && !isHeldToAllGates(now)
 }
 
 /**
@@ -191,5 +211,6 @@ function withAgent(agents: readonly AgentAtWork[], event: EventOf<'agent-started
 }
 
 function newTask(id: string, name: string, phase: string | null): BuildTask {
-  return { id, name, phase, done: false, failures: 0, parked: null, workedIn: 0, givenTo: {} }
+  const begun = { done: false, failures: 0, parked: null, workedIn: 0, failedIn: 0, givenTo: {} }
+  return { id, name, phase, wasMovedFromGates: false, ...begun }
 }

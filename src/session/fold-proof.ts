@@ -1,14 +1,14 @@
-import type { SessionEvent } from './events.ts'
+import type { EventOf } from './events.ts'
 import { failuresAfter } from './failures.ts'
+import { failuresOfGates } from './flaky-gate.ts'
 import type { GateResult } from './gate.ts'
 import { told } from './hand-over.ts'
 import { gateNotice } from './notices.ts'
 import { keyOf, type Reviews } from './review.ts'
-import { type Claim, type SessionState, sessionTokens } from './state.ts'
+import { sessionTokens } from './session-tokens.ts'
+import type { Claim, SessionState } from './state.ts'
 
 // What the state keeps of the proof of a claim: savepoints, gates, reviews. Pure, as the fold that it is a part of.
-
-type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
 
 /** The first one says what the session began with, unless a round has changed that already. */
 export function savepointAfter(
@@ -34,7 +34,12 @@ export function endGate(state: SessionState, event: EventOf<'gate-ended'>): Sess
   const { type: _, round: __, when, treeAfter, ...result } = event
   if (result.status === 'broken-off') return state
   const isBad = result.status !== 'passed'
-  const ran = { ...state, gateRuns: withRun(state.gateRuns, event) }
+  const ran = {
+    ...state,
+    gateRuns: withRun(state.gateRuns, event),
+    gateFailures: failuresOfGates(state.gateFailures, event, state.gates),
+    flakyGates: result.status === 'flaky' ? withName(state.flakyGates, result.gate) : state.flakyGates,
+  }
   switch (when) {
     case 'before': {
       const before = withResult(state.before, result)
@@ -47,6 +52,12 @@ export function endGate(state: SessionState, event: EventOf<'gate-ended'>): Sess
       if (state.claim.state !== 'nominated') return ran
       return { ...ran, claim: afterGate(state.claim, result, treeAfter) }
   }
+}
+
+const MOST_FLAKY = 100
+
+function withName(names: readonly string[], name: string): readonly string[] {
+  return [...names.filter(each => each !== name), name].slice(-MOST_FLAKY)
 }
 
 function withRun(

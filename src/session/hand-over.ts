@@ -1,9 +1,9 @@
 import { endsPlanChange } from './ends-plan-change.ts'
-import type { SessionEvent } from './events.ts'
+import type { EventOf } from './events.ts'
 import { cutOffNotice, interruptedNotice, outcomeNotice } from './notices.ts'
 import type { SessionState } from './state.ts'
 
-type RoundEnded = Extract<SessionEvent, { type: 'round-ended' }>
+type RoundEnded = EventOf<'round-ended'>
 
 /** What a round that has ended leaves to the next one to know. */
 export function leftByRound(state: SessionState, event: RoundEnded): Partial<Pick<SessionState, 'notices' | 'replan'>> {

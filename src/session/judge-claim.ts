@@ -1,7 +1,7 @@
 import type { Memory, MemorySnapshot } from '../workspace/memory.ts'
+import type { RefusalReason } from './claim-events.ts'
 import { judgeDone } from './done-rule.ts'
 import type { Engine } from './engine.ts'
-import type { RefusalReason } from './events.ts'
 import type { SessionLog } from './session-log.ts'
 
 /** What tells whether a round changed the work tree. */

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import type { PreparedRound, RoundEvent } from './engine.ts'
-import type { WindDownLimit } from './events.ts'
+import type { WindDownLimit } from './limits.ts'
 import { limitReached, renewalOf } from './limits.ts'
 import { WIND_DOWN } from './notices.ts'
 import type { SessionLog } from './session-log.ts'
-import { sessionTokens } from './state.ts'
+import { sessionTokens } from './session-tokens.ts'
 
 /** What a round may take, beside the session's own limits. */
 export interface LimitPolicy {

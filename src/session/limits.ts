@@ -1,4 +1,21 @@
-import type { SessionLimits, UsageWindow } from './events.ts'
+/** The most that a session may take; null: no such limit. */
+export interface SessionLimits {
+  rounds: number | null
+  /** Time that it is worked on, ms. */
+  timeMs: number | null
+  tokens: number | null
+}
+
+/** One window of the account's usage limits. */
+export interface UsageWindow {
+  usedPercent: number
+  windowMinutes: number | null
+  /** Unix time, ms. */
+  resetsAt: number | null
+}
+
+/** A limit that is reached in the middle of a round; `usage`: the part of the account's window that may be used. */
+export type WindDownLimit = 'time' | 'tokens' | 'usage'
 
 /** What of its limits a session has used. */
 export interface Used {

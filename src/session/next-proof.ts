@@ -1,4 +1,4 @@
-import type { RefusalReason } from './events.ts'
+import type { RefusalReason } from './claim-events.ts'
 import { type GateResult, hasPassed, stops } from './gate.ts'
 import { describeGate, isFromPerson } from './notices.ts'
 import type { SessionOutcome } from './outcome.ts'

@@ -1,9 +1,7 @@
 import { unreachable } from '../base/errors.ts'
-import type { SessionEvent } from './events.ts'
+import type { EventOf } from './events.ts'
 import type { GateResult, GateTime } from './gate.ts'
 import type { RoundOutcome } from './outcome.ts'
-
-type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
 
 /** What the agent is asked in the middle of a round that has to come to its end. Numbers that are left are not shown. */
 export const WIND_DOWN =
@@ -97,6 +95,7 @@ export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged
     case 'put-back':
       return `${which} had gone from the plan, and has been put back. A task that cannot be done is left open, with the reason in MAIN.md; only a person takes one out.`
     case 'changed':
+    case 'edited':
     case 'done':
     case 'failed':
     case 'reopened':

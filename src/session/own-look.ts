@@ -1,19 +1,28 @@
 import { unreachable } from '../base/errors.ts'
 import type { MemorySnapshot, TaskMark } from '../workspace/memory.ts'
 import { tasksAsWritten } from '../workspace/task-marks.ts'
+import type { Gate } from './gate.ts'
 import type { Proof } from './proof.ts'
 import type { RunnerOptions } from './runner-options.ts'
-import { changedTasks, claimedTasks, gatesForTasks, type Judgement, judgeTasks } from './task-rule.ts'
+import {
+  changedTasks,
+  claimedTasks,
+  editedTasks,
+  gatesForTasks,
+  type Judgement,
+  judgeTasks,
+  lostTasks,
+} from './task-rule.ts'
 
-export interface OwnLookOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'build' | 'asked'> {
+export interface OwnLookOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'build' | 'asked' | 'redactor'> {
   proof: Proof
 }
 
 /** What codemachine looks at by itself between the rounds of a build: the plan, and the tasks in it. */
 export class OwnLook {
   readonly #options: OwnLookOptions
-  /** The tasks as they stood in `tasks.json` when they were judged last. */
-  readonly #written = new Map<string, Readonly<Record<string, unknown>>>()
+  /** The tasks as they stood in `tasks.json` before the rounds that are judged next. */
+  #before: ReturnType<typeof tasksAsWritten> | null = null
 
   constructor(options: OwnLookOptions) {
     this.#options = options
@@ -32,50 +41,101 @@ export class OwnLook {
       return log.emit({ type: 'plan-refused', round, problem: problems.join('\n') })
     }
     log.emit({ type: 'plan-ready', round, tasks: found.tasks, agents: found.agents })
-    const { texts } = await this.#options.memory.read()
-    for (const [id, task] of tasksAsWritten(texts.tasks)) this.#written.set(id, task)
     if (log.state.build?.asksPlan !== true) return
     log.emit({ type: 'paused' })
     asked.hold()
   }
 
-  /** Judges every task after a round. Answers the fingerprint of the work tree, which gates may have changed. */
+  /** A round begins that finds the tasks like this. */
+  beforeRound(memory: MemorySnapshot): void {
+    const { build, last, replan } = this.#options.log.state
+    if (build?.plan !== 'ready') return
+    if (build.judged) this.#tell(editedTasks(build, this.#tasksOf(memory)))
+    // What the round did that it broke off is no part of the change that a person asks for.
+    else if (replan !== null && last?.part !== null) this.#noteChanges(memory)
+    // What a round before it has changed, and nobody has judged yet, is judged with what this one does.
+    if (build.judged || this.#before === null) this.#before = tasksAsWritten(memory.texts.tasks)
+  }
+
+  /** Whether gates have to run before the tasks can be judged. */
+  needsGates(memory: MemorySnapshot, tree: string): boolean {
+    return this.#stillToRun(this.#gatesFor(memory), tree).length > 0
+  }
+
+  /**
+   * Judges every task after a round. What a round took out that was cut off, or that is followed by a change of plan, is
+   * only put back: a person has not taken it out. Answers the fingerprint of the work tree, which gates may have changed.
+   */
   async atTasks(memory: MemorySnapshot, tree: string): Promise<string> {
     const { log, proof } = this.#options
-    const { build, gates, last } = log.state
+    const { build, last, replan } = log.state
     if (build === null) return tree
     const round = last?.round ?? 0
-    const wanted = gatesForTasks(gates, build, claimedTasks(build, memory.tasks))
-    const after = await proof.run(
-      wanted.filter(({ name }) => !this.#hasJustRun(name, tree)),
-      'tasks',
-      tree,
-    )
-    // What was broken off is looked at again.
+    const lost = replan !== null || build.isCutOff ? lostTasks(build, memory.tasks) : []
+    if (lost.length > 0) {
+      await this.#take(lost)
+      return tree
+    }
+    const isAfterRound = !build.judged && last?.part !== null
+    if (isAfterRound) this.#noteChanges(memory)
+    else this.#tell(editedTasks(build, this.#tasksOf(memory)))
+    const wanted = this.#gatesFor(memory)
+    const after = await proof.run(this.#stillToRun(wanted, tree), 'tasks', tree)
+    // What was broken off, or never run because the session is to end, is looked at again.
     if (!after.isComplete) return after.tree
     const names = new Set(wanted.map(({ name }) => name))
     const results = log.state.gateRuns.filter(({ gate }) => names.has(gate))
-    const hasWorked = last?.outcome.class === 'worked' && build.broken === null
-    const facts = { tasks: memory.tasks, round, results, hasWorked, isAfterRound: !build.judged && last?.part !== null }
-    const written = tasksAsWritten(memory.texts.tasks)
-    const changed = facts.isAfterRound ? changedTasks(build, this.#written, written) : []
-    const judgements = [...judgeTasks(log.state.build ?? build, facts), ...changed]
-    for (const judgement of judgements) log.emit({ type: 'task-judged', round, ...judgement })
-    // Those that were parked in the middle of a round, too.
-    const parked = (log.state.build?.tasks ?? []).flatMap(({ id, parked }) =>
-      parked === null ? [] : [{ id, done: false, parked }],
-    )
-    await this.#options.memory.markTasks([...judgements.flatMap(each => this.#markOf(each)), ...parked])
-    for (const [id, task] of written) this.#written.set(id, task)
+    const hasWorked = last?.outcome.class === 'worked' && build.broken === null && !build.isCutOff
+    const facts = { tasks: memory.tasks, round, results, hasWorked, isAfterRound }
+    await this.#take(judgeTasks(log.state.build ?? build, facts))
     log.emit({ type: 'tasks-judged', round })
     return after.tree
   }
 
-  /** Whether a gate has run on this tree since the round. */
-  #hasJustRun(gate: string, tree: string): boolean {
+  /** Journals what a round changed in the tasks, once. */
+  #noteChanges(memory: MemorySnapshot): void {
+    const { build } = this.#options.log.state
+    if (build === null) return
+    const now = tasksAsWritten(memory.texts.tasks)
+    const changed = changedTasks(build, this.#tasksOf(memory), { before: this.#before, now })
+    this.#tell(changed)
+    for (const { task } of changed) this.#before?.set(task, now.get(task) ?? {})
+  }
+
+  /** The tasks as they would be journaled, to be compared with what was. */
+  #tasksOf({ tasks }: MemorySnapshot): MemorySnapshot['tasks'] {
+    return this.#options.redactor.event(tasks)
+  }
+
+  /** The gates that what is said to be done has to pass. */
+  #gatesFor({ tasks }: MemorySnapshot): readonly Gate[] {
+    const { build, gates } = this.#options.log.state
+    return build === null ? [] : gatesForTasks(gates, build, claimedTasks(build, tasks))
+  }
+
+  #tell(judgements: readonly Judgement[]): void {
+    const { log } = this.#options
+    const round = log.state.last?.round ?? 0
+    for (const judgement of judgements) log.emit({ type: 'task-judged', round, ...judgement })
+  }
+
+  /** Journals judgements, and writes into `tasks.json` what they make of it. */
+  async #take(judgements: readonly Judgement[]): Promise<void> {
+    const { log, memory } = this.#options
+    this.#tell(judgements)
+    // Those that were parked in the middle of a round, too.
+    const parked = (log.state.build?.tasks ?? []).flatMap(({ id, parked }) =>
+      parked === null ? [] : [{ id, done: false, parked }],
+    )
+    await memory.markTasks([...judgements.flatMap(each => this.#markOf(each)), ...parked])
+  }
+
+  /** Those of the gates that have not run on this tree since the round. */
+  #stillToRun(gates: readonly Gate[], tree: string): readonly Gate[] {
     const { gateRuns, last } = this.#options.log.state
-    if (last?.treeAfter !== tree) return false
-    return gateRuns.some(run => run.gate === gate && run.when === 'after-round' && run.round === last.round)
+    if (last?.treeAfter !== tree) return gates
+    const run = gateRuns.filter(({ when, round }) => when === 'after-round' && round === last.round)
+    return gates.filter(({ name }) => !run.some(({ gate }) => gate === name))
   }
 
   /** What of a judgement is written into `tasks.json`. */
@@ -89,9 +149,10 @@ export class OwnLook {
         return [{ id, done: false, parked: detail }]
       case 'put-back': {
         const done = this.#options.log.state.build?.tasks.find(task => task.id === id)?.done ?? false
-        return [{ id, lost: { ...(this.#written.get(id) ?? { name, phase }), done } }]
+        return [{ id, lost: { ...(this.#before?.get(id) ?? { name, phase }), done } }]
       }
       case 'changed':
+      case 'edited':
       case 'failed':
       case 'reopened':
       case 'added':

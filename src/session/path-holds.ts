@@ -6,6 +6,14 @@ export interface Hold {
   readonly paths: Paths
   /** That of whoever asked for this one; null: nobody's. */
   readonly under: Hold | null
+  readonly who: WhoHolds
+}
+
+/** Who wants a turn. */
+export interface WhoHolds {
+  agent: string
+  /** Called with the agents that have to end first, while it has no turn, each time that they are others. */
+  onBehind?(agents: readonly string[]): void
 }
 
 export interface PathHoldsOptions {
@@ -22,7 +30,7 @@ export interface PathHoldsOptions {
 export class PathHolds {
   readonly #options: PathHoldsOptions
   readonly #held = new Set<Hold>()
-  readonly #waiting: { hold: Hold; take(): void }[] = []
+  readonly #waiting: Waiting[] = []
 
   constructor(options: PathHoldsOptions) {
     this.#options = options
@@ -34,11 +42,11 @@ export class PathHolds {
   }
 
   /** Resolves when it has its turn; with null if `over` is aborted before. */
-  async take(paths: Paths, under: Hold | null, over: AbortSignal): Promise<Hold | null> {
+  async take(paths: Paths, under: Hold | null, over: AbortSignal, who: WhoHolds): Promise<Hold | null> {
     if (over.aborted) return null
-    const hold: Hold = { paths, under }
+    const hold: Hold = { paths, under, who }
     const turn = Promise.withResolvers<Hold | null>()
-    const waiting = { hold, take: () => turn.resolve(hold) }
+    const waiting: Waiting = { hold, take: () => turn.resolve(hold), behind: '' }
     const leave = () => {
       const at = this.#waiting.indexOf(waiting)
       if (at === -1) return
@@ -70,18 +78,47 @@ export class PathHolds {
         this.#held.add(waiting.hold)
         waiting.take()
       } else {
+        this.#tell(waiting, before)
         before.push(waiting.hold)
       }
     }
   }
 
-  #mayTake({ paths, under }: Hold, before: readonly Hold[]): boolean {
-    const { atOnce, ignoresCase } = this.#options
-    const beside = (holds: Iterable<Hold>) => [...holds].filter(hold => hold.under === under)
-    const held = beside(this.#held)
-    if (held.length >= (under === null ? atOnce : 1)) return false
-    return ![...held, ...beside(before)].some(other => overlap(paths, other.paths, ignoresCase))
+  #mayTake(hold: Hold, before: readonly Hold[]): boolean {
+    const { under } = hold
+    const held = beside(hold, this.#held)
+    if (held.length >= (under === null ? this.#options.atOnce : 1)) return false
+    return this.#inTheWay(hold, before).length === 0
   }
+
+  /** Those that want to write where this one does, and come first. */
+  #inTheWay(hold: Hold, before: readonly Hold[]): Hold[] {
+    const first = [...beside(hold, this.#held), ...beside(hold, before)]
+    return first.filter(other => overlap(hold.paths, other.paths, this.#options.ignoresCase))
+  }
+
+  #tell(waiting: Waiting, before: readonly Hold[]): void {
+    const { hold } = waiting
+    const inTheWay = this.#inTheWay(hold, before)
+    // Else it is only that too many work already.
+    const first = inTheWay.length > 0 ? inTheWay : beside(hold, this.#held)
+    const agents = [...new Set(first.map(({ who }) => who.agent))]
+    const behind = agents.join()
+    if (behind === waiting.behind) return
+    waiting.behind = behind
+    hold.who.onBehind?.(agents)
+  }
+}
+
+/** `behind`: whom it was last told to wait for. */
+interface Waiting {
+  hold: Hold
+  take(): void
+  behind: string
+}
+
+function beside({ under }: Hold, holds: Iterable<Hold>): Hold[] {
+  return [...holds].filter(hold => hold.under === under)
 }
 
 /** Whether a path lies in one of these folders, or is one. */

@@ -1,9 +1,9 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
 import { clipEnd } from '../base/clip.ts'
 import type { MemoryTexts } from '../workspace/memory.ts'
-import type { SessionEvent } from './events.ts'
+import type { EventOf } from './events.ts'
 
-type PlanFiles = Extract<SessionEvent, { type: 'replanned' }>['files']
+type PlanFiles = EventOf<'replanned'>['files']
 
 /**
  * What changed in the memory files, as unified diffs of at most 16 KiB each, which then say how much is missing. Pure.

@@ -1,4 +1,5 @@
-import type { SessionEvent } from './events.ts'
+import type { EventOf } from './events.ts'
+import { asKnown } from './flaky-gate.ts'
 import type { Gate, GateResult, GateTime } from './gate.ts'
 import type { WorkTree } from './judge-claim.ts'
 import type { PersonAsked } from './person-asked.ts'
@@ -7,8 +8,6 @@ import { type RepositoryGuard, tellRestored } from './repository-check.ts'
 import type { SessionLog } from './session-log.ts'
 import type { EndedRound, SessionState } from './state.ts'
 import type { ThreadSpec } from './template.ts'
-
-type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
 
 /** With what claims are proved, and with what the work that they are about is kept. */
 export interface ProofMeans {
@@ -114,11 +113,15 @@ export class Proof {
     let after = tree
     let isComplete = true
     for (const gate of gates) {
-      if (signal.aborted || asked.endedBy !== null) break
+      if (signal.aborted || asked.endedBy !== null) {
+        isComplete = false
+        break
+      }
       const round = this.#log.state.last?.round ?? 0
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
       const timeoutMs = Math.min(gate.timeoutMs, mostGateMs())
-      const result = await means.runGate({ ...gate, timeoutMs }, { when, tree: after, signal })
+      const ran = await means.runGate({ ...gate, timeoutMs }, { when, tree: after, signal })
+      const result = asKnown(ran, gate, this.#log.state.gateFailures)
       after = await workTree.take()
       this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter: after })
       isComplete = result.status !== 'broken-off'

@@ -4,6 +4,7 @@ import { messageOf, UserError } from '../base/errors.ts'
 import { readBoundedText } from '../platform/bounded-file.ts'
 import { writeWholeFile } from '../platform/write-whole-file.ts'
 import type { Records } from './records.ts'
+import { type LockOptions, readRunLock, takeRunLock } from './run-lock.ts'
 
 /** What a person has answered to a question of an agent. */
 export interface QuestionAnswer {
@@ -36,6 +37,28 @@ export async function readAnswer(records: Records, session: string, question: st
   throw new UserError(`${path}: ${name === null ? 'it holds no answer' : `${name} is wrong; ${issue.message}`}.`, {
     hint: 'Remove the file, and answer again.',
   })
+}
+
+/**
+ * Keeps others from answering a question until it is disposed; null if somebody is at it just now. One whose process has
+ * died does not count.
+ */
+export async function claimAnswer(
+  records: Records,
+  session: string,
+  question: string,
+  options: Omit<LockOptions, 'hint'>,
+): Promise<AsyncDisposable | null> {
+  const path = `${records.answer(session, question)}.lock`
+  try {
+    return await takeRunLock(path, options)
+  } catch (error) {
+    if (!(error instanceof UserError) || error.exitCode !== 6) throw error
+    const { state } = await readRunLock(path, options.platform)
+    // Only a person can say that these are over, and the error says how.
+    if (state === 'elsewhere' || state === 'unreadable') throw error
+    return null
+  }
 }
 
 /** Keeps an answer, in the place of an older one. */

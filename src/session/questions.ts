@@ -1,11 +1,11 @@
 import { UserError } from '../base/errors.ts'
-import type { SessionEvent } from './events.ts'
+import type { EventOf } from './events.ts'
 import { readJournal } from './journal.ts'
 import { type QuestionAnswer, readAnswer } from './question-answers.ts'
 import type { Records } from './records.ts'
 
 /** A question that an agent has asked, and what a person has answered. */
-export interface AskedQuestion extends Omit<Extract<SessionEvent, { type: 'question-asked' }>, 'type'> {
+export interface AskedQuestion extends Omit<EventOf<'question-asked'>, 'type'> {
   session: string
   /** ISO 8601 in UTC. */
   at: string

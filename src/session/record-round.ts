@@ -5,7 +5,7 @@ import type { WorkTree } from './judge-claim.ts'
 import type { RoundOutcome } from './outcome.ts'
 import { type RepositoryGuard, tellRestored } from './repository-check.ts'
 import type { SessionLog } from './session-log.ts'
-import { roundTokens } from './state.ts'
+import { roundTokens } from './session-tokens.ts'
 
 /** A round that has played, of which nothing runs any more. */
 export interface PlayedRound {

@@ -3,6 +3,7 @@ import { access, chmod, constants, mkdir, readdir, realpath, stat } from 'node:f
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { pathExists } from '../platform/path-exists.ts'
+import { realWorkDirectory } from '../workspace/real-work-directory.ts'
 
 /** Where the records of a work directory are looked for. */
 export interface RecordsPlaces {
@@ -100,16 +101,6 @@ function recordsIn(root: string, directory: string): Records {
   }
 }
 
-async function realWorkDirectory(directory: string): Promise<string> {
-  try {
-    const real = await realpath(directory)
-    if ((await stat(real)).isDirectory()) return real
-  } catch (error) {
-    throw new UserError(`${directory} cannot be worked in: ${messageOf(error)}.`, { cause: error })
-  }
-  throw new UserError(`${directory} is not a directory; codemachine works in one.`)
-}
-
 /** What codemachine itself keeps in the root. */
 const OWN_ENTRIES = new Set(['state', 'codex', 'demo'])
 
@@ -144,20 +135,51 @@ async function makePrivate(folder: string, platform: NodeJS.Platform): Promise<v
 
 async function makeFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await makeWithParents(folder)
     await access(folder, constants.W_OK)
   } catch (error) {
     throw unwritable(folder, error)
   }
 }
 
+/** Node's own `recursive` never ends where the system says of a new folder in one that exists that it is not there, as in `/proc`. */
+async function makeWithParents(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { mode: 0o700 })
+  } catch (error) {
+    if (await isDirectory(folder)) return
+    const above = dirname(folder)
+    if (systemErrorCode(error) !== 'ENOENT' || above === folder || (await pathExists(above))) throw error
+    await makeWithParents(above)
+    await mkdir(folder, { mode: 0o700 }).catch(async again => {
+      // Another codemachine may have made it meanwhile.
+      if (!(await isDirectory(folder))) throw again
+    })
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return await stat(path).then(
+    found => found.isDirectory(),
+    () => false,
+  )
+}
+
+const UNWRITABLE: Readonly<Record<string, string>> = {
+  EEXIST: 'a file is in the way',
+  ENOTDIR: 'a file is in the way',
+  ENOENT: 'nothing can be made there',
+}
+
 function unwritable(folder: string, cause: unknown): UserError {
   const code = systemErrorCode(cause)
-  const why = code === 'EEXIST' || code === 'ENOTDIR' ? 'a file is in the way' : messageOf(cause)
-  return new UserError(`codemachine cannot keep its records in ${folder}: ${why}.`, {
-    hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
-    cause,
-  })
+  return new UserError(
+    `codemachine cannot keep its records in ${folder}: ${UNWRITABLE[code ?? ''] ?? messageOf(cause)}.`,
+    {
+      hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
+      cause,
+    },
+  )
 }
 
 function keyOf(directory: string): string {

@@ -7,7 +7,7 @@ import { readReview } from './read-review.ts'
 import { type ReviewCause, splitFindings } from './review.ts'
 import type { RoundPlayOptions } from './round-play.ts'
 import type { SessionLog } from './session-log.ts'
-import { roundTokens } from './state.ts'
+import { roundTokens } from './session-tokens.ts'
 
 export interface ReviewClaimOptions {
   log: SessionLog

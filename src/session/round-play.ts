@@ -1,10 +1,11 @@
-import { createWriteStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { PreparedRound, RoundEvent, RoundRun, ToolAnswer, ToolCall } from './engine.ts'
+import { FirstFailure } from './first-failure.ts'
 import { type LimitPolicy, LimitWatch } from './limit-watch.ts'
-import { CARRY_ON } from './notices.ts'
 import type { RoundOutcome } from './outcome.ts'
+import { playTurns } from './play-turns.ts'
+import { openRecord } from './round-record.ts'
 import type { SessionLog } from './session-log.ts'
 
 export interface RoundPlayOptions extends LimitPolicy {
@@ -17,12 +18,12 @@ export interface RoundPlayOptions extends LimitPolicy {
   /** Aborted when a person wants the round to end now. */
   ending: AbortSignal
   onEvent(event: RoundEvent): void
-  /** Answers a call of one of codemachine's own tools; left out: the thread has none. */
-  onToolCall?(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
+  /** Answers a call of one of codemachine's own tools. */
+  onToolCall(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
   /** Told first how to report what others do for this round, which is journaled and counted with it. */
   onOpen?(report: (event: RoundEvent) => void): void
-  /** Resolves when those others have ended, after its own turn has. */
-  untilOthersEnd?(outcome: RoundOutcome): Promise<void>
+  /** Resolves when those others have ended, after its own turn has. `ending` is aborted when they have to end now. */
+  untilOthersEnd?(outcome: RoundOutcome, ending: AbortSignal): Promise<void>
 }
 
 /** What is played: the input of its turn, and what is said of it. */
@@ -35,11 +36,6 @@ interface RoundToPlay {
   outputSchema?: object
 }
 
-const COULD_NOT: ToolAnswer = { text: 'It could not be done.', success: false }
-
-/** From a turn that lost the network to the next one in its thread, ms. */
-const CARRY_ON_MS = 2_000
-
 /**
  * Plays one round: journals and records what the engine reports, goes on in the same thread once if the network broke
  * off, and brings the agent to a safe stop when a limit is reached.
@@ -49,30 +45,16 @@ export async function playRound(
   { round, input, record: name, outputSchema }: RoundToPlay,
   options: RoundPlayOptions,
 ): Promise<RoundOutcome> {
-  const { log, ending, redactLine } = options
+  const { log, clock, redactLine } = options
+  const failure = new FirstFailure()
+  const ending = AbortSignal.any([options.ending, failure.signal])
   const path = join(options.roundsDirectory, `${name ?? String(round).padStart(3, '0')}.ndjson`)
-  const isAgain = existsSync(path)
-  const record = createWriteStream(path, { flags: 'a', mode: 0o600 })
-  // An attempt that was cut off may have left half a line.
-  if (isAgain) record.write('\n')
-  // What cannot be journaled must not go on: the turn is ended, and what failed is thrown from here.
-  const failures: unknown[] = []
-  const safely = (action: () => void) => {
-    if (failures.length > 0) return
-    try {
-      action()
-    } catch (error) {
-      failures.push(error)
-      void prepared.interrupt()
-    }
-  }
-  let isOver = false
-  record.on('error', ({ message }) => {
-    if (!isOver) safely(() => log.emit({ type: 'warning', round, message: `The round is not recorded: ${message}` }))
-  })
-  const limits = new LimitWatch(prepared, round, options, safely)
+  const record = openRecord(path, problem =>
+    failure.safely(() => log.emit({ type: 'warning', round, message: `The round is not recorded: ${problem}` })),
+  )
+  const limits = new LimitWatch(prepared, round, options, action => failure.safely(action))
   const report = (event: RoundEvent) =>
-    safely(() => {
+    failure.safely(() => {
       options.onEvent(event)
       limits.look(event)
     })
@@ -81,49 +63,24 @@ export async function playRound(
     round,
     input,
     onEvent: report,
-    onLive: event => safely(() => log.live(event)),
-    onRecord: line => record.write(`${redactLine(line)}\n`),
-    onToolCall: async (call, over) => {
-      if (failures.length > 0) return COULD_NOT
-      try {
-        return (await options.onToolCall?.(call, over)) ?? COULD_NOT
-      } catch (error) {
-        safely(() => {
-          throw error
-        })
-        return COULD_NOT
-      }
-    },
+    onLive: event => failure.safely(() => log.live(event)),
+    onRecord: line => record.write(redactLine(line)),
+    onToolCall: (call, over) => failure.answer(() => options.onToolCall(call, over)),
     ...(outputSchema === undefined ? {} : { outputSchema }),
   }
-  const interrupt = () => void prepared.interrupt()
-  ending.addEventListener('abort', interrupt)
   try {
-    if (ending.aborted) prepared.discard()
-    const outcome = await playTurns(prepared, run, options, safely)
-    await options.untilOthersEnd?.(outcome)
-    if (failures.length > 0) throw failures[0]
+    const outcome = await playTurns(prepared, run, {
+      clock,
+      ending,
+      isWindingDown: () => log.state.windingDown !== null,
+      onCarryOn: cause => failure.safely(() => log.emit({ type: 'turn-continued', round, cause })),
+    })
+    await options.untilOthersEnd?.(outcome, ending)
+    failure.rethrow()
     return outcome
   } finally {
-    isOver = true
-    ending.removeEventListener('abort', interrupt)
     limits.end()
-    record.end()
-    prepared.discard()
+    // What comes next need not wait for the disk.
+    void record.end()
   }
-}
-
-async function playTurns(
-  prepared: PreparedRound,
-  run: RoundRun,
-  { clock, ending, log }: RoundPlayOptions,
-  safely: (action: () => void) => void,
-): Promise<RoundOutcome> {
-  const cause = await prepared.run(run)
-  const mayGoOn = () => !ending.aborted && log.state.windingDown === null
-  if (cause.class !== 'network' || !mayGoOn()) return cause
-  await clock.wait(CARRY_ON_MS, ending)
-  if (!mayGoOn()) return cause
-  safely(() => log.emit({ type: 'turn-continued', round: run.round, cause }))
-  return (await prepared.carryOn(CARRY_ON)) ?? cause
 }

@@ -50,8 +50,9 @@ export class Rounds {
       ...(spec.part === undefined ? {} : { part: spec.part }),
     })
     const outcome = await this.#options.turns.round(prepared, round, spec.input)
-    // What a round left running that did not come to its end must not write while the files are looked at.
-    if (outcome.class !== 'worked') await engine.settle()
+    // What a round left running that did not come to its end must not write while the files are looked at; nor, in a
+    // build, when they have been: a change of the plan between two rounds is a person's.
+    if (outcome.class !== 'worked' || this.#options.log.state.build !== null) await engine.settle()
 
     await this.#synced
     // A change of plan is none of the rounds of which claims are judged.

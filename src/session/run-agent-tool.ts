@@ -11,6 +11,16 @@ export interface AgentTask {
   paths: readonly string[] | null
 }
 
+/** The most that a task may take, in bytes of UTF-8. */
+const MOST_TASK_BYTES = 256 * 1024
+
+/** Why nobody can be asked for this, a sentence; null if somebody can. */
+export function problemOfTask(task: string): string | null {
+  if (task.trim() === '') return 'The task is empty; say what is to be done.'
+  if (Buffer.byteLength(task) <= MOST_TASK_BYTES) return null
+  return `The task is larger than ${MOST_TASK_BYTES / 1024} KiB; put what is long into a file, and name the file.`
+}
+
 /** The tool by which an agent gives work to another one, and waits for what comes of it. */
 export const runAgentTool: HostTool = {
   name: RUN_AGENT,

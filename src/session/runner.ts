@@ -17,7 +17,8 @@ import type { ReviewCause } from './review.ts'
 import { Rounds } from './rounds.ts'
 import type { RunnerOptions } from './runner-options.ts'
 import type { SessionLog } from './session-log.ts'
-import { type SessionState, sessionTokens } from './state.ts'
+import { sessionTokens } from './session-tokens.ts'
+import type { SessionState } from './state.ts'
 import type { RoundStep } from './template.ts'
 import { ThreadAhead } from './thread-ahead.ts'
 import { TurnPlay } from './turn-play.ts'
@@ -151,7 +152,7 @@ export class SessionRunner {
       const memory = await this.#memory.now()
       this.#tree = null
       if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null) {
-        const { tree: after, end } = await this.#claim.prove(tree)
+        const { tree: after, end } = await this.#claim.prove(tree, memory)
         if (end) return end
         this.#tree = after
         continue
@@ -198,7 +199,9 @@ export class SessionRunner {
   async #check(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const { asked } = this.#options
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
-    if (asked.isPaused) return await this.#hold()
+    // What a person writes into the plan while the session holds must not be taken for what the round did.
+    const takesTime = what === 'plan' || this.#ownLook.needsGates(memory, tree)
+    if (takesTime && asked.isPaused && this.#log.state.replan === null) return await this.#hold()
     if (what === 'plan') await this.#ownLook.atPlan()
     else this.#tree = await this.#ownLook.atTasks(memory, tree)
     return null
@@ -216,6 +219,7 @@ export class SessionRunner {
     if (usage !== null) return await this.#follow(usage.cause, usage.after)
     this.#isFirst = false
     if (isReplan) this.#planChange.begin(memory)
+    this.#ownLook.beforeRound(memory)
     const { outcome, tree: after } = await this.#rounds.play(step, tree)
     this.#tree = after
     const isOver = isReplan && this.#log.state.replan === null

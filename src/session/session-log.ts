@@ -1,8 +1,9 @@
 import type { Clock } from '../base/clock.ts'
 import type { Redactor } from '../base/redactor.ts'
-import type { LiveEvent, Recorded, SessionEvent } from './events.ts'
+import type { Recorded, SessionEvent } from './events.ts'
 import { fold } from './fold.ts'
 import type { Journal } from './journal.ts'
+import type { LiveEvent } from './live-events.ts'
 import type { SessionState } from './state.ts'
 import type { View } from './view.ts'
 

@@ -1,5 +1,6 @@
 import type { RoundPart } from './build-state.ts'
-import type { SessionEvent, StallRemedy } from './events.ts'
+import type { EventOf } from './events.ts'
+import type { StallRemedy } from './lifecycle-events.ts'
 import type { StallReason } from './outcome.ts'
 
 /**
@@ -28,7 +29,7 @@ const MOST_TRIED = 3
 /** A round whose commands and tools ran that long, and for half of its time, has waited on something real. */
 const REAL_WAIT_MS = 5 * 60_000
 
-type RoundEnded = Extract<SessionEvent, { type: 'round-ended' }>
+type RoundEnded = EventOf<'round-ended'>
 
 /** What the rule wants to know of a round while it ran. */
 interface WhileRunning {

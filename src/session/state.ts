@@ -1,10 +1,14 @@
 import type { AgentAtWork, BuildState, RoundPart } from './build-state.ts'
-import type { RefusalReason, Said, SessionLimits, TokenCounts, UsageWindow, WindDownLimit } from './events.ts'
+import type { RefusalReason } from './claim-events.ts'
 import { type Failures, NO_FAILURES } from './failures.ts'
+import type { GateFailure } from './flaky-gate.ts'
 import type { Gate, GateResult, GateTime } from './gate.ts'
+import type { SessionLimits, UsageWindow, WindDownLimit } from './limits.ts'
 import type { RoundOutcome, SessionOutcome } from './outcome.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from './review.ts'
+import type { Said } from './said.ts'
 import { NO_STALL, type Stall } from './stall.ts'
+import type { TokenCounts } from './token-counts.ts'
 
 /** A round that has ended. */
 export interface EndedRound {
@@ -114,6 +118,9 @@ export interface SessionState {
   before: readonly GateResult[]
   /** How each gate came out the last time that it ran to its end, whenever that was. */
   gateRuns: readonly GateRun[]
+  /** On which trees gates have failed, and which gates came out flaky at any time. */
+  gateFailures: readonly GateFailure[]
+  flakyGates: readonly string[]
   checking: Checking | null
   reviews: Reviews
   /** The tree that protected files are compared with; null: the one that the session began with. */
@@ -162,27 +169,6 @@ export interface SessionState {
   updatedAt: number
 }
 
-/** Tokens of the whole session so far, all threads. */
-export function sessionTokens(state: SessionState): number {
-  return state.tokensBefore + (roundTokens(state)?.total ?? 0)
-}
-
-/** Tokens of the running round, its sub-agents included; null if none were reported. */
-export function roundTokens(state: SessionState): TokenCounts | null {
-  const threads = Object.values(state.threadTokens)
-  return threads.length === 0 ? null : threads.reduce(add)
-}
-
-function add(a: TokenCounts, b: TokenCounts): TokenCounts {
-  return {
-    input: a.input + b.input,
-    cachedInput: a.cachedInput + b.cachedInput,
-    output: a.output + b.output,
-    reasoning: a.reasoning + b.reasoning,
-    total: a.total + b.total,
-  }
-}
-
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {
   return {
@@ -216,6 +202,8 @@ export function emptyState(id: string): SessionState {
     review: null,
     before: [],
     gateRuns: [],
+    gateFailures: [],
+    flakyGates: [],
     checking: null,
     reviews: NO_REVIEWS,
     protectFrom: null,

@@ -69,14 +69,12 @@ export class TurnPlay {
   }
 
   /** A round is over when those who were given tasks in it are. */
-  async #untilAgentsEnd(outcome: RoundOutcome): Promise<void> {
-    if (outcome.class !== 'worked') return await this.#delegation.end()
-    const signal = AbortSignal.any([this.#options.asked.ending, this.#interrupting.signal])
+  async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal): Promise<void> {
+    if (outcome.class !== 'worked' || ending.aborted) return await this.#delegation.end()
     const end = () => void this.#delegation.end()
-    if (signal.aborted) end()
-    signal.addEventListener('abort', end, { once: true })
+    ending.addEventListener('abort', end, { once: true })
     await this.#delegation.settled()
-    signal.removeEventListener('abort', end)
+    ending.removeEventListener('abort', end)
   }
 
   async #answer(call: ToolCall, over: AbortSignal): Promise<ToolAnswer> {
@@ -109,7 +107,7 @@ export class TurnPlay {
         this.#report = report
       },
       onWindDown: () => this.#delegation.windDown(),
-      untilOthersEnd: outcome => this.#untilAgentsEnd(outcome),
+      untilOthersEnd: (outcome, over) => this.#untilAgentsEnd(outcome, over),
     }
   }
 }

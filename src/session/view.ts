@@ -1,4 +1,5 @@
-import type { LiveEvent, Recorded } from './events.ts'
+import type { Recorded } from './events.ts'
+import type { LiveEvent } from './live-events.ts'
 import type { SessionState } from './state.ts'
 
 /** Something that draws events and decides nothing. */

@@ -8,12 +8,14 @@ export interface Gates {
   gates: readonly GateSetting[]
   /** Where each was written, by its name: `codemachine.toml:3`, `--verify`. */
   gatePlaces: ReadonlyMap<string, string>
+  /** Why rounds cannot be run with them, a sentence; null if they can. What runs no rounds may pass over it. */
+  gateRefusal: string | null
 }
 
 /**
  * The gates that count of all that were written in files, and after them those of `verify`. Of two with one name that of
  * the person counts, for a project's file is written by whoever can write in the work directory. A `UserError` for one
- * that wants more than it may have.
+ * that is wrong in any run.
  */
 export function countingGates(
   entries: readonly GateEntry[],
@@ -22,7 +24,7 @@ export function countingGates(
 ): Gates {
   const counting = new Map<string, GateEntry>()
   for (const entry of entries) {
-    checkRights(entry, settings)
+    checkTimeout(entry, settings)
     if (!counting.has(entry.gate.name)) counting.set(entry.gate.name, entry)
   }
   const network = reachesNetwork(settings)
@@ -36,7 +38,8 @@ export function countingGates(
   if (excess !== undefined) {
     throw new UserError(`${placeOf(excess)}: there are ${gates.length} gates; ${MOST_GATES} are the most.`)
   }
-  return { gates, gatePlaces: new Map(gates.map(gate => [gate.name, placeOf(gate)])) }
+  const gatePlaces = new Map(gates.map(gate => [gate.name, placeOf(gate)]))
+  return { gates, gatePlaces, gateRefusal: network ? null : refusalOfNetwork(entries) }
 }
 
 /**
@@ -64,24 +67,18 @@ export function reachesNetwork({ sandbox, network }: Pick<Settings, 'sandbox' | 
 
 const MOST_GATES = 50
 
-/**
- * A gate runs what agents wrote, so it never has more than the rounds have. And a project's own file does not have a
- * night wait longer than for a command of an agent.
- */
-function checkRights(
-  { layer, place, places, gate }: GateEntry,
-  settings: Pick<Settings, 'sandbox' | 'network' | 'commandMinutes'>,
-): void {
-  if (gate.network === true && !reachesNetwork(settings)) {
-    throw new UserError(
-      `${places.get('network') ?? place}: ${GATES}.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.`,
-    )
-  }
+/** A gate runs what agents wrote, so it never has more than the rounds have. */
+function refusalOfNetwork(entries: readonly GateEntry[]): string | null {
+  const excess = entries.find(({ gate }) => gate.network === true)
+  if (excess === undefined) return null
+  return `${excess.places.get('network') ?? excess.place}: ${GATES}.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.`
+}
+
+/** A project's own file does not have a night wait longer than for a command of an agent. */
+function checkTimeout({ layer, places, gate }: GateEntry, { commandMinutes }: Pick<Settings, 'commandMinutes'>): void {
   const timeout = places.get('timeout')
-  const { commandMinutes } = settings
-  if (layer === 'project' && timeout !== undefined && gate.timeoutMs > commandMinutes * 60_000) {
-    throw new UserError(
-      `${timeout}: ${GATES}.timeout is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write the gate there.`,
-    )
-  }
+  if (layer !== 'project' || timeout === undefined || gate.timeoutMs <= commandMinutes * 60_000) return
+  throw new UserError(
+    `${timeout}: ${GATES}.timeout is longer than a command may take (command_minutes = ${commandMinutes}), which a project's own file cannot ask for; raise command_minutes in your own config.toml, or write the gate there.`,
+  )
 }

@@ -33,6 +33,8 @@ export type SettingSources = Record<SettingKey, { layer: Layer; place: string }>
 export interface LoadedSettings extends Gates {
   settings: Settings
   sources: SettingSources
+  /** What agents are to have beyond this one command line, as if no flag said anything of it. */
+  lasting: Pick<Settings, 'model' | 'effort'>
 }
 
 /**
@@ -52,14 +54,11 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
   ]
   for (const entry of entries) checkEntry(entry)
 
-  const winners = settingInfos.map(({ key }) => {
-    const winner = countingEntry(entries.filter(entry => entry.info.key === key))
-    if (winner === undefined) throw new Error(`settings.js has no ${key}.`)
-    return winner
-  })
+  const winners = winnersOf(entries)
   const settings = settingsOf(winners)
+  const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !isForOnce(entry))))
   const gates = countingGates([...ofPerson.gates, ...ofProject.gates], places.verify ?? [], settings)
-  return { settings, sources: sourcesOf(winners), ...gates }
+  return { settings, sources: sourcesOf(winners), lasting: { model, effort }, ...gates }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
@@ -113,6 +112,19 @@ function entriesOfFlags(flags: SettingsPlaces['flags']): Entry[] {
     const value = said[info.key]
     if (info.flag === null || value === undefined) return []
     return [entryOfText(info, 'flag', info.flag, String(value))]
+  })
+}
+
+function isForOnce({ layer, info }: Entry): boolean {
+  return layer === 'flag' && (info.key === 'model' || info.key === 'effort')
+}
+
+/** The entry that counts of each setting. */
+function winnersOf(entries: readonly Entry[]): Entry[] {
+  return settingInfos.map(({ key }) => {
+    const winner = countingEntry(entries.filter(entry => entry.info.key === key))
+    if (winner === undefined) throw new Error(`settings.js has no ${key}.`)
+    return winner
   })
 }
 

@@ -31,6 +31,7 @@ export function buildTemplate(threads: BuildThreads, retryInput: RetryInput): Te
   return {
     name: 'build',
     next(session, memory) {
+      if (hasLostTasks(session, memory)) return { kind: 'check', check: 'tasks' }
       if (session.replan !== null) {
         return { kind: 'replan', round: { thread: threads.replan, input: replanInput(session.replan) } }
       }
@@ -50,6 +51,15 @@ export function buildTemplate(threads: BuildThreads, retryInput: RetryInput): Te
       return isAllDone(build) ? threads.lastLook : threads.masterMind
     },
   }
+}
+
+/** Whether a round took tasks out of the plan that was cut off, or is followed by a change of plan. */
+function hasLostTasks({ build, last, replan }: SessionState, { tasks }: MemorySnapshot): boolean {
+  if (build?.plan !== 'ready') return false
+  const isUnjudged = replan !== null && !build.judged && last !== null && last.part !== null
+  if (!isUnjudged && !build.isCutOff) return false
+  const present = new Set(tasks.map(({ id }) => id))
+  return build.tasks.some(({ id }) => !present.has(id))
 }
 
 /** Before there is a plan. */
@@ -75,10 +85,21 @@ function noPlan({ problem }: BuildState): Extract<Step, { kind: 'end' }>['outcom
   return {
     kind: 'needs-person',
     reason: `The team builder wrote no plan that can be carried out, ${MOST_PLAN_REFUSALS} times in a row. ${first}`,
-    hint: 'Make the specification clearer, or mend .codemachine/plan/tasks.json by hand; then codemachine resume goes on.',
+    hint: `Make the specification clearer, or mend ${filesIn(problem ?? '')} by hand; then codemachine resume goes on.`,
     goalOnly: true,
   }
 }
+
+/** The files that problems with a plan are about; a line is a problem, and begins with its file. */
+function filesIn(problems: string): string {
+  const named = problems.split('\n').flatMap(line => FILE.exec(line)?.[1] ?? [])
+  const files = [...new Set(named)]
+  const more = files.length > MOST_NAMED ? ' and others' : ''
+  return files.length === 0 ? PLAN_FILE : `${files.slice(0, MOST_NAMED).join(', ')}${more}`
+}
+
+const PLAN_FILE = '.codemachine/plan/tasks.json'
+const FILE = /^(\.codemachine[\\/].+?)(?:: | is | has | cannot be used )/
 
 /** Once there is a plan. */
 function nextOfPlan(

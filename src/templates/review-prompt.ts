@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { clipEnd, clipStart } from '../base/clip.ts'
 import { fillPlaceholders } from '../base/fill-placeholders.ts'
-import type { SessionEvent } from '../session/events.ts'
+import type { EventOf } from '../session/events.ts'
 import type { GateResult } from '../session/gate.ts'
 import { describeGate } from '../session/notices.ts'
 import type { Finding } from '../session/review.ts'
@@ -16,7 +16,7 @@ export interface ReviewMatter {
   /** How the gates came out on what is reviewed; none: there are no gates. */
   gates: readonly GateResult[]
   /** The files that gates protect and that are not what they were when the session began. */
-  protectedFiles: Extract<SessionEvent, { type: 'protected-changed' }>['files']
+  protectedFiles: EventOf<'protected-changed'>['files']
   /** What the review before this one found; none: it is the first. */
   earlier: readonly Finding[]
   /** Unified diff (`diff --git …`) from what the session began with to what is reviewed; null: that is not known any more. */

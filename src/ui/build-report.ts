@@ -1,6 +1,6 @@
-import type { BuildState } from '../session/build-state.ts'
+import type { BuildState, BuildTask } from '../session/build-state.ts'
 import type { SessionState } from '../session/state.ts'
-import { agentOf, isPlanShown } from './words-for-build.ts'
+import { isPlanShown } from './words-for-build.ts'
 
 /** How far a build is. Times are ISO 8601 in UTC. */
 export interface BuildReport {
@@ -13,15 +13,7 @@ export interface BuildReport {
   agents: readonly { instance: string; agent: string; tasks: readonly string[]; request: string; since: string }[]
 }
 
-interface BuildTaskReport {
-  id: string
-  name: string
-  phase: string | null
-  done: boolean
-  failures: number
-  /** Why nobody works on it any more; null if somebody may. */
-  parked: string | null
-}
+type BuildTaskReport = Pick<BuildTask, 'id' | 'name' | 'phase' | 'done' | 'failures' | 'parked'>
 
 /** That of a session, null if it is no build; `isRunning`: whether somebody runs it. Pure. */
 export function buildReport(state: SessionState, isRunning: boolean): BuildReport | null {
@@ -39,9 +31,9 @@ export function buildReport(state: SessionState, isRunning: boolean): BuildRepor
       parked,
     })),
     agents: isRunning
-      ? agents.map(({ instance, tasks, request, since }) => ({
+      ? agents.map(({ instance, agent, tasks, request, since }) => ({
           instance,
-          agent: agentOf(instance),
+          agent,
           tasks,
           request,
           since: new Date(since).toISOString(),

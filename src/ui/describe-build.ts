@@ -1,6 +1,7 @@
 import { unreachable } from '../base/errors.ts'
+import type { BuildEvent } from '../session/build-events.ts'
 import { MOST_FAILURES } from '../session/build-state.ts'
-import type { Recorded } from '../session/events.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { clipLines } from './clip-lines.ts'
 import { type Description, describe, type Tone } from './description.ts'
@@ -10,13 +11,6 @@ import { formatTokens } from './format-tokens.ts'
 import { oneLine } from './safe-text.ts'
 import { idsOf } from './words-for-build.ts'
 
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
-
-/** What happens in a build, and in no other session. */
-export type BuildEvent = EventOf<
-  'plan-refused' | 'plan-ready' | 'agent-started' | 'agent-ended' | 'task-judged' | 'tasks-judged'
->
-
 const NAME_CHARS = 200
 const TEXT_CHARS = 500
 const PROBLEM_LINES = 20
@@ -25,7 +19,7 @@ const MOST_TASKS = 60
 const MOST_AGENTS = 20
 
 /** What a person is told of a plan, of the agents that carry it out, and of its tasks; null if nothing. Pure. */
-export function describeBuild(event: BuildEvent, state: SessionState): Description | null {
+export function describeBuild(event: Recorded<BuildEvent>, state: SessionState): Description | null {
   switch (event.type) {
     case 'plan-refused':
       return describeRefusedPlan(event, state)
@@ -45,13 +39,13 @@ export function describeBuild(event: BuildEvent, state: SessionState): Descripti
   }
 }
 
-function describeRefusedPlan({ problem }: EventOf<'plan-refused'>, { build }: SessionState): Description {
+function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { build }: SessionState): Description {
   const again = build !== null && build.refusals > 1 ? `, for the ${ordinal(build.refusals)} time` : ''
   const words = clipLines(problem, PROBLEM_LINES, 'the journal has all of it')
   return describe(`the plan cannot be used${again}:\n${words}`, 'warning')
 }
 
-function describePlanReady({ tasks, agents }: EventOf<'plan-ready'>): Description {
+function describePlanReady({ tasks, agents }: RecordedOf<'plan-ready'>): Description {
   const shown = tasks.slice(0, MOST_TASKS)
   const left = tasks.length - shown.length
   const lines = shown.flatMap((task, i) => {
@@ -65,20 +59,20 @@ function describePlanReady({ tasks, agents }: EventOf<'plan-ready'>): Descriptio
 }
 
 /** A plan that is ready, without its tasks: `the plan is ready: 8 tasks, for frontend-dev and qa-engineer`. */
-export function planInWords({ tasks, agents }: Pick<EventOf<'plan-ready'>, 'tasks' | 'agents'>): string {
+export function planInWords({ tasks, agents }: Pick<RecordedOf<'plan-ready'>, 'tasks' | 'agents'>): string {
   const team = agents.slice(0, MOST_AGENTS).map(line).join(', ')
   const more = agents.length > MOST_AGENTS ? ', …' : ''
   return `the plan is ready: ${formatCount(tasks.length, 'task')}${team === '' ? '' : `, with prompts for ${team}${more}`}`
 }
 
-function describeAgentStart(event: EventOf<'agent-started'>): Description {
+function describeAgentStart(event: RecordedOf<'agent-started'>): Description {
   const facts = agentFacts(event)
   const more = facts === '' ? '' : `  (${facts})`
   return describe(`agent ${line(event.instance)} starts: ${requestInWords(event.tasks, event.request)}${more}`)
 }
 
 /** Who asked an agent, where it may write, and with what it works, as far as that is not as always. */
-export function agentFacts({ parent, paths, model }: EventOf<'agent-started'>): string {
+export function agentFacts({ parent, paths, model }: RecordedOf<'agent-started'>): string {
   return [
     ...(parent === null ? [] : [`asked by ${line(parent)}`]),
     ...(paths === null ? [] : [`writes in ${paths.map(line).join(', ')}`]),
@@ -93,13 +87,13 @@ export function requestInWords(tasks: readonly string[], request: string): strin
   return ids === '' || tasks.every(id => words.includes(id)) ? words : `${ids}: ${words}`
 }
 
-const ENDS: Readonly<Record<EventOf<'agent-ended'>['status'], Tone>> = {
+const ENDS: Readonly<Record<RecordedOf<'agent-ended'>['status'], Tone>> = {
   completed: 'plain',
   error: 'warning',
   terminated: 'warning',
 }
 
-function describeAgentEnd(event: EventOf<'agent-ended'>): Description {
+function describeAgentEnd(event: RecordedOf<'agent-ended'>): Description {
   const { instance, result, status } = event
   const words = clipLines(result, RESULT_LINES, 'the journal has more of it')
   const text = `agent ${line(instance)} ${agentEndInWords(event)}${words === '' ? '' : `\n${words}`}`
@@ -107,12 +101,12 @@ function describeAgentEnd(event: EventOf<'agent-ended'>): Description {
 }
 
 /** How the work of an agent ended, and what it took: `completed, 3m12s, 45.2k tokens`. */
-export function agentEndInWords({ status, durationMs, tokens }: EventOf<'agent-ended'>): string {
+export function agentEndInWords({ status, durationMs, tokens }: RecordedOf<'agent-ended'>): string {
   const end = status === 'error' ? 'failed' : status
   return [end, formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])].join(', ')
 }
 
-function describeTask(event: EventOf<'task-judged'>, { build }: SessionState): Description {
+function describeTask(event: RecordedOf<'task-judged'>, { build }: SessionState): Description {
   const { task, name, verdict, detail, phase } = event
   const title = `${line(task)} ${line(name)}`
   const why = detail === null ? '' : `: ${oneLine(detail, TEXT_CHARS)}`
@@ -135,6 +129,8 @@ function describeTask(event: EventOf<'task-judged'>, { build }: SessionState): D
       return describe(`task ${title}: not in the plan any more`)
     case 'changed':
       return describe(`task ${title}: asks for something else now${why}`, 'warning')
+    case 'edited':
+      return describe(`task ${title}: its name or phase is another now${phase === null ? '' : ` (${line(phase)})`}`)
     case 'put-back':
       return describe(`task ${title}: was taken out of the plan in a round, and is put back`, 'warning')
     default:

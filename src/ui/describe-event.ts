@@ -1,5 +1,5 @@
 import { unreachable } from '../base/errors.ts'
-import type { Recorded } from '../session/events.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { clipLines } from './clip-lines.ts'
 import { describeAgentItem } from './describe-agent-item.ts'
@@ -147,16 +147,14 @@ export function describeEvent(event: Recorded, state: SessionState, hints: Hints
   }
 }
 
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
-
-function describeCreation(event: EventOf<'session-created'>): Description {
+function describeCreation(event: RecordedOf<'session-created'>): Description {
   const { gates, none } = gatesInWords(event)
   const facts = `${event.template}, ${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
   return describe(`session ${event.session}  ${name(event.goal)}  (${facts})${gates}`, 'strong')
 }
 
 /** What was waited for when it was left is waited for first. */
-function describeResumption(event: EventOf<'session-resumed'>, state: SessionState, hints: Hints): Description {
+function describeResumption(event: RecordedOf<'session-resumed'>, state: SessionState, hints: Hints): Description {
   const wait = describeWaiting(event, state, hints)
   const { gates, none } = gatesInWords(event)
   return describe(
@@ -166,7 +164,7 @@ function describeResumption(event: EventOf<'session-resumed'>, state: SessionSta
 }
 
 /** Which gates a session has, and whether a review has to agree, on a line of their own; that there is neither, among the facts. */
-function gatesInWords({ gates, review }: EventOf<'session-created' | 'session-resumed'>): {
+function gatesInWords({ gates, review }: RecordedOf<'session-created' | 'session-resumed'>): {
   gates: string
   none: string
 } {
@@ -178,7 +176,7 @@ function gatesInWords({ gates, review }: EventOf<'session-created' | 'session-re
 }
 
 /** What codex did, in a round or as the reviewer of one. */
-function describeItemOf(event: EventOf<'item-completed'>, state: SessionState): Description | null {
+function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState): Description | null {
   const { item, session, instance } = event
   if (isToldOfAgent(event, state)) return null
   if (instance !== undefined) {
@@ -191,19 +189,19 @@ function describeItemOf(event: EventOf<'item-completed'>, state: SessionState): 
   return { ...description, text: `reviewer  ${description.text}` }
 }
 
-function describeKeepAwake({ by, problem }: EventOf<'keep-awake'>): Description {
+function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
   const why = problem === null ? '' : `: ${text(problem)}`
   if (by === null) return describe(`this machine may fall asleep${why}`, problem === null ? 'quiet' : 'warning')
   return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
 }
 
-function describeBrokenMemory({ problem }: EventOf<'memory-broken'>): Description {
+function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Description {
   const kept = problem.setAside === null ? '' : ` What it held was kept as ${name(problem.setAside)}.`
   const restored = problem.restored ? ' The last good version has been put back.' : ''
   return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
 }
 
-function describeSessionEnd(event: EventOf<'session-ended'>, state: SessionState): Description {
+function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionState): Description {
   const { text, hint, tone } = describeOutcome(event.outcome, state)
   const facts = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
   const more = [hint, wordsForQuestions(state.questions)].filter(line => line !== null)

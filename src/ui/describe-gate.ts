@@ -1,4 +1,4 @@
-import type { Recorded } from '../session/events.ts'
+import type { RecordedOf } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { safeOutput } from './blocks/safe-output.ts'
 import { type Description, describe, type Tone } from './description.ts'
@@ -14,7 +14,7 @@ import {
   wordsForGateTime,
 } from './words-for-gate.ts'
 
-type GateEnded = Extract<Recorded, { type: 'gate-ended' }>
+type GateEnded = RecordedOf<'gate-ended'>
 
 const OUTPUT_LINES = 10
 const LINE_CHARS = 300

@@ -1,13 +1,11 @@
 import { unreachable } from '../base/errors.ts'
-import type { Recorded } from '../session/events.ts'
+import type { Recorded, RecordedOf } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { type Description, describe } from './description.ts'
 import { formatMoment } from './format-time.ts'
 import type { Hints } from './hints.ts'
 import { waitEndOf } from './wait-end.ts'
 import { wordsForWait } from './words-for-wait.ts'
-
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
 /** A wait, as it is seen when it begins, or when its session goes on. */
 export function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): Description | null {
@@ -20,7 +18,7 @@ export function describeWaiting({ at }: Recorded, state: SessionState, hints: Hi
 }
 
 /** What ended a wait, and what comes next. */
-export function describeWaitEnd({ reason }: EventOf<'wait-ended'>): Description {
+export function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
   switch (reason) {
     case 'over':
       return describe('wait over')
@@ -34,7 +32,7 @@ export function describeWaitEnd({ reason }: EventOf<'wait-ended'>): Description 
 }
 
 /** A person who asked it to stop; at once if nothing runs. */
-export function describeStopAsked({ now }: EventOf<'stop-asked'>, state: SessionState): Description {
+export function describeStopAsked({ now }: RecordedOf<'stop-asked'>, state: SessionState): Description {
   const work = workOf(state)
   return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
 }

@@ -1,5 +1,6 @@
 import { unreachable } from '../base/errors.ts'
-import type { Recorded, RefusalReason } from '../session/events.ts'
+import type { RefusalReason } from '../session/claim-events.ts'
+import type { RecordedOf } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { describeGate } from './describe-gate.ts'
 import { describeReviewEnd, describeReviewStart } from './describe-review.ts'
@@ -10,8 +11,7 @@ import { oneLine } from './safe-text.ts'
 import { gateName } from './words-for-gate.ts'
 import { wordsForProof } from './words-for-proof.ts'
 
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
-type ProofEvent = EventOf<
+type ProofEvent = RecordedOf<
   | 'protected-changed'
   | 'gate-ended'
   | 'question-asked'
@@ -51,13 +51,13 @@ export function describeProof(event: ProofEvent, state: SessionState, hints: Hin
   }
 }
 
-const TOUCHES: Readonly<Record<EventOf<'protected-changed'>['files'][number]['how'], string>> = {
+const TOUCHES: Readonly<Record<RecordedOf<'protected-changed'>['files'][number]['how'], string>> = {
   changed: 'changed',
   deleted: 'deleted',
   skipped: 'tests in it marked to be skipped',
 }
 
-function describeProtected({ round, files, count }: EventOf<'protected-changed'>): Description {
+function describeProtected({ round, files, count }: RecordedOf<'protected-changed'>): Description {
   const shown = files.slice(0, MOST_FILES).map(({ path, how, gates }) => {
     const of = gates.length === 0 ? '' : `  (gate ${gates.map(gateName).join(', ')})`
     return `${name(path)}: ${TOUCHES[how]}${of}`
@@ -72,7 +72,7 @@ function describeProtected({ round, files, count }: EventOf<'protected-changed'>
 }
 
 function describeQuestion(
-  { session, question, text, options, assumption }: EventOf<'question-asked'>,
+  { session, question, text, options, assumption }: RecordedOf<'question-asked'>,
   hints: Hints,
 ): Description {
   const shown = options.slice(0, MOST_OPTIONS).map((option, i) => `${i + 1}. ${line(option)}`)
@@ -90,12 +90,12 @@ function describeQuestion(
 /** What these refusals are about has been told in full just before. */
 const TOLD_BEFORE = new Set<string>(['gate-failed', 'review-findings'] satisfies RefusalReason[])
 
-function refusalInWords({ reason, detail }: EventOf<'done-refused'>): string {
+function refusalInWords({ reason, detail }: RecordedOf<'done-refused'>): string {
   const text = detail.trim()
   return line(TOLD_BEFORE.has(reason) ? (text.split('\n', 1)[0] ?? '') : text)
 }
 
-function describeAccepted({ tree, verified }: EventOf<'done-accepted'>, state: SessionState): Description {
+function describeAccepted({ tree, verified }: RecordedOf<'done-accepted'>, state: SessionState): Description {
   const proof = verified === undefined ? '' : `: ${wordsForProof(verified, state)}`
   return describe(`claim accepted for the files as they are now (tree ${name(tree.slice(0, 12))})${proof}`, 'good')
 }

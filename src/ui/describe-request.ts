@@ -1,4 +1,4 @@
-import type { Recorded } from '../session/events.ts'
+import type { RecordedOf } from '../session/events.ts'
 import { type Description, describe } from './description.ts'
 import { oneLine } from './safe-text.ts'
 import { shownCommand } from './shown-command.ts'
@@ -7,11 +7,7 @@ const METHOD_CHARS = 200
 const TEXT_CHARS = 2000
 
 /** What codex asked for, and what it was answered. */
-export function describeRequest({
-  method,
-  subject,
-  answer,
-}: Extract<Recorded, { type: 'request-answered' }>): Description {
+export function describeRequest({ method, subject, answer }: RecordedOf<'request-answered'>): Description {
   const words = WORDS.get(method)?.(subject) ?? `asked (${oneLine(method, METHOD_CHARS)}): ${text(subject)}`
   return describe(`codex ${words}  → ${text(answer)}`)
 }

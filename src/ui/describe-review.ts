@@ -1,14 +1,14 @@
-import type { Recorded } from '../session/events.ts'
+import type { RecordedOf } from '../session/events.ts'
 import { type Finding, keyOf, type ReviewAnswer } from '../session/review.ts'
 import { clipLines } from './clip-lines.ts'
-import { type Description, describe } from './description.ts'
+import { type Description, describe, type Tone } from './description.ts'
 import { formatCount } from './format-count.ts'
 import { formatDuration } from './format-duration.ts'
 import { formatTokens } from './format-tokens.ts'
 import { oneLine } from './safe-text.ts'
 import { wordsForCause } from './words-for-cause.ts'
 
-type ReviewEnded = Extract<Recorded, { type: 'review-ended' }>
+type ReviewEnded = RecordedOf<'review-ended'>
 
 const NAME_CHARS = 200
 const TEXT_CHARS = 2000
@@ -20,13 +20,15 @@ const CAUSES: Readonly<Record<string, string>> = {
   protected: 'protected files are not what they were',
 }
 
+/** How a finding is meant, by its severity. */
+export const TONE_OF_SEVERITY: Readonly<Record<Finding['severity'], Tone>> = {
+  critical: 'bad',
+  major: 'warning',
+  minor: 'quiet',
+}
+
 /** A review that begins, why, and with what. */
-export function describeReviewStart({
-  review,
-  causes,
-  model,
-  effort,
-}: Extract<Recorded, { type: 'review-started' }>): Description {
+export function describeReviewStart({ review, causes, model, effort }: RecordedOf<'review-started'>): Description {
   const why = causes.map(cause => (Object.hasOwn(CAUSES, cause) ? CAUSES[cause] : oneLine(cause, NAME_CHARS)))
   const terms = [model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
   const reasons = why.length === 0 ? '' : `: ${why.join(', and ')}`

@@ -1,4 +1,4 @@
-import type { Recorded } from '../session/events.ts'
+import type { RecordedOf } from '../session/events.ts'
 import type { SessionState } from '../session/state.ts'
 import { type Description, describe } from './description.ts'
 import { formatCount } from './format-count.ts'
@@ -15,10 +15,8 @@ import { wordsForWindDown } from './words-for-wind-down.ts'
 const NAME_CHARS = 200
 const TEXT_CHARS = 2000
 
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
-
 /** Which round starts, and who works in it with what. @param state the session after the event */
-export function describeRoundStart(event: EventOf<'round-started'>, state: SessionState): Description {
+export function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionState): Description {
   const model = event.model === null ? '' : `, model ${name(event.model)}`
   const change = state.running?.replan != null ? CHANGING : null
   const part = event.part === undefined ? change : wordsForPart(event.part)
@@ -34,7 +32,7 @@ export function describeRoundStart(event: EventOf<'round-started'>, state: Sessi
 const CHANGING = 'changing the plan'
 
 /** What a round is called at its end: in a build the next one takes the number of a summary or a change of plan. */
-function endedRound({ round }: EventOf<'round-ended'>, { build, last }: SessionState): string {
+function endedRound({ round }: RecordedOf<'round-ended'>, { build, last }: SessionState): string {
   if (build === null || last === null) return `round ${round}`
   if (last.part === null) return CHANGING
   return last.part === 'summary' ? wordsForPart(last.part) : `round ${round}`
@@ -44,7 +42,7 @@ function endedRound({ round }: EventOf<'round-ended'>, { build, last }: SessionS
  * An error that codex reports; null for the second and later notices that the network is away, and for one that it does
  * not try again after: the turn ends with that, and its end says it.
  */
-export function describeError(event: EventOf<'error'>, state: SessionState): Description | null {
+export function describeError(event: RecordedOf<'error'>, state: SessionState): Description | null {
   if (event.waitsForNetwork) {
     const isFirst = state.offlineSince === Date.parse(event.at)
     return isFirst ? describe('the network is away; codex keeps trying', 'warning') : null
@@ -55,13 +53,13 @@ export function describeError(event: EventOf<'error'>, state: SessionState): Des
 }
 
 /** A turn that failed, and goes on as another one. */
-export function describeTurnContinued({ cause }: EventOf<'turn-continued'>): Description {
+export function describeTurnContinued({ cause }: RecordedOf<'turn-continued'>): Description {
   const why = cause.class === 'network' ? 'turn failed for the network' : `turn failed (${wordsForCause(cause)})`
   return describe(`${why}; going on in the same thread`, 'warning')
 }
 
 /** A limit that was reached in the middle of a round. */
-export function describeWindingDown(event: EventOf<'winding-down'>, state: SessionState): Description {
+export function describeWindingDown(event: RecordedOf<'winding-down'>, state: SessionState): Description {
   return describe(
     `${wordsForWindDown(event.limit, state)}: the ${isReviewing(state) ? 'reviewer' : 'agent'} is told to come to a safe stop, and has ${formatSpan(event.graceMs)}`,
     'warning',
@@ -69,12 +67,12 @@ export function describeWindingDown(event: EventOf<'winding-down'>, state: Sessi
 }
 
 /** A session that does not get on, and what is done about it. */
-export function describeStuck({ why, rounds, remedy }: EventOf<'stuck'>): Description {
+export function describeStuck({ why, rounds, remedy }: RecordedOf<'stuck'>): Description {
   return describe(`${wordsForStall(why, rounds)}: the next round is ${wordsForRemedy(remedy)}`, 'warning')
 }
 
 /** How a round ended, and what it took and changed. @param state the session after the event */
-export function describeRoundEnd(event: EventOf<'round-ended'>, state: SessionState): Description {
+export function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState): Description {
   const facts = [
     `${endedRound(event, state)} ended: ${wordsForRoundEnd(event.outcome)}`,
     formatDuration(event.durationMs),

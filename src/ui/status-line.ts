@@ -29,7 +29,8 @@ export function statusLine(state: SessionState, board: TaskBoard | null, now: nu
     task?.shortPlace ?? '',
     time === null ? words : `${words} ${time}`,
     next ?? '',
-    state.agents.length === 0 ? '' : formatCount(state.agents.length, 'agent'),
+    // What it does is said by them already.
+    state.agents.length === 0 || words.endsWith('at work') ? '' : formatCount(state.agents.length, 'agent'),
     state.questions === 0 ? '' : formatCount(state.questions, 'question'),
     window === null || window.resetsAt === null
       ? ''

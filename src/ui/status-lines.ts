@@ -1,4 +1,5 @@
-import type { StallRemedy, UsageWindow } from '../session/events.ts'
+import type { StallRemedy } from '../session/lifecycle-events.ts'
+import type { UsageWindow } from '../session/limits.ts'
 import { buildStatusLines } from './build-status-lines.ts'
 import { describeOutcome } from './describe-outcome.ts'
 import { describePlan } from './describe-plan.ts'

@@ -1,4 +1,5 @@
-import type { SessionLimits, StallRemedy, UsageWindow, WindDownLimit } from '../session/events.ts'
+import type { StallRemedy } from '../session/lifecycle-events.ts'
+import type { SessionLimits, UsageWindow, WindDownLimit } from '../session/limits.ts'
 import type { RoundOutcome, SessionOutcome } from '../session/outcome.ts'
 import type { Standing } from '../session/standing.ts'
 import type { Claim, PlanStep } from '../session/state.ts'

@@ -1,4 +1,4 @@
-import type { SessionLimits } from '../session/events.ts'
+import type { SessionLimits } from '../session/limits.ts'
 import { formatCount } from './format-count.ts'
 import { formatSpan } from './format-span.ts'
 import { formatTokens, shortNumber } from './format-tokens.ts'

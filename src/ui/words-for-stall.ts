@@ -1,5 +1,5 @@
 import { unreachable } from '../base/errors.ts'
-import type { StallRemedy } from '../session/events.ts'
+import type { StallRemedy } from '../session/lifecycle-events.ts'
 import type { StallReason } from '../session/outcome.ts'
 import { formatCount } from './format-count.ts'
 

@@ -1,5 +1,5 @@
 import { unreachable } from '../base/errors.ts'
-import type { SessionLimits, UsageWindow, WindDownLimit } from '../session/events.ts'
+import type { SessionLimits, UsageWindow, WindDownLimit } from '../session/limits.ts'
 import { formatSpan } from './format-span.ts'
 import { formatTokens } from './format-tokens.ts'
 

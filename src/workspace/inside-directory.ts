@@ -23,15 +23,28 @@ export async function findObstacle(root: string, folder: string): Promise<Obstac
   return null
 }
 
+interface MakeFolderOptions {
+  /** Of those that are not there yet, less the umask; 0700 if left out. */
+  mode?: number
+  /** Called with each that was not there. */
+  onMade?(path: string): void
+}
+
 /**
- * Makes a folder below `root` and those above it, those that are not there yet with mode 0700; answers what is in the way
- * if it cannot, and never follows a link.
+ * Makes a folder below `root` and those above it; answers what is in the way if it cannot, and never follows a link.
  */
-export async function makeFolder(root: string, folder: string): Promise<Obstacle | null> {
+export async function makeFolder(
+  root: string,
+  folder: string,
+  { mode = 0o700, onMade }: MakeFolderOptions = {},
+): Promise<Obstacle | null> {
   for (const path of partsOf(folder)) {
-    await mkdir(join(root, path), { mode: 0o700 }).catch((error: unknown) => {
+    try {
+      await mkdir(join(root, path), { mode })
+      onMade?.(path)
+    } catch (error) {
       if (systemErrorCode(error) !== 'EEXIST') throw error
-    })
+    }
     const obstacle = await findObstacle(root, path)
     if (obstacle !== null) return obstacle
   }

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as v from 'valibot'
@@ -21,8 +22,8 @@ export interface SandboxTraces extends AsyncDisposable {
    * removes what another one has laid there, whose command then fails (measured, codex 0.169).
    */
   keep(): Promise<void>
-  /** Those that are kept; absolute paths. */
-  readonly kept: ReadonlySet<string>
+  /** Whether what is at this absolute path has come since, and holds nothing. */
+  readonly isTrace: (path: string) => boolean
 }
 
 /**
@@ -34,13 +35,14 @@ export async function openSandboxTraces(folders: readonly string[], record: stri
   await removeEmpty(await readRecord(record))
   const absent = await absentIn(folders)
   await writing(record, () => writeWholeFile(record, JSON.stringify({ v: 2, absent })))
-  const kept = new Set<string>()
   return {
-    kept,
     async keep() {
-      for (const path of absent) if (await isFolder(dirname(path))) kept.add(path)
-      await Promise.all([...kept].map(path => mkdir(path, { mode: 0o700 }).catch(() => {})))
+      const laid = async (path: string) => {
+        if (await isFolder(dirname(path))) await mkdir(path, { mode: 0o700 }).catch(() => {})
+      }
+      await Promise.all(absent.map(laid))
     },
+    isTrace: path => absent.includes(path) && holdsNothing(path),
     async [Symbol.asyncDispose]() {
       await removeEmpty(absent)
       await rm(record, { force: true })
@@ -57,6 +59,15 @@ async function absentIn(folders: readonly string[]): Promise<string[]> {
 async function isFolder(path: string): Promise<boolean> {
   const found = await lstat(path).catch(() => null)
   return found?.isDirectory() ?? false
+}
+
+/** Of a folder; one that has been taken away again holds nothing either. */
+function holdsNothing(path: string): boolean {
+  try {
+    return readdirSync(path).length === 0
+  } catch (error) {
+    return systemErrorCode(error) === 'ENOENT'
+  }
 }
 
 async function isThere(path: string): Promise<boolean> {

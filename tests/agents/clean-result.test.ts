@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { cleanResult } from '../../src/agents/clean-result.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 
 const HEADER = `OpenAI Codex v0.169.0
 --------
@@ -62,8 +63,8 @@ test.each<[string, string, string]>([
 })
 
 test('a megabyte of half-open marks is cleaned at once', () => {
-  const started = performance.now()
+  const started = cpuMs()
   for (const mark of ['【F:', '【F:a†L1', '<oai-mem-citation>', '::a{', '\ntokens used ', '\n[x'])
     cleanResult(mark.repeat(1_000_000 / mark.length))
-  expect(performance.now() - started).toBeLessThan(5000)
+  expect(cpuMs() - started).toBeLessThan(5000)
 })

@@ -41,7 +41,7 @@ describe('what is asked', () => {
     ['{"v":1,"agent":"a","task":"b","paths":"web"}', 'paths is no list of paths'],
     ['{"v":1,"agent":"a","task":"b","paths":[1]}', 'paths.0 is no text'],
     ['{"v":1,"agent":"a","task":" \\n"}', 'The task is empty'],
-    [JSON.stringify({ v: 1, agent: 'a', task: 'é'.repeat(131_073) }), 'The task has 262146 bytes'],
+    [JSON.stringify({ v: 1, agent: 'a', task: 'é'.repeat(131_073) }), 'The task is larger than 256 KiB'],
   ])('is refused with the place of what is wrong: %.60s', (text, problem) => {
     expect(readRequest(text)).toEqual({ problem: expect.stringContaining(problem) })
   })

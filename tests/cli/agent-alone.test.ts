@@ -2,14 +2,12 @@ import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
 import { agentAlone } from '../../src/cli/commands/agent-alone.ts'
-import type { CliContext } from '../../src/cli/context.ts'
 import type { RunFlags } from '../../src/cli/flags.ts'
 import { reply } from '../../src/demo/reply.ts'
 import { message, shell } from '../../src/demo/reply-items.ts'
 import type { ScriptStep } from '../../src/demo/script.ts'
-import { NO_PROCESS } from '../support/no-process.ts'
+import { cliContext } from '../support/cli-context.ts'
 import type { TestPlace } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
 import { IMPATIENT, openScene, type Scene } from '../support/scene.ts'
@@ -37,21 +35,8 @@ interface Call {
 
 async function callAgent(place: TestPlace, call: Call): Promise<Called> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const context: CliContext = {
-    env: { ...place.env, ...call.env },
-    cwd: call.cwd ?? place.directory,
-    home: place.home,
-    platform: process.platform,
-    arch: process.arch,
-    node: process.versions.node,
-    pid: process.pid,
-    stdin: new PassThrough(),
-    stdout,
-    stderr,
-    clock: systemClock,
-    signal: call.signal ?? new AbortController().signal,
-    host: NO_PROCESS,
-  }
+  const { cwd = place.directory, signal = new AbortController().signal } = call
+  const context = cliContext(place, { env: { ...place.env, ...call.env }, cwd, stdout, stderr, signal })
   const { agent = 'backend-dev', task = 'Do the thing', stream = false, flags = {} } = call
   let hint: string | null = null
   const exitCode = await agentAlone(context, { agent, task, stream, flags }).catch(

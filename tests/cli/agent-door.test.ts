@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { AgentRequest } from '../../src/agents/inbox.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { packageRoot } from '../../src/base/package-root.ts'
@@ -117,6 +117,31 @@ describe('codemachine --agent where a session runs', () => {
     await session(async () => ({ text: '\u001b]0;title\u0007Made.', success: true }))
     const { stdout } = await door(['--agent', 'frontend-dev', 'T1'], { tty: true }).ended
     expect(stdout).toBe('␛]0;title␇Made.\n')
+  })
+
+  test('says on stderr for whom the agent waits', async () => {
+    await session(async (_, __, { waits }) => {
+      waits(['backend-dev'])
+      await vi.waitFor(() => expect(asking.stderr()).toBe('frontend-dev waits for backend-dev.\n'), { timeout: 10_000 })
+      return { text: 'Made.', success: true }
+    })
+    const asking = door(['--agent', 'frontend-dev', 'T1'])
+    expect(await asking.ended).toMatchObject({ exitCode: 0, stdout: 'Made.\n' })
+  })
+
+  test('says soon that a session whose process is gone has gone', async () => {
+    const { env, home, directory } = place
+    const { platform, pid } = process
+    const records = await openRecords({ directory, env, home, platform })
+    const lock = await takeRunLock(records.lock, { platform, pid, now: new Date() })
+    await mkdir(join(directory, '.codemachine'))
+    const asking = door(['--agent', 'frontend-dev', 'T1'])
+    await clock.nextWait(400)
+    await lock[Symbol.asyncDispose]()
+    const since = clock.monotonic()
+    await clock.advance(2000)
+    expect(await asking.ended).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('takes the task') })
+    expect(clock.monotonic() - since).toBeLessThan(10_000)
   })
 
   test('gives up after a quarter of a minute if the session takes nothing', async () => {

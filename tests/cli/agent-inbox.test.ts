@@ -45,7 +45,8 @@ async function serve(run: RunRequest) {
 }
 
 /** Somebody who asks. */
-function ask(more: Partial<AgentRequest> = {}) {
+function ask(more: Partial<AgentRequest> = {}, isGone?: () => Promise<boolean>) {
+  const waiting: string[] = []
   const heard: string[] = []
   const started: string[] = []
   const ending = new AbortController()
@@ -55,11 +56,13 @@ function ask(more: Partial<AgentRequest> = {}) {
       directory,
       clock,
       signal: ending.signal,
+      ...(isGone && { isGone }),
+      onWaiting: sentence => waiting.push(sentence),
       onStarted: instance => started.push(instance),
       onText: text => heard.push(text),
     },
   ).catch((thrown: unknown) => ({ thrown }))
-  return { asked, heard: () => heard.join(''), started, end: (signal: string) => ending.abort(signal) }
+  return { asked, heard: () => heard.join(''), started, waiting, end: (signal: string) => ending.abort(signal) }
 }
 
 /** A request that somebody has written who does nothing more. */
@@ -194,6 +197,35 @@ describe('who asks a running session', () => {
     await clock.advance(61_000)
     expect(await asked).toEqual({ kind: 'gone' })
     expect(await readdir(inbox)).toEqual([])
+  })
+
+  test('is told at once that the session has gone, where its process can be seen', async () => {
+    let isGone = false
+    const { asked } = ask({}, async () => isGone)
+    const [name = ''] = await vi.waitFor(async () => {
+      const names = (await readdir(inbox)).filter(each => each.endsWith('.request.json'))
+      expect(names).toHaveLength(1)
+      return names
+    }, soon)
+    await rename(join(inbox, name), join(inbox, name.replace('.request.json', '.taken')))
+    isGone = true
+    await clock.advance(2000)
+    expect(await asked).toEqual({ kind: 'gone' })
+  })
+
+  test('is told for whom the agent waits, once for each change', async () => {
+    const turn = Promise.withResolvers<void>()
+    await serve(async (_, __, { waits, started }) => {
+      waits(['backend-dev', 'qa-engineer'])
+      await turn.promise
+      started('frontend-dev-20261122T004530123')
+      return { text: 'Made a page.', success: true }
+    })
+    const { asked, waiting } = ask()
+    await vi.waitFor(() => expect(waiting).toEqual(['frontend-dev waits for backend-dev, qa-engineer.']), soon)
+    turn.resolve()
+    expect(await asked).toMatchObject({ kind: 'answered', reply: { text: 'Made a page.' } })
+    expect(waiting).toHaveLength(1)
   })
 
   test('cannot ask through a link that stands in the place of the inbox', async () => {
@@ -351,7 +383,8 @@ test('who can write into the records is known to be outside of the sandbox, and 
     return { text: 'Done.', success: true }
   }
   atEnd.use(await serveInbox({ directory, clock, records, run }))
-  const options = { directory, clock, signal: new AbortController().signal, onStarted: () => {}, onText: () => {} }
+  const heard = { onWaiting: () => {}, onStarted: () => {}, onText: () => {} }
+  const options = { directory, clock, signal: new AbortController().signal, ...heard }
   for (const from of [records, join(root, 'unseen')]) await askSession(request, { ...options, records: from })
   await ask().asked
   expect(known).toEqual([true, false, false])

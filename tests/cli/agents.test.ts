@@ -53,7 +53,7 @@ test('an agent that there is not is refused with the nearest name', async () => 
   await expect(show('backend')).rejects.toThrow('There is no agent "backend"; did you mean "backend-dev"?')
   await expect(show('../backend-dev')).rejects.toThrow('There is no agent "../backend-dev"; ')
   await expect(agentsList(place.context, { directory: join(place.directory, 'none'), json: true })).rejects.toThrow(
-    /none cannot be worked in: ENOENT/,
+    /none cannot be worked in: there is no such directory\./,
   )
 })
 

@@ -27,6 +27,17 @@ test.each(['20.20.2', '22.11.0', '18.0.0'])('on Node %s one sentence says that i
   )
 })
 
+test('in a directory that has been removed one sentence says so', async () => {
+  const inRemoved = 'cd "$(mktemp -d)" && rmdir "$PWD" && exec "$0" "$1" status'
+  const ended = await promisify(execFile)('/bin/sh', ['-c', inRemoved, process.execPath, BIN]).catch(error => error)
+  expect(ended).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr:
+      'codemachine: The directory that this was typed in is not there any more; go to another one, and type it again.\n',
+  })
+})
+
 test('--help names every command and option that the README names, with examples', async () => {
   const { code, stdout } = await node(BIN, '--help')
   expect(code).toBe(0)

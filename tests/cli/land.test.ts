@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { openRecords } from '../../src/session/records.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { test } from '../support/side-by-side.ts'
@@ -175,6 +176,26 @@ test('which worktree is meant is asked for where there are several, and they are
   git(place, '-C', two.top, 'switch', '-q', 'codemachine/two')
   expect((await land(place, '--commit', 'c')).exitCode).toBe(0)
   expect(git(place, 'ls-files')).toBe('README.md\na\nb\nc')
+})
+
+test('while it is merged no run can begin in the checkout or in the worktree, and afterwards one can', async () => {
+  await using made = await makeWorktree({ 'a.txt': 'a\n' })
+  const { place, top } = made
+  // Not where agents could write: a git there is passed over.
+  const tools = await mkdtemp('/var/tmp/codemachine-tools-')
+  const seen = join(place.root, 'seen')
+  const locks = `'${place.env.CODEMACHINE_HOME}'/state/*/lock`
+  const look = `case " $* " in *" merge "*) ls ${locks} > '${seen}';; esac`
+  await writeFile(join(tools, 'git'), `#!/bin/sh\n${look}\nexec '${git(place, '--exec-path')}/git' "$@"\n`)
+  await chmod(join(tools, 'git'), 0o755)
+  const { exitCode, stderr } = await codemachine(place, ['land'], { env: { PATH: `${tools}:${place.env.PATH}` } })
+  await rm(tools, { recursive: true })
+  expect([exitCode, stderr]).toEqual([0, ''])
+  const held = readFileSync(seen, 'utf8').trimEnd().split('\n')
+  const lockOf = async (directory: string) =>
+    (await openRecords({ env: place.env, home: place.home, platform: process.platform, directory })).lock
+  expect(held.toSorted()).toEqual([await lockOf(place.directory), await lockOf(top)].toSorted())
+  expect(held.filter(existsSync)).toEqual([])
 })
 
 test('nothing that an agent has put into the worktree is run by landing it', async () => {

@@ -124,16 +124,20 @@ describe('codemachine login', () => {
     expect(end).toEqual({ kind: 'not', stays: false, interrupted: false, why: 'It took longer than 15 minutes.' })
   })
 
-  test('in a browser is refused where nobody has a terminal, and a key that is typed as a word is not repeated', async () => {
+  test('in a browser is refused where nobody has a terminal, and a key that is typed is not repeated', async () => {
     await using place = await openPlace()
     const { exitCode, stderr } = await codemachine(place, ['login'])
     expect(exitCode).toBe(2)
     expect(stderr).toMatch(/^codemachine: Nobody can answer a browser here.*--device-auth.*--with-api-key.*\n$/)
     expect(existsSync(loginFile(place))).toBe(false)
-    const typed = await codemachine(place, ['login', '--with-api-key', KEY])
-    expect(typed.exitCode).toBe(2)
-    expect(typed.stderr).toContain('a key is never an argument')
-    expect(typed.stdout + typed.stderr).not.toContain(KEY)
+    for (const args of [['--with-api-key', KEY], [`--with-api-key=${KEY}`], [`--with-key=${KEY}`]]) {
+      const typed = await codemachine(place, ['login', ...args])
+      expect(typed.exitCode).toBe(2)
+      expect(typed.stderr).toContain('a key is never an argument')
+      expect(typed.stdout + typed.stderr).not.toContain(KEY)
+    }
+    const elsewhere = await codemachine(place, [`--with-api-key=${KEY}`, 'login'])
+    expect(elsewhere).toMatchObject({ exitCode: 2, stderr: "codemachine: unknown option '--with-api-key'\n" })
   })
 
   test('says so first where rounds will not use it', async () => {

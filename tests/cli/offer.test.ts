@@ -8,11 +8,11 @@ import type { SessionEvent } from '../../src/session/events.ts'
 import type { SessionOutcome } from '../../src/session/outcome.ts'
 import { takeRunLock } from '../../src/session/run-lock.ts'
 import { codemachine } from '../support/codemachine.ts'
+import { startInEmulator } from '../support/emulator.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
-import { startInTerminal } from '../support/terminal.ts'
 import { recorded, sampleEvents } from '../ui/samples.ts'
 import { journalSession, recordsOf } from './journaled.ts'
 import { makePlace as makeContext } from './place.ts'
@@ -120,13 +120,14 @@ async function leaveInTheMiddle(scene: Scene): Promise<void> {
 const inTheMiddle = [reply(message('Working.'), hold(new Promise<never>(() => {})))]
 
 describe('in a terminal a person is asked', () => {
+  const WIDE = { columns: 120, rows: 40 }
   const question = '(0 rounds). Go on with it? [Y/n] '
 
   test('Enter goes on with it, in the same process, and then with what waits', async () => {
     await using scene = await openScene([inTheMiddle, round(claimDone), round(claimDone)])
     await leaveInTheMiddle(scene)
     await scene.run('queue', 'add', 'goal two')
-    await using terminal = startInTerminal(scene.place, ['--plain'])
+    await using terminal = startInEmulator(scene.place, ['--plain'], WIDE)
     await terminal.until(`_1 was cut off just now: "build X" ${question}`)
     terminal.type('\r')
     const { exitCode } = await terminal.ended
@@ -142,7 +143,7 @@ describe('in a terminal a person is asked', () => {
     await using scene = await openScene([inTheMiddle, round(claimDone)])
     await leaveInTheMiddle(scene)
     await scene.run('queue', 'add', 'goal two')
-    await using terminal = startInTerminal(scene.place, ['--plain'])
+    await using terminal = startInEmulator(scene.place, ['--plain'], WIDE)
     await terminal.until(question)
     terminal.type('n\r')
     expect((await terminal.ended).exitCode).toBe(0)
@@ -159,14 +160,15 @@ describe('in a terminal a person is asked', () => {
     await using place = await makePlace('')
     const path = await journalSession(place, '20261120_1', [{ ...created, directory: place.directory }])
     const before = await readFile(path, 'utf8')
-    await using terminal = startInTerminal(place, ['--plain'])
+    await using terminal = startInEmulator(place, ['--plain'], WIDE)
     await terminal.until(question)
     for (const [i, text] of typed.entries()) {
-      if (i > 0) await terminal.until(`${typed[i - 1]?.trim()}\n20261120_1`)
+      const before = `${typed[i - 1]?.trim()}\n20261120_1`
+      if (i > 0) await terminal.until(rows => rows.join('\n').includes(before))
       terminal.type(text)
     }
-    const { exitCode, shown } = await terminal.ended
-    expect(shown).toMatch(said)
+    const { exitCode } = await terminal.ended
+    expect(terminal.bytes().replaceAll('\r\n', '\n')).toMatch(said)
     expect(exitCode).toBe(code)
     expect(await readFile(path, 'utf8')).toBe(before)
     expect(await readdir(place.directory)).toEqual(['.git', 'README.md'])

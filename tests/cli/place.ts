@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { systemClock } from '../../src/base/clock.ts'
 import type { CliContext } from '../../src/cli/context.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
 import { openJournal } from '../../src/session/journal.ts'
 import { openRecords, type Records } from '../../src/session/records.ts'
-import { NO_PROCESS } from '../support/no-process.ts'
+import { cliContext } from '../support/cli-context.ts'
 import { recorded } from '../ui/samples.ts'
 
 /** A work directory with its records, and a context whose output is kept. */
@@ -20,7 +19,7 @@ export interface Place extends AsyncDisposable {
   interrupt(): void
   /** What has been written to stdout so far. */
   written(): string
-  /** Resolves once stdout holds the text; fails after 5 s. */
+  /** Resolves once stdout holds the text; fails after 30 s. */
   until(text: string): Promise<void>
   /** Journals these events as a session, and answers its journal's path. */
   journal(id: string, events: readonly SessionEvent[]): Promise<string>
@@ -36,21 +35,7 @@ export async function makePlace(): Promise<Place> {
   stdout.setEncoding('utf8').on('data', (text: string) => {
     written += text
   })
-  const context: CliContext = {
-    env: {},
-    cwd: directory,
-    home,
-    platform: process.platform,
-    arch: process.arch,
-    node: process.versions.node,
-    pid: process.pid,
-    stdin: new PassThrough(),
-    stdout,
-    stderr: new PassThrough(),
-    clock: systemClock,
-    signal: ending.signal,
-    host: NO_PROCESS,
-  }
+  const context = cliContext({ env: {}, directory, home }, { stdout, signal: ending.signal })
   const records = await openRecords({ ...context, directory })
   return {
     context,
@@ -64,7 +49,7 @@ export async function makePlace(): Promise<Place> {
       stdout.on('data', check)
       check()
       const bound = new AbortController()
-      const late = delay(5000, null, { signal: bound.signal }).then(() => {
+      const late = delay(30_000, null, { signal: bound.signal }).then(() => {
         throw new Error(`"${text}" was not written, only:\n${written}`)
       })
       await Promise.race([promise, late])

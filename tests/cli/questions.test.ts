@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { runCommandLine } from '../../src/cli/main.ts'
 import type { SessionEvent } from '../../src/session/events.ts'
+import { claimAnswer } from '../../src/session/question-answers.ts'
 import { openQueue } from '../../src/session/queue.ts'
 import { sampleEvents } from '../ui/samples.ts'
 import { makePlace, type Place } from './place.ts'
@@ -137,6 +138,34 @@ test('a question that is answered already is left alone unless that is meant, an
     answer: 'huge',
     queued: '000002',
   })
+})
+
+test('of two terminals that answer a question at once one is told so, and one prompt waits', async () => {
+  await using here = await place()
+  const ends = await Promise.allSettled(
+    ['red', 'blue'].map(answer => runCommandLine(here.context, ['questions', 'answer', '20261120_1/Q1', answer])),
+  )
+  const refused = ends.flatMap(end => (end.status === 'rejected' ? [end.reason] : []))
+  expect(refused).toMatchObject([
+    { message: expect.stringMatching(/^20261120_1\/Q1 (is being|was) answered /), exitCode: 2 },
+  ])
+  expect(await queued(here)).toHaveLength(1)
+})
+
+test('who answers while another terminal is at it is told so, and not once that has ended', async () => {
+  await using here = await place()
+  const options = { ...here.context, now: new Date() }
+  {
+    await using claim = await claimAnswer(here.records, '20261120_1', 'Q1', options)
+    expect(claim).not.toBeNull()
+    await expect(run(here, 'questions', 'answer', '20261120_1/Q1', 'red')).rejects.toMatchObject({
+      message: '20261120_1/Q1 is being answered from another terminal just now.',
+      hint: 'To see the answer: codemachine questions 20261120_1 --all',
+      exitCode: 2,
+    })
+    expect(await queued(here)).toEqual([])
+  }
+  expect(await run(here, 'questions', 'answer', '20261120_1/Q1', 'red')).toContain('waits in the queue')
 })
 
 test('a question that is not there is refused with those that are', async () => {

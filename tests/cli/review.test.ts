@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reply } from '../../src/demo/reply.ts'
@@ -25,7 +25,11 @@ test('what is not committed is reviewed by a goal, by a reviewer that changes no
     stderr: expect.stringContaining('There is nothing to review'),
   })
   await writeFile(join(directory, 'a.txt'), 'hello\n')
+  // No gate is run here, so that one stands in the way of rounds alone.
+  await writeFile(join(directory, 'codemachine.toml'), '[[gates]]\nrun = "true"\nnetwork = true\n')
   const before = git(scene.place, 'status', '--porcelain')
+  const leftByKilled = join(scene.records(), 'review')
+  await mkdir(leftByKilled)
 
   const first = await scene.run('review', '--goal', 'Say bye.')
   expect(first).toMatchObject({
@@ -36,6 +40,7 @@ test('what is not committed is reviewed by a goal, by a reviewer that changes no
   expect(first.stderr).toContain('Looking.')
   expect(first.stderr).not.toContain('verdict')
   expect(existsSync(join(directory, 'x'))).toBe(false)
+  expect(existsSync(leftByKilled)).toBe(false)
   expect(git(scene.place, 'status', '--porcelain')).toBe(before)
   const [request] = scene.model.requests
   expect(request?.developerTexts.join('\n')).toContain('Assume that it is not, and look for the proof.')
@@ -120,5 +125,5 @@ test('a review that a person breaks off says nothing and leaves nothing behind',
   running.process.kill('SIGINT')
   expect(await running.ended).toMatchObject({ exitCode: 130, stdout: '' })
   release.resolve()
-  expect(readdirSync(scene.records()).filter(name => /^(review-|lock)/.test(name))).toEqual([])
+  expect(readdirSync(scene.records()).filter(name => /^(review|lock)/.test(name))).toEqual([])
 })

@@ -238,7 +238,7 @@ describe('codemachine rewind', () => {
     expect(await codemachine(place, ['rewind', 'start'])).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(
-        /^Rewound to 20261121_1\/start: 1 file removed\.\nOnly files were changed: MAIN\.md /,
+        /^Rewound to 20261121_1\/start: 1 file removed\.\nOnly files were changed; MAIN\.md and tasks\.json in \.codemachine are as they were\.\n/,
       ),
     })
     rmSync(join(place.directory, 'many'), { recursive: true })

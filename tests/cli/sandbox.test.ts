@@ -98,3 +98,24 @@ describe('a command reaches the network', () => {
     expect(connections).toBe(reaches ? 1 : 0)
   })
 })
+
+test('what a project’s file may not ask for is had with the flag that it names', async () => {
+  const settings = 'sandbox = "danger-full-access"\n[[gates]]\nrun = "true"\nnetwork = true\n'
+  await using scene = await openScene([round(claimDone)])
+  await writeFile(join(scene.place.directory, 'codemachine.toml'), settings)
+  expect(await scene.run('build X')).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringMatching(
+      /^codemachine: codemachine\.toml:1: sandbox cannot be .*--sandbox or your own config\.toml\.\n$/,
+    ),
+  })
+  expect(await scene.run('--sandbox', 'workspace-write', 'build X')).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringMatching(/^codemachine: codemachine\.toml:4: gates\.network is true, .*\n$/),
+  })
+  const { exitCode, events } = await scene.run('--json', '--sandbox', 'danger-full-access', 'build X')
+  expect(exitCode).toBe(0)
+  expect(eventsOf(events, 'session-created')).toMatchObject([
+    { sandbox: 'danger-full-access', gates: [{ network: true }] },
+  ])
+})

@@ -3,7 +3,7 @@ import { reply } from '../../src/demo/reply.ts'
 import { shell } from '../../src/demo/reply-items.ts'
 import type { ScriptStep } from '../../src/demo/script.ts'
 import type { Ended, RunningCodemachine } from '../support/codemachine.ts'
-import { processesOf } from '../support/processes.ts'
+import { processesOf, untilRuns } from '../support/processes.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
 import { writePeer } from '../support/scripted-peer.ts'
@@ -56,7 +56,7 @@ describe('a person ends a run', () => {
     await using scene = await openScene([[reply(shell('echo begun; sleep 300; echo over'))]])
     await using running = scene.start('--json', 'build X')
     await running.event('turn-started')
-    while (!processesOf(scene.place).some(line => line.startsWith('sleep 300'))) await running.alive()
+    await untilRuns(scene.place, 'sleep 300')
     running.process.kill('SIGINT')
     expect(await running.ended).toMatchObject({ exitCode: 130 })
     expect(processesOf(scene.place)).toEqual([])
@@ -73,8 +73,7 @@ describe('a person ends a run', () => {
   test('impatiently, and nothing is left: neither codex, nor its command, nor what that sent into the background', async () => {
     await using scene = await openScene([[reply(shell('setsid sleep 304 >/dev/null 2>&1 < /dev/null & sleep 305'))]])
     await using running = scene.start('--json', '--sandbox', 'danger-full-access', 'build X')
-    const runs = (command: string) => processesOf(scene.place).includes(command)
-    while (!runs('sleep 304') || !runs('sleep 305')) await running.alive()
+    for (const command of ['sleep 304', 'sleep 305']) await untilRuns(scene.place, command)
     expect(await endImpatiently(running)).toMatchObject({ exitCode: 130 })
     expect(processesOf(scene.place)).toEqual([])
   })
@@ -133,6 +132,7 @@ describe('what a round leaves running', () => {
     ])
     await using running = scene.start('--json', '--sandbox', 'danger-full-access', 'build X')
     await running.event('item-completed', isMessage)
+    await untilRuns(scene.place, 'sleep 302')
     running.process.kill('SIGKILL')
     await running.ended
     expect(processesOf(scene.place)).toContain('sleep 302')

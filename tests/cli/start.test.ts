@@ -2,9 +2,11 @@ import { chmod, mkdir, readdir, readFile, realpath, symlink, truncate, writeFile
 import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
+import { type Agent, loadAgents } from '../../src/agents/agent.ts'
 import { UserError } from '../../src/base/errors.ts'
 import type { CliContext } from '../../src/cli/context.ts'
 import { runCommandLine } from '../../src/cli/main.ts'
+import { specificationOf } from '../../src/cli/start/what-to-build.ts'
 import { specificationFile } from '../../src/workspace/project-folders.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { claimDone, round } from '../support/rounds.ts'
@@ -49,7 +51,42 @@ test('a directory in which nothing is specified gets a guide, and a pointer to i
   expect(await readdir(join(place.directory, '.codemachine'))).toEqual(
     expect.arrayContaining(['agents', 'inputs', 'memory', 'plan']),
   )
+  expect(await readdir(join(place.directory, '.codemachine/agents'))).toEqual(['agents-config.json'])
   expect(await refusal(place, 'start')).toBe(sentence)
+})
+
+test('a build is refused before anything is spent where an agent has no prompt, unless the project has one for it', async () => {
+  await using place = await makePlace()
+  await specify(place, 'A game.')
+  const { main, sub, goal } = loadAgents()
+  const lost = (each: Agent) => ({ ...each, promptPath: 'prompts/nope.md' })
+  const without = (name: string) => ({ main, goal, sub: sub.map(each => (each.name === name ? lost(each) : each)) })
+  const agents = without('qa-engineer')
+  const refused = 'The prompt of qa-engineer is missing: there is no file '
+  await expect(specificationOf(place.directory, 'build', agents)).rejects.toThrow(refused)
+  const [first, ...others] = main
+  if (first === undefined) throw new Error('There are no main agents.')
+  await expect(
+    specificationOf(place.directory, 'build', { main: [lost(first), ...others], goal, sub }),
+  ).rejects.toThrow(`The prompt of ${first.name} is missing`)
+  expect(await specificationOf(place.directory, 'goal', agents)).toMatchObject({ title: 'A game.' })
+  await writeFile(join(place.directory, '.codemachine/agents/qa-engineer.md'), 'You test the game.')
+  expect(await specificationOf(place.directory, 'build', agents)).toMatchObject({ title: 'A game.' })
+})
+
+test('what is missing after a command is said, and what it is', async () => {
+  await using place = await makePlace()
+  const said = async (...args: string[]) => {
+    const stderr = new PassThrough({ encoding: 'utf8' })
+    expect(await runCommandLine({ ...place.context, stderr }, args)).toBe(2)
+    return stderr.read()
+  }
+  expect(await said('rewind')).toBe(
+    'codemachine: codemachine rewind needs <savepoint>: a savepoint, such as 3 (after round 3), 20261121_1/3 or start.\n',
+  )
+  expect(await said('questions', 'answer', 'Q1')).toBe(
+    'codemachine: codemachine questions answer needs <answer...>: the answer, or the number of an option; - reads it from standard input.\n',
+  )
 })
 
 test('a specification that cannot be built by is refused before anything is asked', async () => {
@@ -171,6 +208,7 @@ test('a dry run in which a prompt cannot be used says which', async () => {
   await mkdir(join(place.directory, '.codemachine/agents'))
   await symlink('/etc/hostname', join(place.directory, '.codemachine/agents/qa-engineer.md'))
   expect(await refusal(place, 'start', '-n')).toContain('.codemachine/agents/qa-engineer.md')
+  expect(await refusal(place, 'start', '-n', '--worktree')).toContain('leave --worktree out')
 })
 
 test('with --yes the specification is the goal of a session, of the template that is asked for', async () => {

@@ -7,6 +7,7 @@ import { hold, message } from '../../src/demo/reply-items.ts'
 import { claimDone, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
+import { untilInFolder } from '../support/until-in-folder.ts'
 
 test('what a person says from another terminal reaches the running turn', async () => {
   const gate = Promise.withResolvers<void>()
@@ -51,16 +52,11 @@ test('what nobody takes is no success: a person is told to say it again', async 
   running.process.kill('SIGSTOP')
   const control = join(scene.records(), 'control')
   const steering = scene.start('steer', 'too late')
-  for (;;) {
-    const name = (await readdir(control)).find(each => each.endsWith('.json'))
-    if (name !== undefined) {
-      const late = { delivered: false, kept: false, message: 'The run that it was for has ended.' }
-      await writeFile(join(control, 'answer'), JSON.stringify(late))
-      await rename(join(control, 'answer'), join(control, name.replace('.json', '.reply.json')))
-      break
-    }
-    await steering.alive()
-  }
+  const sent = async () => (await readdir(control)).find(each => each.endsWith('.json')) ?? null
+  const name = await untilInFolder(control, 'the command', sent)
+  const late = { delivered: false, kept: false, message: 'The run that it was for has ended.' }
+  await writeFile(join(control, 'answer'), JSON.stringify(late))
+  await rename(join(control, 'answer'), join(control, name.replace('.json', '.reply.json')))
   const { exitCode, stdout, stderr } = await steering.ended
   expect([exitCode, stdout, stderr]).toEqual([
     2,

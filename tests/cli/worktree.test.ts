@@ -3,12 +3,10 @@ import { chmod, mkdir, realpath, rm, symlink, writeFile } from 'node:fs/promises
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
-import type { CliContext } from '../../src/cli/context.ts'
 import { inWorktree } from '../../src/cli/in-worktree.ts'
 import { openRecords } from '../../src/session/records.ts'
+import { cliContext } from '../support/cli-context.ts'
 import { codemachine, startCodemachine } from '../support/codemachine.ts'
-import { NO_PROCESS } from '../support/no-process.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
@@ -183,21 +181,7 @@ test('a worktree is not gone on with where an agent has led it elsewhere', async
 test('a run that is cut short in the middle still says where its work lies', async () => {
   await using place = await makePlace('')
   const stderr = new PassThrough()
-  const context: CliContext = {
-    env: place.env,
-    cwd: place.directory,
-    home: place.home,
-    platform: process.platform,
-    arch: process.arch,
-    node: process.versions.node,
-    pid: process.pid,
-    stdin: new PassThrough(),
-    stdout: new PassThrough(),
-    stderr,
-    clock: systemClock,
-    signal: new AbortController().signal,
-    host: NO_PROCESS,
-  }
+  const context = cliContext(place, { stderr })
   const top = join(place.root, 'work.worktrees', 'x')
   const cutShort = (begins: boolean) =>
     inWorktree(context, { worktree: 'x' }, async ({ cd = '' }) => {
@@ -215,4 +199,23 @@ test('a run that is cut short in the middle still says where its work lies', asy
   expect((await codemachine(place, ['--worktree', 'x', 'go on'])).stderr).toContain(
     `To work on it again: git worktree prune && git worktree add ${top} codemachine/x`,
   )
+})
+
+test('a build works in a worktree by the specification of the checkout, which git does not bring there', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone)])
+  const { place } = scene
+  const inputs = join(place.directory, '.codemachine/inputs')
+  const start = ['start', '--yes', '--template', 'goal', '--worktree', 'game']
+  expect(await scene.run(...start)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('still the guide') })
+  await writeFile(join(inputs, 'specifications.md'), '# A game\n\nFor two.\n')
+  await writeFile(join(inputs, 'board.txt'), 'nine fields')
+  const top = join(place.root, 'work.worktrees/game')
+  const refused = await scene.run(...start, '--codex-bin', '/nowhere')
+  expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('names /nowhere') })
+  expect(existsSync(top)).toBe(false)
+  const { exitCode, events, stderr } = await scene.run(...start, '--json')
+  expect(exitCode, stderr).toBe(0)
+  expect(events.find(({ type }) => type === 'session-created')).toMatchObject({ directory: await realpath(top) })
+  expect(readFileSync(join(top, '.codemachine/inputs/board.txt'), 'utf8')).toBe('nine fields')
+  expect(stderr).toContain('The specification and the files beside it were copied there.\n')
 })

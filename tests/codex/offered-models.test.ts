@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { packageRoot } from '../../src/base/package-root.ts'
 import { findCodex } from '../../src/codex/find-codex.ts'
 import { askOfferedModels, type OfferedModels, withOfferedModels } from '../../src/codex/offered-models.ts'
@@ -19,19 +19,14 @@ async function inFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
 
 /** What a codex says whose `config/read` and `model/list` answer so. */
 function asked(script: string): Promise<OfferedModels> {
-  return inFolder(async folder =>
-    askOfferedModels(
-      {
-        path: await writePeer(folder, script),
-        args: [],
-        env: { PATH: process.env.PATH },
-        directory: folder,
-        clock: systemClock,
-        platform: process.platform,
-      },
-      new AbortController().signal,
-    ),
-  )
+  return inFolder(folder => ask(folder, script))
+}
+
+async function ask(folder: string, script: string, clock: Clock = systemClock): Promise<OfferedModels> {
+  const path = await writePeer(folder, script)
+  const { env, platform } = process
+  const options = { path, args: [], env: { PATH: env.PATH }, directory: folder, clock, platform }
+  return await askOfferedModels(options, new AbortController().signal)
 }
 
 const LIST = `on['model/list'] = (id, { cursor }) => send({ id, result: cursor
@@ -79,13 +74,22 @@ test('a codex that is not there is said to be not there', async () => {
 })
 
 test('a codex that has closed its ears and is killed is said to be killed', async () => {
-  const script = `const { closeSync, writeSync } = await import('node:fs')
-    on.initialize = id => {
-      closeSync(0)
-      writeSync(1, JSON.stringify({ id, result: {} }) + '\\n')
-      setTimeout(() => process.kill(process.pid, 'SIGKILL'), 100)
-    }`
-  expect((await asked(script)).names).toEqual({ unknown: expect.stringContaining('SIGKILL') })
+  await inFolder(async folder => {
+    const script = `const { closeSync, watch, writeSync } = await import('node:fs')
+      watch(${JSON.stringify(folder)}, (_, name) => name === 'not heard' && process.kill(process.pid, 'SIGKILL'))
+      on.initialize = id => {
+        closeSync(0)
+        writeSync(1, JSON.stringify({ id, result: {} }) + '\\n')
+      }`
+    // No answer is waited for as shortly as the end of a codex that could not be asked.
+    const wait: Clock['wait'] = async (ms, signal) => {
+      if (ms < 1000) await writeFile(join(folder, 'not heard'), '')
+      await systemClock.wait(10_000, signal)
+    }
+    expect((await ask(folder, script, { ...systemClock, wait })).names).toEqual({
+      unknown: expect.stringContaining('SIGKILL'),
+    })
+  })
 })
 
 test('the real codex does not offer the model of the agents, and names its own', async () => {
@@ -136,8 +140,9 @@ test.each([
 })
 
 test('that nobody is logged in is known, too, where codex cannot say which models it offers', async () => {
-  const out = 'on["account/read"] = id => send({ id, result: { account: null, requiresOpenaiAuth: true } })'
-  const broken = "on['model/list'] = id => setTimeout(() => send({ id, error: { code: 1, message: 'no luck' } }), 50)"
+  const out = `const told = Promise.withResolvers()
+    on['account/read'] = id => { send({ id, result: { account: null, requiresOpenaiAuth: true } }); told.resolve() }`
+  const broken = `on['model/list'] = async id => { await told.promise; send({ id, error: { code: 1, message: 'no luck' } }) }`
   expect(await asked(`${out}\n${broken}`)).toMatchObject({
     names: { unknown: expect.stringContaining('no luck') },
     isLoggedIn: false,

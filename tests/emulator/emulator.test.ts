@@ -59,6 +59,12 @@ describe('the emulator shows what a person sees', () => {
     expect(shown.at(-1)).toBe('\x1b[?2026hhalf\x1b]7717;mark;ended\x07')
   })
 
+  it('shows each update by itself, though a busy machine hands over several at once', () => {
+    const shown: string[] = []
+    inWholeUpdates(text => shown.push(text))('\x1b[?2026hone\x1b[?2026l\x1b[?2026htwo\x1b[?2026lrest')
+    expect(shown).toEqual(['\x1b[?2026hone\x1b[?2026l', '\x1b[?2026htwo\x1b[?2026l', 'rest'])
+  })
+
   it('says which screen it was when something does not come', async () => {
     await using seen = program(`say('something else'); setTimeout(() => {}, 1e6)`)
     await seen.until('something')

@@ -9,9 +9,10 @@ import { capabilitiesOf } from '../../src/codex/codex-version.ts'
 import { CodexEngine } from '../../src/engines/codex-engine.ts'
 import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
 import type { PreparedRound, RoundEvent } from '../../src/session/engine.ts'
-import type { LiveEvent } from '../../src/session/events.ts'
+import type { LiveEvent } from '../../src/session/live-events.ts'
 import type { RoundOutcome } from '../../src/session/outcome.ts'
 import { writePeer } from '../support/scripted-peer.ts'
+import { TestClock } from '../support/test-clock.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -32,6 +33,8 @@ interface Played {
 interface Playing {
   engine: CodexEngine
   event(type: RoundEvent['type']): Promise<RoundEvent>
+  /** Resolves once something has been logged that holds this. */
+  log(text: string): Promise<void>
   interrupt(): Promise<void>
   steer(text: string): Promise<boolean>
 }
@@ -40,16 +43,23 @@ interface Playing {
 async function play(
   changes: string,
   meanwhile: (playing: Playing) => Promise<void> = async () => {},
-  limits: { requestMs?: number; endMs?: number } = {},
+  limits: { requestMs?: number; endMs?: number; clock?: Clock } = {},
   before: (prepared: PreparedRound) => Promise<unknown> = async () => {},
 ): Promise<Played> {
   const path = await writePeer(folder, changes)
   const logged: string[] = []
-  const engine = await engineOn(path, message => logged.push(message), limits)
+  const waiters: (() => void)[] = []
+  const wake = () => {
+    for (const each of waiters.splice(0)) each()
+  }
+  const onLog = (message: string) => {
+    logged.push(message)
+    wake()
+  }
+  const engine = await engineOn(path, onLog, limits)
   const events: RoundEvent[] = []
   const live: LiveEvent[] = []
   const records: string[] = []
-  const waiters: (() => void)[] = []
   const prepared = engine.prepare(thread)
   await before(prepared)
   const running = prepared.run({
@@ -57,19 +67,21 @@ async function play(
     input: 'Go on.',
     onEvent: event => {
       events.push(event)
-      for (const wake of waiters.splice(0)) wake()
+      wake()
     },
     onLive: event => live.push(event),
     onRecord: line => records.push(line),
   })
-  const event = async (type: RoundEvent['type']): Promise<RoundEvent> => {
+  const first = async <T>(find: () => T | undefined): Promise<T> => {
     for (;;) {
-      const found = events.find(each => each.type === type)
-      if (found) return found
+      const found = find()
+      if (found !== undefined) return found
       await new Promise<void>(resolve => waiters.push(resolve))
     }
   }
-  await meanwhile({ engine, event, interrupt: () => prepared.interrupt(), steer: text => prepared.steer(text) })
+  const event = (type: RoundEvent['type']) => first(() => events.find(each => each.type === type))
+  const log = async (text: string) => void (await first(() => logged.find(each => each.includes(text))))
+  await meanwhile({ engine, event, log, interrupt: () => prepared.interrupt(), steer: text => prepared.steer(text) })
   const outcome = await running
   await engine.close()
   return { outcome, events, live, records, logged }
@@ -125,8 +137,16 @@ test('a codex that cannot be started at all is a matter of configuration', async
 test.each(['initialize', 'thread/start', 'turn/start'])(
   'a codex that never answers %s is given up after the deadline',
   async method => {
-    const { outcome } = await play(`on['${method}'] = () => {}`, undefined, { requestMs: 500 })
-    expect(outcome).toEqual({ class: 'silent', message: `codex did not answer ${method} within 0.5 s.` })
+    const clock = new TestClock()
+    const { outcome } = await play(
+      `on['${method}'] = () => say('was/asked', {})`,
+      async ({ log }) => {
+        await log('was/asked')
+        await clock.advance(60_000)
+      },
+      { requestMs: 60_000, clock },
+    )
+    expect(outcome).toEqual({ class: 'silent', message: `codex did not answer ${method} within 60 s.` })
   },
 )
 
@@ -401,7 +421,7 @@ describe('what ended rounds left', () => {
     })
     const pids: number[] = []
     for (let round = 1; round <= 3; round++) pids.push(...(await pidsOfRound(engine.prepare(thread))))
-    await expect.poll(() => alive(pids), { timeout: 10_000, interval: 50 }).toEqual(pids.map(() => false))
+    await expect.poll(() => alive(pids), { timeout: 30_000, interval: 50 }).toEqual(pids.map(() => false))
     await engine.close()
   })
 

@@ -2,10 +2,10 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { capabilitiesOf } from '../../src/codex/codex-version.ts'
 import { type ExecRequest, execArguments, fitsAsArgument } from '../../src/codex/exec-arguments.ts'
-import { runExecAgent } from '../../src/engines/exec-agent.ts'
+import { type ExecAgentOptions, runExecAgent } from '../../src/engines/exec-agent.ts'
 import { ExecOutput } from '../../src/engines/exec-output.ts'
 
 const REQUEST = 'User Request:\nMake it\nblue'
@@ -117,32 +117,61 @@ test.each([
   expect(execArguments(request, capabilitiesOf(version))).toContain(`projects={"/a.b/work"={trust_level="${level}"}}`)
 })
 
-test('an agent that has come to its end when it is to be ended has done its task', async () => {
+/** A codex that is this shell script, in a folder of its own. */
+async function makeCodex(script: string) {
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-exec-'))
   const path = join(folder, 'codex')
-  const last = join(folder, 'last')
-  const script = `trap 'printf "All done." > "${last}"; exit 0' INT; echo Go. >&2; echo ready >&2; while :; do sleep 0.05; done`
-  await writeFile(path, `#!/bin/sh\n${script}\n`)
+  const lastMessage = join(folder, 'last')
+  await writeFile(path, `#!/bin/sh\n${script.replaceAll('$LAST', lastMessage)}\n`)
   await chmod(path, 0o700)
+  const logged: string[] = []
+  return {
+    logged,
+    run: (more: Pick<ExecAgentOptions, 'signal' | 'onLine'> & Partial<ExecAgentOptions>) =>
+      runExecAgent({
+        ...request,
+        directory: folder,
+        binary: { path, version: '0.169.0' },
+        env: { PATH: process.env.PATH },
+        key: 'work-1',
+        owner: { pid: process.pid, startTime: null },
+        platform: process.platform,
+        clock: systemClock,
+        endMs: 5_000,
+        silenceMs: 60_000,
+        log: line => void logged.push(line),
+        lastMessage,
+        prompt: 'Go.',
+        promptEnd: 'Go.',
+        ...more,
+      }),
+    [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
+  }
+}
+
+test('an agent that has come to its end when it is to be ended has done its task', async () => {
+  const script = `trap 'printf "All done." > "$LAST"; exit 0' INT; echo Go. >&2; echo ready >&2; while :; do sleep 0.05; done`
+  await using codex = await makeCodex(script)
   const ending = new AbortController()
-  const end = await runExecAgent({
-    ...request,
-    directory: folder,
-    binary: { path, version: '0.169.0' },
-    env: { PATH: process.env.PATH },
-    key: 'work-1',
-    owner: { pid: process.pid, startTime: null },
-    platform: process.platform,
-    clock: systemClock,
-    endMs: 5_000,
-    silenceMs: 60_000,
-    log: () => {},
-    lastMessage: last,
-    prompt: 'Go.',
-    promptEnd: 'Go.',
-    signal: ending.signal,
-    onLine: () => ending.abort('SIGTERM'),
-  })
-  await rm(folder, { recursive: true })
+  const end = await codex.run({ signal: ending.signal, onLine: () => ending.abort('SIGTERM') })
   expect(end).toEqual({ kind: 'completed', result: 'All done.' })
+})
+
+test('a codex that cannot be killed is waited for no longer than can be borne, and said to be left behind', async () => {
+  await using codex = await makeCodex('echo Go. >&2; echo "$$" >&2; exec sleep 300')
+  const ending = new AbortController()
+  let pid = 0
+  const onLine = (line: string) => {
+    pid ||= Number(line)
+    ending.abort('SIGTERM')
+  }
+  const hasty: Clock = { ...systemClock, wait: (ms, signal) => systemClock.wait(ms > 60_000 ? ms : ms / 100, signal) }
+  try {
+    // What Windows kills by is not there on other systems, so that nothing of it reaches this codex.
+    const end = await codex.run({ platform: 'win32', clock: hasty, signal: ending.signal, onLine })
+    expect(end).toEqual({ kind: 'terminated' })
+    expect(codex.logged).toEqual([`codex (${pid}) has not ended 5 s after it was killed; it is left behind.`])
+  } finally {
+    if (pid > 0) process.kill(pid, 'SIGKILL')
+  }
 })

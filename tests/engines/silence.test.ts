@@ -42,7 +42,7 @@ describe('the real codex', () => {
   test('that hears nothing from the model is silent, whatever it would wait for itself', async () => {
     const { clock, model, place, engine, play } = await realCodex([{ kind: 'hang-before-headers' }])
     const round = play()
-    await expect.poll(() => model.requests.length, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => model.requests.length, { timeout: 30_000 }).toBe(1)
     await clock.advance(6 * MINUTE + 5_000)
     expect(await round.outcome).toEqual({ class: 'silent', message: 'Nothing came from codex for 6 minutes.' })
     await engine.settle()
@@ -113,7 +113,7 @@ describe('a codex', () => {
     await clock.advance(30_000)
     expect(await round.outcome).toEqual({ class: 'silent', message: 'Nothing came from codex for 6 minutes.' })
     await clock.advance(10_000)
-    await expect.poll(() => isAlive(pid, 'linux'), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => isAlive(pid, 'linux'), { timeout: 30_000 }).toBe(false)
   })
 
   test('that completes its turn when it is interrupted has worked', async () => {

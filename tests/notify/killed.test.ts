@@ -5,6 +5,7 @@ import { isAlive } from '../../src/platform/processes.ts'
 import { codemachine, type RunningCodemachine, startCodemachine } from '../support/codemachine.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { untilInFolder } from '../support/until-in-folder.ts'
 
 /** Never ends by itself, and starts something that does not either; says both pids. */
 const HANGS = `
@@ -28,11 +29,8 @@ async function tellForEver(): Promise<Scene> {
 /** Resolves with the pids of the command, in the middle of the second round. */
 async function told({ place }: Scene, running: RunningCodemachine): Promise<number[]> {
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message' && item.text === 'Working.')
-  for (;;) {
-    const text = await readFile(join(place.home, 'pids'), 'utf8').catch(() => null)
-    if (text !== null) return text.split(' ').map(Number)
-    await running.alive()
-  }
+  const pids = () => readFile(join(place.home, 'pids'), 'utf8').catch(() => null)
+  return (await untilInFolder(place.home, 'the pids of the command', pids)).split(' ').map(Number)
 }
 
 const living = async (pids: readonly number[]) => {
@@ -86,5 +84,5 @@ test.runIf(process.platform === 'linux')('whoever asks twice to end leaves none 
   // It is waiting for the command now.
   running.process.kill('SIGINT')
   await running.ended
-  await expect.poll(() => living(pids), { timeout: 2000, interval: 10 }).toEqual([])
+  await expect.poll(() => living(pids), { timeout: 30_000, interval: 10 }).toEqual([])
 })

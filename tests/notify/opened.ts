@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DoorOptions, type Notifier, type NotifySettings, openNotifier } from '../../src/notify/notifier.ts'
 import type { Recorded } from '../../src/session/events.ts'
-import { HandClock } from './hand-clock.ts'
+import { HandClock } from '../support/hand-clock.ts'
 import { state } from './samples.ts'
 
 /** Temporary directories are no agent's here. */

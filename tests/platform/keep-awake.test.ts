@@ -91,7 +91,7 @@ runOnLinux('one that does not end when asked is killed, with what it started', a
   await clock.nextWait(900)
   await clock.advance(1000)
   await ended
-  await expect.poll(() => living(pids), { timeout: 5000, interval: 10 }).toEqual([])
+  await expect.poll(() => living(pids), { timeout: 30_000, interval: 10 }).toEqual([])
 })
 
 runOnLinux('what it says when it refuses is told in one sentence', async () => {
@@ -149,7 +149,7 @@ runOnLinux('one that hangs and never holds is given up and ended', async () => {
   const clock = new TestClock()
   const awake = keep('linux', { clock })
   await clock.nextWait(10_000)
-  await expect.poll(standInPid, { timeout: 5000, interval: 10 }).toBeGreaterThan(0)
+  await expect.poll(standInPid, { timeout: 30_000, interval: 10 }).toBeGreaterThan(0)
   await clock.advance(15_000)
   expect(await awake).toMatchObject({
     by: null,
@@ -162,7 +162,7 @@ runOnLinux('a run that ends first does not wait for the answer', async () => {
   await standIn('systemd-inhibit', 'exec sleep 60')
   const ending = new AbortController()
   const awake = keep('linux', { clock: STANDS_STILL, signal: ending.signal })
-  await expect.poll(standInPid, { timeout: 5000, interval: 10 }).toBeGreaterThan(0)
+  await expect.poll(standInPid, { timeout: 30_000, interval: 10 }).toBeGreaterThan(0)
   ending.abort()
   expect((await awake).problem).toBe('codemachine ended before systemd-inhibit had answered.')
   expect(await living([await standInPid()])).toEqual([])
@@ -173,7 +173,7 @@ runOnLinux('on macOS it is caffeinate, which says nothing and is told whose end 
   const clock = new TestClock()
   const starting = keep('darwin', { clock })
   await clock.nextWait(1900)
-  await expect.poll(standInPid, { timeout: 5000, interval: 10 }).toBeGreaterThan(0)
+  await expect.poll(standInPid, { timeout: 30_000, interval: 10 }).toBeGreaterThan(0)
   await clock.advance(2000)
   const awake = await starting
   expect(awake).toMatchObject({ by: 'caffeinate', problem: null })
@@ -191,7 +191,7 @@ runOnLinux('on Windows it is a line of PowerShell, which says that it holds and 
   expect(args).not.toContain('exit')
   const pid = await standInPid()
   await awake[Symbol.asyncDispose]()
-  await expect.poll(() => living([pid]), { timeout: 5000, interval: 10 }).toEqual([])
+  await expect.poll(() => living([pid]), { timeout: 30_000, interval: 10 }).toEqual([])
 })
 
 test('elsewhere nothing does, and that is said', async () => {
@@ -209,10 +209,11 @@ test.runIf(isLinux).each([
   const owner = await startOwner(platform)
   const [line] = await once(owner.stdout, 'data')
   expect(String(line)).toBe(`${name}\n`)
+  await expect.poll(standInPid, { timeout: 30_000, interval: 10 }).toBeGreaterThan(0)
   const pid = await standInPid()
   expect(await living([pid])).toEqual([pid])
   owner.kill('SIGKILL')
-  await expect.poll(() => living([pid]), { timeout: 10_000, interval: 10 }).toEqual([])
+  await expect.poll(() => living([pid]), { timeout: 30_000, interval: 10 }).toEqual([])
 })
 
 runOnLinux('it does not keep alive a codemachine that has nothing else to do', async () => {
@@ -221,7 +222,7 @@ runOnLinux('it does not keep alive a codemachine that has nothing else to do', a
   const [code] = await once(owner, 'exit')
   expect(code).toBe(0)
   const pid = await standInPid()
-  await expect.poll(() => living([pid]), { timeout: 10_000, interval: 10 }).toEqual([])
+  await expect.poll(() => living([pid]), { timeout: 30_000, interval: 10 }).toEqual([])
 })
 
 /** A process that keeps the machine awake and never disposes of that. */

@@ -33,7 +33,7 @@ test.runIf(process.platform === 'linux').each(['linux', 'darwin'] as const)(
     try {
       expect(await alive([...ours, ...others])).toEqual([true, true, true, true])
       killMarkedNow(process.pid, platform, systemClock)
-      await expect.poll(() => alive(ours), { timeout: 5_000, interval: 10 }).toEqual([false, false])
+      await expect.poll(() => alive(ours), { timeout: 30_000, interval: 10 }).toEqual([false, false])
       expect(await alive(others)).toEqual([true, true])
     } finally {
       for (const pid of [...ours, ...others]) await killIfAlive(pid)

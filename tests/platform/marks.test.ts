@@ -8,6 +8,7 @@ import { endMarked, endProcess, endTree } from '../../src/platform/end-processes
 import { findMarked } from '../../src/platform/find-marked.ts'
 import { endLeftovers, MARK_VARIABLE, makeMark, parseMark } from '../../src/platform/marks.ts'
 import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
+import { killIfAlive } from '../support/kill-if-alive.ts'
 
 const options = { clock: systemClock, platform: process.platform, self: process.pid, graceMs: 2000 }
 const marksOfTest: string[] = []
@@ -28,16 +29,16 @@ function start(mark: string, command: string, args: readonly string[], detached 
 
 const find = (mark: string) => findMarked(MARK_VARIABLE, value => value === mark, process.platform)
 const findExactly = (mark: string, count: number) =>
-  expect.poll(() => find(mark), { timeout: 10_000, interval: 10 }).toHaveLength(count)
+  expect.poll(() => find(mark), { timeout: 30_000, interval: 10 }).toHaveLength(count)
 /** Waits until these run, and nothing that is still on its way to become one of them. */
 const untilCommands = (mark: string, commands: readonly string[]) =>
   expect
-    .poll(async () => (await find(mark)).map(({ command }) => command).sort(), { timeout: 10_000, interval: 10 })
+    .poll(async () => (await find(mark)).map(({ command }) => command).sort(), { timeout: 30_000, interval: 10 })
     .toEqual(commands)
 
 afterEach(async () => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
-  for (const mark of marksOfTest.splice(0)) for (const { pid } of await find(mark)) process.kill(pid, 'SIGKILL')
+  for (const mark of marksOfTest.splice(0)) for (const { pid } of await find(mark)) await killIfAlive(pid)
 })
 
 test('a mark is read as it was written', () => {
@@ -69,7 +70,7 @@ describe.runIf(process.platform === 'linux')('with real processes', () => {
     const mark = newMark()
     start(mark, 'bash', ['-c', 'trap "" TERM; while :; do sleep 0.2; done'])
     start(mark, 'sleep', ['300'])
-    await expect.poll(() => find(mark).then(found => found.length), { timeout: 10_000 }).toBeGreaterThanOrEqual(2)
+    await expect.poll(() => find(mark).then(found => found.length), { timeout: 30_000 }).toBeGreaterThanOrEqual(2)
     const { ended, left } = await endMarked(MARK_VARIABLE, value => value === mark, { ...options, graceMs: 100 })
     expect(ended.map(({ command }) => command)).toContain('sleep 300')
     expect(left).toEqual([])
@@ -118,7 +119,7 @@ describe.runIf(process.platform === 'linux')('with real processes', () => {
     marksOfTest.push(mark)
     start(mark, 'bash', ['-c', 'setsid -f sleep 300'])
     // Before that it is bash, and setsid.
-    await expect.poll(() => find(mark), { timeout: 10_000, interval: 10 }).toMatchObject([{ command: 'sleep 300' }])
+    await expect.poll(() => find(mark), { timeout: 30_000, interval: 10 }).toMatchObject([{ command: 'sleep 300' }])
 
     expect((await endLeftovers(key, options)).ended).toEqual([])
     owner.kill('SIGKILL')
@@ -145,8 +146,9 @@ describe.runIf(process.platform === 'linux')('with real processes', () => {
     expect(await endProcess({ pid, startTime: '1' }, 'SIGKILL', process.platform)).toBe(false)
     expect(await isAlive(pid, process.platform)).toBe(true)
     const startTime = await startTimeOf(pid, process.platform)
+    const exited = once(child, 'exit')
     expect(await endProcess({ pid, startTime }, 'SIGKILL', process.platform)).toBe(true)
-    await once(child, 'exit')
+    await exited
   })
 
   test('a process group is ended with its leader, and the own group never', async () => {

@@ -44,9 +44,9 @@ describe.runIf(process.platform === 'linux')('on Linux', () => {
     const parent = spawn('bash', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] })
     started.push(parent)
     const zombie = Number(String((await once(parent.stdout, 'data'))[0]))
-    await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8'), { timeout: 5000 }).toBe('sleep\n')
+    await expect.poll(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8'), { timeout: 30_000 }).toBe('sleep\n')
     parent.stdin.end()
-    await expect.poll(() => isAlive(zombie, 'linux'), { timeout: 5000, interval: 10 }).toBe(false)
+    await expect.poll(() => isAlive(zombie, 'linux'), { timeout: 30_000, interval: 10 }).toBe(false)
     expect(process.kill(zombie, 0)).toBe(true)
   })
 

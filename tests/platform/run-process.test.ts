@@ -22,6 +22,12 @@ test('one that hangs is killed when its time is over', async () => {
   expect(result).toMatchObject({ exitCode: null, failure: 'timeout' })
 })
 
+test('one that has ended is not waited for because of what it left running', async () => {
+  const result = await runProcess('/bin/sh', ['-c', 'sleep 60 & echo $!; exit 3'], { ...options, timeoutMs: 10_000 })
+  process.kill(Number(result.stdout))
+  expect(result).toMatchObject({ exitCode: 3, failure: null })
+})
+
 test('one that says too much is killed, and what it said is bounded', async () => {
   const result = await node(`for (;;) require('fs').writeSync(1, 'x'.repeat(500))`)
   expect(result).toMatchObject({ exitCode: null, failure: 'output-limit' })

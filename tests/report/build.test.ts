@@ -3,7 +3,7 @@ import { cardOf } from '../../src/report/card.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
-import { outcomeOfRow } from '../../src/report/round-in-words.ts'
+import { numberOfRow, outcomeOfRow } from '../../src/report/round-in-words.ts'
 import { ends, judged, leading, planned, shown, starts } from '../ui/build/night.ts'
 import { moreSamples, sampleEvents } from '../ui/samples.ts'
 import { goodNight, HERE, MadeUpNight } from './made-up-night.ts'
@@ -59,7 +59,7 @@ test('of a build the report has its tasks, its agents, what was no plan, and wha
   expect(tasks?.left[0]).toBe('T1: Choose the stack')
   expect([totals.attempts, rounds.entries.map(outcomeOfRow)]).toEqual([
     2,
-    ['team building: worked', 'building: worked', 'summary: worked'],
+    ['team building: worked', 'building: worked', 'summary: worked (uses up no round)'],
   ])
   expect(lastWords, 'of another agent it says nothing').toBe(summary)
   expect(goodNight().report().build).toBe(null)
@@ -77,7 +77,10 @@ test('a plan that was shown is no pause of a person, and the round that changed 
   for (const event of change) night.later(1).add(event)
   const { trouble, rounds } = night.report('running')
   expect(trouble.entries.map(({ cause }) => cause)).toEqual(['the plan was shown'])
-  expect(rounds.entries.map(outcomeOfRow)).toEqual(['team building: worked', 'change of plan: worked'])
+  expect(rounds.entries.map(outcomeOfRow)).toEqual([
+    'team building: worked',
+    'change of plan: worked (uses up no round)',
+  ])
 })
 
 test('the card begins with what is built, and says what is parked and who worked', () => {
@@ -85,14 +88,14 @@ test('the card begins with what is built, and says what is parked and who worked
   expect(lines).toContain('built    The shop is there. ⏎ Run it with `npm start`.')
   expect(lines).toContain('left     task T5 Store the orders is parked: The orders were lost.')
   expect(lines).toContain('tasks    1 of 8 done, 1 parked')
-  expect(lines).toContain('agents   frontend-dev 1× (3 min 12 s, 45.2k tokens), backend-dev 2× (3 min 12 s, 0 tokens)')
+  expect(lines).toContain('agents   frontend-dev 1× (3m12s, 45.2k tokens), backend-dev 2× (3m12s, 0 tokens)')
 })
 
 test('Markdown and page have what is built, then the tasks and the agents as tables', () => {
   const markdown = markdownOf(built(summary), HERE)
   expect(markdown).toContain('> The shop is there.\n> Run it with \\`npm start\\`.')
   expect(markdown).toContain('| T5 | Store the orders | Building | parked: The orders were lost. |')
-  expect(markdown).toContain('| backend-dev | 2 times, 1 failed | 3 min 12 s | 0 |')
+  expect(markdown).toContain('| backend-dev | 2 times, 1 failed | 3m12s | 0 |')
   const page = htmlOf(built(summary), HERE)
   expect(page).toContain('<div class="words">The shop is there.\nRun it with <code>npm start</code>.</div>')
   expect(page).toContain('<td><span class="bad">parked: The orders were lost.</span></td>')
@@ -104,4 +107,40 @@ test('what agents wrote is text wherever it is shown', () => {
   expect(page).not.toContain('<img src=x')
   expect(page).not.toContain('parked: <b>')
   expect(markdownOf(built('# Title\n[a](http://b)'), HERE)).toContain('> \\# Title')
+})
+
+test('how the tasks of a build went is what codemachine believes, and not what the file claimed', () => {
+  const night = new MadeUpNight('A shop for tea.', { template: 'build' })
+  const [teamBuilding, teamBuilt, ready] = planned
+  if (teamBuilding === undefined || teamBuilt === undefined || ready === undefined) throw new Error('No plan is made.')
+  const ended = sampleEvents['round-ended']
+  const events = [
+    teamBuilding,
+    { ...ended, round: 1, tasks: { done: 1, total: 1 } },
+    ready,
+    ...leading,
+    { ...ended, round: 2, tasks: { done: 8, total: 8 } },
+    judged('T2', 'refused', 'No agent has worked on it.'),
+    judged('T3', 'done'),
+    { type: 'tasks-judged' as const, round: 2 },
+    { ...sampleEvents['round-started'], round: 3, part: 'orchestration' as const },
+    judged('T5', 'parked', 'The orders were lost.'),
+    { ...ended, round: 3, tasks: { done: 8, total: 8 } },
+  ]
+  for (const event of events) night.later(1).add(event)
+  const { series, rounds } = night.report('running')
+  const believed = [
+    { done: 0, total: 8 },
+    { done: 1, total: 8 },
+    { done: 1, total: 8 },
+  ]
+  expect(series.map(({ tasks }) => tasks)).toEqual(believed)
+  expect(rounds.entries.map(({ tasks }) => tasks)).toEqual(believed)
+})
+
+test('a summary has no number among the rounds, for it uses up none', () => {
+  const data = built(summary)
+  expect(data.rounds.entries.map(numberOfRow)).toEqual(['1', '2', '–'])
+  expect(markdownOf(data, HERE)).toMatch(/^\| – \|.*summary: worked \(uses up no round\) \|$/m)
+  expect(htmlOf(data, HERE)).toContain('<td class="n">–</td>')
 })

@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { cardOf } from '../../src/report/card.ts'
+import { markdownOf } from '../../src/report/markdown.ts'
+import { htmlOf } from '../../src/report/page.ts'
 import { type CommandPlace, commandsOf } from '../../src/report/report-commands.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
 import type { SessionOutcome } from '../../src/session/outcome.ts'
 import { settingsChanged } from '../../src/session/project-file.ts'
 import { widthOf } from '../../src/ui/cells.ts'
-import { badNight, eventfulNight, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
+import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
 const FULL = '/home/person/project/.codemachine/projects/20261120_1/report.html'
 const LONG = 'Something long happened, and it has to be told at length. '.repeat(40)
@@ -58,7 +60,7 @@ test('the card of a good night says how it ended, with what proof, what changed,
     '         review 1: agreed',
     'note     rounds changed 1 file that gates protect',
     'changes  12 files, +336 −36 lines, 4 commits',
-    'took     4 rounds (6 started), 5 h 12 min, 1 h 58 min of it waiting, 382.2k tokens',
+    'took     4 rounds (6 started), 5h12m, 1h58m of it waiting, 382.2k tokens',
     'tasks    5 of 5 done',
     'refused  2 claims, the last one in round 3: The check `tests` fails (exit code 1).',
     'asked    1 question: Should the switch follow the system by default?',
@@ -92,7 +94,7 @@ test('what gates and rounds did that a person has to know is on the card, howeve
     '         round 1 changed codemachine.toml; what it says now counts from the next run on',
     '         no gate protects its files: nothing looks whether tests were weakened',
     'changes  1 file',
-    'took     1 round, 5 h 12 min, 50.2k tokens',
+    'took     1 round, 5h12m, 50.2k tokens',
   ])
 })
 
@@ -111,4 +113,55 @@ test('nothing from outside steers the terminal', () => {
   const text = card(night.report('running'), 80).join('')
   expect(text).toContain('␛[2J<U+202E>b')
   expect(text).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
+})
+
+describe('a gate that was flaky earlier', () => {
+  const night = new MadeUpNight('x', { gates: GATES }).round()
+  night.gate('tests', 'claim', 'flaky', '1 failed').gate('build', 'claim', 'failed')
+  night.add({ type: 'done-refused', round: 1, reason: 'gate-failed', detail: 'The check `build` fails.' })
+  night.round().gate('tests', 'claim', 'passed').gate('build', 'claim', 'passed')
+  const data = night.end({ kind: 'done', verified: true }).report()
+
+  test('is called so though it passed the last time, and stands out', () => {
+    const lines = cardOf(data, { commands: [], columns: 100, full: null })
+    expect(lines).toContainEqual({
+      text: 'proof    tests: passed, 41.2 s; it was flaky earlier in the session',
+      tone: 'warning',
+    })
+    expect(lines).toContainEqual({ text: '         build: passed, 41.2 s', tone: 'good' })
+  })
+
+  test('is called so in Markdown and on the page', () => {
+    expect(markdownOf(data, HERE)).toContain('- `tests` passed, 41.2 s; it was flaky earlier in the session')
+    expect(htmlOf(data, HERE)).toContain(
+      '<span class="warning">passed, 41.2 s; it was flaky earlier in the session</span>',
+    )
+  })
+})
+
+test('what only a gate changed is not said to be the work of the rounds', () => {
+  const night = new MadeUpNight('x', { gates: GATES }).savepoint(0, 0)
+  night
+    .round({ changed: ['src/app.ts'] })
+    .gate('tests', 'claim', 'passed', '', ['src/app.ts', 'report.xml', 'gone.txt'])
+  night.savepoint(1, 2, ['src/app.ts', 'report.xml'])
+  const data = night.end({ kind: 'done', verified: true }).report()
+  expect(data.changes.byGates).toEqual(['report.xml'])
+  const words = '2 files, +56 −6 lines, 1 commit (report.xml by a gate)'
+  expect(card(data, 100)).toContain(`changes  ${words}`)
+  expect(markdownOf(data, HERE)).toContain(`Changed: ${words}`)
+  const page = htmlOf(data, HERE)
+  expect(page).toContain('report.xml by a gate')
+  expect(page).toContain('<td>report.xml<small>by a gate</small></td>')
+  expect(page).toContain('<td>src/app.ts</td>')
+})
+
+test.each([
+  ['The list is not sorted when it is empty', 'Fix it', 'The list is not sorted when it is empty. Mend: Fix it'],
+  ['Is it kept?', 'Keep it.', 'Is it kept? Mend: Keep it.'],
+])('what is wrong and how it is mended do not run together: %s', (problem, mend, words) => {
+  const data = badNight().report()
+  const findings = data.proof.findings.map(each => ({ ...each, problem, mend, repeated: false }))
+  const lines = card({ ...data, proof: { ...data.proof, findings } }, 120)
+  expect(lines.join('\n')).toContain(`major: src/theme.ts:41: ${words}`)
 })

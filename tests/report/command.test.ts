@@ -1,6 +1,6 @@
 import { chmod, lstat, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
 import { type ReportOptions, report } from '../../src/cli/commands/report.ts'
 import { reportAtEnd } from '../../src/cli/report-at-end.ts'
@@ -11,6 +11,7 @@ import { BIN, codemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
+import { untilInFolder } from '../support/until-in-folder.ts'
 import { eventfulNight, goodNight, ID, type MadeUpNight } from './made-up-night.ts'
 
 function show(place: Place, options: Partial<ReportOptions> = {}): Promise<number> {
@@ -199,7 +200,10 @@ test('--open gives the page to the desktop, and while the session is at work one
     stderr: '',
     stdout: `${join(place.records.sessionFolder(ID), 'report.html')}\n`,
   })
-  await vi.waitFor(async () => expect(await readFile(opened, 'utf8')).toContain(join(ID, 'report.html')), 5000)
+  const shown = await untilInFolder(dirname(opened), 'what was opened', () =>
+    readFile(opened, 'utf8').catch(() => null),
+  )
+  expect(shown).toContain(join(ID, 'report.html'))
   await lock[Symbol.asyncDispose]()
 })
 

@@ -1,6 +1,6 @@
 import { ReportFold } from '../../src/report/fold-report.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
-import type { Recorded, SessionEvent } from '../../src/session/events.ts'
+import type { EventOf, Recorded, SessionEvent } from '../../src/session/events.ts'
 import type { GateResult } from '../../src/session/gate.ts'
 import type { RoundOutcome, SessionOutcome } from '../../src/session/outcome.ts'
 import type { Standing } from '../../src/session/standing.ts'
@@ -16,10 +16,7 @@ export class MadeUpNight {
   #at = new Date(2026, 10, 20, 22, 31).getTime()
   #round = 0
 
-  constructor(
-    goal = 'Add a dark mode, with tests.',
-    more: Partial<Extract<SessionEvent, { type: 'session-created' }>> = {},
-  ) {
+  constructor(goal = 'Add a dark mode, with tests.', more: Partial<EventOf<'session-created'>> = {}) {
     this.add({
       type: 'session-created',
       goal,

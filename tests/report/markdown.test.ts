@@ -63,3 +63,10 @@ test('a session that has only begun is told without the parts that it does not h
 test('a code span holds backticks', () => {
   expect(codeSpan('a ``b`` c')).toBe('``` a ``b`` c ```')
 })
+
+test('a sentence of its own has no sign that only the making of it needed', () => {
+  const text = markdownOf(new MadeUpNight().report('running'), HERE)
+  expect(text).toContain('- No gates are configured: no command was run to check the work.\n')
+  const shown = tokensOf(lexer(text)).flatMap(token => (token.type === 'text' && !token.tokens ? [token.text] : []))
+  expect(shown).toContain('No gates are configured: no command was run to check the work.')
+})

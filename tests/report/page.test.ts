@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { htmlOf } from '../../src/report/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { planned, starts } from '../ui/build/night.ts'
 import { HOSTILE, hostileNight } from './hostile-night.ts'
 import { badNight, goodNight, HERE, MadeUpNight } from './made-up-night.ts'
 
@@ -134,3 +135,31 @@ test('600 rounds, a long goal and a page that is printed still fit', async () =>
   expect((await page.pdf({ format: 'A4' })).length).toBeGreaterThan(10_000)
   expect(noise).toEqual([])
 })
+
+/** In how many lines the cells of a table's first column are written, the most of them all. */
+const linesOfFirstColumn = (
+  table: string,
+) => `Math.max(...[...document.querySelectorAll("${table} td:first-child")].map(cell => {
+  const range = document.createRange()
+  range.selectNodeContents(cell)
+  return range.getClientRects().length
+}))`
+
+test.each([360, 600, 1280])(
+  'at %i px the tables of a build can be read, and a long id does not stick out',
+  async width => {
+    const night = new MadeUpNight('A shop for tea.', { template: 'build' })
+    const long = { id: 'T9'.repeat(100), name: 'x'.repeat(300), phase: 'Building' }
+    const [begun, ended, ready] = planned
+    if (begun === undefined || ended === undefined || ready?.type !== 'plan-ready') throw new Error('No plan is made.')
+    const events = [begun, ended, ready, starts('frontend-dev', 1, 'T2')]
+    for (const event of events) night.add(event)
+    await using opened = await open(night.report('running'), { viewport: { width, height: 800 } })
+    const { page } = opened
+    expect(await page.evaluate(linesOfFirstColumn('table.tasks'))).toBe(1)
+    expect(await page.evaluate(linesOfFirstColumn('table.agents'))).toBeLessThanOrEqual(2)
+    night.add({ ...ready, tasks: [long] })
+    await using again = await open(night.report('running'), { viewport: { width, height: 800 } })
+    expect(await again.page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+  },
+)

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { redactorOf } from '../../src/base/redactor.ts'
-import type { LiveEvent, Recorded } from '../../src/session/events.ts'
+import type { Recorded } from '../../src/session/events.ts'
+import type { LiveEvent } from '../../src/session/live-events.ts'
 import { SessionLog } from '../../src/session/session-log.ts'
 import { emptyState } from '../../src/session/state.ts'
 

@@ -108,3 +108,16 @@ test('a done.json with a wrong field is refused with its place', () => {
   const option = { ...certificate, tree: '--output=/etc/passwd' }
   expect(() => parseCertificate(JSON.stringify(option), 'done.json')).toThrow('done.json: tree is not')
 })
+
+test('a gate that was flaky earlier is certified as such, though it passed in the end', () => {
+  const [begun, before, nominated, flaky, ...end] = DONE
+  if (!begun || !before || !nominated || !flaky) throw new Error('The events of a session that is done are missing.')
+  const refused: SessionEvent = { type: 'done-refused', round: 1, reason: 'person-said-more', detail: 'More was said.' }
+  const passed: SessionEvent = { type: 'gate-ended', round: 2, when: 'claim', ...RESULT, status: 'passed', exitCode: 0 }
+  const events = [begun, before, nominated, flaky, refused, nominated, passed, ...end]
+  expect(certificateOf(stateAfter(events), FACTS).gates).toMatchObject([
+    { name: 'tests', status: 'passed', wasFlaky: true },
+    { name: 'lint', wasFlaky: false },
+  ])
+  expect(certificateOf(stateAfter([begun, nominated, passed, ...end]), FACTS).gates[0]?.wasFlaky).toBe(false)
+})

@@ -2,8 +2,10 @@ import { existsSync } from 'node:fs'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { SessionEvent } from '../../src/session/events.ts'
 import { readRunAgent } from '../../src/session/run-agent-tool.ts'
 import { ofType } from '../support/played-session.ts'
+import { created } from '../support/session-events.ts'
 import { forever, openScene, until } from './delegation-scene.ts'
 
 describe('nothing is started, and whoever asked is told why, for paths', () => {
@@ -72,6 +74,17 @@ describe('nothing is started, and whoever asked is told why', () => {
   test('while no round runs, and while it comes to its end', async () => {
     await using between = await openScene({ before: [] })
     expect((await between.ask('a', 'T1: Go.')).text).toContain('No round of the session runs just now')
+    await using paused = await openScene({ before: [{ type: 'paused' }] })
+    expect((await paused.ask('a', 'T1: Go.')).text).toContain(
+      'is paused, so no agent is started. To let it go on: codemachine unpause',
+    )
+    const shown: SessionEvent[] = [
+      { ...created(), template: 'build', asksPlan: true },
+      { type: 'plan-ready', round: 1, tasks: [{ id: 'T1', name: 'Do T1', phase: 'Building' }], agents: [] },
+      { type: 'paused' },
+    ]
+    await using plan = await openScene({ before: shown })
+    expect((await plan.ask('a', 'T1: Go.')).text).toContain('To have it carried out: codemachine unpause')
     await using scene = await openScene()
     scene.log.emit({ type: 'winding-down', round: 1, limit: 'time', graceMs: 1 })
     expect((await scene.ask('a', 'T1: Go.')).text).toContain('comes to its end')

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
@@ -7,6 +7,13 @@ import { redactorOf } from '../../src/base/redactor.ts'
 import { ofType } from '../support/played-session.ts'
 import { ended, started, usage, worked } from '../support/session-events.ts'
 import { forever, openScene, says, until } from './delegation-scene.ts'
+
+/** Keeps what whoever follows an agent is told. */
+const feedInto = (told: string[]) => ({
+  waits: (agents: readonly string[]) => told.push(`for ${agents.join(', ')}`),
+  started: (name: string) => told.push(name),
+  text: (text: string) => told.push(text),
+})
 
 test('what an agent does is journaled as its own, its tokens are counted once, and its result is answered and kept', async () => {
   await using scene = await openScene({
@@ -23,7 +30,7 @@ test('what an agent does is journaled as its own, its tokens are counted once, a
     },
   })
   const told: string[] = []
-  const feed = { started: (name: string) => told.push(name), text: (text: string) => told.push(text) }
+  const feed = feedInto(told)
   const answer = await scene.ask('frontend-dev', 'T1: Create the page.\nIn blue.', { feed })
   const instance = 'frontend-dev-20261118T110640000'
   expect(answer).toEqual({ text: 'The page is there.', success: true, status: 'completed', instance })
@@ -65,18 +72,88 @@ test('agents work side by side up to the limit, and one that waits has not been 
   expect(new Set(ofType(scene.events(), 'agent-started').map(({ instance }) => instance)).size).toBe(3)
 })
 
+test('who asks is told for whom the agent waits, until it begins', async () => {
+  const turn = Promise.withResolvers<void>()
+  await using scene = await openScene({
+    plays: {
+      first: async () => {
+        await turn.promise
+        return worked
+      },
+    },
+  })
+  const first = scene.ask('first', 'T1: Go.')
+  await scene.journaled('agent-started')
+  const told: string[] = []
+  const second = scene.ask('second', 'T2: Go.', { feed: feedInto(told) })
+  await expect.poll(() => told).toEqual(['for first'])
+  turn.resolve()
+  await first
+  const { instance } = await second
+  expect(told).toEqual(['for first', instance])
+})
+
 test('an agent that names folders is bound to them, and they are there when it starts', async () => {
-  await using scene = await openScene()
+  let there: boolean[] = []
+  await using scene = await openScene({
+    plays: {
+      a: () => {
+        there = ['src/web', 'docs', '.codemachine/kb'].map(each => existsSync(join(scene.directory, each)))
+        return worked
+      },
+    },
+  })
   await mkdir(join(scene.directory, 'src'))
   await scene.ask('a', 'T1: Go.', { paths: ['./src/web/', 'docs', 'docs/deep', 'src/web'] })
+  expect(there).toEqual([true, true, true])
   const [{ writable } = {}] = scene.prepared
   expect(writable).toEqual(['src/web', 'docs', '.codemachine/kb', '.codemachine/inbox'])
-  expect(['src/web', 'docs', '.codemachine/kb'].map(each => existsSync(join(scene.directory, each)))).not.toContain(
-    false,
-  )
   expect(scene.events()[0]).toMatchObject({ paths: ['src/web', 'docs'] })
   await scene.ask('a', 'T2: Go.', { paths: ['.'] })
   expect(scene.prepared[1]).not.toHaveProperty('writable')
+})
+
+test('folders that an agent is given are the person’s own by their umask, and those that stay empty do not stay', async () => {
+  const modes: Record<string, number> = {}
+  await using scene = await openScene({
+    plays: {
+      writes: async () => {
+        for (const each of ['src', 'src/web', '.codemachine/kb']) {
+          modes[each] = (await stat(join(scene.directory, each))).mode & 0o777
+        }
+        await writeFile(join(scene.directory, 'src/web/index.html'), '')
+        return worked
+      },
+    },
+  })
+  const there = (path: string) => existsSync(join(scene.directory, path))
+  await scene.ask('idle', 'T1: Go.', { paths: ['src/api/v1', 'docs'] })
+  expect([there('src'), there('docs')]).toEqual([false, false])
+  await scene.ask('writes', 'T1: Go.', { paths: ['src/web', 'tests'] })
+  const own = 0o777 & ~process.umask()
+  expect(modes).toEqual({ src: own, 'src/web': own, '.codemachine/kb': 0o700 })
+  expect([there('src/web/index.html'), there('tests')]).toEqual([true, false])
+})
+
+test('an empty folder stays where another agent still works in it', async () => {
+  const turn = Promise.withResolvers<void>()
+  await using scene = await openScene({
+    plays: {
+      parent: async () => {
+        await turn.promise
+        return worked
+      },
+    },
+  })
+  const there = (path: string) => existsSync(join(scene.directory, path))
+  const parent = scene.ask('parent', 'T1: Go.', { paths: ['src/web'] })
+  await scene.journaled('agent-started')
+  await scene.ask('child', 'T1: Go.', { paths: ['src/web'], thread: 'thread-1' })
+  await scene.ask('beside', 'T1: Go.', { paths: ['src/api'] })
+  expect([there('src/web'), there('src/api')]).toEqual([true, false])
+  turn.resolve()
+  await parent
+  expect(there('src')).toBe(false)
 })
 
 describe('an agent that does not come to its end says why, and what it said last', () => {
@@ -232,7 +309,7 @@ test('who follows an agent reads what it says as it comes, without a secret that
     },
   })
   const told: string[] = []
-  const feed = { started: (name: string) => told.push(name), text: (text: string) => told.push(text) }
+  const feed = feedInto(told)
   const { instance } = await scene.ask('a', 'T1: Go.', { feed })
   expect(told.join('')).toBe(`${instance}I use [secret TOKEN], and hunt for bugs.[secret TOKEN]hunter2hun\n`)
 })
@@ -257,4 +334,20 @@ test('what cannot be journaled ends the agent, and whoever runs the session lear
   })
   await expect(scene.ask('a', 'T1: Go.')).rejects.toThrow('The disk is full.')
   expect(scene.events().at(-1)).toMatchObject({ type: 'agent-ended', status: 'terminated' })
+})
+
+test('a question of an agent that cannot be journaled ends the agent, too', async () => {
+  const question = { tool: 'ask_person', arguments: { question: 'Red or blue?', assumption: 'Red.' } }
+  await using scene = await openScene({
+    append: ({ type }) => {
+      if (type === 'question-asked') throw new Error('The disk is full.')
+    },
+    plays: {
+      a: async played => {
+        await played.run.onToolCall?.(question, new AbortController().signal).catch(() => {})
+        return worked
+      },
+    },
+  })
+  await expect(scene.ask('a', 'T1: Go.')).rejects.toThrow('The disk is full.')
 })

@@ -4,8 +4,9 @@ import type { SessionEvent } from '../../src/session/events.ts'
 import { NO_FAILURES } from '../../src/session/failures.ts'
 import { fold } from '../../src/session/fold.ts'
 import type { RoundOutcome } from '../../src/session/outcome.ts'
+import { sessionTokens } from '../../src/session/session-tokens.ts'
 import { elapsedMs } from '../../src/session/standing.ts'
-import { emptyState, sessionTokens } from '../../src/session/state.ts'
+import { emptyState } from '../../src/session/state.ts'
 import {
   created,
   ended,

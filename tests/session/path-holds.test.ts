@@ -8,10 +8,13 @@ const never = new AbortController().signal
 function open(options: Partial<ConstructorParameters<typeof PathHolds>[0]> = {}) {
   const holds = new PathHolds({ atOnce: 3, ignoresCase: false, ...options })
   const held = new Map<string, Hold>()
+  const behind: string[][] = []
   const come = (name: string, paths: Paths, under: Hold | null = null, over = never) => {
-    void holds.take(paths, under, over).then(hold => {
-      if (hold !== null) held.set(name, hold)
-    })
+    void holds
+      .take(paths, under, over, { agent: name, onBehind: agents => behind.push([name, ...agents]) })
+      .then(hold => {
+        if (hold !== null) held.set(name, hold)
+      })
   }
   const leave = (name: string) => {
     const hold = held.get(name)
@@ -22,7 +25,7 @@ function open(options: Partial<ConstructorParameters<typeof PathHolds>[0]> = {})
     await nextTick()
     return [...held.keys()]
   }
-  return { come, leave, working, hold: (name: string) => held.get(name) ?? null, holds }
+  return { behind, come, leave, working, hold: (name: string) => held.get(name) ?? null, holds }
 }
 
 test('agents that name other folders work side by side, and those whose folders overlap wait for each other', async () => {
@@ -116,4 +119,21 @@ test('who does not wait any more makes way', async () => {
   expect(await working()).toEqual(['web'])
   gone.abort()
   expect(await working()).toEqual(['web', 'docs'])
+})
+
+test('who waits is told for whom, once for each change', async () => {
+  const { behind, come, leave, working } = open()
+  for (const name of ['web', 'api', 'forms']) come(name, [`src/${name}`])
+  come('docs', ['docs'])
+  come('all', null)
+  come('web-too', ['src/web'])
+  await working()
+  expect(behind).toEqual([
+    ['docs', 'web', 'api', 'forms'],
+    ['all', 'web', 'api', 'forms', 'docs'],
+    ['web-too', 'web', 'all'],
+  ])
+  leave('api')
+  expect(await working()).toEqual(['web', 'forms', 'docs'])
+  expect(behind.slice(3)).toEqual([['all', 'web', 'forms', 'docs']])
 })

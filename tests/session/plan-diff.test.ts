@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { planDiff } from '../../src/session/plan-diff.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 
 const plan = (tasks: readonly string[]) =>
   `# Goal\n\nbuild X\n\n## Todo\n\n${tasks.map(task => `- [ ] ${task}\n`).join('')}`
@@ -43,10 +44,10 @@ test.each<[string, string, string]>([
   ['two words in another order', lines(20_000, i => i % 2), lines(20_000, i => Number(i % 3 === 0))],
   ['more lines than a plan has', lines(300_000, i => i), lines(299_000, i => i)],
 ])('files with %s are told of as written anew, in a moment', (_, old, now) => {
-  const startedAt = performance.now()
+  const startedAt = cpuMs()
   const [change] = planDiff({ main: old, tasks: '' }, { main: now, tasks: '' }, asIs)
   expect(change?.diff).toBe('--- MAIN.md\n+++ MAIN.md\n[… written anew]\n')
-  expect(performance.now() - startedAt).toBeLessThan(1000)
+  expect(cpuMs() - startedAt).toBeLessThan(1000)
 })
 
 test('a line of megabytes is cut', () => {

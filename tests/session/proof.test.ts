@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Recorded } from '../../src/session/events.ts'
+import type { Recorded, RecordedOf } from '../../src/session/events.ts'
 import type { Gate } from '../../src/session/gate.ts'
 import type { Finding, ReviewAnswer } from '../../src/session/review.ts'
 import { CLAIMED, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
@@ -50,7 +50,7 @@ const claiming = (plays: readonly Play[], options: Partial<PlayOptions>): Promis
 
 const typesOf = (events: readonly Recorded[]) => events.map(({ type }) => type)
 const ofType = <T extends Recorded['type']>(events: readonly Recorded[], type: T) =>
-  events.filter((event): event is Extract<Recorded, { type: T }> => event.type === type)
+  events.filter((event): event is RecordedOf<T> => event.type === type)
 
 describe('gates', () => {
   test('run before the first round and when done is claimed, and done is verified then', async () => {
@@ -77,6 +77,39 @@ describe('gates', () => {
     expect(inputs[1]).toContain('build said no')
     expect(inputs[1]).not.toContain('lint')
     expect(inputs).toHaveLength(2)
+  })
+
+  test('prove nothing of a plan that a person has given another task meanwhile', async () => {
+    let isAdded = false
+    const more = { id: 'T9', name: 'and this', done: false }
+    const { outcome, events, inputs } = await claiming([works], {
+      limits: { rounds: 2 },
+      begun: { gates: [gate('tests')] },
+      memory: () => (isAdded ? { ...CLAIMED, tasks: [...CLAIMED.tasks, more] } : CLAIMED),
+      onEvent: ({ type }) => {
+        isAdded ||= type === 'done-nominated'
+      },
+    })
+    expect(ofType(events, 'done-refused')[0]).toMatchObject({
+      reason: 'tasks-left',
+      detail: expect.stringContaining('T9'),
+    })
+    expect(inputs[1]).toContain('T9 and this')
+    expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
+  })
+
+  test('prove nothing that is claimed no more', async () => {
+    let isTakenBack = false
+    const { events } = await claiming([works], {
+      limits: { rounds: 2 },
+      begun: { gates: [gate('tests')] },
+      memory: () => (isTakenBack ? UNCLAIMED : CLAIMED),
+      onEvent: ({ type }) => {
+        isTakenBack ||= type === 'done-nominated'
+      },
+    })
+    expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['progress-left'])
+    expect(ofType(events, 'done-accepted')).toEqual([])
   })
 
   test('that failed before any work was done are told as such', async () => {
@@ -107,6 +140,52 @@ describe('gates', () => {
     // All ran once more on what the first pass had left.
     expect(ofType(events, 'gate-ended').filter(({ when }) => when === 'claim')).toHaveLength(6)
     expect(ofType(events, 'done-accepted')[0]?.tree).toBe('after 9')
+  })
+
+  test('that pass on files on which they have failed are flaky, however many rounds lie between', async () => {
+    let rounds = 0
+    const { outcome, events, inputs } = await claiming([works], {
+      begun: { gates: [gate('tests'), gate('build'), gate('slow')] },
+      onEvent({ type }) {
+        if (type === 'round-started') rounds++
+      },
+      gate({ name }) {
+        const tree = rounds === 2 ? 'other files' : 'the same files'
+        const isBad = { tests: rounds === 1, build: rounds < 3, slow: rounds < 2 }[name]
+        if (isBad === true) return { tree, status: name === 'slow' ? 'timed-out' : 'failed', exitCode: 3, output: 'no' }
+        return { tree, output: 'yes' }
+      },
+    })
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+    const claims = ofType(events, 'gate-ended').filter(({ when }) => when === 'claim')
+    expect(claims.map(({ round, gate, status, exitCode }) => `${round} ${gate} ${status} ${exitCode}`)).toEqual([
+      '1 tests failed 3',
+      '1 build failed 3',
+      '1 slow timed-out 3',
+      '2 tests passed 0',
+      '2 build failed 3',
+      '2 slow passed 0',
+      '3 tests flaky 3',
+      '3 build flaky 3',
+      '3 slow passed 0',
+    ])
+    expect(claims.filter(({ status }) => status === 'flaky').map(({ output }) => output)).toEqual(['', ''])
+    expect(inputs).toHaveLength(3)
+  })
+
+  test('of which a person has changed the command have not failed before', async () => {
+    const cut = await claiming([works], {
+      limits: { rounds: 1 },
+      begun: { gates: [gate('tests')] },
+      gate: () => ({ status: 'failed', exitCode: 1 }),
+    })
+    const again = async (run: string) => {
+      const resumed = { gates: [gate('tests', { run })], limits: { rounds: 2, timeMs: null, tokens: null } }
+      const { events } = await claiming([works], { journal: cut.events, resumed })
+      return ofType(events, 'gate-ended').map(({ status }) => status)
+    }
+    expect(await again('tests')).toEqual(['flaky'])
+    expect(await again('other tests')).toEqual(['passed'])
   })
 
   test('run once more when one has changed the files: what the first had passed on is not what is there now', async () => {

@@ -96,7 +96,18 @@ test('records that cannot be written are told in one sentence', async () => {
       message: `codemachine cannot keep its records in ${home}: a file is in the way.`,
     })
   await expect(open({ directory: file })).rejects.toThrow(`${file} is not a directory; codemachine works in one.`)
-  await expect(open({ directory: join(root, 'none') })).rejects.toMatchObject({ name: 'UserError' })
+  await expect(open({ directory: join(root, 'none') })).rejects.toThrow(
+    `${join(root, 'none')} cannot be worked in: there is no such directory.`,
+  )
+})
+
+test.runIf(process.platform === 'linux')('records where nothing can be made are refused at once', async () => {
+  for (const home of ['/proc/nope', '/proc/nope/deep'])
+    await expect(open({ env: { CODEMACHINE_HOME: home } })).rejects.toMatchObject({
+      name: 'UserError',
+      message: `codemachine cannot keep its records in ${home}: nothing can be made there.`,
+      exitCode: 2,
+    })
 })
 
 describe('the number of a session', () => {

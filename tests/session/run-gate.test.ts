@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, expect, test, vi } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { redactorOf } from '../../src/base/redactor.ts'
 import type { Gate, GateResult } from '../../src/session/gate.ts'
 import { type GateOptions, runGate } from '../../src/session/run-gate.ts'
@@ -9,6 +9,7 @@ import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { endAfterEach } from '../engines/end-after-each.ts'
 import { openCommands, TIMEOUT_MS } from '../engines/open-commands.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
+import { untilInFolder } from '../support/until-in-folder.ts'
 
 const place = await makePlace('', { git: false })
 const after = endAfterEach()
@@ -108,7 +109,7 @@ test('a gate that hangs is ended, and not run again; what it printed is told, an
     { run: `echo begun; touch ${begun}; setsid sleep 1001 & sleep 1002`, timeoutMs: TIMEOUT_MS },
     { door: commands },
   )
-  await vi.waitFor(() => expect(existsSync(begun)).toBe(true), { timeout: 30_000, interval: 10 })
+  await untilInFolder(beside, 'a gate that has begun', () => existsSync(begun) || null)
   timeIsUp()
   const { result } = await running
   expect(result).toMatchObject({ status: 'timed-out', exitCode: null, output: 'begun', changed: [], changedCount: 0 })

@@ -441,6 +441,39 @@ test('a journal that cannot be written ends the run with what is wrong', async (
   await expect(runSession([warn], { append })).rejects.toBe(diskFull)
 })
 
+test('no agent goes on in a round that cannot be journaled any more, though its own turn has ended', async () => {
+  const diskFull = new UserError('The disk is full.', { exitCode: 4 })
+  const started = Promise.withResolvers<void>()
+  const ownTurn: Play = async () => {
+    await started.promise
+    return worked
+  }
+  const ofAgent: Play = async ({ run, clock }) => {
+    started.resolve()
+    await clock.wait(MINUTE)
+    run.onEvent({ type: 'warning', round: run.round, message: 'no bubblewrap' })
+    return await new Promise(() => {})
+  }
+  const asked = { agent: 'a', task: 'Go.', paths: null, door: 'command-line', thread: null, isOutside: true } as const
+  let isAsked = false
+  const session = runSession([ownTurn, ofAgent], {
+    book: {
+      thread: async agent => ({ thread: { agent, developerInstructions: '', model: null, effort: null } }),
+      remember: async () => null,
+      clean: text => text,
+    },
+    append: ({ type }) => {
+      if (type === 'warning') throw diskFull
+    },
+    onEvent: ({ type }, { runner }) => {
+      if (type !== 'turn-started' || isAsked) return
+      isAsked = true
+      void runner.runAgent(asked, new AbortController().signal)
+    },
+  })
+  await expect(session).rejects.toBe(diskFull)
+})
+
 test('a claim of a round that failed is refused then and there, and the next round is told', async () => {
   const { events, inputs } = await runSession([fails('network', 'cut'), works], {
     memory: rounds => (rounds === 1 ? CLAIMED : UNCLAIMED),

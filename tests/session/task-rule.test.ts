@@ -10,10 +10,12 @@ const task: BuildTask = {
   id: 'T1',
   name: 'first',
   phase: 'Building',
+  wasMovedFromGates: false,
   done: false,
   failures: 0,
   parked: null,
   workedIn: 0,
+  failedIn: 0,
   givenTo: {},
 }
 
@@ -195,9 +197,15 @@ test('a plan that waits for the person waits until they let it go on, also after
 test('a task of which a round changed what it asks for is told of; one that was only worked on is not', () => {
   const written = (more: object) =>
     new Map([['T1', { id: 'T1', name: 'first', acceptanceCriteria: 'npm test', ...more }]])
-  const changed = (more: object) => changedTasks(buildOf({}), written({ done: false }), written(more))
+  const changed = (more: object) => {
+    const files = { before: written({ done: false }), now: written(more) }
+    return changedTasks(buildOf({}), [{ id: 'T1', name: 'first', phase: 'Building', done: false, ...more }], files)
+  }
   expect(changed({ done: true, parked: 'so', note: 'mine' })).toEqual([])
   expect(changed({ acceptanceCriteria: 'true' })).toMatchObject([
     { task: 'T1', verdict: 'changed', detail: 'A round changed its acceptanceCriteria.' },
+  ])
+  expect(changed({ name: 'other', phase: 'Testing' })).toEqual([
+    { task: 'T1', name: 'other', phase: 'Testing', verdict: 'changed', detail: 'A round changed its name and phase.' },
   ])
 })

@@ -144,10 +144,6 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     ['protect = [""]', `3: gates.protect is [""]; ${GLOBS}`],
     ['protect = ["a[/b"]', `3: gates.protect is ["a[/b"]; ${GLOBS}`],
     [
-      'network = true',
-      '3: gates.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.',
-    ],
-    [
       '[[gates]]\nrun = "npm test"',
       '3: the gate at codemachine.toml:1 is called "npm test", too; give each a name of its own.',
     ],
@@ -189,6 +185,24 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     expect(await settings.sentence()).toBe('UserError: codemachine.toml:101: there are 60 gates; 50 are the most.')
   })
 })
+
+test.each([
+  [
+    {},
+    'codemachine.toml:3: gates.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.',
+  ],
+  [{ network: true }, null],
+  [{ sandbox: 'danger-full-access' }, null],
+])(
+  'a gate that wants the network stands in the way of rounds alone, and only if they have none: %j',
+  async (flags, refusal) => {
+    await using settings = await openSettings()
+    await settings.project('[[gates]]\nrun = "npm test"\nnetwork = true\n')
+    const { settings: loaded, gateRefusal } = await settings.load({ flags })
+    expect(loaded.rounds).toBe(10)
+    expect(gateRefusal).toBe(refusal)
+  },
+)
 
 test('a project does not have a night wait longer for a gate than for a command; a person may', async () => {
   await using settings = await openSettings()

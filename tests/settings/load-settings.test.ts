@@ -42,6 +42,16 @@ describe('which setting counts', () => {
     })
   })
 
+  test('what a flag says of model and effort is for this one command line', async () => {
+    await project('model = "ours"\n')
+    const { settings, lasting } = await load({
+      env: { CODEMACHINE_EFFORT: 'low' },
+      flags: { model: 'mine', effort: 'high' },
+    })
+    expect(settings).toMatchObject({ model: 'mine', effort: 'high' })
+    expect(lasting).toEqual({ model: 'ours', effort: 'low' })
+  })
+
   test('XDG_CONFIG_HOME moves the config file of the person, unless it is relative', async () => {
     await person('rounds = 2')
     await mkdir(join(places.root, 'xdg', 'codemachine'), { recursive: true })

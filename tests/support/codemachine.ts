@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Recorded } from '../../src/session/events.ts'
+import type { Recorded, RecordedOf } from '../../src/session/events.ts'
 import type { TestPlace } from './place.ts'
 
 /** The built command line. */
 export const BIN = fileURLToPath(new URL('../../dist/bin.js', import.meta.url))
-const BOUND_MS = 60_000
+const BOUND_MS = 110_000
 
 export interface Ended {
   exitCode: number | null
@@ -22,10 +22,7 @@ export interface RunningCodemachine extends AsyncDisposable {
   pid: number
   process: ChildProcess
   /** Resolves with the first `--json` event that matches, one that came before this call too. */
-  event<T extends Recorded['type']>(
-    type: T,
-    matches?: (event: Recorded<Extract<Recorded, { type: T }>>) => boolean,
-  ): Promise<Recorded>
+  event<T extends Recorded['type']>(type: T, matches?: (event: Recorded<RecordedOf<T>>) => boolean): Promise<Recorded>
   /** Resolves a moment later; rejects if it has ended. For waiting on something that is not an event. */
   alive(): Promise<void>
   ended: Promise<Ended>
@@ -63,6 +60,8 @@ export function startCodemachine(
   let rest = ''
   const events: Recorded[] = []
   const waiters = new Set<() => void>()
+  // Not before its pipes are closed, too: what it has said at last may come after its end.
+  let isOver = false
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text
     const lines = (rest + text).split('\n')
@@ -81,6 +80,7 @@ export function startCodemachine(
     }, boundMs)
     child.once('close', (exitCode, signal) => {
       clearTimeout(timer)
+      isOver = true
       for (const check of waiters) check()
       resolve({ exitCode, signal, stdout, stderr, events })
     })
@@ -102,7 +102,7 @@ export function startCodemachine(
           if (found) {
             finish(null)
             resolve(found)
-          } else if (child.exitCode !== null || child.signalCode !== null) {
+          } else if (isOver) {
             finish(`codemachine ended without ${type}.`)
           }
         }

@@ -5,8 +5,8 @@ const END = '\x1b[?2026l'
 
 /**
  * Passes on what a program writes as terminals show it: an update that was begun (synchronized output, mode 2026) in one
- * piece, once it has ended. However the bytes are cut, half a frame is never seen. The shell's own word, that the
- * program has stopped or ended, lets go of what it left unfinished.
+ * piece, once it has ended, and each by itself. However the bytes are cut, half a frame is never seen, and none that was
+ * drawn is missed. The shell's own word, that the program has stopped or ended, lets go of what it left unfinished.
  */
 export function inWholeUpdates(show: (text: string) => void): (data: string) => void {
   let pending = ''
@@ -17,7 +17,10 @@ export function inWholeUpdates(show: (text: string) => void): (data: string) => 
     const whole = isOpen ? begun : pending.length - beginningOfBegin(pending)
     const text = pending.slice(0, whole)
     pending = pending.slice(whole)
-    if (text !== '') show(text)
+    const pieces = text.split(END)
+    const rest = pieces.pop() ?? ''
+    for (const piece of pieces) show(piece + END)
+    if (rest !== '') show(rest)
   }
 }
 

@@ -1,18 +1,15 @@
 import { PassThrough } from 'node:stream'
-import type { CliContext } from '../../src/cli/context.ts'
 import { runCommandLine } from '../../src/cli/main.ts'
 import { showError } from '../../src/cli/show-error.ts'
-import type { Recorded } from '../../src/session/events.ts'
+import type { Recorded, RecordedOf } from '../../src/session/events.ts'
+import { cliContext } from './cli-context.ts'
 import type { Ended } from './codemachine.ts'
-import { NO_PROCESS } from './no-process.ts'
 import type { TestPlace } from './place.ts'
 import type { TestClock } from './test-clock.ts'
 
-const BOUND_MS = 60_000
+const BOUND_MS = 110_000
 /** What a run gets to end when its test is over. */
 const END_MS = 10_000
-
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
 /** A command line that runs in this process, on the test's clock. Disposing of it ends it as SIGTERM would. */
 export interface InProcess extends AsyncDisposable {
@@ -21,7 +18,7 @@ export interface InProcess extends AsyncDisposable {
   stdout(): string
   stderr(): string
   /** Resolves with the first `--json` event that matches, one that came before this call too; rejects if it has ended. */
-  event<T extends Recorded['type']>(type: T, matches?: (event: EventOf<T>) => boolean): Promise<EventOf<T>>
+  event<T extends Recorded['type']>(type: T, matches?: (event: RecordedOf<T>) => boolean): Promise<RecordedOf<T>>
   /** What the process would do when it gets the signal for the first time. */
   signal(name: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): void
   /** Rejects if it has not ended after 60 s of real time. */
@@ -65,21 +62,8 @@ export function startInProcess(place: TestPlace, args: readonly string[], option
     written.stderr += text
   })
 
-  const context: CliContext = {
-    env: { ...place.env, ...options.env },
-    cwd: place.directory,
-    home: place.home,
-    platform: process.platform,
-    arch: process.arch,
-    node: process.versions.node,
-    pid: process.pid,
-    stdin,
-    stdout,
-    stderr,
-    clock: options.clock,
-    signal: ending.signal,
-    host: NO_PROCESS,
-  }
+  const env = { ...place.env, ...options.env }
+  const context = cliContext(place, { env, stdin, stdout, stderr, clock: options.clock, signal: ending.signal })
   const { promise, resolve, reject } = Promise.withResolvers<Ended>()
   promise.catch(() => {})
   const whatItSaid = () => `${written.stdout}\n${written.stderr}`
@@ -108,10 +92,12 @@ export function startInProcess(place: TestPlace, args: readonly string[], option
     stderr: () => written.stderr,
     ended: promise,
     signal: name => ending.abort(name),
-    event<T extends Recorded['type']>(type: T, matches: (event: EventOf<T>) => boolean = () => true) {
-      return new Promise<EventOf<T>>((resolve, reject) => {
+    event<T extends Recorded['type']>(type: T, matches: (event: RecordedOf<T>) => boolean = () => true) {
+      return new Promise<RecordedOf<T>>((resolve, reject) => {
         const look = () => {
-          const found = events.find((event): event is EventOf<T> => event.type === type && matches(event as EventOf<T>))
+          const found = events.find(
+            (event): event is RecordedOf<T> => event.type === type && matches(event as RecordedOf<T>),
+          )
           if (found === undefined && !isOver) return
           watchers.delete(look)
           if (found) resolve(found)

@@ -1,4 +1,4 @@
-import type { Recorded } from '../../src/session/events.ts'
+import type { Recorded, RecordedOf } from '../../src/session/events.ts'
 import type { InProcess } from './in-process.ts'
 import { eventsOf, type Scene } from './scene.ts'
 import { TestClock } from './test-clock.ts'
@@ -20,7 +20,7 @@ export interface Night {
   meanwhile(...args: string[]): InProcess
 }
 
-type Waiting = Extract<Recorded, { type: 'waiting' }>
+type Waiting = RecordedOf<'waiting'>
 
 export interface NightOptions {
   /** Of a run that goes on in the same night. */

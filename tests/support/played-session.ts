@@ -2,19 +2,20 @@ import type { Clock } from '../../src/base/clock.ts'
 import { nothingSecret, type Redactor } from '../../src/base/redactor.ts'
 import type { AgentBook } from '../../src/session/delegation.ts'
 import type { Engine, PreparedRound, RoundRun, UsageLimits } from '../../src/session/engine.ts'
-import type { LiveEvent, Recorded, SessionEvent } from '../../src/session/events.ts'
+import type { EventOf, Recorded, RecordedOf, SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
 import type { Gate, GateResult } from '../../src/session/gate.ts'
+import type { LiveEvent } from '../../src/session/live-events.ts'
 import type { RoundOutcome, SessionOutcome } from '../../src/session/outcome.ts'
 import { PersonAsked } from '../../src/session/person-asked.ts'
 import type { ProofMeans } from '../../src/session/proof.ts'
 import { SessionRunner } from '../../src/session/runner.ts'
-import type { RunnerPolicy } from '../../src/session/runner-options.ts'
+import type { BuildFiles, RunnerPolicy } from '../../src/session/runner-options.ts'
 import { SessionLog } from '../../src/session/session-log.ts'
 import { emptyState } from '../../src/session/state.ts'
-import type { ThreadSpec } from '../../src/session/template.ts'
+import type { Template, ThreadSpec } from '../../src/session/template.ts'
 import { goalTemplate } from '../../src/templates/goal.ts'
-import type { MemorySnapshot } from '../../src/workspace/memory.ts'
+import type { MemorySnapshot, TaskMark } from '../../src/workspace/memory.ts'
 import { created, FIRST_AT, resumed, SESSION, worked } from './session-events.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -42,11 +43,17 @@ interface Playing {
 export interface PlayOptions {
   limits?: Parameters<typeof created>[0]
   /** What else the session begins with. */
-  begun?: Partial<Extract<SessionEvent, { type: 'session-created' }>>
+  begun?: Partial<EventOf<'session-created'>>
   policy?: Partial<RunnerPolicy>
   tree?: (playing: Playing | null) => string
   memory?: (rounds: number) => MemorySnapshot
   append?: (event: Recorded) => void
+  /** Who can be given tasks; nobody if left out. */
+  book?: AgentBook
+  /** What a build has, if it is one. */
+  build?: { template: Template; files: BuildFiles }
+  /** Called with what is written of tasks into their file. */
+  onMark?: (marks: readonly TaskMark[]) => void
   /** Called when the done claim is put back, with how many rounds have begun. */
   onWithdraw?: (rounds: number) => void
   /** What codex says of the account's usage before the first round. */
@@ -58,7 +65,7 @@ export interface PlayOptions {
   /** Whether a turn takes what a person says; true if left out. */
   takesSteering?: (said: readonly string[]) => boolean
   /** What else it is resumed with. */
-  resumed?: Partial<Extract<SessionEvent, { type: 'session-resumed' }>>
+  resumed?: Partial<EventOf<'session-resumed'>>
   /** Whether what a round left can be kept; it can if left out. */
   savepoint?: (of: { round: number; tree: string }) => boolean
   /** The session is resumed from these. */
@@ -144,7 +151,13 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     sync: async () => {},
     [Symbol.asyncDispose]: async () => {},
   }
-  const log = new SessionLog(before.reduce(fold, emptyState(SESSION)), journal, [view], clock, nothingSecret)
+  const log = new SessionLog(
+    before.reduce(fold, emptyState(SESSION)),
+    journal,
+    [view],
+    clock,
+    options.redactor ?? nothingSecret,
+  )
   const asked = options.asked ?? new PersonAsked(new AbortController().signal, clock)
   const memory = () => options.memory?.(ran.inputs.length) ?? UNCLAIMED
   let playing: Playing | null = null
@@ -154,12 +167,12 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   )
   const runner = new SessionRunner({
     log,
-    template: goalTemplate(thread, { ...thread, developerInstructions: 'Change the plan.' }),
+    template: options.build?.template ?? goalTemplate(thread, { ...thread, developerInstructions: 'Change the plan.' }),
     engine,
     memory: {
       read: async () => memory(),
       withdrawClaim: async () => options.onWithdraw?.(ran.inputs.length),
-      markTasks: async () => {},
+      markTasks: async marks => options.onMark?.(marks),
     },
     workTree: {
       take: async () => options.tree?.(playing) ?? 'same',
@@ -167,8 +180,8 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     },
     guard: { check: async () => null },
     means: playedMeans(options),
-    agents: { book: nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
-    build: null,
+    agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
+    build: options.build?.files ?? null,
     policy: { graceMs: 300_000, maxWaitMs: 24 * 3_600_000, maxUsage: null, stallRounds: 1000, ...options.policy },
     roundsDirectory: options.folder,
     redactor: options.redactor ?? nothingSecret,
@@ -274,9 +287,6 @@ export function endsAs(outcome: RoundOutcome, afterMs = 0): Play {
 }
 
 /** Events of one type, in their order. */
-export function ofType<T extends SessionEvent['type']>(
-  events: readonly Recorded[],
-  type: T,
-): Extract<Recorded, { type: T }>[] {
-  return events.filter((event): event is Extract<Recorded, { type: T }> => event.type === type)
+export function ofType<T extends SessionEvent['type']>(events: readonly Recorded[], type: T): RecordedOf<T>[] {
+  return events.filter((event): event is RecordedOf<T> => event.type === type)
 }

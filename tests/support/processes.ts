@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { TestPlace } from './place.ts'
 
 /** The command lines of living processes that work in the place, or carry it in their environment; not this one. */
@@ -11,6 +12,17 @@ export function processesOf(place: TestPlace): string[] {
     )
     .filter(line => line !== '')
 }
+
+/** Resolves once one runs whose command line begins so. Nothing tells of it, so it is looked for, for at most 30 s. */
+export async function untilRuns(place: TestPlace, command: string): Promise<void> {
+  for (const end = performance.now() + WAIT_MS; !processesOf(place).some(line => line.startsWith(command)); ) {
+    if (performance.now() > end) throw new Error(`Not within ${WAIT_MS} ms: ${command}. Only: ${processesOf(place)}`)
+    await delay(LOOK_MS)
+  }
+}
+
+const WAIT_MS = 30_000
+const LOOK_MS = 20
 
 /** Ends them, should the test have failed that looks for them. */
 export function endProcessesOf(place: TestPlace): void {

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Clock } from '../../src/base/clock.ts'
 import { chatGptLogin } from '../../src/demo/chat-gpt.ts'
 import type { UsageWindows } from '../../src/demo/reply.ts'
 import { roundsScript, type Script, type ScriptStep } from '../../src/demo/script.ts'
 import { type ScriptedModel, startScriptedModel } from '../../src/demo/scripted-model.ts'
-import type { Recorded } from '../../src/session/events.ts'
+import type { Recorded, RecordedOf } from '../../src/session/events.ts'
 import { codemachine, type Ended, type RunningCodemachine, startCodemachine } from './codemachine.ts'
 import { type InProcess, type InProcessOptions, startInProcess } from './in-process.ts'
 import { makePlace, type PlaceOptions, type TestPlace } from './place.ts'
@@ -42,6 +43,8 @@ export interface SceneOptions extends PlaceOptions {
   config?: string
   /** The person's own settings of codemachine, as TOML. */
   person?: string
+  /** Whose pauses are those between the pieces of what the model says. */
+  modelClock?: Clock
 }
 
 /** Fails fast where codex would try again for half a minute. */
@@ -52,10 +55,11 @@ export async function openScene(
   rounds: readonly (readonly ScriptStep[])[] | Script,
   options: SceneOptions = {},
 ): Promise<Scene> {
-  const { subAgent, account } = options
+  const { subAgent, account, modelClock } = options
   const model = await startScriptedModel({
     script: typeof rounds === 'function' ? rounds : roundsScript(rounds, subAgent ? { subAgent } : {}),
     ...(account ? { account } : {}),
+    ...(modelClock ? { clock: modelClock } : {}),
   })
   const config = `${model.codexConfig('scripted', options.provider)}\n${options.config ?? ''}`
   const place = await makePlace(config, options)
@@ -98,11 +102,8 @@ export async function openScene(
 }
 
 /** The events of one type, in their order. */
-export function eventsOf<T extends Recorded['type']>(
-  events: readonly Recorded[],
-  type: T,
-): Extract<Recorded, { type: T }>[] {
-  return events.filter((event): event is Extract<Recorded, { type: T }> => event.type === type)
+export function eventsOf<T extends Recorded['type']>(events: readonly Recorded[], type: T): RecordedOf<T>[] {
+  return events.filter((event): event is RecordedOf<T> => event.type === type)
 }
 
 function only(folder: string): string {

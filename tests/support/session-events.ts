@@ -1,4 +1,4 @@
-import type { Recorded, SessionEvent } from '../../src/session/events.ts'
+import type { EventOf, Recorded, SessionEvent } from '../../src/session/events.ts'
 import { fold } from '../../src/session/fold.ts'
 import { countsAsRound, type RoundOutcome } from '../../src/session/outcome.ts'
 import { emptyState, type SessionState } from '../../src/session/state.ts'
@@ -6,8 +6,6 @@ import { emptyState, type SessionState } from '../../src/session/state.ts'
 export const SESSION = '20261120_1'
 /** When the first of `recorded` events happened; each comes a second after the one before. */
 export const FIRST_AT = 1_795_000_000_000
-
-type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
 
 /** Events as the journal holds them, one second apart. */
 export function recorded(events: readonly SessionEvent[]): Recorded[] {

@@ -2,7 +2,16 @@ import { expect, test } from 'vitest'
 import { newBuild } from '../../src/session/build-state.ts'
 import { summaryOfEnd } from '../../src/templates/build-summary.ts'
 
-const task = { phase: null, done: false, failures: 0, parked: null, workedIn: 0, givenTo: {} }
+const task = {
+  phase: null,
+  wasMovedFromGates: false,
+  done: false,
+  failures: 0,
+  parked: null,
+  workedIn: 0,
+  failedIn: 0,
+  givenTo: {},
+}
 const build = {
   ...newBuild(false),
   plan: 'ready' as const,

@@ -6,6 +6,16 @@ const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta
 const page = read('docs/events.md')
 const headings = [...page.matchAll(/^### ([a-z-]+)$/gm)].map(match => match[1])
 
+/** The unions of events, and the part of the page that each has. */
+const GROUPS = [
+  { part: 'Of the session', path: 'lifecycle-events', union: 'LifecycleEvent' },
+  { part: 'Of a round', path: 'round-events', union: 'RoundEvent' },
+  { part: 'Of the files', path: 'file-events', union: 'FileEvent' },
+  { part: 'Of a build', path: 'build-events', union: 'BuildEvent' },
+  { part: 'Of the done claim', path: 'claim-events', union: 'ClaimEvent' },
+  { part: 'Live only', path: 'live-events', union: 'LiveEvent' },
+]
+
 /** The discriminants of a union as its source writes them. */
 function membersOf(path: string, union: string, key: string): string[] {
   const source =
@@ -35,9 +45,15 @@ function valuesOf(path: string, union: string): string[] {
 
 describe('docs/events.md', () => {
   test('has a heading for every event, live ones included, and for nothing else', () => {
-    const events = ['SessionEvent', 'LiveEvent'].flatMap(union => membersOf('src/session/events.ts', union, 'type'))
+    const events = GROUPS.flatMap(({ path, union }) => membersOf(`src/session/${path}.ts`, union, 'type'))
     expect(events.length).toBeGreaterThan(20)
     expect([...headings].sort()).toEqual([...events].sort())
+  })
+
+  test.each(GROUPS)('$part: has the headings of its events, in their order', ({ part, path, union }) => {
+    const section = page.split(`\n## ${part}\n`)[1]?.split(/^## /m)[0] ?? ''
+    const inPart = [...section.matchAll(/^### ([a-z-]+)$/gm)].map(match => match[1])
+    expect(inPart).toEqual(membersOf(`src/session/${path}.ts`, union, 'type'))
   })
 
   test('has every kind of item in its table', () => {
@@ -67,10 +83,10 @@ describe('docs/events.md', () => {
   test('names every class of a round, and every value of an enumeration', () => {
     for (const [path, union] of [
       ['outcome', 'RoundClass'],
-      ['events', 'RefusalReason'],
-      ['events', 'WindDownLimit'],
+      ['claim-events', 'RefusalReason'],
+      ['limits', 'WindDownLimit'],
       ['outcome', 'StallReason'],
-      ['events', 'StallRemedy'],
+      ['lifecycle-events', 'StallRemedy'],
       ['gate', 'GateTime'],
       ['gate', 'GateStatus'],
       ['review', 'ReviewCause'],

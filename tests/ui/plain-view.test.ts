@@ -160,7 +160,7 @@ describe('each event is a line', () => {
     'out of tokens': 'the tokens are used up: the agent is told to come to a safe stop, and has 1 min 30 s\n',
     'out of usage':
       'the usage limit is used as far as it may be: the agent is told to come to a safe stop, and has 5 min\n',
-    'short sleep': 'the machine slept for 45 s; nothing was lost\n',
+    'short sleep': 'the machine slept for 45.9 s; nothing was lost\n',
     'wait for no reason given':
       'waiting until 22:41, 20 s from now (the server is busy); codemachine retry ends the wait\n',
     'wait in the past':

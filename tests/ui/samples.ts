@@ -1,6 +1,7 @@
-import type { LiveEvent, Recorded, SessionEvent } from '../../src/session/events.ts'
+import type { EventOf, Recorded, SessionEvent } from '../../src/session/events.ts'
 import type { Gate } from '../../src/session/gate.ts'
 import type { Item } from '../../src/session/items.ts'
+import type { LiveEvent } from '../../src/session/live-events.ts'
 import type { SessionOutcome } from '../../src/session/outcome.ts'
 
 const SESSION = '20261120_1'
@@ -15,7 +16,7 @@ export function local(day: number, hours: number, minutes: number): number {
 const counts = (total: number) => ({ input: total, cachedInput: 0, output: 0, reasoning: 0, total })
 
 /** One event of each type. A type that is missing does not compile. */
-export const sampleEvents: { [T in SessionEvent['type']]: Extract<SessionEvent, { type: T }> } = {
+export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   'session-created': {
     type: 'session-created',
     goal: 'build X',

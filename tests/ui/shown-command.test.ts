@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { shownCommand } from '../../src/ui/shown-command.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 
 /** Joins words as codex does, by the rules of version 1.3 of Rust's shlex: in chunks, each with the least quotes that hold it. */
 function join(words: readonly string[]): string {
@@ -105,7 +106,7 @@ test.each([
 })
 
 test('a long command is read in no time, however it is quoted', () => {
-  const start = performance.now()
+  const start = cpuMs()
   for (const text of ["'", '"', '\\', '$', '^', "'^", 'a', ' ', `"'"`, "a'b\\$c"]) {
     const command = text.repeat(64 * 1024).slice(0, 64 * 1024)
     expect(shownCommand(join(['/bin/bash', '-lc', command.slice(0, 1024)]))).toBe(command.slice(0, 1024))
@@ -115,5 +116,5 @@ test('a long command is read in no time, however it is quoted', () => {
   expect(shownCommand(`bash -lc '${'x'.repeat(64 * 1024)}'`)).toHaveLength(64 * 1024)
   const huge = `bash -lc '${'x'.repeat(5_000_000)}'`
   expect(shownCommand(huge)).toBe(huge)
-  expect(performance.now() - start).toBeLessThan(2000)
+  expect(cpuMs() - start).toBeLessThan(2000)
 })

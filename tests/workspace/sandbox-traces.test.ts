@@ -67,6 +67,20 @@ test.each([
   expect(await readdir(join(directory, '..'))).toEqual(['other', 'work'])
 })
 
+test('a trace is what came since and holds nothing', async () => {
+  await using place = await openPlace()
+  const { directory, record } = place
+  await mkdir(join(directory, '.aws'))
+  const traces = await openSandboxTraces([directory], record)
+  await mkdir(join(directory, '.codex'))
+  const are = () => ['.codex', '.aws', '.agents', 'else'].map(name => traces.isTrace(join(directory, name)))
+  expect(are()).toEqual([true, false, true, false])
+  await writeFile(join(directory, '.codex', 'config.toml'), '')
+  await writeFile(join(directory, '.agents'), '')
+  expect(are()).toEqual([false, false, false, false])
+  await traces[Symbol.asyncDispose]()
+})
+
 test('those that are kept are there in each folder until the end, and what was there before stays', async () => {
   await using place = await openPlace()
   const { directory, record } = place

@@ -45,13 +45,12 @@ export async function agentAlone(context: CliContext, call: AgentCall): Promise<
   const request = await readText(context, call.task)
   const directory = await projectAround({ ...context, directory: directoryOf(context, call.flags) })
   const records = await openRecords({ ...context, directory })
-  const { settings, sources } = await settingsOf(context, directory, call.flags)
+  const { settings, sources, lasting } = await settingsOf(context, directory, call.flags)
   const codex = await chooseCodex(context, records, { settings, sources })
   const work: Work = { context, call, request, records, settings, codex }
   const { agents, profiles, offered, remarks } = await agentsAtStart(context, records, codex, {
     settings,
-    // What is asked for once is no profile.
-    inProfiles: (await settingsOf(context, directory, {})).settings,
+    inProfiles: lasting,
     overrides: call.flags.config ?? [],
     asks: true,
   })

@@ -1,9 +1,10 @@
 import { realpath } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
 import { findAgent, loadAgents } from '../../agents/agent.ts'
-import { type AgentReply, type AgentRequest, exitCodeOf, problemOfTask } from '../../agents/inbox.ts'
+import { type AgentReply, type AgentRequest, exitCodeOf } from '../../agents/inbox.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
 import { isWithin } from '../../platform/path-within.ts'
+import { problemOfTask } from '../../session/run-agent-tool.ts'
 import { safeText } from '../../ui/safe-text.ts'
 import { askSession, type Streamed } from '../ask-session.ts'
 import type { CliContext } from '../context.ts'
@@ -93,6 +94,8 @@ async function ask(context: CliContext, session: SessionAround, request: AgentRe
     records,
     clock,
     signal,
+    ...(session.isGone && { isGone: session.isGone }),
+    onWaiting: sentence => stderr.write(`${safeText(sentence)}\n`),
     onStarted: instance => {
       if (stderr.isTTY) stderr.write(`${safeText(instance)} has started.\n`)
     },

@@ -1,12 +1,12 @@
-import { realpath, stat } from 'node:fs/promises'
 import { type Agent, type Agents, knownAgent, loadAgents } from '../../agents/agent.ts'
 import { agentProblems } from '../../agents/agent-problems.ts'
 import { agentInstructions, agentPrompt, shippedPrompt } from '../../agents/agent-prompt.ts'
 import { agentOfPart, buildInstructions } from '../../agents/build-prompts.ts'
-import { messageOf, UserError } from '../../base/errors.ts'
+import { UserError } from '../../base/errors.ts'
 import type { RoundPart } from '../../session/build-state.ts'
 import { formatCount } from '../../ui/format-count.ts'
 import { safeText } from '../../ui/safe-text.ts'
+import { realWorkDirectory } from '../../workspace/real-work-directory.ts'
 import type { CliContext } from '../context.ts'
 import { settingsOf } from '../open-run.ts'
 
@@ -29,14 +29,14 @@ interface ListedAgent {
 
 /** `codemachine agents list`: the agents, as they would work in a directory. */
 export async function agentsList(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
-  const listed = await listAgents(context, await realDirectory(options.directory))
+  const listed = await listAgents(context, await realWorkDirectory(options.directory))
   context.stdout.write(options.json ? `${JSON.stringify(listed)}\n` : tables(listed))
   return 0
 }
 
 /** `codemachine agents show`: the prompt of an agent, as it would get it in a directory. */
 export async function agentsShow(context: CliContext, options: { directory: string; name: string }): Promise<number> {
-  const directory = await realDirectory(options.directory)
+  const directory = await realWorkDirectory(options.directory)
   const agents = loadAgents()
   // How a disabled one would work is looked at before it is enabled.
   const found = knownAgent([...agents.main, ...agents.sub], options.name)
@@ -50,7 +50,7 @@ export async function agentsShow(context: CliContext, options: { directory: stri
 
 /** `codemachine agents validate`: what is wrong with the agents and their prompts; exit code 2 if anything is. */
 export async function agentsValidate(context: CliContext, options: { directory: string }): Promise<number> {
-  const problems = await agentProblems(await realDirectory(options.directory))
+  const problems = await agentProblems(await realWorkDirectory(options.directory))
   for (const problem of problems) context.stderr.write(`codemachine: ${safeText(problem)}\n`)
   if (problems.length > 0) return 2
   const { main, sub } = loadAgents()
@@ -112,13 +112,3 @@ async function instructionsOf(
 
 /** Of each main agent the round that it is for first of all. */
 const MAIN_PARTS: readonly RoundPart[] = ['team-building', 'orchestration', 'summary']
-
-/** The real path of a directory that there is. */
-async function realDirectory(directory: string): Promise<string> {
-  try {
-    if ((await stat(directory)).isDirectory()) return await realpath(directory)
-  } catch (error) {
-    throw new UserError(`${directory} cannot be worked in: ${messageOf(error)}.`, { cause: error })
-  }
-  throw new UserError(`${directory} is not a directory; codemachine works in one.`)
-}

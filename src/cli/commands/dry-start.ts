@@ -17,6 +17,9 @@ import type { StartFlags } from './start.ts'
 
 /** `codemachine start --dry-run`: prints what codex would be given. Writes nothing, and runs nothing but `codex --version`. */
 export async function dryStart(context: CliContext, { template: typed, ...flags }: StartFlags): Promise<number> {
+  if (flags.worktree !== undefined) {
+    throw new UserError('--dry-run makes no worktree; leave --worktree out, and it prints the same.')
+  }
   const named = typed === undefined ? null : templateNamed(typed)
   const wanted = directoryOf(context, flags)
   const [records] = await recordsAround({ ...context, directory: wanted })

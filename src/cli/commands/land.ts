@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { UserError, unreachable } from '../../base/errors.ts'
+import { openRecords } from '../../session/records.ts'
+import { type RunLock, takeRunLock } from '../../session/run-lock.ts'
 import { formatCount } from '../../ui/format-count.ts'
 import { oneLine } from '../../ui/safe-text.ts'
 import { type Checkout, gitIn, openCheckout } from '../../workspace/worktree-git.ts'
@@ -41,6 +43,8 @@ export async function land(context: CliContext, options: LandOptions): Promise<n
   }
   await branchToLandOn(checkout)
   const { branch, top } = chosen
+  await using _checkout = await hold(context, root)
+  await using _worktree = top === null ? null : await hold(context, top)
   const message = options.message ?? `Merge branch '${branch}'`
   if (chosen.uncommitted.length === 0 || top === null) {
     return tell(context, checkout, chosen, await landBranch(checkout, { branch, aside: null, message }))
@@ -50,6 +54,13 @@ export async function land(context: CliContext, options: LandOptions): Promise<n
   const landing = await landBranch(checkout, { branch, aside, message })
   if (landing.kind === 'landed') await takeBranchForward(checkout, top, aside)
   return tell(context, checkout, chosen, landing)
+}
+
+/** Keeps runs out of a directory until it is disposed. */
+async function hold(context: CliContext, directory: string): Promise<RunLock> {
+  const { lock } = await openRecords({ ...context, directory })
+  const hint = 'Wait for its end, or end it with codemachine stop, and land again.'
+  return await takeRunLock(lock, { ...context, now: new Date(context.clock.now()), hint })
 }
 
 async function named(checkout: Checkout, name: string): Promise<Landable> {

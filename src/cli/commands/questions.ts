@@ -1,5 +1,5 @@
 import { UserError } from '../../base/errors.ts'
-import { readAnswer, writeAnswer } from '../../session/question-answers.ts'
+import { claimAnswer, type QuestionAnswer, readAnswer, writeAnswer } from '../../session/question-answers.ts'
 import { type AskedQuestion, promptOfAnswer, questionId, questionsOf } from '../../session/questions.ts'
 import { openQueue } from '../../session/queue.ts'
 import { openRecords, type Records } from '../../session/records.ts'
@@ -76,14 +76,22 @@ export async function answerQuestion(context: CliContext, options: AnswerOptions
   const asked = await findQuestion(records, options.id, say)
   const { session, question } = asked
   const id = questionId(asked)
-  const before = await readAnswer(records, session, question)
-  if (before !== null && !options.again) {
-    throw new UserError(`${id} was answered at ${before.at}: ${oneLine(before.answer, 200)}`, {
-      hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
-    })
+  const earlier = async () => {
+    const before = await readAnswer(records, session, question)
+    if (before !== null && !options.again) throw answered(id, before)
+    return before
   }
+  // Before the person has typed it.
+  await earlier()
   const answer = chosen(await readText(context, options.answer), asked)
   const at = new Date(context.clock.now())
+  await using claim = await claimAnswer(records, session, question, { ...context, now: at })
+  if (claim === null) {
+    throw new UserError(`${id} is being answered from another terminal just now.`, {
+      hint: `To see the answer: codemachine questions ${session} --all`,
+    })
+  }
+  const before = await earlier()
   const queue = openQueue(records.queue)
   // An answer that still waits has changed nothing yet: the new one takes its place.
   const isWaiting = before !== null && (await queue.list()).prompts.some(prompt => prompt.id === before.queued)
@@ -93,6 +101,12 @@ export async function answerQuestion(context: CliContext, options: AnswerOptions
   await writeAnswer(records, session, question, { answer, at: at.toISOString(), queued })
   context.stdout.write(`Answered ${id}: ${oneLine(answer, 200)}\nIt waits in the queue as ${queued}.\n`)
   return 0
+}
+
+function answered(id: string, { at, answer }: QuestionAnswer): UserError {
+  return new UserError(`${id} was answered at ${at}: ${oneLine(answer, 200)}`, {
+    hint: `To answer it again: codemachine questions answer --again ${id} "…"`,
+  })
 }
 
 /** A number alone is that option, where there are some to choose from. */

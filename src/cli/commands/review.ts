@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Interrupted, UserError } from '../../base/errors.ts'
 import type { RoundClass, RoundOutcome } from '../../session/outcome.ts'
@@ -7,7 +7,8 @@ import { readReview } from '../../session/read-review.ts'
 import { openRecords } from '../../session/records.ts'
 import type { ReviewAnswer } from '../../session/review.ts'
 import { SessionLog } from '../../session/session-log.ts'
-import { emptyState, roundTokens } from '../../session/state.ts'
+import { roundTokens } from '../../session/session-tokens.ts'
+import { emptyState } from '../../session/state.ts'
 import type { View } from '../../session/view.ts'
 import { reviewInput } from '../../templates/review-prompt.ts'
 import { plainView } from '../../ui/plain-view.ts'
@@ -108,7 +109,10 @@ async function play(
   }
   const journal = { append() {}, sync: async () => {}, [Symbol.asyncDispose]: async () => {} }
   const log = new SessionLog(emptyState(session ?? ''), journal, isQuiet ? [] : [view], clock, redactor)
-  const roundsDirectory = await mkdtemp(join(records.folder, 'review-'))
+  const roundsDirectory = join(records.folder, 'review')
+  // What a review that was killed has left.
+  await rm(roundsDirectory, { recursive: true, force: true })
+  await mkdir(roundsDirectory, { mode: 0o700 })
   const startedAt = clock.monotonic()
   try {
     const { outcome, text } = await playReview(

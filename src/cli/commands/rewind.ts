@@ -39,10 +39,11 @@ export async function rewind(context: CliContext, command: RewindCommand): Promi
   }
   const { id } = await savepoints.keepBeforeRewind(now, clock.now())
   await apply(open, records, plan, target, id)
-  const git = fingerprints.git.repository === null ? '' : 'your branch, index and stash, and '
+  const [memory, git] = ['MAIN.md and tasks.json in .codemachine', 'your branch, index and stash']
+  const untouched = fingerprints.git.repository === null ? memory : `${git}, and ${memory}`
   stdout.write(
     `Rewound to ${target.name}: ${sumOf(plan)}.\n${keptOf(plan)}` +
-      `Only files were changed: ${git}MAIN.md and tasks.json in .codemachine, are as they were.\n` +
+      `Only files were changed; ${untouched} are as they were.\n` +
       `Undo it with: codemachine rewind ${id}\n`,
   )
   return 0

@@ -1,12 +1,12 @@
 import { UserError } from '../../base/errors.ts'
 import { openRecords } from '../../session/records.ts'
-import type { Specification } from '../../workspace/specification.ts'
+import { readSpecification, type Specification } from '../../workspace/specification.ts'
 import { askYesOrNo } from '../ask-yes-or-no.ts'
 import type { CliContext } from '../context.ts'
 import { directoryOf, type RunFlags } from '../flags.ts'
 import { resumeCommand } from '../how-to-go-on.ts'
 import { settingsOf } from '../open-run.ts'
-import { beginStart } from '../start/begin-start.ts'
+import { beginStart, type NewStart } from '../start/begin-start.ts'
 import { templateNamed } from '../start/templates.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../start/what-to-build.ts'
 import { findUnfinished } from '../unfinished-session.ts'
@@ -33,8 +33,8 @@ export async function start(
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const { directory } = records
   const template = named ?? (await settingsOf(context, directory, flags)).settings.mode
-  const specification = await specificationOf(directory)
-  const left = await findUnfinished(context, records)
+  const specification = await specificationOf(directory, template)
+  const left = flags.worktree === undefined ? await findUnfinished(context, records) : null
   if (left !== null) {
     const command = resumeCommand(left.id, flags.cd ?? null)
     stderr.write(`${left.what}: ${left.about}. This starts a new session; to go on with that one: ${command}\n`)
@@ -47,6 +47,20 @@ export async function start(
     if (!isComplete) return 0
   }
   const session = { text: goalOf(specification), template, asksPlan: !yes }
+  if (flags.worktree === undefined) return await beginWhereShown(context, session, flags, resumable)
+  const { startInWorktree } = await import('../start/start-in-worktree.ts')
+  return await startInWorktree(context, flags, directory, async inside => {
+    const text = goalOf(await readSpecification(directoryOf(context, inside)))
+    return await beginWhereShown(context, { ...session, text }, inside, resumable)
+  })
+}
+
+async function beginWhereShown(
+  context: CliContext,
+  session: NewStart,
+  flags: RunFlags,
+  resumable: boolean,
+): Promise<number> {
   if (!wantsScreen(context, flags)) return await beginStart(context, session, flags, resumable)
   const { runOnScreen } = await import('../screen/run-on-screen.ts')
   return await runOnScreen(context, flags, inner => beginStart(inner, session, flags, resumable))

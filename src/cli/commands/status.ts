@@ -6,8 +6,9 @@ import { openQueue } from '../../session/queue.ts'
 import { openRecords, type Records } from '../../session/records.ts'
 import type { LockHolder } from '../../session/run-lock.ts'
 import { askWhoRuns } from '../../session/run-lock.ts'
+import { sessionTokens } from '../../session/session-tokens.ts'
 import { elapsedMs, standingOf } from '../../session/standing.ts'
-import { emptyState, type SessionState, sessionTokens } from '../../session/state.ts'
+import { emptyState, type SessionState } from '../../session/state.ts'
 import { activityOf } from '../../ui/activity.ts'
 import { boardNow } from '../../ui/build-board.ts'
 import { buildReport } from '../../ui/build-report.ts'
@@ -18,7 +19,6 @@ import type { SessionReport, StatusReport } from '../../ui/status-report.ts'
 import { tasksOfBoard } from '../../ui/tasks-of-board.ts'
 import type { CliContext } from '../context.ts'
 import { latestSession } from '../find-session.ts'
-import { boardPlaceOf, readTaskBoard } from '../screen/task-watch.ts'
 
 /** `codemachine status`: what runs in a work directory, how far its session is, and what waits. */
 export async function status(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
@@ -114,6 +114,8 @@ async function readToEnd(path: string, id: string): Promise<{ state: SessionStat
 
 /** What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. */
 async function countTasks(records: Records, state: SessionState, isRunning: boolean): Promise<SessionReport['tasks']> {
+  // Loaded only where there is a session: it brings all that reads YAML.
+  const { boardPlaceOf, readTaskBoard } = await import('../screen/task-watch.ts')
   const board = boardNow(await readTaskBoard(boardPlaceOf(records, state.id, () => state)), state)
   return board && tasksOfBoard(board, isRunning)
 }

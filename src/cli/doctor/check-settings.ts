@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import * as v from 'valibot'
+import { UserError } from '../../base/errors.ts'
 import { packageFile } from '../../base/package-root.ts'
 import { type Settings, settingsSchema } from '../../settings/schema.ts'
 import type { CliContext } from '../context.ts'
@@ -21,11 +22,12 @@ export async function checkSettings(
   codexBin: string | null,
 ): Promise<Checked<SettingsInUse>> {
   try {
-    const { settings, sources, gatePlaces } = await settingsOf(
+    const { settings, sources, gatePlaces, gateRefusal } = await settingsOf(
       context,
       directory,
       codexBin === null ? {} : { codexBin },
     )
+    if (gateRefusal !== null) throw new UserError(gateRefusal)
     const changed = Object.entries(sources).filter(([, { layer }]) => layer !== 'defaults')
     const written = [
       ...changed.map(([key, { place }]) => `${key} from ${place}`),

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { LiveEvent, Recorded } from '../../session/events.ts'
+import type { Recorded } from '../../session/events.ts'
+import type { LiveEvent } from '../../session/live-events.ts'
 import { ENDS_WHAT_RUNS, liveKey } from '../../ui/live/live-board.ts'
 import type { LiveSnapshot, SharedItem } from './live-snapshot.ts'
 

@@ -2,12 +2,8 @@ import { join } from 'node:path'
 import { Cleanup } from '../../base/cleanup.ts'
 import { messageOf } from '../../base/errors.ts'
 import { redactorOf } from '../../base/redactor.ts'
-import { type EditorEnd, editText } from '../../platform/edit-text.ts'
-import { suspendSelf } from '../../platform/suspend-self.ts'
-import { writableByAgents } from '../../platform/writable-by-agents.ts'
 import { secretVariables } from '../../secrets/secret-variables.ts'
 import type { Reply } from '../../session/command.ts'
-import { openQueue, type Queue, type QueuedPrompt } from '../../session/queue.ts'
 import type { Records } from '../../session/records.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { openTheme } from '../../ui/open-theme.ts'
@@ -21,10 +17,11 @@ import { showError } from '../show-error.ts'
 import { keepScreenSmall } from '../small-heap.ts'
 import { type DraftFile, openDraftFile } from './draft-file.ts'
 import { keepDraft } from './keep-draft.ts'
-import { letGoOfKeys } from './let-go-of-keys.ts'
+import { lendToEditor, lendToShell } from './lend-terminal.ts'
 import { openLogSource } from './log-source.ts'
 import { openPromptHistory, type PromptHistory } from './prompt-history.ts'
 import { boardPlaceOf, watchTasks } from './task-watch.ts'
+import { WaitingPrompts } from './waiting-prompts.ts'
 
 /** Who carries out what a person asks of what is shown. */
 interface ScreenControl {
@@ -35,8 +32,8 @@ interface ScreenControl {
   command(name: string, rest: string): Promise<void>
   /** The slash commands as they are now. */
   commands(): readonly SlashCommandInfo[]
+  /** The person leaves. */
   leave(): void
-  leaveNow(): void
   /** The terminal has gone. */
   gone(): void
 }
@@ -49,20 +46,17 @@ interface PersonScreenOptions {
   control: ScreenControl
 }
 
-/** How often the queue is looked at for what other terminals do with it, ms. */
-const QUEUE_MS = 2_000
-
 /** The screen with all that it keeps on the disk: draft, history, queue, files. */
 export class PersonScreen implements ScreenHost, AsyncDisposable {
   readonly screen: Screen
   /** Whether it is drawn for a screen reader. */
   readonly isForReader: boolean
+  readonly queue: WaitingPrompts
   /** Whether a session was shown since this was last put back. */
   hasShown = false
   readonly #options: PersonScreenOptions
   readonly #opened = new Cleanup()
   readonly #closing = new AbortController()
-  readonly #queue: Queue
   readonly #history: PromptHistory
   /** Null where another screen keeps its own there. */
   readonly #draft: DraftFile | null
@@ -70,16 +64,14 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   #board: AbortController | null = null
   #session: string | null = null
   #sent: string[] = []
-  #problem: string | null = null
 
   constructor(options: PersonScreenOptions) {
     keepScreenSmall()
-    const { context, records, settings, isWatching } = options
+    const { context, records, settings, isWatching, control } = options
     const { env, clock, host, signal } = context
     this.#options = options
     const onProblem = (problem: string) => this.screen.notice(problem, 'warning')
     const redactor = redactorOf(secretVariables(env))
-    this.#queue = openQueue(records.queue)
     this.#history = openPromptHistory({ root: records.root, clock, redactor, onProblem })
     this.#draft = isWatching ? null : this.#opened.use(openDraftFile({ path: records.draft, clock, onProblem }))
     this.#files = openFileIndex({
@@ -105,9 +97,10 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       writeNow: host.writeNow,
       rawModeOff: host.rawModeOff,
       // The terminal's end is a signal too, but not on every platform.
-      onGone: () => this.#options.control.gone(),
+      onGone: () => control.gone(),
       onFailure: error => this.fail(error),
     })
+    this.queue = new WaitingPrompts({ path: records.queue, screen: this.screen, clock, draft: this.#draft })
     this.#opened.defer(context.host.beforeCrash(() => this.screen.release()))
     const leaving = () => {
       this.screen.model.isLeaving = true
@@ -115,7 +108,9 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     }
     signal.addEventListener('abort', leaving)
     this.#opened.defer(() => signal.removeEventListener('abort', leaving))
-    this.#begin().catch(error => this.fail(error))
+    const begun = this.#begin().catch(error => void this.fail(error))
+    this.#opened.defer(() => begun)
+    this.#opened.defer(() => this.screen.close())
   }
 
   /** Shows what was thrown, and goes on. */
@@ -148,7 +143,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       this.screen.changed()
     }
     watchTasks({ ...place, clock, signal: this.#board.signal, onBoard }).catch(error => this.fail(error))
-    this.#count()
+    void this.queue.show()
   }
 
   /** What is offered behind a slash is another now. */
@@ -165,7 +160,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     model.showsSession = false
     if (!model.theme.symbols) this.screen.say('Type what to work on, and Enter. /help tells the keys and commands.')
     this.refreshCommands()
-    this.#count()
+    void this.queue.show()
   }
 
   async ask(ask: Ask): Promise<Reply> {
@@ -177,7 +172,9 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   }
 
   async command(name: string, rest: string): Promise<void> {
-    if (name !== 'exit') this.screen.say(`\n› /${name} ${rest}`.trimEnd(), 'dim')
+    // What stands behind /login may be a key.
+    const shown = name === 'login' ? '' : rest
+    if (name !== 'exit') this.screen.say(`\n› /${name} ${shown}`.trimEnd(), 'dim')
     await this.#options.control.command(name, rest)
   }
 
@@ -186,67 +183,19 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   }
 
   leaveNow(): void {
-    this.#options.control.leaveNow()
+    this.#options.context.host.endNow()
   }
 
   async enqueue(prompt: string): Promise<string> {
-    await this.#queue.add(prompt, new Date(this.#options.context.clock.now()))
-    const waiting = await this.countQueue()
-    return `It waits as the next session (${waiting} in the queue); Alt+↑ takes it back`
+    return await this.queue.add(prompt)
   }
 
   async takeBack(keep: (prompt: string) => void): Promise<boolean> {
-    const { prompts } = await this.#queue.list()
-    const last = prompts.at(-1)
-    if (last === undefined || !(await this.takeBackOne(last, keep))) return false
-    return true
-  }
-
-  /** Takes one prompt out of the queue, once `keep` has put it where it is kept; false if its session has begun. */
-  async takeBackOne({ id, prompt }: QueuedPrompt, keep: (prompt: string) => void): Promise<boolean> {
-    if (!(await this.#queue.claim(id))) return false
-    keep(prompt)
-    await this.#draft?.written()
-    await this.#queue.removeIfWaiting(id)
-    await this.countQueue()
-    return true
-  }
-
-  async countQueue(): Promise<number> {
-    const waiting = await this.#queue.count()
-    const { model } = this.screen
-    if (waiting === model.queued && waiting === (model.facts?.queue?.length ?? waiting)) return waiting
-    model.queued = waiting
-    const { prompts } = await this.#queue.list()
-    if (model.facts !== null) model.facts = { ...model.facts, queue: prompts.map(({ prompt }) => prompt) }
-    this.screen.changed()
-    return waiting
-  }
-
-  /** The same in passing; what goes wrong with it is said once. */
-  #count(): void {
-    this.countQueue().catch((error: unknown) => {
-      const problem = messageOf(error)
-      if (problem !== this.#problem) this.screen.notice(`The queue cannot be read: ${problem}`, 'warning')
-      this.#problem = problem
-    })
+    return await this.queue.takeBackLast(keep)
   }
 
   async edit(text: string): Promise<string | null> {
-    const { env, platform } = this.#options.context
-    const { records } = this.#options
-    const lent = async (edit: () => Promise<EditorEnd>): Promise<EditorEnd> => {
-      let end: EditorEnd = { error: 'the terminal is in use' }
-      await this.screen.lend(async () => {
-        await letGoOfKeys(this.#options.context)
-        end = await this.#options.context.host.withoutInterrupt(edit)
-      })
-      return end
-    }
-    const where = writableByAgents(records.directory, env, [])
-    const edited = await editText({ text, env, platform, temporary: records.folder, where, run: lent })
-    if (edited.kind === 'failed') this.screen.notice(edited.message, 'warning')
-    return edited.kind === 'edited' ? edited.text : null
+    return await lendToEditor(this.screen, this.#options.context, this.#options.records, text)
   }
 
   async openLogs(): Promise<void> {
@@ -265,19 +214,14 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
       onFailure: error => this.fail(error),
     })
     try {
-      await this.screen.page(`The log of ${this.#session}`, source, 'end')
+      await this.screen.page(`The log of ${this.#session}`, source)
     } finally {
       left.abort()
     }
   }
 
   async suspend(): Promise<void> {
-    const { platform, clock, host } = this.#options.context
-    let isDone = false
-    await this.screen.lend(async () => {
-      isDone = await suspendSelf({ platform, clock, signals: host.signals })
-    })
-    if (!isDone) this.screen.notice('There is no shell here that could bring it back', 'warning')
+    await lendToShell(this.screen, this.#options.context)
   }
 
   remember(text: string): void {
@@ -290,21 +234,16 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     await this.screen.settled(this.#options.context.signal)
     this.#closing.abort()
     this.#board?.abort()
-    await this.screen.close()
     await this.#opened[Symbol.asyncDispose]()
   }
 
   /** What was kept of the last time comes behind the first paint. */
   async #begin(): Promise<void> {
-    const { clock } = this.#options.context
     if (this.#draft !== null) await keepDraft(this.screen.model, this.#draft, this.#options.context)
     this.screen.changed()
     this.#sent = [...(await this.#history.list()), ...this.#sent]
     this.screen.model.composer.setHistory(this.#sent)
-    while (!this.#closing.signal.aborted) {
-      this.#count()
-      await clock.wait(QUEUE_MS, this.#closing.signal)
-    }
+    await this.queue.follow(this.#closing.signal)
   }
 }
 

@@ -1,4 +1,3 @@
-import { openQueue } from '../../session/queue.ts'
 import { formatCount } from '../../ui/format-count.ts'
 import { oneLine } from '../../ui/safe-text.ts'
 import { findSession } from '../find-session.ts'
@@ -34,10 +33,9 @@ export async function chooseSession({ context, records, person, start }: SlashPl
 }
 
 /** `/queue`: what waits, to be begun or taken out. */
-export async function chooseFromQueue({ records, person, start }: SlashPlace): Promise<void> {
+export async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
   const { screen } = person
-  const queue = openQueue(records.queue)
-  const { prompts } = await queue.list()
+  const prompts = await person.queue.list()
   if (prompts.length === 0) return screen.notice('Nothing waits in the queue', 'warning')
   const canStart = start !== null && !start.isRunning()
   const answer = await screen.choose({
@@ -54,7 +52,7 @@ export async function chooseFromQueue({ records, person, start }: SlashPlace): P
   if (answer.id === 'work') return start?.workThroughQueue()
   const prompt = prompts.find(({ id }) => id === answer.id)
   if (prompt === undefined) return
-  const isTaken = await person.takeBackOne(prompt, text => screen.model.addText(text))
+  const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
   if (!isTaken) screen.notice('Its session has begun', 'warning')
 }
 

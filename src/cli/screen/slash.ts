@@ -5,9 +5,9 @@ import { findCodex } from '../../codex/find-codex.ts'
 import { runProcess } from '../../platform/run-process.ts'
 import { openTheme } from '../../ui/open-theme.ts'
 import type { Ask } from '../../ui/screen/host.ts'
+import { tell } from '../../ui/screen/tell.ts'
 import { helpLines } from '../../ui/start/help-lines.ts'
 import { type SlashCommandInfo, slashCommands } from '../../ui/start/slash-commands.ts'
-import type { PersonScreen } from './person-screen.ts'
 import { printerOn } from './printer.ts'
 import { chooseFromQueue, chooseModel, chooseSession } from './slash-choices.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
@@ -39,7 +39,10 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   const { person, context } = place
   const { screen } = person
   const ofSession = OF_SESSION.find(command => command.name === name)
-  if (ofSession) return await tell(person, ofSession.ask)
+  if (ofSession) {
+    await tell({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
+    return
+  }
   switch (name) {
     case 'exit':
       return person.leave()
@@ -82,11 +85,6 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     default:
       return screen.say(`/${name}: there is no such command`, 'warning')
   }
-}
-
-async function tell(person: PersonScreen, ask: Ask): Promise<void> {
-  const { delivered, message } = await person.ask(ask)
-  person.screen.notice(message, delivered ? 'good' : 'warning')
 }
 
 async function codexOf({ context, settings }: SlashPlace): ReturnType<typeof findCodex> {

@@ -19,35 +19,53 @@ import { askLogin } from './ask-login.ts'
 import { resumableSessions } from './resumable-sessions.ts'
 
 /**
- * Finds out what the start screen tells, all at once, and hands on all that is known each time that something more is.
- * Starts no run and takes no lock. When `signal` aborts, what was started is ended and nothing more is told.
+ * Finds out what the start screen tells, all at once, and hands on each time that something more is known how it changes
+ * what is shown. A fact that another has told meanwhile is newer, and stays. Starts no run and takes no lock. When
+ * `signal` aborts, what was started is ended and nothing more is told.
  */
 export async function gatherStartFacts(
   context: CliContext,
   flags: RunFlags,
-  onFacts: (facts: StartFacts) => void,
+  onFacts: (change: FactsChange) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  let known = NO_FACTS
-  const tell: Tell = more => {
-    if (signal.aborted) return
-    known = { ...known, ...more }
-    onFacts(known)
+  let told = NO_FACTS
+  const change = (change: FactsChange) => {
+    if (!signal.aborted) onFacts(change)
   }
-  const miss = (error: unknown) => tell({ missing: [...known.missing, sentenceOf(error)] })
+  const tell: Tell = more => {
+    const before = told
+    told = { ...told, ...more }
+    change(shown => withFound(shown, before, more))
+  }
+  const miss: Miss = (error, isStillSo = () => true) => {
+    const sentence = sentenceOf(error)
+    change(shown => (isStillSo(shown) ? { ...shown, missing: [...shown.missing, sentence] } : shown))
+  }
   const typed = resolve(context.cwd, flags.cd ?? '.')
   tell({ directory: shortened(typed, context.home) })
   const records = await openRecords({ ...context, directory: typed }).catch(orMissing(miss))
   if (records === null) return
   tell({ directory: shortened(records.directory, context.home) })
   await Promise.all([
-    tellGit(context, records.directory, tell).catch(miss),
-    tellRecords(context, records, tell).catch(miss),
+    tellGit(context, records.directory, tell).catch(error => miss(error)),
+    tellRecords(context, records, tell).catch(error => miss(error)),
     tellCodex({ context, flags, records, signal, tell, miss }),
   ])
 }
 
-type Tell = (more: Partial<StartFacts>) => void
+/** From what is shown now to what is to be shown. Pure. */
+type FactsChange = (shown: StartFacts) => StartFacts
+
+type Found = Partial<Omit<StartFacts, 'missing'>>
+type Tell = (more: Found) => void
+type Miss = (error: unknown, isStillSo?: (shown: StartFacts) => boolean) => void
+
+/** @param before what was told before: where something else is shown, that is newer */
+function withFound(shown: StartFacts, before: StartFacts, more: Found): StartFacts {
+  const isOurs = (name: string) => shown[name as keyof Found] === before[name as keyof Found]
+  return { ...shown, ...Object.fromEntries(Object.entries(more).filter(([name]) => isOurs(name))) }
+}
 
 async function tellGit({ env }: CliContext, directory: string, tell: Tell): Promise<void> {
   const repository = await findRepository(directory)
@@ -67,7 +85,7 @@ interface Asking {
   records: Records
   signal: AbortSignal
   tell: Tell
-  miss: (error: unknown) => void
+  miss: Miss
 }
 
 /** Each goes by the one before it. */
@@ -82,7 +100,7 @@ async function tellCodex(asking: Asking): Promise<void> {
   if (signal.aborted) return
   if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
   tell({ codex: { kind: 'found', version: codex.version } })
-  await tellLogin(asking, codex, settings).catch(miss)
+  await tellLogin(asking, codex, settings).catch(error => miss(error))
 }
 
 async function tellLogin(
@@ -108,11 +126,11 @@ async function tellLogin(
     : // Codex would make it only to find no login in it.
       ({ kind: 'out' } as const)
   tell({ login })
-  if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN))
+  if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN), shown => shown.login === login)
 }
 
 /** For `catch`: told what a person has to mend, and null in the place of the value. */
-function orMissing(miss: (error: unknown) => void): (error: unknown) => null {
+function orMissing(miss: Miss): (error: unknown) => null {
   return error => {
     miss(error)
     return null

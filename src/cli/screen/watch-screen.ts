@@ -3,8 +3,9 @@ import { sendCommand } from '../../session/control.ts'
 import type { Records } from '../../session/records.ts'
 import type { CliContext } from '../context.ts'
 import { settingsOf } from '../open-run.ts'
+import type { Fed } from './fed.ts'
 import { PersonScreen } from './person-screen.ts'
-import { type Fed, followSession } from './session-feed.ts'
+import { followSession } from './session-feed.ts'
 import { commandsOf, runSlashCommand } from './slash.ts'
 import type { SlashPlace } from './slash-place.ts'
 
@@ -26,12 +27,12 @@ export async function openWatchScreen(context: CliContext, records: Records, id:
     isWatching: true,
     control: {
       ask,
+      // A session is always shown.
       begin: () => {},
-      leave: () => leaving.abort(),
-      leaveNow: () => context.host.endNow(),
-      gone: () => leaving.abort(),
       command: (name, rest) => runSlashCommand(place(), name, rest),
       commands: () => commandsOf(place()),
+      leave: () => leaving.abort(),
+      gone: () => leaving.abort(),
     },
   })
   person.showSession(id)
@@ -55,7 +56,7 @@ function show(fed: Fed, person: PersonScreen): void {
       screen.view.event(fed.event, fed.state)
       break
     case 'live':
-      screen.live(fed.event, fed.at)
+      screen.view.live(fed.event, fed.at)
       break
     case 'next-session':
       person.showSession(fed.id)

@@ -21,7 +21,7 @@ export async function startSlash({ context, records, person, start }: SlashPlace
   }
   const { settings } = await settingsOf(context, records.directory, start.flags())
   const template: TemplateName = typed === undefined ? settings.mode : templateNamed(typed)
-  const specification = await specificationOf(records.directory)
+  const specification = await specificationOf(records.directory, template)
   if (start.isRunning()) return isBusy()
   const text = goalOf(specification)
   if (words.some(word => YES.includes(word))) return start.begin({ text, template, asksPlan: false })

@@ -1,13 +1,27 @@
+import { type Agents, loadAgents } from '../../agents/agent.ts'
+import { writeAgentsConfig } from '../../agents/agents-config.ts'
 import { formatCount } from '../../ui/format-count.ts'
 import { oneLine } from '../../ui/safe-text.ts'
 import { makeProjectFolders, specificationFile } from '../../workspace/project-folders.ts'
 import { readSpecification, type Specification } from '../../workspace/specification.ts'
 import { formatBytes } from '../byte-count.ts'
+import { refuseUnusablePrompts } from './refuse-unusable-prompts.ts'
+import type { TemplateName } from './templates.ts'
 
-/** The specification of a work directory, whose folders are made first; a `UserError` if it cannot be built by. */
-export async function specificationOf(directory: string): Promise<Specification> {
+/**
+ * The specification of a work directory, whose folders and `agents-config.json` are made first; a `UserError` if it cannot
+ * be built by, or not with the agents that there are.
+ */
+export async function specificationOf(
+  directory: string,
+  template: TemplateName,
+  agents: Agents = loadAgents(),
+): Promise<Specification> {
   await makeProjectFolders(directory)
-  return await readSpecification(directory)
+  await writeAgentsConfig(directory, agents)
+  const specification = await readSpecification(directory)
+  await refuseUnusablePrompts(directory, template, agents)
+  return specification
 }
 
 /** The goal of a session that builds what a specification asks for; its first line says so in short. */

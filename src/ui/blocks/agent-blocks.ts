@@ -1,4 +1,4 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import type { Item } from '../../session/items.ts'
 import type { SessionState } from '../../session/state.ts'
 import { cutLine, wrapLine } from '../cells.ts'
@@ -15,15 +15,13 @@ import { itemLines } from './item-lines.ts'
 import { markdownLines } from './markdown-lines.ts'
 import { underPrefix } from './under-prefix.ts'
 
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
-
 const NAME_CHARS = 300
 const CLIPPED_CHARS = 1500
 const RESULT_ROWS = 12
 const REQUEST_ROWS = 2
 
 /** An agent that was given a task: who, and what; in full all that it was asked for. */
-export function agentStartLines(event: EventOf<'agent-started'>, options: BlockOptions): string[] {
+export function agentStartLines(event: RecordedOf<'agent-started'>, options: BlockOptions): string[] {
   const { columns, theme, full } = options
   const label = full ? oneLine(event.instance, NAME_CHARS) : agentOf(event.instance)
   const first = theme.symbols ? theme.paint('accent', '▸ ') : ''
@@ -37,14 +35,14 @@ export function agentStartLines(event: EventOf<'agent-started'>, options: BlockO
   })
 }
 
-const SIGNS: Readonly<Record<EventOf<'agent-ended'>['status'], { sign: string; role: Role }>> = {
+const SIGNS: Readonly<Record<RecordedOf<'agent-ended'>['status'], { sign: string; role: Role }>> = {
   completed: { sign: '✔ ', role: 'good' },
   error: { sign: '✘ ', role: 'bad' },
   terminated: { sign: '– ', role: 'warning' },
 }
 
 /** The end of an agent's work, and below it its result: the beginning of it, in full all. */
-export function agentEndLines(event: EventOf<'agent-ended'>, options: BlockOptions): string[] {
+export function agentEndLines(event: RecordedOf<'agent-ended'>, options: BlockOptions): string[] {
   const { columns, theme, full } = options
   const { sign, role } = SIGNS[event.status]
   const label = theme.paint('strong', full ? oneLine(event.instance, NAME_CHARS) : agentOf(event.instance))

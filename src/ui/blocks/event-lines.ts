@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/errors.ts'
-import type { Recorded } from '../../session/events.ts'
+import type { Recorded, RecordedOf } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import { widthOf } from '../cells.ts'
 import { describeEvent } from '../describe-event.ts'
@@ -127,11 +127,7 @@ function drawn(event: Recorded, state: SessionState, options: BlockOptions): str
 }
 
 /** What codex did, in a round or as the reviewer of one. The reviewer's answer is only shown in full as it was written. */
-function drawnItem(
-  event: Extract<Recorded, { type: 'item-completed' }>,
-  state: SessionState,
-  options: BlockOptions,
-): string[] {
+function drawnItem(event: RecordedOf<'item-completed'>, state: SessionState, options: BlockOptions): string[] {
   const { item, session, instance } = event
   if (isToldOfAgent(event, state)) return []
   if (instance !== undefined) return agentItemLines(event, instance, state, options)

@@ -1,4 +1,4 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import { wrapLine } from '../cells.ts'
 import { gateInWords } from '../describe-gate.ts'
@@ -9,7 +9,7 @@ import { outputTail } from './command-lines.ts'
 import { roleOf } from './described-lines.ts'
 import { underPrefix } from './under-prefix.ts'
 
-type GateEnded = Extract<Recorded, { type: 'gate-ended' }>
+type GateEnded = RecordedOf<'gate-ended'>
 
 const OUTPUT_LINES = 12
 

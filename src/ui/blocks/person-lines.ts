@@ -1,4 +1,4 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import { describeEvent } from '../describe-event.ts'
 import { describe } from '../description.ts'
@@ -8,7 +8,7 @@ import { describedLines } from './described-lines.ts'
 
 /** What a person said to the session, in a colour of its own; in full all of it. */
 export function personLines(
-  event: Extract<Recorded, { type: 'steered' | 'replan-asked' }>,
+  event: RecordedOf<'steered' | 'replan-asked'>,
   state: SessionState,
   options: BlockOptions,
 ): string[] {

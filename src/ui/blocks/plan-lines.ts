@@ -1,4 +1,4 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import { wrapLine } from '../cells.ts'
 import { planInWords } from '../describe-build.ts'
 import { taskLines } from '../header/task-lines.ts'
@@ -7,7 +7,7 @@ import type { BlockOptions } from './block-options.ts'
 const MOST_ROWS = 60
 
 /** A plan that is ready, as a checklist by its phases. */
-export function planLines(event: Extract<Recorded, { type: 'plan-ready' }>, options: BlockOptions): string[] {
+export function planLines(event: RecordedOf<'plan-ready'>, options: BlockOptions): string[] {
   const { columns, theme, full } = options
   const tasks = event.tasks.map(task => ({ ...task, done: false }))
   const rows = full ? 2 * tasks.length : MOST_ROWS

@@ -1,4 +1,4 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import { wrapLine } from '../cells.ts'
 import type { Description } from '../description.ts'
 import type { BlockOptions } from './block-options.ts'
@@ -10,7 +10,7 @@ const MOST_ROWS = 60
 
 /** What a change of plan did to its files, as diffs, below the first line of its description. */
 export function replanLines(
-  { files }: Extract<Recorded, { type: 'replanned' }>,
+  { files }: RecordedOf<'replanned'>,
   description: Description | null,
   options: BlockOptions,
 ): string[] {

@@ -1,23 +1,21 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import type { Finding } from '../../session/review.ts'
 import { cutLine, wrapLine } from '../cells.ts'
-import { isRepeated, placeOf, reviewEndInWords } from '../describe-review.ts'
+import { isRepeated, placeOf, reviewEndInWords, TONE_OF_SEVERITY } from '../describe-review.ts'
 import { formatCount } from '../format-count.ts'
 import { oneLine, safeText } from '../safe-text.ts'
-import type { Role } from '../theme.ts'
 import type { BlockOptions } from './block-options.ts'
 import { clipText } from './clip-text.ts'
+import { roleOf } from './described-lines.ts'
 import { firstRows } from './first-rows.ts'
 import { underPrefix } from './under-prefix.ts'
 
-type ReviewEnded = Extract<Recorded, { type: 'review-ended' }>
+type ReviewEnded = RecordedOf<'review-ended'>
 
 const TEXT_CHARS = 2000
 const ALL_CHARS = 72 * 1024
 const SUMMARY_ROWS = 6
 const MOST_FINDINGS = 10
-
-const SEVERITIES: Readonly<Record<Finding['severity'], Role>> = { critical: 'bad', major: 'warning', minor: 'dim' }
 
 /** What a review came to: its verdict, its summary, and each finding with its place and its mend. */
 export function reviewLines(event: ReviewEnded, options: BlockOptions): string[] {
@@ -50,7 +48,7 @@ function findingLines(finding: Finding, isAgain: boolean, { columns, theme, full
   const most = full ? ALL_CHARS : TEXT_CHARS
   const place = placeOf(finding)
   const head = [
-    theme.paint(SEVERITIES[severity], severity),
+    theme.paint(roleOf(TONE_OF_SEVERITY[severity]), severity),
     ...(place === '' ? [] : [theme.paint('strong', place)]),
     ...(isAgain ? [theme.paint('warning', 'found before: left to you')] : []),
   ]

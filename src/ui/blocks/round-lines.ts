@@ -1,4 +1,4 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import { widthOf } from '../cells.ts'
 import { describeEvent } from '../describe-event.ts'
@@ -12,7 +12,7 @@ const PATH_CHARS = 300
 
 /** The beginning or end of a round as a light line; in full with what the agent was told, or what was changed. */
 export function roundLines(
-  event: Extract<Recorded, { type: 'round-started' | 'round-ended' }>,
+  event: RecordedOf<'round-started' | 'round-ended'>,
   state: SessionState,
   options: BlockOptions,
 ): string[] {
@@ -22,7 +22,7 @@ export function roundLines(
   return more === '' ? rule : [...rule, ...describedLines(describe(more, 'quiet'), options)]
 }
 
-function changedFiles({ changed, changedCount }: Extract<Recorded, { type: 'round-ended' }>): string {
+function changedFiles({ changed, changedCount }: RecordedOf<'round-ended'>): string {
   const left = changedCount - changed.length
   return [...changed.map(path => oneLine(path, PATH_CHARS)), ...(left > 0 ? [`… and ${left} more`] : [])].join('\n')
 }

@@ -1,4 +1,4 @@
-import type { Recorded } from '../../session/events.ts'
+import type { RecordedOf } from '../../session/events.ts'
 import type { SessionState } from '../../session/state.ts'
 import { wrapLine } from '../cells.ts'
 import { describeOutcome } from '../describe-outcome.ts'
@@ -15,8 +15,6 @@ import { clipText } from './clip-text.ts'
 import { roleOf } from './described-lines.ts'
 import { firstRows } from './first-rows.ts'
 
-type EventOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
-
 const NAME_CHARS = 200
 const GOAL_CHARS = 72 * 1024
 const CLIPPED_CHARS = 1000
@@ -24,7 +22,7 @@ const LINES = 6
 const LINES_OF_AN_OLD_GOAL = 2
 
 /** The beginning of a session: its goal, and what it may do. */
-export function createdCard(event: EventOf<'session-created'>, options: BlockOptions): string[] {
+export function createdCard(event: RecordedOf<'session-created'>, options: BlockOptions): string[] {
   const { full } = options
   const codex = [event.model, event.effort].filter(value => value !== null).map(value => oneLine(value, NAME_CHARS))
   const goal = safeText(clipText(event.goal.trim(), full ? GOAL_CHARS : CLIPPED_CHARS))
@@ -42,7 +40,7 @@ export function createdCard(event: EventOf<'session-created'>, options: BlockOpt
 }
 
 /** The end of a session: how it ended and how far that is proved, what it was for, what it took, and how much it asks. */
-export function endedCard(event: EventOf<'session-ended'>, state: SessionState, options: BlockOptions): string[] {
+export function endedCard(event: RecordedOf<'session-ended'>, state: SessionState, options: BlockOptions): string[] {
   const { text, hint, tone } = describeOutcome(event.outcome, state)
   const took = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
   const goal = oneLine(state.goal, CLIPPED_CHARS)

@@ -1,9 +1,13 @@
+/** What a text asks for that is a command: one that there is, or `nearest`, which was probably meant. */
+export type CommandIntent =
+  | { kind: 'command'; name: string; rest: string }
+  | { kind: 'unknown-command'; name: string; nearest: string | null }
+
 /** What a key asks for that is not the composer's to do; `unhandled`: it means nothing to a composer. */
 export type ComposerIntent =
   | { kind: 'submit'; text: string }
   | { kind: 'steer'; text: string }
-  | { kind: 'command'; name: string; rest: string }
-  | { kind: 'unknown-command'; name: string; nearest: string | null }
+  | CommandIntent
   | { kind: 'take-back' }
   | { kind: 'open-editor' }
   | { kind: 'help' }

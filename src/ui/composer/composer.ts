@@ -1,6 +1,6 @@
 import { expandChips } from './chips.ts'
 import { complete, isComplete } from './complete.ts'
-import { type ComposerIntent, FIXED_INTENTS } from './composer-intent.ts'
+import { type CommandIntent, type ComposerIntent, FIXED_INTENTS } from './composer-intent.ts'
 import { bufferOf, type Draft, draftOf } from './draft.ts'
 import { chordOf, directionOf, editKey, moveVertically } from './edit-key.ts'
 import { type FileWord, fileWordAt } from './file-word.ts'
@@ -9,7 +9,7 @@ import type { Key } from './key.ts'
 import { offeredWord, type Popup, popupFor, selectNext } from './popup.ts'
 import { extendQuery, searchKey } from './search-key.ts'
 import { nearestCommand, parseCommand, type SlashCommand } from './slash-commands.ts'
-import { caretLine, isEmpty } from './text.ts'
+import { caretLine, isAtLineEnd, isEmpty } from './text.ts'
 import {
   cleared,
   EMPTY_BUFFER,
@@ -94,6 +94,16 @@ export class Composer {
     else this.#edit(paste(this.#state.buffer, text))
   }
 
+  /** The command that a text is; null for an ordinary one. */
+  commandIn({ text, chips }: TextBuffer): CommandIntent | null {
+    const command = parseCommand(text)
+    if (command === null) return null
+    const { name, rest } = command
+    return this.#commands.some(known => known.name === name)
+      ? { kind: 'command', name, rest: expandChips(rest, chips) }
+      : { kind: 'unknown-command', name, nearest: nearestCommand(this.#commands, name) }
+  }
+
   /** The text as it is now, for a file. */
   draft(): Draft {
     return draftOf(this.#state.buffer)
@@ -167,7 +177,7 @@ export class Composer {
       this.#set({ search: { query: '', texts: withoutDuplicates(this.#history), index: null }, popup: null })
       return null
     }
-    if (chord === 'ctrl+e' && buffer.text.column === caretLine(buffer.text).length) return { kind: 'unhandled' }
+    if (chord === 'ctrl+e' && isAtLineEnd(buffer.text)) return { kind: 'unhandled' }
     const edited = editKey(buffer, key, this.#columns)
     if (edited === null) return { kind: 'unhandled' }
     this.#edit(edited)
@@ -177,8 +187,7 @@ export class Composer {
   #enter(): ComposerIntent | null {
     const { buffer } = this.#state
     const { row, column } = buffer.text
-    const line = caretLine(buffer.text)
-    if (!line.endsWith('\\') || column < line.length) return this.#send('submit')
+    if (!caretLine(buffer.text).endsWith('\\') || !isAtLineEnd(buffer.text)) return this.#send('submit')
     this.#edit(typeText(erase(buffer, { row, column: column - 1 }), '\n'))
     return null
   }
@@ -187,17 +196,9 @@ export class Composer {
     const { buffer } = this.#state
     const text = expanded(buffer)
     if (text.trim() === '') return null
-    const command = parseCommand(buffer.text)
-    if (command === null) {
-      this.clear()
-      return { kind, text }
-    }
-    const { name } = command
-    if (!this.#commands.some(known => known.name === name)) {
-      return { kind: 'unknown-command', name, nearest: nearestCommand(this.#commands, name) }
-    }
-    this.clear()
-    return { kind: 'command', name, rest: expandChips(command.rest, buffer.chips) }
+    const command = this.commandIn(buffer)
+    if (command?.kind !== 'unknown-command') this.clear()
+    return command ?? { kind, text }
   }
 
   /** A row up or down; beyond the text, and while nothing was changed of a text of the history, through the history. */

@@ -1,6 +1,6 @@
 import type { Key } from './key.ts'
 import {
-  caretLine,
+  isAtLineEnd,
   left,
   lineEnd,
   lineStart,
@@ -58,7 +58,7 @@ function newline(buffer: TextBuffer): TextBuffer {
 /** To the end of the line, or at its end the newline. */
 function killToEnd(buffer: TextBuffer): TextBuffer {
   const { text } = buffer
-  return kill(buffer, text.column === caretLine(text).length ? right(text) : lineEnd(text))
+  return kill(buffer, isAtLineEnd(text) ? right(text) : lineEnd(text))
 }
 
 /** To the start of the line, or at its start the newline before it. */

@@ -25,6 +25,11 @@ export function caretLine({ lines, row }: Text): string {
   return lines[row] ?? ''
 }
 
+/** Whether the caret is at the end of its line. */
+export function isAtLineEnd(text: Text): boolean {
+  return text.column === caretLine(text).length
+}
+
 /** Puts a text, which may have newlines, at the caret, and the caret behind it. */
 export function insertAt(text: Text, added: string): Text {
   const line = caretLine(text)

@@ -1,5 +1,6 @@
+import { sessionTokens } from '../../session/session-tokens.ts'
 import { elapsedMs } from '../../session/standing.ts'
-import { type SessionState, sessionTokens } from '../../session/state.ts'
+import type { SessionState } from '../../session/state.ts'
 import { widthOf } from '../cells.ts'
 import { formatCount } from '../format-count.ts'
 import { formatSpan } from '../format-span.ts'

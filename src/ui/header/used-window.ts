@@ -1,4 +1,4 @@
-import type { UsageWindow } from '../../session/events.ts'
+import type { UsageWindow } from '../../session/limits.ts'
 import type { SessionState } from '../../session/state.ts'
 
 /** The window of the account's usage limits that is fuller, of those that have not been renewed by `now` (Unix time, ms). */

@@ -1,6 +1,7 @@
 import { unreachable } from '../../base/errors.ts'
-import type { LiveEvent, Recorded } from '../../session/events.ts'
+import type { Recorded } from '../../session/events.ts'
 import type { Item } from '../../session/items.ts'
+import type { LiveEvent } from '../../session/live-events.ts'
 import { type GrowingText, growingText } from './growing-text.ts'
 
 /** Something that codex does just now. */

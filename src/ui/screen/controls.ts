@@ -1,17 +1,14 @@
-import type { Clock } from '../../base/clock.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { ComposerIntent } from '../composer/composer-intent.ts'
 import { chordOf } from '../composer/edit-key.ts'
 import type { Key } from '../composer/key.ts'
-import { pickerKey, pickerPaste } from '../composer/picker.ts'
-import type { ScreenHost } from './host.ts'
+import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
+import { isAtLineEnd } from '../composer/text.ts'
+import { expanded } from '../composer/text-buffer.ts'
 import { askAboutPlan, askAfterInterrupt } from './questions.ts'
-import type { ScreenModel } from './screen-model.ts'
+import { type Asking, tellWritten } from './tell.ts'
 
-export interface ControlsOptions {
-  model: ScreenModel
-  host: ScreenHost
-  clock: Clock
+export interface ControlsOptions extends Asking {
   /** Draws everything anew. */
   redraw(): void
   /** Shows the whole output of the last command. */
@@ -40,8 +37,8 @@ export class Controls {
     const chord = chordOf(key)
     const isArmed = clock.monotonic() < this.#armedUntil
     this.#armedUntil = 0
-    if (model.yieldsToTyping && /^\D/.test(key.input) && chord === '') model.answer({ kind: 'closed' })
-    if (model.dialog !== null) this.#dialogKey(key, chord)
+    if (chord === '' && /^\D/.test(key.input)) this.#giveWay(key.input)
+    if (model.dialog !== null) this.#dialogKey(key, chord, isArmed)
     else if (chord === 'ctrl+c' && model.composer.snapshot().search === null) this.#interrupt(isArmed)
     else if (!this.#globalKey(chord)) this.#intent(model.composer.key(key), chord)
     this.#lastChord = chord
@@ -50,39 +47,65 @@ export class Controls {
   paste(text: string): void {
     const { model } = this.#options
     this.#armedUntil = 0
-    if (model.yieldsToTyping) model.answer({ kind: 'closed' })
+    this.#giveWay(text)
     const { dialog } = model
     if (dialog !== null) model.changeDialog(pickerPaste(dialog, text))
     else model.composer.paste(text)
   }
 
-  #dialogKey(key: Key, chord: string): void {
+  /** Closes a question that what is typed is no answer to: it goes into the composer. */
+  #giveWay(typed: string): void {
+    const { model } = this.#options
+    const { yieldsToTyping, takesCommands, freeText } = model.question ?? {}
+    if (yieldsToTyping) model.answer({ kind: 'closed' })
+    else if (takesCommands && freeText === undefined && typed.startsWith('/')) model.answer({ kind: 'withdrawn' })
+  }
+
+  #dialogKey(key: Key, chord: string, isArmed: boolean): void {
     const { model, host } = this.#options
-    const { dialog } = model
-    if (dialog === null) return
+    const { dialog, question } = model
+    if (dialog === null || question === null) return
     if (chord === 'ctrl+c') {
-      const leaves = model.leavesOnInterrupt
       // Whoever presses it wants to get out, and not that the work goes on.
-      model.dismiss(model.escGoesOn ? 'left' : 'closed')
-      if (leaves) host.leave()
+      model.dismiss('left')
+      if (question.leavesOnInterrupt || isArmed) host.leave()
+      else this.#arm()
+    } else if (chord === 'ctrl+e' && (!dialog.writing || isAtLineEnd(dialog.written.text))) {
+      this.#start(host.openLogs())
     } else if (!this.#globalKey(chord)) {
       const { picker, result } = pickerKey(dialog, key, model.options.size().columns)
       if (result === null) model.changeDialog(picker)
       else if (result.kind === 'closed') model.dismiss('closed')
-      else model.answer(result)
+      else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)
     }
   }
 
-  /** Ctrl+C: a question about the plan first; where there is none, a warning. */
+  /** Runs the command that was written as an answer; false if it is none, but words for the agent. */
+  #runWritten({ written }: Picker): boolean {
+    const { model } = this.#options
+    const command = model.question?.takesCommands ? model.composer.commandIn(written) : null
+    if (command === null) return false
+    if (command.kind === 'command') model.answer({ kind: 'withdrawn' })
+    // `/tmp is full` is about a path; a single word is a command mistyped, and can be mended in the composer.
+    else if (/\s/.test(expanded(written).trim())) return false
+    else model.dismiss('withdrawn')
+    this.#intent(command, '')
+    return true
+  }
+
+  /** Ctrl+C: a question about the plan first; where there is none, a warning. Soon after one that closed a question it leaves. */
   #interrupt(isArmed: boolean): void {
-    const { model, host, clock } = this.#options
+    const { model, host } = this.#options
     if (model.isLeaving) host.leaveNow()
-    else if (model.isRunning) this.#start(askAboutPlan(this.#options))
     else if (isArmed) host.leave()
-    else {
-      this.#armedUntil = clock.monotonic() + ARMED_MS
-      model.notice('Ctrl+C again leaves', 'warning', clock.now())
-    }
+    else if (model.isRunning) this.#start(askAboutPlan(this.#options))
+    else this.#arm()
+  }
+
+  #arm(): void {
+    const { model, clock } = this.#options
+    this.#armedUntil = clock.monotonic() + ARMED_MS
+    model.notice('Ctrl+C again leaves', 'warning')
   }
 
   #globalKey(chord: string): boolean {
@@ -106,7 +129,7 @@ export class Controls {
   }
 
   #intent(intent: ComposerIntent | null, chord: string): void {
-    const { model, host, clock } = this.#options
+    const { model, host } = this.#options
     if (intent === null) return
     switch (intent.kind) {
       case 'submit':
@@ -120,7 +143,7 @@ export class Controls {
         break
       case 'unknown-command': {
         const meant = intent.nearest === null ? '/help lists them' : `did you mean /${intent.nearest}?`
-        model.notice(`There is no /${intent.name}; ${meant}`, 'warning', clock.now())
+        model.notice(`There is no /${intent.name}; ${meant}`, 'warning')
         break
       }
       case 'take-back':
@@ -166,9 +189,9 @@ export class Controls {
   }
 
   async #enqueue(text: string): Promise<void> {
-    const { model, host, clock } = this.#options
+    const { model, host } = this.#options
     try {
-      model.notice(await host.enqueue(text), 'good', clock.now())
+      model.notice(await host.enqueue(text), 'good')
     } catch (error) {
       model.addText(text)
       throw error
@@ -176,22 +199,17 @@ export class Controls {
   }
 
   async #steer(text: string): Promise<void> {
-    const { model, host, clock } = this.#options
-    if (!model.isRunning) {
-      model.composer.setText(text)
-      return model.notice('No agent is at work; Enter starts a session', 'warning', clock.now())
-    }
-    host.remember(text)
-    const { delivered, kept, message } = await host.ask({ type: 'steer', text })
-    if (!delivered && !kept) model.addText(text)
-    model.notice(message, delivered || kept ? 'good' : 'warning', clock.now())
+    const { model } = this.#options
+    if (model.isRunning) return void (await tellWritten(this.#options, { type: 'steer', text }))
+    model.composer.setText(text)
+    model.notice('No agent is at work; Enter starts a session', 'warning')
   }
 
   async #takeBack(): Promise<void> {
-    const { model, host, clock } = this.#options
+    const { model, host } = this.#options
     const isTaken = await host.takeBack(prompt => model.addText(prompt))
-    if (isTaken) model.notice('Taken back out of the queue; Enter puts it in again', 'good', clock.now())
-    else model.notice('Nothing waits in the queue', 'warning', clock.now())
+    if (isTaken) model.notice('Taken back out of the queue; Enter puts it in again', 'good')
+    else model.notice('Nothing waits in the queue', 'warning')
   }
 
   async #edit(): Promise<void> {

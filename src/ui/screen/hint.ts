@@ -14,6 +14,8 @@ export interface HintPlace {
   isSearching: boolean
   /** The question that is open. */
   question: { options: readonly unknown[]; escGoesOn?: true; leavesOnInterrupt?: true } | null
+  /** What is being written as its answer. */
+  writes?: 'text' | 'command' | null
 }
 
 /** The keys that matter now, in as many words as fit into one line; the last way of saying it is the shortest. */
@@ -24,7 +26,7 @@ export function hintLine(place: HintPlace, columns: number): string {
 
 function waysToSay(place: HintPlace): string[] {
   const { isSession, isBuild, text, isSearching, question } = place
-  if (question !== null) return waysToAnswer(question)
+  if (question !== null) return waysToAnswer(question, place.writes ?? null)
   if (isSearching) return ['Ctrl+R older · Enter takes it · Esc goes back', 'Enter takes it']
   if (text.startsWith('/')) return ['Enter runs it · Tab completes · Esc closes', 'Enter runs it']
   const hasText = text.trim() !== ''
@@ -39,14 +41,19 @@ function waysToSay(place: HintPlace): string[] {
   return isBuild ? waysInBuild(place) : waysInSession(place)
 }
 
-function waysToAnswer({ options, escGoesOn, leavesOnInterrupt }: NonNullable<HintPlace['question']>): string[] {
-  if (options.length > 0) {
+function waysToAnswer(
+  { options, escGoesOn, leavesOnInterrupt }: NonNullable<HintPlace['question']>,
+  writes: HintPlace['writes'],
+): string[] {
+  const hold = escGoesOn ? ' · Ctrl+C leaves it held' : ''
+  if (options.length > 0 && writes === null) {
     const esc = escGoesOn ? 'Esc goes on' : 'Esc closes'
-    const hold = escGoesOn ? [`↑ ↓ and Enter choose · ${esc} · Ctrl+C leaves it held`] : []
-    return [...hold, `↑ ↓ and Enter choose · ${esc}`, `Enter chooses · ${esc}`]
+    return [`↑ ↓ and Enter choose · ${esc}${hold}`, `↑ ↓ and Enter choose · ${esc}`, `Enter chooses · ${esc}`]
   }
-  const leave = leavesOnInterrupt ? ' · Ctrl+C leaves' : ''
-  return [`Enter sends it · Esc goes back${leave}`, 'Enter · Esc back']
+  const enter = writes === 'command' ? 'Enter runs it' : 'Enter sends it'
+  const esc = options.length > 0 ? 'Esc goes back to the choices' : 'Esc goes back'
+  const leave = leavesOnInterrupt ? ' · Ctrl+C leaves' : hold
+  return [`${enter} · ${esc}${leave}`, `${enter} · Esc goes back`, 'Enter · Esc back']
 }
 
 function waysToStart(hasText: boolean): string[] {

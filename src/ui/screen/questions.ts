@@ -1,20 +1,13 @@
-import type { Clock } from '../../base/clock.ts'
 import { workOf } from '../describe-pause.ts'
 import { formatCount } from '../format-count.ts'
 import { isPlanShown } from '../words-for-build.ts'
-import type { Ask, ScreenHost } from './host.ts'
-import type { Question, ScreenModel } from './screen-model.ts'
-
-/** Who asks, and whom. */
-export interface Asking {
-  model: ScreenModel
-  host: ScreenHost
-  clock: Clock
-}
+import type { Answer, Question } from './question.ts'
+import type { ScreenModel } from './screen-model.ts'
+import { type Asking, tell, tellWritten } from './tell.ts'
 
 /** Esc: interrupts the turn, and asks how it goes on. */
 export async function askAfterInterrupt(asking: Asking): Promise<void> {
-  const { model, host } = asking
+  const { model } = asking
   if (model.pane.state !== null && isPlanShown(model.pane.state)) return await askAboutNewPlan(asking)
   const { id: session, pausedAt, running, waiting, checking } = model.pane.state ?? {}
   const isInterrupt = pausedAt == null || running != null
@@ -24,11 +17,8 @@ export async function askAfterInterrupt(asking: Asking): Promise<void> {
   const answer = await model.choose(howItGoesOn(model, held, waiting != null))
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
   // What was held before stays so, unless that is what was chosen.
-  if (answer.kind === 'left' || (answer.kind === 'closed' && !isInterrupt)) return sayHeld(asking)
-  if (answer.kind === 'text') {
-    host.remember(answer.text)
-    if (!(await tell(asking, { type: 'steer', text: answer.text }))) return model.addText(answer.text)
-  }
+  if (answer.kind === 'left' || (answer.kind === 'closed' && !isInterrupt)) return sayHeld(asking, answer)
+  if (answer.kind === 'text' && !(await tellWritten(asking, { type: 'steer', text: answer.text }))) return
   await goOn(asking, answer.kind === 'chosen' ? answer.id : 'go-on')
 }
 
@@ -49,6 +39,7 @@ function howItGoesOn(model: ScreenModel, held: 'round' | 'check' | null, isWaiti
     ],
     freeText: 'Tell it something …',
     whileHeld: true,
+    takesCommands: true,
     ...(held === null ? {} : { escGoesOn: true }),
   }
 }
@@ -71,8 +62,9 @@ export async function askAboutPlan(asking: Asking): Promise<void> {
     options: [],
     freeText: 'What is to be different',
     leavesOnInterrupt: true,
+    takesCommands: true,
   })
-  if (answer.kind === 'text' && model.isRunning) await replan(asking, answer.text)
+  if (answer.kind === 'text' && model.isRunning) await tellWritten(asking, { type: 'replan', text: answer.text })
 }
 
 /** What comes of a change for what runs, if anything does. */
@@ -90,11 +82,12 @@ export async function askToStart(asking: Asking, hasChanged: boolean): Promise<v
     options: [{ id: 'start', label: 'Start', hint: 'the work goes on by this plan' }],
     freeText: 'Modify again …',
     whileHeld: true,
+    takesCommands: true,
   })
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
-  if (answer.kind === 'text') await replan(asking, answer.text)
+  if (answer.kind === 'text') await tellWritten(asking, { type: 'replan', text: answer.text })
   else if (answer.kind === 'chosen') await tell(asking, { type: 'unpause' })
-  else sayHeld(asking)
+  else sayHeld(asking, answer)
 }
 
 /** Of a build, when its plan is made: whether it is carried out. Nobody who is typing is asked, nor answers something else. */
@@ -111,9 +104,10 @@ export async function askAboutNewPlan(asking: Asking): Promise<void> {
       { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' },
     ],
     whileHeld: true,
+    takesCommands: true,
   })
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
-  if (answer.kind !== 'chosen') return sayHeld(asking)
+  if (answer.kind !== 'chosen') return sayHeld(asking, answer)
   if (answer.id === 'start') await tell(asking, { type: 'unpause' })
   else if (answer.id === 'stop') await tell(asking, { type: 'stop', now: true })
   else await askForChange(asking)
@@ -127,25 +121,13 @@ async function askForChange(asking: Asking): Promise<void> {
     options: [],
     freeText: 'What is to be different',
     whileHeld: true,
+    takesCommands: true,
   })
-  if (answer.kind === 'text' && model.isRunning) await replan(asking, answer.text)
-  else if (answer.kind === 'closed') await askAboutNewPlan(asking)
+  if (answer.kind === 'text' && model.isRunning) await tellWritten(asking, { type: 'replan', text: answer.text })
+  else if (answer.kind === 'closed' || answer.kind === 'left') await askAboutNewPlan(asking)
 }
 
-async function replan(asking: Asking, text: string): Promise<void> {
-  const { model, host } = asking
-  host.remember(text)
-  if (!(await tell(asking, { type: 'replan', text }))) model.addText(text)
-}
-
-function sayHeld({ model, clock }: Asking): void {
-  model.notice('It is held; Esc offers how it goes on', 'warning', clock.now())
-}
-
-/** Whether it was taken; what came of it is said. */
-async function tell({ model, host, clock }: Asking, ask: Ask): Promise<boolean> {
-  const { delivered, kept, message } = await host.ask(ask)
-  const isTaken = delivered || kept === true
-  model.notice(message, isTaken ? 'good' : 'warning', clock.now())
-  return isTaken
+function sayHeld({ model }: Asking, answer?: Answer): void {
+  const leaves = answer?.kind === 'left' ? ', Ctrl+C again leaves' : ''
+  model.notice(`It is held; Esc offers how it goes on${leaves}`, 'warning')
 }

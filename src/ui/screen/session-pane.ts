@@ -1,5 +1,6 @@
-import type { LiveEvent, Recorded } from '../../session/events.ts'
+import type { Recorded } from '../../session/events.ts'
 import type { Item } from '../../session/items.ts'
+import type { LiveEvent } from '../../session/live-events.ts'
 import type { SessionState } from '../../session/state.ts'
 import { eventLines } from '../blocks/event-lines.ts'
 import { markdownLines } from '../blocks/markdown-lines.ts'

@@ -3,46 +3,55 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply } from '../../../src/demo/reply.ts'
 import { shell } from '../../../src/demo/reply-items.ts'
+import type { ScriptStep } from '../../../src/demo/script.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
-import { processesOf } from '../../support/processes.ts'
+import { processesOf, untilRuns } from '../../support/processes.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { describe, test } from '../../support/side-by-side.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 /** A command of the agent's that runs for as long as codex waits for one. */
 const slow = (command: string) => reply(shell(command, { yieldMs: 30_000 }))
 
-/** What a file says is no event: it is looked at again and again, for at most half a minute. */
-async function until(what: () => boolean): Promise<void> {
-  for (const end = performance.now() + 30_000; !what(); ) {
-    if (performance.now() > end) throw new Error('It did not come to pass within 30 s.')
-    await new Promise(resolve => setTimeout(resolve, 20))
-  }
+/** Resolves once the run of this session knows that a command of the agent's is in progress. */
+async function commandBegun(scene: Scene, session: string): Promise<void> {
+  const record = () => (scene.hasRecorded('rounds/001.ndjson') ? scene.recorded('rounds/001.ndjson') : '')
+  const folder = join(scene.records(), 'sessions', session, 'rounds')
+  await untilInFolder(folder, 'a command that has begun', () => record().includes('"commandExecution"') || null)
 }
 
-/** Resolves once the run knows that a command of the agent's is in progress. */
-async function commandBegun(scene: Scene): Promise<void> {
-  const record = () => (scene.hasRecorded('rounds/001.ndjson') ? scene.recorded('rounds/001.ndjson') : '')
-  await until(() => record().includes('"commandExecution"'))
+/** A model that never answers, and what resolves once it was asked. */
+function hangs() {
+  const asked = Promise.withResolvers<void>()
+  const step: ScriptStep = () => {
+    asked.resolve()
+    return { kind: 'hang-before-headers' }
+  }
+  return { step, asked: asked.promise }
 }
 
 const runs = (scene: Scene, command: string) => processesOf(scene.place).includes(command)
 
 describe('a round that hangs', () => {
   test('before it has done anything, for want of an answer, is ended and costs nothing', async () => {
-    await using scene = await openScene([[{ kind: 'hang-before-headers' }], round(claimDone)])
+    const { step, asked } = hangs()
+    await using scene = await openScene([[step], round(claimDone)])
     const night = startNight(scene, ['--rounds', '1', 'build X'])
     await night.run.event('turn-started')
-    await until(() => scene.model.requests.length > 0)
+    await asked
     await night.nothingAsked()
     await night.clock.advance(5 * MINUTE)
     expect(roundsOf(night.run.events)).toEqual([])
     await night.clock.advance(MINUTE + 15_000)
     await night.hurryUntil(night.run.event('round-ended'))
-    await night.hurryUntil(night.run.ended)
+    // In a hurry the round that comes then could seem to hang too.
+    await night.hurryUntil(
+      night.run.event('round-started', event => eventsOf(night.run.events, 'round-started').indexOf(event) === 1),
+    )
     const { exitCode, events } = await night.run.ended
     expect(roundsOf(events)).toEqual([
       [1, 'silent', false],
@@ -52,13 +61,11 @@ describe('a round that hangs', () => {
   })
 
   test('after it has worked uses up a round, and the next one is told', async () => {
-    await using scene = await openScene([
-      [reply(shell('echo one > work.txt')), { kind: 'hang-before-headers' }],
-      round(claimDone),
-    ])
+    const { step, asked } = hangs()
+    await using scene = await openScene([[reply(shell('echo one > work.txt')), step], round(claimDone)])
     const night = startNight(scene, ['--rounds', '2', 'build X'], { env: { CODEMACHINE_SILENCE_MINUTES: '0.5' } })
     await night.run.event('item-completed', ({ item }) => item.kind === 'command')
-    await until(() => scene.model.requests.length > 1)
+    await asked
     await night.nothingAsked()
     await night.clock.advance(MINUTE)
     const { exitCode, events } = await night.run.ended
@@ -73,9 +80,8 @@ describe('a round that hangs', () => {
   test('for a command that does not come to its end is ended with the command, which the next round is told by its name', async () => {
     await using scene = await openScene([[slow('sleep 4321')], round(claimDone)])
     const night = startNight(scene, ['--rounds', '2', 'build X'])
-    await night.run.event('turn-started')
-    await commandBegun(scene)
-    await until(() => runs(scene, 'sleep 4321'))
+    await commandBegun(scene, (await night.run.event('turn-started')).session)
+    await untilRuns(scene.place, 'sleep 4321')
     await night.nothingAsked()
     await night.clock.advance(59 * MINUTE)
     expect([roundsOf(night.run.events), runs(scene, 'sleep 4321')]).toEqual([[], true])
@@ -126,8 +132,7 @@ test('a command that takes half an hour is no silence', async () => {
     round(claimDone),
   ])
   const night = startNight(scene, ['build X'])
-  await night.run.event('turn-started')
-  await commandBegun(scene)
+  await commandBegun(scene, (await night.run.event('turn-started')).session)
   await night.nothingAsked()
   await night.clock.advance(30 * MINUTE)
   await writeFile(join(scene.place.directory, '.go'), '')

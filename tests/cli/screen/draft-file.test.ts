@@ -3,25 +3,34 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDraftFile } from '../../../src/cli/screen/draft-file.ts'
-import { TestClock } from '../../support/test-clock.ts'
+import { HandClock } from '../../support/hand-clock.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 
 let folder: string
 let path: string
 let problems: string[]
-let clock: TestClock
+let told: PromiseWithResolvers<void>
+let clock: HandClock
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'draft-'))
   path = join(folder, 'draft.json')
   problems = []
-  clock = new TestClock()
+  told = Promise.withResolvers()
+  clock = new HandClock()
 })
 
 afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const open = () => openDraftFile({ path, clock, onProblem: problem => void problems.push(problem) })
+const holds = (text: string) =>
+  untilInFolder(folder, text, async () => ((await readFile(path, 'utf8').catch(() => null)) === text ? true : null))
+const onProblem = (problem: string) => {
+  problems.push(problem)
+  told.resolve()
+}
+const open = () => openDraftFile({ path, clock, onProblem })
 
 test('what was typed last is there again, for this user alone', async () => {
   {
@@ -38,14 +47,14 @@ test('what was typed last is there again, for this user alone', async () => {
 test('a crash costs at most the last 300 ms, and fast typing writes no oftener', async () => {
   await using draft = open()
   draft.keep('first')
-  expect(clock.waits()).toHaveLength(1)
   for (const text of ['second', 'third']) draft.keep(text)
-  expect(clock.waits()).toHaveLength(1)
-  await clock.advance(300)
-  await expect.poll(() => readFile(path, 'utf8').catch(() => null)).toBe('"third"\n')
+  expect(clock.pending).toEqual([300])
+  await clock.over(300)
+  await holds('"third"\n')
   draft.keep('fourth')
-  await expect.poll(() => clock.waits().length).toBe(1)
   expect(await readFile(path, 'utf8')).toBe('"third"\n')
+  await clock.over(300)
+  await holds('"fourth"\n')
 })
 
 test('an empty draft leaves no file', async () => {
@@ -66,8 +75,8 @@ test('one that is too large is not kept, and the one before it stays', async () 
   {
     await using draft = open()
     draft.keep('small')
-    await clock.advance(300)
-    await expect.poll(() => readFile(path, 'utf8').catch(() => null)).toBe('"small"\n')
+    await clock.over(300)
+    await holds('"small"\n')
     draft.keep('x'.repeat(8 * 1024 * 1024))
   }
   expect(await open().read()).toBe('small')
@@ -81,8 +90,8 @@ test('a directory in its place is one remark', async () => {
     await using draft = open()
     expect(await draft.read()).toBeNull()
     draft.keep('one')
-    await clock.advance(300)
-    await expect.poll(() => problems.length).toBe(1)
+    await clock.over(300)
+    await told.promise
     draft.keep('two')
   }
   expect(problems).toHaveLength(1)

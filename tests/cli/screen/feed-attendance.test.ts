@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { Attendance } from '../../../src/cli/screen/feed-attendance.ts'
 import { watchCommands } from '../../../src/session/control.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 
 /** What a run says that is of a version without `watch`. */
 const notKnown = { delivered: false, message: 'This is not a command that the run knows.' }
@@ -15,22 +16,27 @@ test.each([
 ])('%s', async (_, reply, isToldAgain) => {
   const directory = await mkdtemp(join(tmpdir(), 'attendance-'))
   const clock = new ClockThatJumps()
-  let asked = 0
+  const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let times = 0
   const handle = async () => {
-    asked += 1
+    asked[times++]?.resolve()
     return reply
   }
+  const isEmpty = async () => ((await readdir(directory)).length === 0 ? true : null)
   try {
     await using _run = await watchCommands(directory, handle, systemClock)
     await using attendance = new Attendance(directory, clock)
     attendance.keep()
-    await expect.poll(() => asked, { timeout: 5000 }).toBe(1)
-    await expect.poll(() => readdir(directory), { timeout: 5000 }).toEqual([])
+    await asked[0]?.promise
+    await untilInFolder(directory, 'nothing left', isEmpty)
+    // What comes of an answer comes a moment after it was fetched.
+    if (!isToldAgain) await attendance[Symbol.asyncDispose]()
     clock.ahead += 60_000
     clock.looks = 0
     attendance.keep()
     expect(clock.looks > 0, 'a command bears the time at which it was sent').toBe(isToldAgain)
-    if (isToldAgain) await expect.poll(() => asked, { timeout: 5000 }).toBe(2)
+    if (isToldAgain) await asked[1]?.promise
+    expect(times).toBe(isToldAgain ? 2 : 1)
   } finally {
     await rm(directory, { recursive: true })
   }
@@ -50,7 +56,8 @@ class ClockThatJumps implements Clock {
     return systemClock.monotonic() + this.ahead
   }
 
-  wait(ms: number, signal?: AbortSignal): Promise<void> {
-    return systemClock.wait(ms, signal)
+  /** No answer is late. */
+  wait(_ms: number, signal?: AbortSignal): Promise<void> {
+    return systemClock.wait(60_000, signal)
   }
 }

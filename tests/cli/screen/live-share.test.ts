@@ -9,11 +9,16 @@ import { LiveChanges } from '../../../src/cli/screen/feed-live.ts'
 import { LiveShare } from '../../../src/cli/screen/live-share.ts'
 import type { LiveSnapshot } from '../../../src/cli/screen/live-snapshot.ts'
 import { SharedText } from '../../../src/cli/screen/shared-text.ts'
-import type { LiveEvent, SessionEvent } from '../../../src/session/events.ts'
+import type { SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import type { Item } from '../../../src/session/items.ts'
+import type { LiveEvent } from '../../../src/session/live-events.ts'
 import { emptyState } from '../../../src/session/state.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 import { recorded, sampleEvents } from '../../ui/samples.ts'
+
+/** Between two snapshots, ms. */
+const PACE_MS = 250
 
 const message: Item = { kind: 'agent-message', id: 'm1', text: '', phase: null }
 const command: Item = {
@@ -33,18 +38,34 @@ const starts = (item: Item): LiveEvent => ({ type: 'item-started', round: 1, ite
 /** A clock on which time passes only when the test says so. */
 class HandClock {
   time = 1_000_000
-  readonly waits: { due: number; release: () => void }[] = []
+  readonly #pending = new Set<{ due: number; release: () => void }>()
+  #begun = Promise.withResolvers<void>()
   now = () => this.time
   monotonic = () => this.time
   wait = (ms: number, signal?: AbortSignal) =>
     new Promise<void>(resolve => {
       if (signal?.aborted || ms <= 0) return resolve()
-      signal?.addEventListener('abort', () => resolve())
-      this.waits.push({ due: this.time + ms, release: resolve })
+      const release = () => {
+        this.#pending.delete(wait)
+        resolve()
+      }
+      const wait = { due: this.time + ms, release }
+      this.#pending.add(wait)
+      signal?.addEventListener('abort', release)
+      this.#begun.resolve()
+      this.#begun = Promise.withResolvers()
     })
   pass(ms: number) {
     this.time += ms
-    for (const { due, release } of this.waits) if (due <= this.time) release()
+    for (const { due, release } of this.#pending) if (due <= this.time) release()
+  }
+  /** How long is waited for still. */
+  get left() {
+    return [...this.#pending].map(({ due }) => due - this.time)
+  }
+  /** Resolves when the next wait begins. */
+  get begun() {
+    return this.#begun.promise
   }
 }
 
@@ -67,25 +88,30 @@ async function inRound(redactor: Redactor = nothingSecret) {
   }
   happens(sampleEvents['session-created'], sampleEvents['round-started'])
   const snapshot = (): LiveSnapshot | null => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : null)
-  /** The snapshot of this number, as soon as the clock lets it be written. */
-  const written = (sequence: number) =>
-    vi.waitFor(
-      () => {
-        const found = snapshot()
-        if (found?.sequence !== sequence) clock.pass(250)
-        expect(found?.sequence).toBe(sequence)
-        return found
-      },
-      { interval: 5 },
-    )
-  return { share, path, clock, happens, snapshot, written }
+  /** The snapshot of this number, as soon as the clock lets it be written. After each there is a pause. */
+  const written = async (sequence: number) => {
+    for (;;) {
+      const found = snapshot()
+      if (found?.sequence === sequence) return found
+      const { begun } = clock
+      if (isPausing()) clock.pass(PACE_MS)
+      await begun
+    }
+  }
+  const isPausing = () => clock.left.some(ms => ms <= PACE_MS)
+  const pause = async () => {
+    while (!isPausing()) await clock.begun
+  }
+  /** Resolves when no snapshot is there. */
+  const gone = () => untilInFolder(folder, 'no snapshot', () => snapshot() === null || null)
+  return { share, path, clock, happens, snapshot, written, pause, gone }
 }
 
 test('while nobody watches nothing is written', async () => {
   const { share, snapshot, clock } = await inRound()
   share.live(starts(message))
   share.live(says('All is well.'))
-  expect([snapshot(), clock.waits]).toEqual([null, []])
+  expect([snapshot(), clock.left]).toEqual([null, []])
 })
 
 test('who begins to watch finds what runs, with its text from the first word on', async () => {
@@ -106,18 +132,20 @@ test('who begins to watch finds what runs, with its text from the first word on'
 })
 
 test('what comes within a quarter of a second is written at once, and nothing where nothing comes', async () => {
-  const { share, clock, snapshot, written } = await inRound()
+  const { share, clock, snapshot, written, pause } = await inRound()
   share.live(starts(message))
   share.watched()
   await written(1)
-  const untilQuiet = () => expect(clock.waits.at(-1)?.due).toBeGreaterThan(clock.time + 10_000)
-  await vi.waitFor(() => expect(clock.waits).toHaveLength(1))
-  clock.pass(250)
-  await vi.waitFor(untilQuiet)
-  const before = clock.waits.length
+  await pause()
+  const { begun } = clock
+  clock.pass(PACE_MS)
+  await begun
+  expect(clock.left).toEqual([60_000 - PACE_MS])
+  const before = clock.time
   share.live(says('one '))
-  await vi.waitFor(() => expect(clock.waits).toHaveLength(before + 1))
-  expect(clock.waits.at(-1)?.due).toBe(clock.time + 250)
+  await written(2)
+  await pause()
+  expect(clock.time).toBe(before)
   for (let n = 0; n < 100; n++) share.live(says('more '))
   expect(snapshot()).toMatchObject({ sequence: 2, items: [{ text: 'one ' }] })
   expect((await written(3))?.items[0]?.text).toHaveLength(4 + 500)
@@ -136,7 +164,7 @@ test('what is completed, and what a round leaves behind, runs no more', async ()
 })
 
 test('a minute after the last who watched the file is gone; whoever still watches keeps it', async () => {
-  const { share, clock, snapshot, written } = await inRound()
+  const { share, clock, snapshot, written, pause, gone } = await inRound()
   share.live(starts(message))
   share.watched()
   await written(1)
@@ -145,9 +173,17 @@ test('a minute after the last who watched the file is gone; whoever still watche
   clock.pass(50_000)
   share.live(says('Still here.'))
   expect((await written(2))?.items[0]?.text).toBe('Still here.')
+  await pause()
   clock.pass(60_000)
-  await vi.waitFor(() => expect(snapshot()).toBeNull())
-  share.watched()
+  await gone()
+  // Whoever watches says so again and again: at the first time it may still be about to stop.
+  await vi.waitFor(
+    () => {
+      share.watched()
+      expect(snapshot()).not.toBeNull()
+    },
+    { timeout: 30_000, interval: 5 },
+  )
   expect((await written(3))?.items[0]?.text).toBe('Still here.')
 })
 

@@ -59,3 +59,15 @@ test('Ctrl+C while codex waits for the person leaves the login, and not the scre
   terminal.press('ctrl+d')
   expect(await leavesAsFound(terminal)).toBe(0)
 })
+
+test('a key that is typed behind /login goes out of sight', async () => {
+  await using place = await makePlace('')
+  await using terminal = startInEmulator(place, [], { columns: 100, rows: 40 })
+  await terminal.until('Type what to work on')
+  await type(terminal, `/login ${KEY}`)
+  await terminal.until('Behind /login may stand --device-auth or --with-api-key')
+  await terminal.untilInAll(/^› \/login/m)
+  expect(terminal.all().join('\n')).not.toContain(KEY)
+  terminal.press('ctrl+d')
+  expect(await leavesAsFound(terminal)).toBe(0)
+})

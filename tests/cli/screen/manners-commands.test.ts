@@ -43,7 +43,7 @@ test('the title of the window says what goes on, and is given back', async () =>
   ])
   await using seen = startInEmulator(scene.place, ['--rounds', '1'])
   await started(seen)
-  expect(seen.title()).toBe('codemachine')
+  await seen.until(() => seen.title() === 'codemachine')
   seen.type('Name it\r')
   await seen.until('I wait.')
   await seen.until(() => /R1 .* — Name it/.test(seen.title()))

@@ -1,9 +1,10 @@
-import { chmod, rm, writeFile } from 'node:fs/promises'
+import { chmod, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply } from '../../../src/demo/reply.ts'
 import { hold, message, shell } from '../../../src/demo/reply-items.ts'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
+import { killIfAlive } from '../../support/kill-if-alive.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 import { appServersOf, gate, leavesAsFound, personSettings, rowsWith, started } from './manners.ts'
@@ -96,7 +97,7 @@ describe('leaving a session', () => {
     const { scene, seen } = place
     seen.hangUp()
     await seen.ended
-    expect(scene.recorded('journal.ndjson')).toContain('"session-ended"')
+    expect(scene.recorded('journal.ndjson')).toMatch(/"session-ended".*"by":"SIGHUP"/)
     expect((await scene.run('status')).stdout).toMatch(/interrupted/)
   })
 
@@ -105,7 +106,7 @@ describe('leaving a session', () => {
     const { scene, seen } = place
     const servers = appServersOf(scene.place)
     expect(servers).not.toEqual([])
-    for (const pid of servers) process.kill(pid, 'SIGKILL')
+    for (const pid of servers) await killIfAlive(pid)
     await seen.untilInAll(/round 2/)
     await seen.until(/› *\n.*\? keys/)
     seen.press('ctrl+d')
@@ -126,7 +127,8 @@ test('records that go away while it works do not cost the terminal', async () =>
   await using place = await working()
   const { scene, seen } = place
   const records = scene.records()
-  await rm(records, { recursive: true, force: true })
+  // At once: what is removed piece by piece would be written into meanwhile.
+  await rename(records, join(scene.place.root, 'taken away'))
   await writeFile(records, 'not a folder')
   seen.type('and more')
   seen.press('enter')
@@ -162,7 +164,7 @@ test('Ctrl+Z gives the shell its terminal, and fg brings the screen back', async
   await seen.until(rows => rowsWith(rows, '› a draft').length === 1)
   seen.type('ed')
   await seen.until('› a drafted')
-  expect(rowsWith(seen.screen(), /^Make it ·/)).toHaveLength(1)
+  await seen.until(rows => rowsWith(rows, /^Make it ·/).length === 1)
   seen.press('ctrl+c')
   await seen.until('modify the plan')
   seen.press('ctrl+c')
@@ -198,7 +200,7 @@ test('an editor gets the terminal and gives back a text; one that fails leaves t
   await write(`echo 'A last word of the editor'; exit 3`)
   seen.press('ctrl+g')
   await seen.until(/editor.*3|exit code 3|failed/)
-  expect(rowsWith(seen.screen(), 'and edited')).toHaveLength(1)
+  await seen.until(rows => rowsWith(rows, 'and edited').length === 1)
   seen.type('!')
   await seen.until('and edited!')
   seen.press('ctrl+u')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply } from '../../../src/demo/reply.ts'
 import { hold, message, shell } from '../../../src/demo/reply-items.ts'
+import { cpuMsOf } from '../../support/cpu-time.ts'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
 import { writeTasks } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
@@ -72,12 +73,13 @@ test('a line of five megabytes, a message of sixty thousand characters and a qui
   await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Be long'])
   await seen.until(/R1|round 1/)
   const typed = 'a draft that grows letter by letter'
+  const pid = await seen.pid()
   const waits: number[] = []
   for (const [at, letter] of [...typed].entries()) {
-    const before = performance.now()
+    const before = cpuMsOf(pid)
     seen.type(letter)
     await seen.until(`› ${typed.slice(0, at + 1).trimEnd()}`)
-    waits.push(performance.now() - before)
+    waits.push(cpuMsOf(pid) - before)
   }
   waits.sort((a, b) => a - b)
   expect(waits[Math.floor(waits.length / 2)]).toBeLessThan(250)

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
 import { appendFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
+import type { Fed, FeedOptions } from '../../../src/cli/screen/fed.ts'
 import { writeLiveSnapshot } from '../../../src/cli/screen/live-snapshot.ts'
-import { type Fed, type FeedOptions, followSession } from '../../../src/cli/screen/session-feed.ts'
+import { followSession } from '../../../src/cli/screen/session-feed.ts'
 import { reply } from '../../../src/demo/reply.ts'
 import { message, shell } from '../../../src/demo/reply-items.ts'
 import type { SessionEvent } from '../../../src/session/events.ts'
@@ -14,6 +15,8 @@ import { type RunLock, takeRunLock } from '../../../src/session/run-lock.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
+import { stopsMidway } from '../../support/stops-midway.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 import { recorded, sampleEvents } from '../../ui/samples.ts'
 import { makePlace, type Place } from '../place.ts'
 
@@ -46,7 +49,8 @@ function watch(options: Pick<FeedOptions, 'records' | 'id'> & Partial<FeedOption
     for (const look of [...looks]) look()
   }
   const follow = async () => {
-    const given = { platform: process.platform, clock: systemClock, signal: leaving.signal, ...options }
+    const signal = leaving.signal
+    const given = { platform: process.platform, clock: systemClock, signal, onProblem: () => {}, ...options }
     for await (const each of followSession(given)) {
       fed.push(each)
       lookAll()
@@ -107,10 +111,10 @@ test('of a long past the last events are told, and the state is that of all of t
   await using place = await makePlace()
   const past = Array.from({ length: 500 }, (_, n) => ({ type: 'warning', round: 1, message: String(n) }) as const)
   await place.journal(FIRST, [created, started, ...past])
-  await using watcher = watch({ records: place.records, id: FIRST, recent: 20 })
+  await using watcher = watch({ records: place.records, id: FIRST })
   await watcher.over
-  expect(watcher.fed).toHaveLength(22)
-  expect(watcher.fed[0]).toMatchObject({ event: { message: '480' }, state: { events: 483 } })
+  expect(watcher.fed).toHaveLength(202)
+  expect(watcher.fed[0]).toMatchObject({ event: { message: '300' }, state: { events: 303 } })
   expect(watcher.fed.slice(-2)).toMatchObject([
     { kind: 'attached', state: { goal: 'build X', events: 502 }, standing: 'cut-off' },
     { kind: 'cut-off' },
@@ -193,7 +197,9 @@ test('whoever goes away leaves nothing behind, of a run that takes nothing too',
   await place.journal(FIRST, [created, started])
   const watcher = watch({ records: place.records, id: FIRST })
   await watcher.until(isOf('attached'))
-  await vi.waitFor(async () => expect(await readdir(place.records.control)).not.toEqual([]), { interval: 1 })
+  await untilInFolder(place.records.control, 'a command', async () =>
+    (await readdir(place.records.control)).length > 0 ? true : null,
+  )
   await watcher[Symbol.asyncDispose]()
   expect(await readdir(place.records.control)).toEqual([])
 })
@@ -217,9 +223,11 @@ async function recordsOf({ place }: Scene) {
 }
 
 test('two people watch a run of another process, come and go, and go on with its next session', async () => {
-  const spoken = { ...reply(message('This is said at a calm pace. '.repeat(5), { chunkSize: 10 })), deltaMs: 300 }
+  const heard = Promise.withResolvers<void>()
+  const spoken = { ...reply(message('This is said at a calm pace. '.repeat(5), { chunkSize: 10 })), deltaMs: 1 }
   const step = { ...spoken, items: [...spoken.items, shell(untilGo, { yieldMs: 30_000 })] }
-  await using scene = await openScene([[step, ...round(claimDone)], round(claimDone)])
+  const rounds = [[step, ...round(claimDone)], round(claimDone)]
+  await using scene = await openScene(rounds, { modelClock: stopsMidway(6, heard.promise) })
   await using running = scene.start('--json', 'build X')
   const { session: id } = await running.event('turn-started')
   const records = await recordsOf(scene)
@@ -229,6 +237,7 @@ test('two people watch a run of another process, come and go, and go on with its
     await early.until(() => early.streamed().includes('calm pace'))
     expect(early.fed.some(fed => isEvent('item-completed')(fed) && JSON.stringify(fed).includes('calm'))).toBe(false)
   }
+  heard.resolve()
   await using late = watch({ records, id })
   await late.until(() => late.streamed().includes('ticking'))
   await using third = watch({ records, id })

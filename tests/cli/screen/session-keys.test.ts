@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reply } from '../../../src/demo/reply.ts'
@@ -8,6 +8,7 @@ import { UNTOUCHED } from '../../support/emulator-modes.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { expectOnceEach, times } from '../../support/screen-scene.ts'
+import { untilInFolder } from '../../support/until-in-folder.ts'
 
 const never = new Promise<never>(() => {})
 const GOES_ON = 'Interrupted. How does it go on?'
@@ -102,7 +103,7 @@ test('the pager shows the whole log while the work goes on, and comes back with 
   await terminal.until('Now.')
   terminal.press('ctrl+e')
   await terminal.until('The log of ')
-  expect(terminal.modes().alternateScreen).toBe(true)
+  await terminal.until(() => terminal.modes().alternateScreen)
   await terminal.until('out 60')
   first.resolve()
   await terminal.until('ran behind the pager')
@@ -147,9 +148,9 @@ test('what is being typed outlives the round and a kill of codemachine, and what
     gate.resolve()
     await terminal.untilInAll('── round 2 ')
     await terminal.until('› half a thou')
-    await expect
-      .poll(() => readFileSync(join(scene.records(), 'draft.json'), 'utf8'), { timeout: 10_000 })
-      .toContain('half a thou')
+    const draft = join(scene.records(), 'draft.json')
+    const isKept = () => existsSync(draft) && readFileSync(draft, 'utf8').includes('half a thou')
+    await untilInFolder(scene.records(), 'the draft', () => isKept() || null)
     await terminal.kill('SIGKILL')
     await terminal.ended
   }

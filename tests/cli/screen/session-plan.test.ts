@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startInEmulator } from '../../support/emulator.ts'
+import { type Emulator, startInEmulator } from '../../support/emulator.ts'
 import { claimDone, held, round, writeTasks } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { expectOnceEach } from '../../support/screen-scene.ts'
@@ -7,6 +7,15 @@ import { expectOnceEach } from '../../support/screen-scene.ts'
 const never = new Promise<never>(() => {})
 const MODIFY = 'Do you want to modify the plan?'
 const START = 'The plan was changed as shown above. Start?'
+
+/** Ctrl+C in the first round, and words about the plan that are not sent. */
+async function writeOfThePlan(terminal: Emulator): Promise<void> {
+  await terminal.until('Working.')
+  terminal.press('ctrl+c')
+  await terminal.until(MODIFY)
+  terminal.type('let it sing')
+  await terminal.until('› let it sing')
+}
 
 test('Ctrl+C asks what is to be different; the change is shown, modified again, and then started', async () => {
   await using scene = await openScene([
@@ -66,11 +75,7 @@ test('where the screen ends with the session, what is being written about the pl
   const gate = Promise.withResolvers<void>()
   await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 30 })
-  await terminal.until('Working.')
-  terminal.press('ctrl+c')
-  await terminal.until(MODIFY)
-  terminal.type('let it sing')
-  await terminal.until('› let it sing')
+  await writeOfThePlan(terminal)
   gate.resolve()
   await terminal.until('This was not sent: let it sing')
   terminal.type(' twice')
@@ -86,13 +91,9 @@ test('what was being written about the plan when the session ended by itself sta
   terminal.type('build X')
   await terminal.until('› build X')
   terminal.press('enter')
-  await terminal.until('Working.')
-  terminal.press('ctrl+c')
-  await terminal.until(MODIFY)
-  terminal.type('let it sing')
-  await terminal.until('› let it sing')
+  await writeOfThePlan(terminal)
   gate.resolve()
   await terminal.untilInAll('_1 ended ─')
   await terminal.until('Enter starts it')
-  expect(terminal.screen()).toContain('› let it sing')
+  await terminal.until(rows => rows.includes('› let it sing'))
 })

@@ -5,6 +5,7 @@ import { startInEmulator } from '../../support/emulator.ts'
 import { claimDone, folder, round, says, writeTasks } from '../../support/rounds.ts'
 import { openScene } from '../../support/scene.ts'
 import { expectOnceEach } from '../../support/screen-scene.ts'
+import { stopsMidway } from '../../support/stops-midway.ts'
 
 /** Every kind of block that is finished at another moment while it streams. */
 const FOUND = [
@@ -38,8 +39,10 @@ const tasks = (done: number) =>
   writeTasks([1, 2, 3, 4].map(n => ({ id: `T${n}`, name: `Piece ${n}`, done: n <= done })))
 
 test('a whole session is seen as it happens, stays in the scrollback once, and leaves the terminal as it was', async () => {
-  const [gate, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  await using scene = await openScene([
+  const writes = Promise.withResolvers<void>()
+  const gate = Promise.withResolvers<void>()
+  const later = Promise.withResolvers<void>()
+  const rounds = [
     [
       {
         ...reply(message(FOUND, { chunkSize: 5 }), shell('seq -f "out %g" 30; exit 3')),
@@ -64,14 +67,16 @@ test('a whole session is seen as it happens, stays in the scrollback once, and l
     ],
     round(tasks(4), 'echo two >> hello.js', `sed -i '/Piece 2/d' ${folder}/MAIN.md`, claimDone),
     round(claimDone),
-  ])
+  ]
+  await using scene = await openScene(rounds, { modelClock: stopsMidway(10, writes.promise) })
   await using terminal = startInEmulator(scene.place, ['build X'], { columns: 100, rows: 40 })
-  await terminal.until(/build X · round 1 of 10 · 0:0\d\nwriting · /)
+  await terminal.until(/build X · round 1 of 10 · \d:\d\d\nwriting · /)
+  writes.resolve()
   await terminal.until(/^All the fruit · Task T2\/T4: Piece 2 · round 1 of 10 · /m)
   await terminal.until(/\n(thinking|writing) · [\d.]+k tokens · context \d+ %.*\n›/)
   await terminal.until('Half of a sentence')
-  expect(terminal.screen().join('\n')).toMatch(/[▓░]+ 1\/4 tasks\nAll the fruit/)
-  expect(terminal.title()).toContain('All the fruit')
+  await terminal.until(/[▓░]+ 1\/4 tasks\nAll the fruit/)
+  await terminal.until(() => terminal.title().includes('All the fruit'))
   terminal.press('ctrl+t')
   await terminal.until(/✔ T1 {2}Piece 1\n.*▸ T2 {2}Piece 2\n.*○ T3 {2}Piece 3\n.*○ T4 {2}Piece 4\n/)
   terminal.press('ctrl+t')

@@ -6,6 +6,8 @@ import { expectOnceEach } from '../../support/screen-scene.ts'
 
 const never = new Promise<never>(() => {})
 const START = 'Enter starts it'
+/** As terminals send it that tell keys from pasted text. */
+const ENTER = '\x1b[13u'
 const EMPTY = 'Type what to work on'
 const start = (scene: Scene) => startInEmulator(scene.place, [], { columns: 100, rows: 40 })
 const type = async (terminal: Emulator, text: string) => {
@@ -37,6 +39,19 @@ test('goals are typed one after the other on the start screen, and /exit leaves'
   expect(await terminal.ended).toEqual({ exitCode: 0 })
   expectOnceEach(terminal, ['_1 ───', '_1 ended ─', '_2 ───', '_2 ended ─'])
   expect(terminal.all().filter(row => /Directory|Enter starts/.test(row))).toEqual([])
+})
+
+test('what is sent before the first goal has begun waits as the next session', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone), round(claimDone), round(claimDone)])
+  await using terminal = start(scene)
+  await terminal.until(EMPTY)
+  terminal.type(`build X${ENTER}then Y${ENTER}`)
+  await terminal.untilInAll('_2 ended ─')
+  await terminal.until(EMPTY)
+  expectOnceEach(terminal, ['_1 ended ─', '_2 ended ─'])
+  expect(terminal.all().join('\n')).toMatch(/then Y/)
+  terminal.press('ctrl+d')
+  expect(await terminal.ended).toMatchObject({ exitCode: expect.any(Number) })
 })
 
 test('a session that was cut off is offered at the start, and gone on with', async () => {
@@ -71,7 +86,7 @@ test('/queue, /resume and /model are chosen from lists, and what is chosen is do
   await terminal.until('How do you want to begin?')
   terminal.type('/model')
   await terminal.until('› /model')
-  expect(terminal.screen().join('\n')).not.toContain('How do you want to begin?')
+  await terminal.until(rows => !rows.join('\n').includes('How do you want to begin?'))
   terminal.press('enter')
   await terminal.until('Which model?')
   terminal.type('scripted-2')
@@ -110,7 +125,7 @@ test('what a run fails with is said, and the start screen stays', async () => {
   await terminal.untilInAll(/codemachine: .* is (running|at work)|another codemachine/i)
   // What could not be begun is not lost.
   await terminal.until('› build Y')
-  expect(terminal.screen().join('\n')).toContain('Directory')
+  await terminal.until('Directory')
   terminal.press('ctrl+u')
   await type(terminal, '/exit')
   expect(await terminal.ended).toEqual({ exitCode: 0 })

@@ -5,6 +5,7 @@ import { type Emulator, startInEmulator } from '../../support/emulator.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
 import { expectOnceEach, times } from '../../support/screen-scene.ts'
+import { stopsMidway } from '../../support/stops-midway.ts'
 
 const never = new Promise<never>(() => {})
 const watch = (scene: Scene, rows = 30) => startInEmulator(scene.place, ['watch'], { columns: 100, rows })
@@ -15,8 +16,10 @@ const type = async (terminal: Emulator, text: string, key: 'enter' | 'tab') => {
 }
 
 test('who watches a run without a terminal sees its words grow, and steers, queues, pauses and stops it', async () => {
-  const [word, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  await using scene = await openScene([
+  const word = Promise.withResolvers<void>()
+  const seen = Promise.withResolvers<void>()
+  const end = Promise.withResolvers<void>()
+  const rounds = [
     [
       reply(message('Begun before anyone watched.'), shell('true')),
       {
@@ -28,7 +31,8 @@ test('who watches a run without a terminal sees its words grow, and steers, queu
     ],
     [held(never)],
     [held(never)],
-  ])
+  ]
+  await using scene = await openScene(rounds, { modelClock: stopsMidway(12, seen.promise) })
   await using running = scene.start('--json', 'build X')
   await running.event('item-completed', ({ item }) => item.kind === 'command')
   await using terminal = watch(scene)
@@ -36,6 +40,7 @@ test('who watches a run without a terminal sees its words grow, and steers, queu
   word.resolve()
   await terminal.until('Word after word it says. Word after')
   expect(scene.recorded('journal.ndjson')).not.toContain('Word after word')
+  seen.resolve()
   await terminal.until('Working.')
   await type(terminal, 'mind the gap', 'tab')
   await terminal.untilInAll(/person.*\n?.*mind the gap/)

@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { systemClock } from '../../../src/base/clock.ts'
+import type { PassThrough } from 'node:stream'
 import { verify } from '../../../src/cli/commands/verify.ts'
 import type { CliContext } from '../../../src/cli/context.ts'
 import { certificateOf, certificateText } from '../../../src/session/certificate.ts'
@@ -15,7 +14,7 @@ import { openFingerprints } from '../../../src/workspace/fingerprint.ts'
 import { commitHolds } from '../../../src/workspace/head-holds.ts'
 import { findRepository, readHead } from '../../../src/workspace/person-repository.ts'
 import { openSavepoints } from '../../../src/workspace/savepoints.ts'
-import { NO_PROCESS } from '../../support/no-process.ts'
+import { cliContext } from '../../support/cli-context.ts'
 import type { TestPlace } from '../../support/place.ts'
 import { recorded, sampleEvents } from '../../ui/samples.ts'
 
@@ -109,22 +108,8 @@ export async function runVerify(
   return { exitCode, stdout: stdout(), stderr: stderr(), answer: () => JSON.parse(stdout()) }
 }
 
-function contextOf(place: TestPlace, directory: string, signal = new AbortController().signal): CliContext {
-  return {
-    env: place.env,
-    cwd: directory,
-    home: place.home,
-    platform: process.platform,
-    arch: process.arch,
-    node: process.versions.node,
-    pid: process.pid,
-    stdin: new PassThrough(),
-    stdout: new PassThrough(),
-    stderr: new PassThrough(),
-    clock: systemClock,
-    signal,
-    host: NO_PROCESS,
-  }
+function contextOf(place: TestPlace, cwd: string, signal = new AbortController().signal): CliContext {
+  return cliContext(place, { cwd, signal })
 }
 
 function keep(stream: NodeJS.WritableStream): () => string {

@@ -3,6 +3,7 @@ import stringWidth from 'string-width'
 import { expect } from 'vitest'
 import { openTheme } from '../../../src/ui/open-theme.ts'
 import { hostileText } from '../hostile-text.ts'
+import { withoutColours } from '../without-colours.ts'
 
 const env = { TERM: 'xterm-256color', COLORTERM: 'truecolor' }
 
@@ -14,18 +15,15 @@ export const reader = openTheme({ theme: 'plain', env, reader: true })
 /** Columns that lines are tried in. */
 export const widths = [7, 40, 80]
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what a theme writes begins with one
-const OURS = /\x1b\[[\d;]*m|\x1b\]8;;[!-~]*\x07/g
-
 /** Lines as they are seen. */
 export function seen(lines: readonly string[]): string {
-  return lines.map(line => line.replace(OURS, '')).join('\n')
+  return lines.map(withoutColours).join('\n')
 }
 
 /** Expects lines that fit, and hold nothing that a terminal obeys but colours and links. */
 export function expectFitting(lines: readonly string[], columns: number): void {
   for (const line of lines) {
-    const text = line.replace(OURS, '')
+    const text = withoutColours(line)
     expect(text).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u)
     expect(text.isWellFormed()).toBe(true)
     expect(stringWidth(text), JSON.stringify(line)).toBeLessThanOrEqual(columns)

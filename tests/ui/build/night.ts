@@ -1,6 +1,7 @@
-import type { LiveEvent, SessionEvent } from '../../../src/session/events.ts'
+import type { EventOf, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import type { Item } from '../../../src/session/items.ts'
+import type { LiveEvent } from '../../../src/session/live-events.ts'
 import { emptyState, type SessionState } from '../../../src/session/state.ts'
 import { moreSamples, recorded, sampleEvents } from '../samples.ts'
 
@@ -57,7 +58,7 @@ export function ends(agent: string, number: number, result = 'It is done.'): Ses
 
 export function judged(
   task: string,
-  verdict: Extract<SessionEvent, { type: 'task-judged' }>['verdict'],
+  verdict: EventOf<'task-judged'>['verdict'],
   detail: string | null = null,
 ): SessionEvent {
   return { ...sampleEvents['task-judged'], task, name: NAMES[Number(task.slice(1)) - 1] ?? '', verdict, detail }

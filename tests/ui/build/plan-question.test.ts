@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
 import type { Recorded, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
 import { emptyState } from '../../../src/session/state.ts'
@@ -32,6 +33,7 @@ function sit(ask: typeof askAboutNewPlan) {
   }
   const model = new ScreenModel({
     theme: plain,
+    clock: systemClock,
     motion: 'reduced',
     isWatching: false,
     size: () => ({ columns: 80, rows: 24 }),

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import type { LiveEvent, Recorded, SessionEvent } from '../../../src/session/events.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import type { Recorded, SessionEvent } from '../../../src/session/events.ts'
 import { fold } from '../../../src/session/fold.ts'
+import type { LiveEvent } from '../../../src/session/live-events.ts'
 import { emptyState } from '../../../src/session/state.ts'
 import { widthOf } from '../../../src/ui/cells.ts'
 import { ScreenModel } from '../../../src/ui/screen/screen-model.ts'
@@ -16,6 +18,7 @@ function screen(
 ) {
   const model = new ScreenModel({
     theme: reader ? forReader : plain,
+    clock: systemClock,
     motion: 'reduced',
     isWatching: false,
     size: () => ({ columns, rows }),

@@ -58,8 +58,7 @@ test('once the build has begun, a pause is a pause', () => {
   expect(buildReport(paused, true)?.waitsForPerson).toBe(false)
 })
 
-test('the line for a status bar counts the agents', () => {
-  expect(statusLine(state, null, NOW)).toMatch(
-    /^A shop for tea\. · R2\/20 · T2\/8 · frontend-dev at work 8:\d\d · 1 agent/,
-  )
+test('the line for a status bar says the agents once', () => {
+  expect(statusLine(state, null, NOW)).toMatch(/^A shop for tea\. · R2\/20 · T2\/8 · frontend-dev at work 8:\d\d$/)
+  expect(statusLine({ ...state, offlineSince: NOW }, null, NOW)).toMatch(/ · waiting for the network 0:00 · 1 agent$/)
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Composer } from '../../../src/ui/composer/composer.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 import { press, write } from './press.ts'
 
 const COMMANDS = [
@@ -290,9 +291,9 @@ test('a key in a text of 10,000 lines takes less than 5 ms', () => {
     Array.from({ length: 10_000 }, (_, line) => `${line} ${'some words of a line '.repeat(4)}`).join('\n'),
   )
   const times = Array.from({ length: 40 }, () => {
-    const start = performance.now()
+    const start = cpuMs()
     press(composer, 'x', 'up', 'ctrl+w', 'ctrl+j')
-    return (performance.now() - start) / 4
+    return (cpuMs() - start) / 4
   })
   expect(times.toSorted((a, b) => a - b)[20]).toBeLessThan(5)
 })

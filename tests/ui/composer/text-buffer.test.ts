@@ -4,6 +4,7 @@ import { bufferOf, draftOf } from '../../../src/ui/composer/draft.ts'
 import { editKey } from '../../../src/ui/composer/edit-key.ts'
 import { graphemesOf } from '../../../src/ui/composer/graphemes.ts'
 import { cleared, EMPTY_BUFFER, expanded, paste, type TextBuffer, type } from '../../../src/ui/composer/text-buffer.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 import { keyNamed } from './press.ts'
 
 const COLUMNS = 12
@@ -242,9 +243,9 @@ test('a killed chip can be yanked into the next text', () => {
 
 test('10 MB are pasted, read and sent within a second', () => {
   const huge = 'some text of a log line\r\n'.repeat(420_000)
-  const start = performance.now()
+  const start = cpuMs()
   const buffer = type(paste(EMPTY_BUFFER, huge), 'x')
   expect(labelled(after(buffer, 'left'))).toBe('[420,000 lines pasted]|x')
   expect(expanded(buffer)).toHaveLength(huge.length - 420_000 + 1)
-  expect(performance.now() - start).toBeLessThan(1_000)
+  expect(cpuMs() - start).toBeLessThan(1_000)
 })

@@ -5,6 +5,7 @@ import { headerLines } from '../../../src/ui/header/header-lines.ts'
 import type { Theme } from '../../../src/ui/theme.ts'
 import { hostileText } from '../hostile-text.ts'
 import { local, moreSamples, sampleEvents } from '../samples.ts'
+import { withoutColours } from '../without-colours.ts'
 import { atWork, board, coloured, forReader, liveItem, NOW, npmTest, plain, stateAfter } from './session.ts'
 
 const data = { state: stateAfter(atWork), board, live: [npmTest], queued: 2 }
@@ -157,8 +158,7 @@ test('no line is wider than the terminal or steers it, whatever the texts are an
         expect(lines.length).toBe(rows)
         for (const line of lines) {
           expect(widthOf(line)).toBeLessThanOrEqual(columns)
-          // biome-ignore lint/suspicious/noControlCharactersInRegex: the theme's own colours
-          const words = line.replace(/\x1b\[[\d;]*m/g, '')
+          const words = withoutColours(line)
           expect(words).not.toMatch(/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u)
           expect(words.isWellFormed()).toBe(true)
           if (columns >= 20) expect(words).not.toBe('')

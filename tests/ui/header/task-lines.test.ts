@@ -4,6 +4,7 @@ import { widthOf } from '../../../src/ui/cells.ts'
 import { taskLines } from '../../../src/ui/header/task-lines.ts'
 import { hostileText } from '../hostile-text.ts'
 import { sampleEvents } from '../samples.ts'
+import { withoutColours } from '../without-colours.ts'
 import { board, coloured, forReader, plain } from './session.ts'
 
 const plan = sampleEvents['plan-updated'].steps
@@ -85,8 +86,7 @@ test('there are never more lines or wider ones than there is room for, and none 
         expect(lines.length).toBeLessThanOrEqual(rows)
         for (const line of lines) {
           expect(widthOf(line)).toBeLessThanOrEqual(columns)
-          // biome-ignore lint/suspicious/noControlCharactersInRegex: the theme's own colours
-          expect(line.replace(/\x1b\[[\d;]*m/g, '')).not.toMatch(/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u)
+          expect(withoutColours(line)).not.toMatch(/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u)
         }
       },
     ),

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { LiveEvent } from '../../../src/session/events.ts'
 import type { Item } from '../../../src/session/items.ts'
+import type { LiveEvent } from '../../../src/session/live-events.ts'
 import { LiveBoard } from '../../../src/ui/live/live-board.ts'
 import { recorded, sampleEvents, sampleItems } from '../samples.ts'
 

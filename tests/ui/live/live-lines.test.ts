@@ -7,6 +7,7 @@ import { liveLines } from '../../../src/ui/live/live-lines.ts'
 import { coloured, forReader, liveItem, NOW, plain } from '../header/session.ts'
 import { hostileText } from '../hostile-text.ts'
 import { sampleItems } from '../samples.ts'
+import { withoutColours } from '../without-colours.ts'
 
 const lines = (count: number) => Array.from({ length: count }, (_, i) => `line ${i + 1}`).join('\n\n')
 const command = (name: string, output: string) =>
@@ -72,8 +73,7 @@ test('there are never more lines or wider ones than there is room for, and none 
         expect(lines.length).toBeLessThanOrEqual(rows)
         for (const line of lines) {
           expect(widthOf(line)).toBeLessThanOrEqual(columns)
-          // biome-ignore lint/suspicious/noControlCharactersInRegex: the theme's own colours
-          expect(line.replace(/\x1b\[[\d;]*m/g, '')).not.toMatch(/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u)
+          expect(withoutColours(line)).not.toMatch(/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u)
         }
       },
     ),

@@ -3,6 +3,7 @@ import { openTheme } from '../../../src/ui/open-theme.ts'
 import { KeptLines } from '../../../src/ui/pager/kept-lines.ts'
 import { Pager } from '../../../src/ui/pager/pager.ts'
 import { searchFor } from '../../../src/ui/pager/search-text.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 import { key } from './keys.ts'
 
 const theme = openTheme({ theme: 'plain', env: {}, reader: false })
@@ -177,7 +178,7 @@ test('a line of 5 MB is paged through as several, with its colours and character
 
 test('300,000 lines are searched and paged through without a wait', () => {
   const shown = pagerOf(Array.from({ length: 300_000 }, (_, at) => `\x1b[2m12:00\x1b[22m line ${at} of a long night`))
-  const started = performance.now()
+  const started = cpuMs()
   shown.press('G')
   shown.lines()
   shown.press('g', '/', 'line 299999', 'return')
@@ -185,5 +186,5 @@ test('300,000 lines are searched and paged through without a wait', () => {
   while (shown.pager.isSearching) shown.pager.searchOn()
   expect(shown.status()).toContain('1 of 1')
   // Measured: 0.2 s.
-  expect(performance.now() - started).toBeLessThan(5_000)
+  expect(cpuMs() - started).toBeLessThan(5_000)
 })

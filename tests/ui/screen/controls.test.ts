@@ -5,7 +5,7 @@ import type { Key } from '../../../src/ui/composer/key.ts'
 import { openTheme } from '../../../src/ui/open-theme.ts'
 import { Controls } from '../../../src/ui/screen/controls.ts'
 import type { Ask, ScreenHost } from '../../../src/ui/screen/host.ts'
-import { askToStart } from '../../../src/ui/screen/questions.ts'
+import { askAboutNewPlan, askToStart } from '../../../src/ui/screen/questions.ts'
 import { ScreenModel } from '../../../src/ui/screen/screen-model.ts'
 import { created, ended, foldAll, recorded, started, worked } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
@@ -43,6 +43,7 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
   }
   const model = new ScreenModel({
     theme: openTheme({ theme: 'plain', env: {}, reader: false }),
+    clock,
     motion: 'reduced',
     isWatching: false,
     size: () => ({ columns: 80, rows: 24 }),
@@ -50,7 +51,7 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
     searchFiles: async () => [],
     onChange: () => {},
   })
-  model.composer.setCommands([{ name: 'exit', description: '', note: null }])
+  model.composer.setCommands(['stop', 'exit'].map(name => ({ name, description: '', note: null })))
   const failures: unknown[] = []
   const controls = new Controls({
     model,
@@ -97,7 +98,7 @@ test('Ctrl+C in a question closes it, and keeps what was being written; only the
   expect([calls, title(), model.composer.text]).toEqual([['leave'], null, 'do the docs'])
   const asked = model.choose({ title: 'Which colours?', options: [{ id: 'dark', label: 'dark' }] })
   await press(ctrl('c'))
-  expect(await asked).toEqual({ kind: 'closed' })
+  expect(await asked).toEqual({ kind: 'left' })
   expect(calls).toEqual(['leave'])
 })
 
@@ -152,14 +153,114 @@ test('Esc interrupts and asks; Esc again goes on, but leaves held what was held 
 })
 
 test('Ctrl+C, where it is asked how it goes on, does not go on', async () => {
-  const { press, happens, types, title } = sit()
+  const { press, happens, types, title, model, clock, calls } = sit()
   happens(created(), started(1))
   await press(named('escape'))
   happens(...interrupted)
   await press(ctrl('c'))
   expect([types(), title()]).toEqual([['interrupt'], null])
+  expect(model.currentNotice?.text).toBe('It is held; Esc offers how it goes on, Ctrl+C again leaves')
+  await clock.advance(9_000)
   await press(ctrl('c'))
-  expect(title()).toBe('Do you want to modify the plan?')
+  expect([title(), calls]).toEqual(['Do you want to modify the plan?', []])
+})
+
+test('Ctrl+C again, soon after one that closed a question, leaves, and does not ask something else', async () => {
+  const { press, happens, model, calls, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(ctrl('c'), ctrl('c'))
+  expect([title(), calls]).toEqual([null, ['leave']])
+  const goesBack = model.choose({ title: 'Which model?', options: [], freeText: 'Its name' })
+  await press(ctrl('c'))
+  expect(await goesBack).toEqual({ kind: 'left' })
+  expect(model.currentNotice?.text).toBe('Ctrl+C again leaves')
+  void model.choose({ title: 'Which session?', options: [{ id: 'one', label: 'One' }] })
+  await press(ctrl('c'))
+  expect(calls).toEqual(['leave', 'leave'])
+})
+
+const typed = (words: string) => [...words].map(text)
+
+test.each([['/stop'], ['/exit']])(
+  '%s in a question of the session is run, and is no words for the agent',
+  async said => {
+    const { press, happens, calls, types, title, model } = sit()
+    happens(created(), started(1))
+    await press(named('escape'))
+    happens(...interrupted)
+    await press(...typed(said), named('return'))
+    expect([calls, types(), title(), model.composer.text]).toEqual([[said], ['interrupt'], null, ''])
+    await press(ctrl('c'), ...typed(said), named('return'))
+    expect([calls, types(), title(), model.composer.text]).toEqual([[said, said], ['interrupt'], null, ''])
+    void askToStart({ model, host: sit().host, clock: new TestClock() }, true)
+    await press(...typed(said), named('return'))
+    expect([calls, types(), title()]).toEqual([[said, said, said], ['interrupt'], null])
+  },
+)
+
+test('a command that is mistyped in a question is not sent, and can be mended in the composer', async () => {
+  const { press, happens, model, calls, types, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(...typed('/stpo'), named('return'))
+  expect([types(), title(), model.composer.text]).toEqual([['interrupt'], null, '/stpo'])
+  expect(model.currentNotice?.text).toBe('There is no /stpo; did you mean /stop?')
+  await press(ctrl('u'), ...typed('/stop'), named('return'))
+  expect(calls).toEqual(['/stop'])
+})
+
+test.each([['/etc/x is wrong'], ['/tmp is full']])(
+  '%s is an answer, though it begins as a command does',
+  async said => {
+    const { press, happens, asked, calls } = sit()
+    happens(created(), started(1))
+    await press(ctrl('c'), ...typed(said), named('return'))
+    expect([asked, calls]).toEqual([[{ type: 'replan', text: said }], []])
+  },
+)
+
+test('a slash where nothing can be written goes into the composer, and Enter behind it chooses nothing', async () => {
+  for (const asPasted of [false, true]) {
+    const { press, paste, happens, model, host, clock, asked, calls } = sit()
+    happens(created(), started(1), { type: 'paused' }, { type: 'held' })
+    void askAboutNewPlan({ model, host, clock })
+    if (asPasted) paste('/stop')
+    await press(...(asPasted ? [] : typed('/stop')), named('return'))
+    expect([asked, calls]).toEqual([[], ['/stop']])
+  }
+})
+
+test('Ctrl+E opens the log from a question, and goes to the end of the line where something is written', async () => {
+  const { press, happens, calls, title, model } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(ctrl('e'))
+  expect([calls, title()]).toEqual([['logs'], 'Interrupted. How does it go on?'])
+  await press(...typed('ac'), ctrl('a'), ctrl('e'), text('k'))
+  expect([calls, model.dialog?.written.text.lines]).toEqual([['logs'], ['ack']])
+  await press(ctrl('e'))
+  expect([calls, title()]).toEqual([['logs', 'logs'], 'Interrupted. How does it go on?'])
+})
+
+test('what is said of the keys is true while an answer is written', async () => {
+  const { press, happens, model, clock } = sit()
+  const hint = () => model.frame(clock.now()).lines.at(-1)
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  expect(hint()).toBe('↑ ↓ and Enter choose · Esc goes on · Ctrl+C leaves it held')
+  await press(...typed('/sto'))
+  expect(hint()).toBe('Enter sends it · Esc goes back to the choices · Ctrl+C leaves it held')
+  await press(text('p'))
+  expect(hint()).toBe('Enter runs it · Esc goes back to the choices · Ctrl+C leaves it held')
+  await press(named('escape'))
+  expect(hint()).toBe('↑ ↓ and Enter choose · Esc goes on · Ctrl+C leaves it held')
+  await press(ctrl('c'), ctrl('u'), ctrl('c'))
+  expect(hint()).toBe('Enter sends it · Esc goes back · Ctrl+C leaves')
 })
 
 test('a change of plan interrupts nothing where nothing runs', async () => {
@@ -182,6 +283,27 @@ test('what could not be told is not gone on without, and stands in the composer'
   happens(...interrupted)
   await press(text('mind the gap'), named('return'))
   expect([types(), model.composer.text]).toEqual([['interrupt', 'steer'], 'mind the gap'])
+})
+
+test('what a person wrote stands in the composer again when it cannot even be asked, and why is said', async () => {
+  const full = new Error('the disk is full')
+  const { press, happens, model, failures } = sit({
+    answers: ({ type }) => {
+      if (type === 'interrupt') return { delivered: true, message: 'done' }
+      throw full
+    },
+  })
+  happens(created(), started(1))
+  await press(text('mind the gap'), named('tab'))
+  expect(model.composer.text).toBe('mind the gap')
+  model.composer.clear()
+  await press(ctrl('c'), text('do the docs'), named('return'))
+  expect(model.composer.text).toBe('do the docs')
+  model.composer.clear()
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(text('the other way'), named('return'))
+  expect([model.composer.text, failures]).toEqual(['the other way', [full, full, full]])
 })
 
 test('a number only goes to its choice, for one of them stops the work', async () => {

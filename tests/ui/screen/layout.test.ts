@@ -80,6 +80,11 @@ describe('the hint', () => {
       80,
       '↑ ↓ and Enter choose · Esc goes on · Ctrl+C leaves it held',
     ],
+    [
+      { question: { options: [{}], escGoesOn: true as const }, writes: 'text' as const },
+      60,
+      'Enter sends it · Esc goes back',
+    ],
     [{ isHeld: true }, 60, 'Esc offers how it goes on · Ctrl+C plan · ? keys'],
     [
       { isBuild: true, isHeld: true },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { LiveEvent, SessionEvent } from '../../../src/session/events.ts'
+import type { SessionEvent } from '../../../src/session/events.ts'
+import type { LiveEvent } from '../../../src/session/live-events.ts'
 import { openTheme } from '../../../src/ui/open-theme.ts'
 import { ScreenModel } from '../../../src/ui/screen/screen-model.ts'
 import {
@@ -13,10 +14,13 @@ import {
   turn,
   worked,
 } from '../../support/session-events.ts'
+import { TestClock } from '../../support/test-clock.ts'
 
 function open({ columns = 60, rows = 12, reader = false, motion = 'full' as 'full' | 'reduced' } = {}) {
+  const clock = new TestClock()
   const model = new ScreenModel({
     theme: openTheme({ theme: 'plain', env: {}, reader }),
+    clock,
     motion,
     isWatching: false,
     size: () => ({ columns, rows }),
@@ -27,6 +31,7 @@ function open({ columns = 60, rows = 12, reader = false, motion = 'full' as 'ful
   const events: SessionEvent[] = []
   return {
     model,
+    clock,
     happens(event: SessionEvent) {
       events.push(event)
       const last = recorded(events).at(-1)
@@ -215,9 +220,21 @@ describe('a frame', () => {
 
   test('for a screen reader is where one types, and what else is said comes as lines', () => {
     const { model, printed } = atWork({ reader: true })
-    model.notice('Ctrl+C again leaves', 'warning', FIRST_AT)
+    model.notice('Ctrl+C again leaves', 'warning')
     expect(printed()).toEqual(['Ctrl+C again leaves'])
     expect(model.frame(FIRST_AT)).toEqual({ lines: ['> '], caret: { x: 2, y: 0 } })
     expect(model.frame(FIRST_AT + 60_000)).toEqual(model.frame(FIRST_AT))
+  })
+
+  test('a remark stays its time, and no longer, whatever becomes of the machine’s clock', async () => {
+    const { model, clock } = atWork()
+    model.notice('Taken', 'good')
+    const hint = () => model.frame(clock.now()).lines.at(-1)
+    clock.sleepMachine(3_600_000)
+    expect(hint()).toBe('Taken')
+    await clock.advance(7_000)
+    expect(hint()).toBe('Taken')
+    await clock.advance(1_001)
+    expect(hint()).toContain('Esc interrupt')
   })
 })

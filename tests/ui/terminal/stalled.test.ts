@@ -16,7 +16,8 @@ const PROGRAM = `
   socket.write(\`full: \${output.isFull}, bytes: \${output.bytes}\`)
   await output.ready()
   output.write('the end')
-  socket.end()
+  // It ends with the connection.
+  socket.resume()
 `
 
 test('a terminal that stops to read does not stop the program, and no frames pile up for it', async () => {
@@ -32,11 +33,16 @@ test('a terminal that stops to read does not stop the program, and no frames pil
     const [said] = await once(socket, 'data')
     expect(String(said)).toBe('full: true, bytes: 200000')
     let shown = ''
+    const { promise: read, resolve } = Promise.withResolvers<void>()
     terminal.onData(text => {
       shown += text
+      if (shown.endsWith('the end')) resolve()
     })
     const ended = new Promise(resolve => terminal.onExit(resolve))
     terminal.resume()
+    // What is on its way when the program ends may be lost.
+    await Promise.race([read, ended])
+    socket.end()
     await ended
     expect(shown.replace(/^x*/, '')).toBe('the end')
   } finally {

@@ -1,0 +1,27 @@
+import { PassThrough } from 'node:stream'
+import { systemClock } from '../../src/base/clock.ts'
+import type { CliContext } from '../../src/cli/context.ts'
+import { NO_PROCESS } from './no-process.ts'
+
+/** What a command is given in a place, typed in its work directory by nobody at a terminal; `more` is otherwise. */
+export function cliContext(
+  { env, directory, home }: { env: Record<string, string>; directory: string; home: string },
+  more: Partial<CliContext> = {},
+): CliContext {
+  return {
+    env,
+    cwd: directory,
+    home,
+    platform: process.platform,
+    arch: process.arch,
+    node: process.versions.node,
+    pid: process.pid,
+    stdin: new PassThrough(),
+    stdout: new PassThrough(),
+    stderr: new PassThrough(),
+    clock: systemClock,
+    signal: new AbortController().signal,
+    host: NO_PROCESS,
+    ...more,
+  }
+}
