@@ -5,7 +5,7 @@ import { isAlive } from '../../src/platform/processes.ts'
 import { visibleRows } from './emulator-screen.ts'
 import { type EndInShell, SHELL_OSC, type Shell } from './emulator-shell.ts'
 
-const LIFE_MS = 180_000
+const LIFE_MS = 110_000
 const WAIT_MS = 30_000
 const POLL_MS = 20
 

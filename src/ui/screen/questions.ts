@@ -15,7 +15,8 @@ export async function askAfterInterrupt(asking: Asking): Promise<void> {
   if (!model.isRunning || model.pane.state?.id !== session) return
   const held = isInterrupt ? (checking == null ? 'round' : 'check') : null
   const answer = await model.choose(howItGoesOn(model, held, waiting != null))
-  if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
+  // Where another process runs it, that it is held may be seen later than it is answered.
+  if (answer.kind === 'withdrawn' || !model.isRunning) return
   // What was held before stays so, unless that is what was chosen.
   if (answer.kind === 'left' || (answer.kind === 'closed' && !isInterrupt)) return sayHeld(asking, answer)
   if (answer.kind === 'text' && !(await tellWritten(asking, { type: 'steer', text: answer.text }))) return

@@ -109,6 +109,15 @@ test('Esc in the question about the plan goes back, with what was written in the
   expect([asked, model.composer.text]).toEqual([[], 'do the docs'])
 })
 
+test('Esc is answered, too, where the event that tells of the hold comes after the answer', async () => {
+  const { press, happens, asked, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  expect(title()).toBe('Interrupted. How does it go on?')
+  await press(text('3'), named('return'))
+  expect(asked).toEqual([{ type: 'interrupt' }, { type: 'stop', now: true }])
+})
+
 test('while it ends, Ctrl+C ends it at once', async () => {
   const { press, happens, model, calls } = sit()
   happens(created(), started(1))
