@@ -5,8 +5,8 @@ import { keepScreenSmall } from '../src/cli/small-heap.ts'
 import { fold } from '../src/session/fold.ts'
 import { emptyState, type SessionState } from '../src/session/state.ts'
 import { openTheme } from '../src/ui/open-theme.ts'
-import type { ScreenHost } from '../src/ui/screen/host.ts'
-import { Screen } from '../src/ui/screen/open-screen.tsx'
+import { Screen } from '../src/ui/screen/screen.tsx'
+import { NO_HOST } from '../tests/support/no-host.ts'
 import { SESSION } from '../tests/support/session-events.ts'
 import { delta, message, openRound, sessionOf, type Told } from './screen-events.ts'
 
@@ -57,7 +57,7 @@ function openScreen(): Screen {
     stdout,
     env,
     clock: systemClock,
-    host: NOBODY,
+    host: NO_HOST,
     theme: openTheme({ theme: 'dark', env, reader: false }),
     motion: 'full',
     isWatching: false,
@@ -70,21 +70,6 @@ function openScreen(): Screen {
       throw error
     },
   })
-}
-
-/** Nothing that is typed here has an effect. */
-const NOBODY: ScreenHost = {
-  ask: async () => ({ delivered: false, message: '' }),
-  enqueue: async () => '',
-  takeBack: async () => false,
-  begin: () => {},
-  command: async () => {},
-  edit: async () => null,
-  openLogs: async () => {},
-  suspend: async () => {},
-  leave: () => {},
-  leaveNow: () => {},
-  remember: () => {},
 }
 
 function show(screen: Screen, state: SessionState, told: Told): SessionState {

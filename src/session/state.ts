@@ -1,5 +1,6 @@
 import type { AgentAtWork, BuildState, RoundPart } from './build-state.ts'
 import type { RefusalReason } from './claim-events.ts'
+import type { EventOf } from './events.ts'
 import { type Failures, NO_FAILURES } from './failures.ts'
 import type { GateFailure } from './flaky-gate.ts'
 import type { Gate, GateResult, GateTime } from './gate.ts'
@@ -11,18 +12,12 @@ import { NO_STALL, type Stall } from './stall.ts'
 import type { TokenCounts } from './token-counts.ts'
 
 /** A round that has ended. */
-export interface EndedRound {
-  round: number
+export interface EndedRound
+  extends Pick<
+    EventOf<'round-ended'>,
+    'round' | 'outcome' | 'counts' | 'durationMs' | 'tokens' | 'treeBefore' | 'treeAfter' | 'changed' | 'changedCount'
+  > {
   part: RoundPart | null
-  outcome: RoundOutcome
-  /** Whether it used up one of the person's rounds. */
-  counts: boolean
-  durationMs: number
-  tokens: TokenCounts | null
-  treeBefore: string
-  treeAfter: string
-  changed: readonly string[]
-  changedCount: number
 }
 
 /** A round at work. */

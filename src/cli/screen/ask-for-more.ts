@@ -6,7 +6,7 @@ import { sessionTokens } from '../../session/session-tokens.ts'
 import { elapsedMs } from '../../session/standing.ts'
 import type { SessionState } from '../../session/state.ts'
 import { formatCount } from '../../ui/format-count.ts'
-import type { Screen } from '../../ui/screen/open-screen.tsx'
+import type { Screen } from '../../ui/screen/screen.tsx'
 import { countAsTyped, durationAsTyped } from '../as-typed.ts'
 import type { RunFlags } from '../flags.ts'
 

@@ -2,7 +2,7 @@ import { type EditorEnd, editText } from '../../platform/edit-text.ts'
 import { suspendSelf } from '../../platform/suspend-self.ts'
 import { writableByAgents } from '../../platform/writable-by-agents.ts'
 import type { Records } from '../../session/records.ts'
-import type { Screen } from '../../ui/screen/open-screen.tsx'
+import type { Screen } from '../../ui/screen/screen.tsx'
 import type { CliContext } from '../context.ts'
 import { letGoOfKeys } from './let-go-of-keys.ts'
 

@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream'
-import type { Screen } from '../../ui/screen/open-screen.tsx'
+import type { Screen } from '../../ui/screen/screen.tsx'
 import type { Role } from '../../ui/theme.ts'
 
 /** A stream whose text is printed above the frame. */

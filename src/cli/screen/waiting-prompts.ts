@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
 import { openQueue, type Queue, type QueuedPrompt } from '../../session/queue.ts'
-import type { Screen } from '../../ui/screen/open-screen.tsx'
+import type { Screen } from '../../ui/screen/screen.tsx'
 import type { DraftFile } from './draft-file.ts'
 
 export interface WaitingPromptsOptions {

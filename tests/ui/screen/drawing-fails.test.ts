@@ -2,23 +2,9 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { openTheme } from '../../../src/ui/open-theme.ts'
-import type { ScreenHost } from '../../../src/ui/screen/host.ts'
-import { Screen } from '../../../src/ui/screen/open-screen.tsx'
+import { Screen } from '../../../src/ui/screen/screen.tsx'
+import { NO_HOST } from '../../support/no-host.ts'
 import { Screen as Terminal } from '../terminal/screen.ts'
-
-const nobody: ScreenHost = {
-  ask: async () => ({ delivered: false, message: '' }),
-  enqueue: async () => '',
-  takeBack: async () => false,
-  begin: () => {},
-  command: async () => {},
-  edit: async () => null,
-  openLogs: async () => {},
-  suspend: async () => {},
-  leave: () => {},
-  leaveNow: () => {},
-  remember: () => {},
-}
 
 test('what cannot be drawn is said once, what is printed is still shown, and drawing goes on by itself when it can', async () => {
   const terminal = new Terminal(60, 12)
@@ -30,7 +16,7 @@ test('what cannot be drawn is said once, what is printed is still shown, and dra
     stdout: terminal.stream,
     env: {},
     clock: systemClock,
-    host: nobody,
+    host: NO_HOST,
     theme: {
       ...theme,
       paint(role, text) {

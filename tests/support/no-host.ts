@@ -1,0 +1,16 @@
+import type { ScreenHost } from '../../src/ui/screen/host.ts'
+
+/** The host of a screen in which nothing that is typed has an effect. */
+export const NO_HOST: ScreenHost = {
+  ask: async () => ({ delivered: false, message: '' }),
+  enqueue: async () => '',
+  takeBack: async () => false,
+  begin: () => {},
+  command: async () => {},
+  edit: async () => null,
+  openLogs: async () => {},
+  suspend: async () => {},
+  leave: () => {},
+  leaveNow: () => {},
+  remember: () => {},
+}
