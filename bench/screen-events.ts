@@ -1,7 +1,5 @@
-import type { Recorded, SessionEvent } from '../src/session/events.ts'
-import type { Item } from '../src/session/items.ts'
-import type { LiveEvent } from '../src/session/live-events.ts'
-import type { TokenCounts } from '../src/session/token-counts.ts'
+import type { LiveEvent, Recorded, SessionEvent, TokenCounts } from '../src/core/events/events.ts'
+import type { Item } from '../src/core/events/items.ts'
 import { created, ended, recorded, started, turn, worked } from '../tests/support/session-events.ts'
 
 /** What a view is told of a session, in its order. */

@@ -1,12 +1,11 @@
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { capabilitiesOf } from '../src/codex/codex-version.ts'
-import { execArguments } from '../src/codex/exec-arguments.ts'
-import { bringProfilesUpToDate } from '../src/codex/profiles.ts'
-import { reply } from '../src/demo/reply.ts'
-import { message } from '../src/demo/reply-items.ts'
-import { startScriptedModel } from '../src/demo/scripted-model.ts'
+import { message, reply } from '../src/demo/model/reply.ts'
+import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
+import { execArguments } from '../src/engines/codex/exec-agent.ts'
+import { capabilitiesOf } from '../src/engines/codex/find-codex.ts'
+import { bringProfilesUpToDate } from '../src/engines/codex/profiles.ts'
 
 // Older versions send the effort only with a model that they know.
 const agent = { name: 'frontend-dev', model: 'gpt-5.4', modelReasoningEffort: 'low' }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { OLDEST_CODEX, parseVersionOutput } from '../src/codex/codex-version.ts'
+import { OLDEST_CODEX, parseVersionOutput } from '../src/engines/codex/find-codex.ts'
 import { playProfile } from './compat-profiles.ts'
 
 // Runs the main job (`codemachine demo`) and an agent's profile on several codex versions from npm, and says for each how

@@ -6,7 +6,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { execa } from 'execa'
-import { findCodex } from '../src/codex/find-codex.ts'
+import { findCodex } from '../src/engines/codex/find-codex.ts'
 
 const PACKAGE_ROOT = join(import.meta.dirname, '..')
 

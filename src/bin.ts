@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import module from 'node:module'
 import process from 'node:process'
-import { version } from './base/version.ts'
+import { version } from './base/package.ts'
 
 // Only what every Node since 12 reads may stand here: the sentence below is for those that are too old.
 const OLDEST = [22, 12]

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { messageOf, UserError } from '../base/errors.ts'
-import { nearestName } from '../base/nearest-name.ts'
-import { packageFile } from '../base/package-root.ts'
-import { agentMemoryFile } from './agent-memory.ts'
+import { packageFile } from '../base/package.ts'
+import { nearestName } from '../base/text.ts'
+import { agentMemoryFile } from './memory.ts'
 
 /** A named role, as `config/*.agents.js` ships it. `promptPath` is relative to the package's root. */
 export interface Agent {

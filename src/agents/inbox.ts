@@ -1,8 +1,12 @@
+import { constants, type FileHandle, lutimes, open, opendir, realpath, rmdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import * as v from 'valibot'
-import { clipEnd } from '../base/clip.ts'
-import { unreachable } from '../base/errors.ts'
-import { problemOfTask } from '../session/run-agent-tool.ts'
-import { memoryHome } from '../workspace/memory-home.ts'
+import { systemErrorCode, unreachable } from '../base/errors.ts'
+import { clipEnd } from '../base/text.ts'
+import { problemOfTask } from '../core/contracts/tools.ts'
+import { renameIfThere } from '../platform/files.ts'
+import { fileState, findObstacle, readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { makeMemoryFolder, memoryHome } from '../workspace/memory/memory-files.ts'
 
 /*
  * The inbox of a running session: a folder in the work directory, where agents can write even without a network. One
@@ -147,3 +151,227 @@ const replySchema = v.object({
   instance: v.nullable(v.string()),
   text: v.string(),
 })
+
+/**
+ * The folder of the inbox and its files, by name: any agent may have put anything there, a link in place of the folder
+ * too. Never follows a link, waits for a pipe, or deletes more than one entry.
+ */
+export class InboxFolder {
+  readonly #root: string
+  readonly path: string
+
+  /** @param root the work directory's real path */
+  constructor(root: string) {
+    this.#root = root
+    this.path = join(root, inboxFolder)
+  }
+
+  /** Makes sure of the folder; answers what is in the way, a sentence, null if nothing is. */
+  async make(): Promise<string | null> {
+    // Of a narrow sandbox nothing above it may be written.
+    if (await this.isReal()) return null
+    const obstacle = await makeMemoryFolder(this.#root, inboxFolder)
+    if (obstacle === null) return null
+    const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
+    return `${join(this.#root, obstacle.path)} ${what}, so no agent can be asked through it; move it away.`
+  }
+
+  /** The names of what is there, the first 10,000 of them, sorted; none where the folder is not a real one. */
+  async names(): Promise<string[]> {
+    if (!(await this.isReal())) return []
+    const names: string[] = []
+    // What is made and removed meanwhile makes it fail on some systems; the next look sees the rest.
+    const folder = await opendir(this.path).catch(() => null)
+    if (folder === null) return []
+    for await (const { name } of folder) if (names.push(name) >= MOST_NAMES) break
+    return names.sort()
+  }
+
+  /** Writes a whole file in place of whatever has its name. */
+  async write(name: string, text: string): Promise<void> {
+    await writeFileInside(this.#root, `${inboxFolder}/${name}`, text)
+  }
+
+  /** The text of a file; null if there is none, or why it cannot be read, a sentence. */
+  async read(name: string, limit: number): Promise<{ text: string } | { problem: string } | null> {
+    const read = await readTextFile(join(this.path, name), limit)
+    if (read.kind === 'gone') return null
+    return read.kind === 'text' ? { text: read.text } : { problem: `The file cannot be read: ${read.problem}` }
+  }
+
+  /** What tells one state of a file from another; null if there is no regular file. */
+  async stateOf(name: string): Promise<{ key: string; changedAt: number } | null> {
+    return await fileState(join(this.path, name))
+  }
+
+  /** Renames an entry, whatever it is, in place of a file that has the new name; false if there was none. */
+  async rename(from: string, to: string): Promise<boolean> {
+    if (!(await this.isReal())) return false
+    return await renameIfThere(join(this.path, from), join(this.path, to))
+  }
+
+  /** Shows that whoever waits for a file, or works on it, still lives. A file that has gone is left alone. */
+  async touch(name: string, now: Date): Promise<void> {
+    await ignoring(lutimes(join(this.path, name), now, now))
+  }
+
+  /** Removes an entry; a folder only if it is empty. False if it was not there, or could not be removed. */
+  async remove(name: string): Promise<boolean> {
+    if (!(await this.isReal())) return false
+    const path = join(this.path, name)
+    return (await ignoring(unlink(path))) || (await ignoring(rmdir(path)))
+  }
+
+  /** Whether it is there, and no part of its path is a link. */
+  async isReal(): Promise<boolean> {
+    return (await findObstacle(this.#root, inboxFolder)) === null
+  }
+
+  /** Whether a path that was just opened lies in the folder itself, and not behind a link on the way. */
+  async holds(name: string): Promise<boolean> {
+    const path = join(this.path, name)
+    return (await realpath(path).catch(() => null)) === path
+  }
+}
+
+const MOST_NAMES = 10_000
+
+async function ignoring(action: Promise<void>): Promise<boolean> {
+  try {
+    await action
+    return true
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return false
+  }
+}
+
+/** Writes what an agent says, as it says it, for whoever asked; at most 1 MiB. Disposing of it writes what is left. */
+export class StreamWriter implements AsyncDisposable {
+  readonly #folder: InboxFolder
+  readonly #name: string
+  #file: Promise<FileHandle | null> | null = null
+  #waits = ''
+  #left: number = mostBytes.stream
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(folder: InboxFolder, id: string) {
+    this.#folder = folder
+    this.#name = inboxFiles.stream(id)
+  }
+
+  /** Takes some more; what comes while a write goes on is written with the next. */
+  push(text: string): void {
+    if (this.#left <= 0) return
+    if (this.#waits === '') this.#writing = this.#writing.then(() => this.#writeOn())
+    this.#waits += text
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writing
+    const file = await this.#file
+    await file?.close().catch(() => {})
+  }
+
+  async #writeOn(): Promise<void> {
+    const bytes = Buffer.from(this.#waits.toWellFormed()).subarray(0, Math.max(0, this.#left))
+    this.#waits = ''
+    this.#left -= bytes.length
+    this.#file ??= this.#open()
+    const file = await this.#file
+    // Live text is a comfort: the result comes in the reply.
+    await file?.appendFile(bytes).catch(() => {
+      this.#left = 0
+    })
+  }
+
+  async #open(): Promise<FileHandle | null> {
+    await this.#folder.remove(this.#name)
+    if (!(await this.#folder.isReal())) return null
+    const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_EXCL | noFollow
+    const file = await open(join(this.#folder.path, this.#name), flags, 0o600).catch(() => null)
+    if (file === null || (await this.#folder.holds(this.#name))) return file
+    await file.close()
+    return null
+  }
+}
+
+/** Reads a stream as it grows. */
+export class StreamReader implements AsyncDisposable {
+  readonly #path: string
+  #file: FileHandle | null = null
+  #offset = 0
+  readonly #decoder = new TextDecoder()
+
+  constructor(folder: InboxFolder, id: string) {
+    this.#path = join(folder.path, inboxFiles.stream(id))
+  }
+
+  /** Whether the stream is as long as one can be, so that its end may be missing. */
+  get isCut(): boolean {
+    return this.#offset >= mostBytes.stream
+  }
+
+  /** Whether there was anything. */
+  get hasBegun(): boolean {
+    return this.#offset > 0
+  }
+
+  /** What has come since the last call; nothing from what is not a regular file. */
+  async next(): Promise<string> {
+    this.#file ??= await openRegular(this.#path)
+    if (this.#file === null) return ''
+    let text = ''
+    while (!this.isCut) {
+      const most = Math.min(CHUNK, mostBytes.stream - this.#offset)
+      const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(most), 0, most, this.#offset)
+      if (bytesRead === 0) break
+      this.#offset += bytesRead
+      text += this.#decoder.decode(buffer.subarray(0, bytesRead), { stream: true })
+    }
+    return text
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file?.close()
+  }
+}
+
+const CHUNK = 64 * 1024
+
+/** A plain open would wait at a pipe for ever. */
+async function openRegular(path: string): Promise<FileHandle | null> {
+  const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | noFollow).catch(() => null)
+  if (file === null || (await file.stat()).isFile()) return file
+  await file.close()
+  return null
+}
+
+// Windows has no such flag.
+const noFollow = constants.O_NOFOLLOW ?? 0
+
+/** Which file of a request a file in the inbox is; `half-written`: one that was never finished. */
+type SweptFile = keyof typeof inboxFiles | 'half-written'
+
+export interface Sweep {
+  /** Wall time, ms since the epoch. */
+  now: number
+  /** How old each file may become, ms. */
+  mostAge(file: SweptFile): number
+  /** Whether the files of a request stay, however old. */
+  stays(id: string): boolean
+}
+
+/** Removes what requests that nobody waits for any more have left. What is no file of a request stays. */
+export async function sweepInbox(folder: InboxFolder, { now, mostAge, stays }: Sweep): Promise<void> {
+  for (const name of await folder.names()) {
+    const read = readInboxName(name)
+    const file = read?.file ?? (HALF_WRITTEN.test(name) ? 'half-written' : null)
+    if (file === null || (read !== null && stays(read.id))) continue
+    const state = await folder.stateOf(name)
+    if (state === null || now - state.changedAt >= mostAge(file)) await folder.remove(name)
+  }
+}
+
+/** What `writeFileInside` leaves where it was cut off. */
+const HALF_WRITTEN = /^\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.tmp$/

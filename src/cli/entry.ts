@@ -1,10 +1,12 @@
 import { writeSync } from 'node:fs'
 import { homedir } from 'node:os'
+import { type Command, CommanderError } from 'commander'
+import type { CliContext } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
-import { UserError } from '../base/errors.ts'
-import type { CliContext } from './context.ts'
-import { runCommandLine } from './main.ts'
-import { showError } from './show-error.ts'
+import { diskFull, Interrupted, isNoRoom, messageOf, UserError } from '../base/errors.ts'
+import { redactorOf } from '../base/redactor.ts'
+import { secretVariables } from '../secrets/secrets.ts'
+import { buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -110,4 +112,49 @@ function writeAsFarAsPossible(fd: number, text: string): void {
   try {
     writeSync(fd, text)
   } catch {}
+}
+
+/** Reads the command line, does what it says, and resolves with the exit code. */
+export async function runCommandLine(context: CliContext, args: readonly string[]): Promise<number> {
+  let exitCode = 0
+  const program = buildProgram(context, code => {
+    exitCode = code
+  })
+  await addCompletions(program, args)
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return exitCode
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    return error.exitCode === 0 ? 0 : 2
+  }
+}
+
+/** The library that completes brings its own command; without it, the command is only listed. */
+async function addCompletions(program: Command, args: readonly string[]): Promise<void> {
+  if (args[0] === 'complete') (await import('@bomb.sh/tab/commander')).default(program)
+  else program.command('complete [shell]').description('print the completions for zsh, bash, fish or powershell')
+}
+
+/**
+ * Shows a person what was thrown, and returns the exit code that stands for it. Without the secrets of the environment:
+ * what is shown of a bug may be sent on.
+ */
+export function showError(error: unknown, { stderr, env }: Pick<CliContext, 'stderr' | 'env'>): number {
+  if (error instanceof Interrupted) return error.exitCode
+  const write = (text: string) => stderr.write(redactorOf(secretVariables(env)).text(text))
+  const shown = isNoRoom(error) && !(error instanceof UserError) ? diskFull(placeOf(error), error) : error
+  if (shown instanceof UserError) {
+    write(`codemachine: ${shown.message}\n${shown.hint === null ? '' : `  ${shown.hint}\n`}`)
+    return shown.exitCode
+  }
+  write(`codemachine: this is a bug in codemachine. Please report it with what follows.\n`)
+  write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+  return 1
+}
+
+/** What could not be written; Node names the file when it was to be opened, but not when it was written to. */
+function placeOf(error: unknown): string {
+  const path: unknown = error instanceof Error ? Reflect.get(error, 'path') : null
+  return typeof path === 'string' ? path : `a file (${messageOf(error).slice(0, 500)})`
 }

@@ -1,8 +1,4 @@
-import { Command, Option } from 'commander'
-import { UserError } from '../base/errors.ts'
-import { version } from '../base/version.ts'
-import type { DemoFlags } from './commands/demo.ts'
-import type { CliContext, Ended } from './context.ts'
+import { type Argument, Command, Option } from 'commander'
 import {
   codexBinOption,
   type DirectoryFlags,
@@ -11,15 +7,14 @@ import {
   withDirectory,
   withRunFlags,
   worktreeOption,
-} from './flags.ts'
-import { refuseFlagsBefore } from './flags-before.ts'
-import { refuseMistypedCommand } from './mistyped-command.ts'
-import { nameMissingArguments } from './name-missing-arguments.ts'
-import { addAgents } from './program-agents.ts'
-import { addLogin } from './program-login.ts'
-import { addProof } from './program-proof.ts'
-import { addRunning } from './program-running.ts'
-import { addStart } from './program-start.ts'
+} from '../app/run-flags.ts'
+import type { CliContext, Ended } from '../app/world.ts'
+import { UserError } from '../base/errors.ts'
+import { version } from '../base/package.ts'
+import { nearestName } from '../base/text.ts'
+import { shellWord } from '../words/commands.ts'
+import type { DemoFlags } from './commands/demo.ts'
+import { addAgents, addLogin, addProof, addRunning, addStart } from './program-parts.ts'
 
 const EXAMPLES = `
 Examples:
@@ -116,7 +111,7 @@ function withAgentFlags(program: Command): void {
 
 /** For what runs all night. */
 async function withSmallHeap<Command>(load: () => Promise<Command>): Promise<Command> {
-  const { keepHeapSmall } = await import('./small-heap.ts')
+  const { keepHeapSmall } = await import('../platform/keep-awake.ts')
   keepHeapSmall()
   return await load()
 }
@@ -139,7 +134,7 @@ function addLooking(program: Command, context: CliContext, ended: Ended): void {
     .description('all sessions of this directory')
     .option('--json', 'as JSON')
     .action(async (flags: DirectoryFlags & { json?: true }) => {
-      const { list } = await import('./commands/list.ts')
+      const { list } = await import('./commands/look.ts')
       ended(await list(context, { directory: directoryOf(context, flags), json: flags.json ?? false }))
     })
   withDirectory(program.command('status'))
@@ -148,10 +143,10 @@ function addLooking(program: Command, context: CliContext, ended: Ended): void {
     .option('--line', 'one short line of what runs here or in a folder above, for the status bar of tmux')
     .action(async (flags: DirectoryFlags & { json?: true; line?: true }) => {
       if (flags.line) {
-        const { statusInOneLine } = await import('./commands/status-in-one-line.ts')
+        const { statusInOneLine } = await import('./status-line.ts')
         return ended(await statusInOneLine(context, directoryOf(context, flags)))
       }
-      const { status } = await import('./commands/status.ts')
+      const { status } = await import('./commands/look.ts')
       ended(await status(context, { directory: directoryOf(context, flags), json: flags.json ?? false }))
     })
   withDirectory(program.command('logs'))
@@ -160,7 +155,7 @@ function addLooking(program: Command, context: CliContext, ended: Ended): void {
     .option('-f, --follow', 'go on as it happens')
     .option('--json', 'events as JSON lines')
     .action(async (session: string | undefined, flags: DirectoryFlags & { follow?: true; json?: true }) => {
-      const { logs } = await import('./commands/logs.ts')
+      const { logs } = await import('./commands/look.ts')
       const { follow = false, json = false } = flags
       ended(await logs(context, { directory: directoryOf(context, flags), session: session ?? null, follow, json }))
     })
@@ -168,7 +163,7 @@ function addLooking(program: Command, context: CliContext, ended: Ended): void {
     .description('watch a session that runs elsewhere, as it happens')
     .argument('[session]', 'the session; without it, the one that runs, or else the newest')
     .action(async (session: string | undefined, flags: DirectoryFlags) => {
-      const { watch } = await withSmallHeap(() => import('./commands/watch.ts'))
+      const { watch } = await withSmallHeap(() => import('./commands/look.ts'))
       ended(await watch(context, { directory: directoryOf(context, flags), session: session ?? null }))
     })
 }
@@ -204,7 +199,80 @@ function addDoctor(program: Command, context: CliContext, ended: Ended): void {
   withDirectory(program.command('notify'))
     .description('send a sample notification in every way that the settings name')
     .action(async (flags: DirectoryFlags) => {
-      const { notify } = await import('./commands/notify.ts')
+      const { notify } = await import('./commands/doctor.ts')
       ended(await notify(context, { directory: directoryOf(context, flags) }))
     })
+}
+
+/**
+ * Refuses flags of a run that stand before a command: it is not told of them, and would do its work in another place,
+ * or in another way, than a person meant.
+ */
+function refuseFlagsBefore(program: Command, command: Command): void {
+  if (command === program) return
+  const before = program.options.find(option => program.getOptionValueSource(option.attributeName()) === 'cli')
+  if (before === undefined) return
+  const flag = before.short ?? before.long ?? ''
+  const name = nameOf(command, program)
+  if (!command.options.some(({ long }) => long === before.long)) {
+    throw new UserError(`${before.long} means nothing to ${name}; leave it out.`)
+  }
+  const typed = wordsOf(flag, program.getOptionValue(before.attributeName()))
+  throw new UserError(`Write ${flag} after ${name}: codemachine ${name} ${typed} …`)
+}
+
+/** `queue add`. */
+function nameOf(command: Command, program: Command): string {
+  const { parent } = command
+  return parent === null || parent === program ? command.name() : `${nameOf(parent, program)} ${command.name()}`
+}
+
+function wordsOf(flag: string, value: unknown): string {
+  if (Array.isArray(value)) return value.map(each => wordsOf(flag, each)).join(' ')
+  return typeof value === 'string' ? `${flag} ${shellWord(value)}` : flag
+}
+
+/**
+ * Refuses what is more likely a command than a goal, so that no build is started for it: a single plain word, and words
+ * of which the first is nearly a command's name. A goal that was quoted is one word with spaces, and is taken as it is.
+ */
+function refuseMistypedCommand(words: readonly string[], commands: readonly string[]): void {
+  const [word] = words
+  if (word === undefined || word === '-' || /\s/.test(word)) return
+  const meant = nearestName(word, commands)
+  if (meant === null && words.length === 1 && /^[a-z][a-z-]+$/.test(word)) {
+    throw new UserError(`There is no command "${word}"; codemachine --help lists them.`, {
+      hint: `To work on "${word}" as a goal, say more about it.`,
+    })
+  }
+  if (meant === null) return
+  throw new UserError(`There is no command "${word}"; did you mean "codemachine ${meant}"?`, {
+    hint:
+      words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
+  })
+}
+
+const MISSING = /^error: missing required argument '(.+)'$/
+
+/** Has each command say what an argument is that was left out, in place of its name alone. */
+function nameMissingArguments(program: Command): void {
+  for (const command of program.commands) {
+    nameMissingArguments(command)
+    command.configureOutput({
+      outputError: (text, write) => {
+        const [, name] = MISSING.exec(text.trim()) ?? []
+        const argument = command.registeredArguments.find(each => each.name() === name)
+        write(argument === undefined ? text : `codemachine: ${sentenceOf(command, argument)}\n`)
+      },
+    })
+  }
+}
+
+function sentenceOf(command: Command, argument: Argument): string {
+  const shown = `<${argument.name()}${argument.variadic ? '...' : ''}>`
+  return `${fullNameOf(command)} needs ${shown}: ${argument.description}.`
+}
+
+function fullNameOf(command: Command): string {
+  return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
 }

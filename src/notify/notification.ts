@@ -1,5 +1,13 @@
-import type { StallRemedy } from '../session/lifecycle-events.ts'
-import type { RoundOutcome, SessionOutcome, StallReason } from '../session/outcome.ts'
+import { basename } from 'node:path'
+import { unreachable } from '../base/errors.ts'
+import { clipEnd } from '../base/text.ts'
+import type { Recorded, StallRemedy } from '../core/events/events.ts'
+import type { RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { wordsForClass } from '../words/names.ts'
+import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
+import { wordsForRemedy, wordsForStall } from '../words/outcome.ts'
+import { isPlanShown } from '../words/plan.ts'
 
 /** What a person may want to be told of. A session that ends for want of a person is `needs-person`, not `ended`; so is what of a build waits for one. */
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
@@ -22,7 +30,7 @@ interface NotificationHead {
 }
 
 /** What happened. Texts of others in it are cut at 2000 characters, and may hold control characters. */
-export type NotificationFacts =
+type NotificationFacts =
   | {
       event: 'ended' | 'needs-person'
       outcome: SessionOutcome
@@ -57,3 +65,278 @@ export type NotificationFacts =
     }
   | { event: 'paused' }
   | { event: 'test' }
+
+/**
+ * What a person may be told of an event; null if nothing. Pure.
+ * @param state the session after the event
+ */
+export function notificationOf(event: Recorded, state: SessionState): Notification | null {
+  const facts = factsOf(event, state)
+  return facts === null ? null : withWords(facts, event.at, state)
+}
+
+/** A notification by which a person sees that notifications arrive. */
+export function sampleNotification(at: string, host: string, directory: string): Notification {
+  return withWords({ event: 'test' }, at, { id: 'test', host, directory, goal: 'See whether notifications arrive.' })
+}
+
+/** A wait has to take longer than this to be told of, ms. */
+const LONG_WAIT_MS = 30 * 60_000
+const GOAL_CHARS = 500
+const TITLE_CHARS = 120
+const MESSAGE_CHARS = 1000
+const PLACE_CHARS = 40
+const GOAL_IN_MESSAGE_CHARS = 160
+const TEXT_CHARS = 2000
+
+function withWords(
+  facts: NotificationFacts,
+  at: string,
+  { id, host, directory, goal }: Pick<SessionState, 'id' | 'host' | 'directory' | 'goal'>,
+): Notification {
+  const { title, message } = inWords(facts, at)
+  const place = plainLine(basename(directory) || directory, PLACE_CHARS)
+  return {
+    v: 1,
+    at,
+    session: id,
+    host,
+    directory,
+    goal: plainLine(goal, GOAL_CHARS),
+    title: plainLine(`codemachine in ${place}: ${title}`, TITLE_CHARS),
+    message: plainLine(`${message} Goal: ${plainLine(goal, GOAL_IN_MESSAGE_CHARS)}`, MESSAGE_CHARS),
+    ...facts,
+  }
+}
+
+function factsOf(event: Recorded, state: SessionState): NotificationFacts | null {
+  switch (event.type) {
+    case 'session-ended': {
+      const { exitCode, rounds, tokens, durationMs } = event
+      const kind = event.outcome.kind === 'needs-person' ? 'needs-person' : 'ended'
+      const { questions } = state
+      return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, durationMs, questions }
+    }
+    case 'waiting': {
+      const { round, until, cause } = event
+      const isLong = Date.parse(until) - Date.parse(event.at) > LONG_WAIT_MS
+      return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
+    }
+    case 'stuck': {
+      const { round, rounds, why, remedy } = event
+      return { event: 'stuck', round, rounds, why, remedy }
+    }
+    case 'round-ended': {
+      const { round, outcome, counts, durationMs, changedCount } = event
+      const tokens = event.tokens?.total ?? null
+      const roundOutcome = clippedRound(outcome)
+      return { event: 'round-ended', round, roundOutcome, counts, durationMs, tokens, changedCount }
+    }
+    case 'held':
+      return planThatWaits(state) ?? { event: 'paused' }
+    case 'task-judged': {
+      const { round, task, name, detail } = event
+      if (event.verdict !== 'parked') return null
+      return {
+        event: 'needs-person',
+        about: 'task',
+        task: clip(task),
+        name: clip(name),
+        reason: clip(detail ?? ''),
+        round,
+      }
+    }
+    // Told, if at all, when the session ends or waits.
+    case 'session-created':
+    case 'session-resumed':
+    case 'keep-awake':
+    case 'round-started':
+    case 'turn-started':
+    case 'item-completed':
+    case 'plan-updated':
+    case 'usage':
+    case 'limits':
+    case 'model-rerouted':
+    case 'request-answered':
+    case 'steered':
+    case 'warning':
+    case 'error':
+    case 'turn-continued':
+    case 'winding-down':
+    case 'machine-slept':
+    case 'wait-ended':
+    case 'stop-asked':
+    case 'paused':
+    case 'unpaused':
+    case 'interrupt-asked':
+    case 'skip-asked':
+    case 'replan-asked':
+    case 'replanned':
+    case 'memory-broken':
+    case 'repository-restored':
+    case 'savepoint':
+    case 'protected-changed':
+    case 'gate-started':
+    case 'gate-ended':
+    case 'question-asked':
+    case 'plan-refused':
+    case 'plan-ready':
+    case 'agent-started':
+    case 'agent-ended':
+    case 'tasks-judged':
+    case 'review-started':
+    case 'review-ended':
+    case 'done-nominated':
+    case 'done-refused':
+    case 'done-accepted':
+      return null
+    default:
+      return unreachable(event)
+  }
+}
+
+/** A plan that was made while the person may have been away; whoever has it changed is there. */
+function planThatWaits(state: SessionState): NotificationFacts | null {
+  if (!isPlanShown(state) || state.last?.part !== 'team-building') return null
+  return { event: 'needs-person', about: 'plan', tasks: state.build?.tasks.length ?? 0 }
+}
+
+function clip(text: string): string {
+  return clipEnd(text, TEXT_CHARS)
+}
+
+function clipped(outcome: SessionOutcome): SessionOutcome {
+  if (outcome.kind !== 'needs-person') return outcome
+  const { reason, hint } = outcome
+  return { ...outcome, reason: clipEnd(reason, TEXT_CHARS), hint: hint === null ? null : clipEnd(hint, TEXT_CHARS) }
+}
+
+function clippedRound(outcome: RoundOutcome): RoundOutcome {
+  return outcome.message === null ? outcome : { ...outcome, message: clipEnd(outcome.message, TEXT_CHARS) }
+}
+
+/**
+ * A text from outside on one line, at most `limit` characters, as it may stand in a notification: without control
+ * characters, line separators and what reorders a line; never half a character.
+ */
+export function plainLine(text: string, limit: number): string {
+  const line = text
+    .slice(0, LOOK_AHEAD * limit)
+    .toWellFormed()
+    .replace(STEERING, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+  if (line.length <= limit) return line
+  return `${line.slice(0, limit - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}
+
+/** How much of a text is looked at, in limits: most of it could be blanks. */
+const LOOK_AHEAD = 4
+
+const STEERING = /[\p{Cc}\u2028\u2029\p{Bidi_Control}]/gu
+
+/** What happened, in few words and in full sentences; not yet safe to be shown. */
+function inWords(facts: NotificationFacts, at: string): { title: string; message: string } {
+  switch (facts.event) {
+    case 'ended':
+    case 'needs-person': {
+      if ('about' in facts) return buildInWords(facts)
+      const { title, message } = outcomeInWords(facts.outcome)
+      const spent = `${formatCount(facts.rounds, 'round')}, ${formatSpan(facts.durationMs)}, ${formatTokens(facts.tokens)}.`
+      return { title, message: `${message} ${spent}${questionsInWords(facts.questions)}` }
+    }
+    case 'waiting': {
+      const until = Date.parse(facts.until)
+      return {
+        title: `waiting until ${timeOf(until)}`,
+        message: `It goes on in ${formatSpan(until - Date.parse(at))} (${roundInWords(facts.cause)}).`,
+      }
+    }
+    case 'stuck':
+      return {
+        title: 'stuck',
+        message: `${sentence(wordsForStall(facts.why, facts.rounds))} The next round is ${wordsForRemedy(facts.remedy)}.`,
+      }
+    case 'round-ended': {
+      const spent = [formatSpan(facts.durationMs), ...(facts.tokens === null ? [] : [formatTokens(facts.tokens)])].join(
+        ', ',
+      )
+      return {
+        title: `round ${facts.round} ended`,
+        message: `${roundInWords(facts.roundOutcome)}; ${spent}, ${formatCount(facts.changedCount, 'file')} changed.`,
+      }
+    }
+    case 'paused':
+      return { title: 'paused', message: 'It goes on after `codemachine unpause`.' }
+    case 'test':
+      return { title: 'a test', message: 'Notifications arrive.' }
+    default:
+      return unreachable(facts)
+  }
+}
+
+const REASON_CHARS = 500
+const NAME_CHARS = 120
+
+function buildInWords(facts: Extract<NotificationFacts, { about: string }>): { title: string; message: string } {
+  switch (facts.about) {
+    case 'plan':
+      return {
+        title: 'the plan waits for you',
+        message: `It has ${formatCount(facts.tasks, 'task')}; \`codemachine unpause\` starts the build.`,
+      }
+    case 'task':
+      return {
+        title: `task ${plainLine(facts.task, NAME_CHARS)} is parked`,
+        message: `${plainLine(facts.name, NAME_CHARS)}: ${plainLine(facts.reason, REASON_CHARS)} The rest goes on without it.`,
+      }
+    default:
+      return unreachable(facts)
+  }
+}
+
+function questionsInWords(questions: number): string {
+  if (questions === 0) return ''
+  return ` It asked ${formatCount(questions, 'question')}.`
+}
+
+function outcomeInWords(outcome: SessionOutcome): { title: string; message: string } {
+  switch (outcome.kind) {
+    case 'done':
+      return outcome.verified
+        ? { title: 'done', message: 'Done, and verified.' }
+        : { title: 'done, unverified', message: 'Done; unverified, for no gate had to pass.' }
+    case 'limit':
+      return { title: 'limit reached', message: `The limit of ${outcome.limit} is reached.` }
+    case 'needs-person': {
+      const hint = outcome.hint === null ? '' : ` ${plainLine(outcome.hint, REASON_CHARS)}`
+      return { title: 'needs a person', message: `${plainLine(outcome.reason, REASON_CHARS)}${hint}` }
+    }
+    case 'stalled':
+      return { title: 'stalled', message: sentence(wordsForStall(outcome.why, outcome.rounds)) }
+    case 'interrupted':
+      return {
+        title: 'interrupted',
+        message:
+          outcome.by === 'stop' || outcome.by === 'skip'
+            ? `Ended by \`codemachine ${outcome.by}\`.`
+            : `Ended by ${outcome.by}.`,
+      }
+    default:
+      return unreachable(outcome)
+  }
+}
+
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`
+}
+
+function roundInWords({ class: end, message }: RoundOutcome): string {
+  const words = wordsForClass(end)
+  return message === null ? words : `${words}: ${plainLine(message, REASON_CHARS)}`
+}
+
+/** `2026-11-21 05:02 UTC`: who is told may be in another time zone than the machine. */
+function timeOf(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+}

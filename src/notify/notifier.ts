@@ -1,15 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import { messageOf } from '../base/errors.ts'
-import type { WritableByAgents } from '../platform/writable-by-agents.ts'
-import type { View } from '../session/view.ts'
-import { commandDoor } from './command-door.ts'
-import type { Door, DoorProblem } from './door.ts'
-import { HoldWatch } from './hold-watch.ts'
-import type { Notification, NotifyEvent } from './notification.ts'
-import { notificationOf } from './notification-of.ts'
-import { plainLine } from './plain-line.ts'
-import { type Terminal, terminalDoor } from './terminal-door.ts'
-import { webhookDoor } from './webhook-door.ts'
+import type { View } from '../core/events/events.ts'
+import type { SessionState } from '../core/state/state.ts'
+import type { WritableByAgents } from '../platform/files.ts'
+import { commandDoor, type Door, type DoorProblem, type Terminal, terminalDoor, webhookDoor } from './doors.ts'
+import { type Notification, type NotifyEvent, notificationOf, plainLine, sampleNotification } from './notification.ts'
 
 /** The settings under `notify`. */
 export interface NotifySettings {
@@ -105,7 +100,7 @@ export function openNotifier(settings: NotifySettings, options: NotifierOptions)
 }
 
 /** A way for each that the settings name. */
-export function openDoors({ command, webhook, bell }: NotifySettings, options: DoorOptions): Door[] {
+function openDoors({ command, webhook, bell }: NotifySettings, options: DoorOptions): Door[] {
   return [
     ...(command === null || command.length === 0 ? [] : [commandDoor(command, options)]),
     ...(webhook === null ? [] : [webhookDoor(webhook, options.clock)]),
@@ -146,4 +141,61 @@ function unexpected({ name }: Door, error: unknown): DoorProblem {
     kind: `${name}-unexpected`,
     sentence: `The notification ${name} failed: ${plainLine(messageOf(error), 200)}.`,
   }
+}
+
+/** Whoever has just paused a session, or broken in on it, is still there; ms. */
+const LONG_HOLD_MS = 5 * 60_000
+
+/** Sees once of each pause that it has lasted for a while. */
+class HoldWatch {
+  readonly #clock: Clock
+  #wait = new AbortController()
+  #isTold = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** To be called with the session after each of its events. */
+  follow({ heldSince, pausedAt }: SessionState): void {
+    if (heldSince === null) this.end()
+    if (pausedAt === null) this.#isTold = false
+  }
+
+  /** The session is held from now on: calls back after a while, if it still is, and nobody was told before. */
+  begin(tell: () => void): void {
+    this.end()
+    const { signal } = this.#wait
+    void this.#clock.wait(LONG_HOLD_MS, signal).then(() => {
+      if (signal.aborted || this.#isTold) return
+      this.#isTold = true
+      tell()
+    })
+  }
+
+  end(): void {
+    this.#wait.abort()
+    this.#wait = new AbortController()
+  }
+}
+
+/** What became of a test: `problem` is a sentence, or null if it has arrived. */
+export interface TestResult {
+  door: Door['name']
+  problem: string | null
+}
+
+/** Sends a sample through every way that the settings name, whatever `events` says; empty if they name none. */
+export async function sendTest(
+  settings: NotifySettings,
+  options: DoorOptions & { host: string; directory: string; signal: AbortSignal },
+): Promise<TestResult[]> {
+  const at = new Date(options.clock.now()).toISOString()
+  const sample = sampleNotification(at, options.host, options.directory)
+  return await Promise.all(
+    openDoors(settings, options).map(async door => {
+      const problem = await door.deliver(sample, options.signal)
+      return { door: door.name, problem: problem?.sentence ?? null }
+    }),
+  )
 }

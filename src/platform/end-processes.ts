@@ -1,9 +1,12 @@
-import { execFile } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process'
+import { readFile as readFileWithCallback } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { Socket } from 'node:net'
 import { kill } from 'node:process'
+import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
-import { systemErrorCode } from '../base/errors.ts'
-import { findMarked, type MarkedProcess } from './find-marked.ts'
-import { isStillRunning, lineOf, type ProcessIdentity } from './processes.ts'
+import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { type Holder, isStillRunning, lineOf, type ProcessIdentity, startTimeOf } from './processes.ts'
 
 /** How marked processes are ended. */
 export interface EndOptions {
@@ -90,5 +93,204 @@ function send(pid: number, signal: NodeJS.Signals): boolean {
     const code = systemErrorCode(error)
     if (code === 'ESRCH' || code === 'EPERM') return false
     throw error
+  }
+}
+
+/** A process that was found by its environment. */
+export interface MarkedProcess extends ProcessIdentity {
+  /** The value of the variable. */
+  value: string
+  /** Its command line, at most 200 characters, for showing. */
+  command: string
+}
+
+/**
+ * Every living process whose environment, as it was started with, has the variable with a value that matches.
+ *
+ * Linux: every process that this user may look into. macOS: what `ps -E` shows, which leaves out programs that come
+ * with the system; never run on a real one yet. Windows: none, for no process can read another's environment there.
+ * A process that has written over its own environment (`setproctitle`) or was started with `env -i` is not found.
+ */
+export async function findMarked(
+  variable: string,
+  matches: (value: string) => boolean,
+  platform: NodeJS.Platform,
+): Promise<MarkedProcess[]> {
+  switch (platform) {
+    case 'linux':
+      return findInProc(variable, matches)
+    case 'win32':
+      return []
+    default:
+      return findWithPs(variable, matches, platform)
+  }
+}
+
+/** The scan is on the way of every round; with the `readFile` of `node:fs/promises` it takes a third longer. */
+const readFile = promisify(readFileWithCallback)
+
+/** Reads at a time: more than libuv's four threads, so that none of them waits for the event loop. */
+const CONCURRENT_READS = 16
+
+async function findInProc(variable: string, matches: (value: string) => boolean): Promise<MarkedProcess[]> {
+  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name)).map(Number)
+  const found: MarkedProcess[] = []
+  const readNext = async () => {
+    for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
+      const value = await readVariable(pid, variable)
+      if (value === null || !matches(value)) continue
+      const startTime = await startTimeOf(pid, 'linux')
+      // The pid may have gone to another process in between; then what was read first is not this one's.
+      if (startTime === null || (await readVariable(pid, variable)) !== value) continue
+      found.push({ pid, startTime, value, command: await readCommand(pid) })
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENT_READS }, readNext))
+  return found.sort((a, b) => a.pid - b.pid)
+}
+
+/** Null too for a process that has ended or belongs to someone else; a zombie's environment reads as empty. */
+async function readVariable(pid: number, variable: string): Promise<string | null> {
+  const environment = await readFile(`/proc/${pid}/environ`).catch(() => null)
+  if (environment === null) return null
+  const head = `${variable}=`
+  for (let at = environment.indexOf(head); at >= 0; at = environment.indexOf(head, at + 1)) {
+    if (at > 0 && environment[at - 1] !== 0) continue
+    const end = environment.indexOf(0, at)
+    return environment.toString('utf8', at + head.length, end < 0 ? environment.length : end)
+  }
+  return null
+}
+
+async function readCommand(pid: number): Promise<string> {
+  const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+  return line.replaceAll('\0', ' ').trim().slice(0, 200)
+}
+
+async function findWithPs(
+  variable: string,
+  matches: (value: string) => boolean,
+  platform: NodeJS.Platform,
+): Promise<MarkedProcess[]> {
+  const { stdout } = await promisify(execFile)('/bin/ps', ['-E', '-ww', '-axo', 'pid=,command='], {
+    timeout: 5000,
+    maxBuffer: 256 * 1024 * 1024,
+  })
+  const found: MarkedProcess[] = []
+  for (const line of stdout.split('\n')) {
+    const [, pid, command = ''] = /^\s*(\d+) (.*)$/.exec(line) ?? []
+    const value = command.split(` ${variable}=`)[1]?.split(' ')[0]
+    if (pid === undefined || value === undefined || !matches(value)) continue
+    const startTime = await startTimeOf(Number(pid), platform)
+    if (startTime !== null) found.push({ pid: Number(pid), startTime, value, command: command.slice(0, 200) })
+  }
+  return found
+}
+
+/** The environment variable by which all that codemachine starts, and all that these start, can be found again. */
+export const MARK_VARIABLE = 'CODEMACHINE_MARK'
+
+/** Whose work a process does. */
+export interface Mark {
+  /** The key of the records of the work directory. */
+  key: string
+  /** The codemachine process that started it. */
+  owner: ProcessIdentity
+  /** Tells apart what one owner starts. */
+  n: number
+}
+
+/** The value of the variable: `<key>/<owner's pid>/<owner's start time, or ->/<n>`. */
+export function makeMark({ key, owner, n }: Mark): string {
+  return `${key}/${owner.pid}/${owner.startTime ?? '-'}/${n}`
+}
+
+/** Reads what `makeMark` wrote; null for anything else. */
+export function parseMark(value: string): Mark | null {
+  const [, key, pid, startTime, n] = /^([^/]+)\/([1-9]\d{0,9})\/([^/\s]+)\/(\d{1,9})$/.exec(value) ?? []
+  if (key === undefined || startTime === undefined) return null
+  return { key, owner: { pid: Number(pid), startTime: startTime === '-' ? null : startTime }, n: Number(n) }
+}
+
+/**
+ * Ends what a codemachine that has died left running for the records with this key: every marked process whose owner
+ * no longer lives. What a living codemachine started is not touched. Finds nothing on Windows.
+ */
+export async function endLeftovers(key: string, options: EndOptions): Promise<Ended> {
+  const isOurs = (value: string) => parseMark(value)?.key === key
+  const ownerless = new Set<string>()
+  for (const { value } of await findMarked(MARK_VARIABLE, isOurs, options.platform)) {
+    const mark = parseMark(value)
+    if (mark !== null && !(await isStillRunning(mark.owner, options.platform))) ownerless.add(value)
+  }
+  if (ownerless.size === 0) return { ended: [], left: [] }
+  return endMarked(MARK_VARIABLE, value => ownerless.has(value), options)
+}
+
+/** Whether it holds; if not, how it ended, and what it said on its stderr. */
+type HolderAnswer = { holds: true } | { holds: false; how: string; said: string }
+
+/**
+ *     started ── a line on stdout ──→ holds ── end() ──→ ended
+ *        └────── has ended, or never began ──────────────↗
+ */
+export interface RunningHolder {
+  /** Pends while it says nothing; never rejects. */
+  answer: Promise<HolderAnswer>
+  /** Ends it and what it started; resolves when it has gone, within 2 s. May be called again. */
+  end(how: { clock: Clock; platform: NodeJS.Platform }): Promise<void>
+}
+
+/** Starts it. It never keeps this process alive. */
+export function startHolder(path: string, { args }: Holder, env: NodeJS.ProcessEnv): RunningHolder {
+  let child: ChildProcessWithoutNullStreams
+  try {
+    // In a session of its own: Ctrl+C does not reach it, and nothing that it starts can ask for a password.
+    child = spawn(path, args, { cwd: '/', env, detached: true, windowsHide: true })
+  } catch (error) {
+    return { answer: Promise.resolve(notStarted(error)), end: async () => {} }
+  }
+  child.unref()
+  for (const stream of [child.stdin, child.stdout, child.stderr]) if (stream instanceof Socket) stream.unref()
+  // Nobody else holds the other end of this pipe: however we end, it reads to the end of it then.
+  child.stdin.on('error', () => {}).write('held\n')
+  return { answer: answerOf(child), end: how => end(child, how) }
+}
+
+const SAID_CHARS = 4096
+const END_MS = 1000
+
+function answerOf(child: ChildProcessWithoutNullStreams): Promise<HolderAnswer> {
+  return new Promise(resolve => {
+    let said = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      said = `${said}${chunk.toString('utf8')}`.slice(-SAID_CHARS)
+    })
+    child.stdout.once('data', () => resolve({ holds: true }))
+    child.once('error', error => resolve(notStarted(error)))
+    child.once('close', (code, signal) => resolve({ holds: false, how: howItEnded(code, signal), said }))
+  })
+}
+
+function notStarted(error: unknown): HolderAnswer {
+  return { holds: false, how: `could not be started (${systemErrorCode(error) ?? messageOf(error)})`, said: '' }
+}
+
+function howItEnded(code: number | null, signal: string | null): string {
+  if (signal !== null) return `was ended by ${signal}`
+  return code === 0 ? 'ended at once' : `refused (exit code ${code})`
+}
+
+async function end(
+  child: ChildProcessWithoutNullStreams,
+  { clock, platform }: { clock: Clock; platform: NodeJS.Platform },
+): Promise<void> {
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const gone = new AbortController()
+    child.once('exit', () => gone.abort())
+    await endTree(child.pid, signal, platform)
+    await clock.wait(END_MS, gone.signal)
   }
 }

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { kill } from 'node:process'
 import type { Clock } from '../base/clock.ts'
 import { systemErrorCode } from '../base/errors.ts'
-import { MARK_VARIABLE, parseMark } from './marks.ts'
+import { MARK_VARIABLE, parseMark } from './end-processes.ts'
 
 /** What this may take, ms: whoever asks a second time is not to wait. */
 const MOST_MS = 1000

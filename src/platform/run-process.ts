@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { access, constants, readlink, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
 import { kill } from 'node:process'
 import type { Readable } from 'node:stream'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { isWritableByAgents, type WritableByAgents } from './files.ts'
 
 /** How a program ended, and what it said. */
 export interface ProcessResult {
@@ -108,4 +111,78 @@ function collect(stream: Readable | null, limit: number, end: (cause: string) =>
     else chunks.push(chunk)
   })
   return chunks
+}
+
+export interface ProgramSearch {
+  env: Readonly<NodeJS.ProcessEnv>
+  platform: NodeJS.Platform
+  /** A program in there does not count: an agent may have put it there. */
+  where: WritableByAgents
+}
+
+/** `path` is null if there is none; `passedOver` are those that do not count, absolute paths. */
+export interface ProgramFound {
+  path: string | null
+  passedOver: readonly string[]
+}
+
+/** The first program of this name on the PATH that no agent can have written. On Windows `.exe` may be left out. */
+export async function findProgram(name: string, { env, platform, where }: ProgramSearch): Promise<ProgramFound> {
+  const file = platform === 'win32' && !name.includes('.') ? `${name}.exe` : name
+  const passedOver: string[] = []
+  for (const folder of (env[pathVariable(env)] ?? '').split(delimiter)) {
+    const path = join(folder, file)
+    if (!isAbsolute(folder) || !(await isProgram(path))) continue
+    if (!isWritableByAgents(path, where)) return { path, passedOver }
+    passedOver.push(path)
+  }
+  return { path: null, passedOver }
+}
+
+/** Whether a path is a file that may be run. */
+export async function isProgram(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK)
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** What the variable PATH is called in this environment: Windows also spells it `Path`. */
+export function pathVariable(env: Readonly<NodeJS.ProcessEnv>): string {
+  return Object.keys(env).find(name => name.toUpperCase() === 'PATH') ?? 'PATH'
+}
+
+/**
+ * A PATH without its relative folders, and without those in which an agent can write. Never empty: an empty PATH means
+ * the current directory.
+ */
+export function searchPathOutside(path: string, where: WritableByAgents): string {
+  const open = path.split(delimiter).filter(entry => isAbsolute(entry) && !isWritableByAgents(entry, where))
+  return open.length === 0 ? NOWHERE : open.join(delimiter)
+}
+
+const NOWHERE = '/dev/null'
+
+/**
+ * Program and arguments that run a line as a person would type it, with both streams in one, so that they keep their
+ * order. No login shell: its profile would put the system's PATH in the place of the person's, which agents' commands
+ * have. Windows: `cmd.exe`; never run on a real one yet.
+ */
+export function shellLine(line: string, platform: NodeJS.Platform): string[] {
+  if (platform === 'win32') return ['cmd.exe', '/d', '/s', '/c', `(${line}) 2>&1`]
+  return ['/bin/sh', '-c', BASH_OR_SH, 'sh', line]
+}
+
+const BASH_OR_SH = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1" 2>&1; else exec /bin/sh -c "$1" 2>&1; fi'
+
+/**
+ * The files that this process's stdout and stderr were redirected to; absolute paths. Known on Linux alone: elsewhere a
+ * process cannot easily tell, and none are given.
+ */
+export async function outputFiles(platform: NodeJS.Platform): Promise<string[]> {
+  if (platform !== 'linux') return []
+  const targets = await Promise.all([1, 2].map(fd => readlink(`/proc/self/fd/${fd}`).catch(() => '')))
+  return [...new Set(targets.filter(target => isAbsolute(target) && !target.startsWith('/dev/')))]
 }

@@ -1,15 +1,22 @@
-import { cutLine, widthOf, wrapLine } from '../ui/cells.ts'
-import type { Tone } from '../ui/description.ts'
-import { formatCount } from '../ui/format-count.ts'
-import { formatDuration } from '../ui/format-duration.ts'
-import { oneLine } from '../ui/safe-text.ts'
-import { agentsInWords } from './build-in-words.ts'
-import { changesInWords, effortInWords, tasksInWords } from './facts-in-words.ts'
-import { headlineOf } from './headline.ts'
-import { gateInWords, notesOnProof, reviewInWords, shortName, toneOfGate, wasFlakyEarlier } from './proof-in-words.ts'
-import type { ReportCommand } from './report-commands.ts'
+import { cutLine, oneLine, widthOf, wrapLine } from '../words/cells.ts'
+import type { Tone } from '../words/names.ts'
+import { formatCount, formatDuration } from '../words/numbers.ts'
 import type { ReportData } from './report-data.ts'
-import { whatIsLeft } from './what-is-left.ts'
+import {
+  agentsInWords,
+  changesInWords,
+  effortInWords,
+  gateInWords,
+  headlineOf,
+  notesOnProof,
+  type ReportCommand,
+  reviewInWords,
+  shortName,
+  tasksInWords,
+  toneOfGate,
+  wasFlakyEarlier,
+  whatIsLeft,
+} from './words.ts'
 
 /** One line of the card, safe to write to a terminal. */
 export interface CardLine {

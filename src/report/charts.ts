@@ -2,9 +2,9 @@ import { BarChart, LineChart } from 'echarts/charts'
 import { GridComponent } from 'echarts/components'
 import { init, use } from 'echarts/core'
 import { SVGRenderer } from 'echarts/renderers'
-import { shortNumber } from '../ui/format-tokens.ts'
-import { escapeHtml } from './escape.ts'
+import { shortNumber } from '../words/numbers.ts'
 import type { PointSums, ReportPoint } from './report-data.ts'
+import { escapeHtml } from './words.ts'
 
 use([BarChart, LineChart, GridComponent, SVGRenderer])
 

@@ -1,18 +1,16 @@
-import { clipEnd } from '../base/clip.ts'
-import type { Recorded, RecordedOf } from '../session/events.ts'
-import { fold } from '../session/fold.ts'
-import type { Item } from '../session/items.ts'
-import { roundOfSettingsChanged } from '../session/project-file.ts'
-import { sessionTokens } from '../session/session-tokens.ts'
-import { elapsedMs, type Standing } from '../session/standing.ts'
-import { emptyState, type SessionState } from '../session/state.ts'
-import { BuildSoFar, tasksOfBuild } from './build-so-far.ts'
-import { ChangesSoFar } from './changes-so-far.ts'
-import { FirstAndLast } from './first-and-last.ts'
-import { ProofSoFar } from './proof-so-far.ts'
-import type { ReportData, ReportQuestion, ReportRefusal } from './report-data.ts'
-import { RoundsSoFar } from './rounds-so-far.ts'
-import { TroubleSoFar } from './trouble-so-far.ts'
+import { clipEnd } from '../base/text.ts'
+import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import type { Item } from '../core/events/items.ts'
+import { roundOfSettingsChanged } from '../core/rules/notices.ts'
+import { fold } from '../core/state/fold.ts'
+import { elapsedMs, emptyState, type SessionState, type Standing, sessionTokens } from '../core/state/state.ts'
+import { wordsForCause } from '../words/names.ts'
+import { formatSpan } from '../words/numbers.ts'
+import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
+import { isPlanShown } from '../words/plan.ts'
+import { BuildSoFar, ProofSoFar, tasksOfBuild } from './fold-proof.ts'
+import { ChangesSoFar, FirstAndLast, RoundsSoFar } from './fold-rounds.ts'
+import type { ReportData, ReportQuestion, ReportRefusal, ReportTrouble, Shortened } from './report-data.ts'
 
 const GOAL_CHARS = 16_000
 const TEXT_CHARS = 2000
@@ -197,4 +195,137 @@ function nameOf(text: string | null): string | null {
 
 function isoTime(at: number): string {
   return new Date(at).toISOString()
+}
+
+const CAUSE_CHARS = 500
+
+/** What a report says of waits, failures, and other times in which the work did not get on. */
+class TroubleSoFar {
+  readonly #entries = new FirstAndLast<ReportTrouble>({ first: 30, last: 120 })
+  #waitedMs = 0
+  #wait: ReportTrouble | null = null
+  #offline: ReportTrouble | null = null
+  #held: ReportTrouble | null = null
+
+  /** @param before the session before the event, and `after` it */
+  add(event: Recorded, before: SessionState, after: SessionState): void {
+    this.#followNetwork(event, before, after)
+    switch (event.type) {
+      case 'waiting':
+        this.#wait = this.#begin('wait', event, wordsForCause(event.cause))
+        break
+      case 'wait-ended':
+        this.#endWait(event.at)
+        break
+      case 'held':
+        this.#held ??= this.#begin('held', { at: event.at }, causeOfHold(after))
+        break
+      case 'unpaused':
+        this.#endHold(event.at)
+        break
+      case 'machine-slept':
+        this.#add('slept', event, {
+          from: new Date(Date.parse(event.at) - event.ms).toISOString(),
+          cause: `the machine slept for ${formatSpan(event.ms)}`,
+        })
+        break
+      case 'round-ended':
+        if (event.outcome.class === 'worked') break
+        this.#add(event.outcome.class === 'interrupted' ? 'stopped' : 'failure', event, {
+          from: new Date(Date.parse(event.at) - event.durationMs).toISOString(),
+          cause: `round ${event.round}: ${wordsForCause(event.outcome)}`,
+        })
+        break
+      case 'review-ended':
+        if (event.outcome.class === 'worked') break
+        this.#add('failure', event, {
+          from: new Date(Date.parse(event.at) - event.durationMs).toISOString(),
+          cause: `review ${event.review}: ${wordsForCause(event.outcome)}`,
+        })
+        break
+      case 'turn-continued':
+        this.#begin('failure', event, `${wordsForCause(event.cause)}; the turn went on`)
+        break
+      case 'stuck':
+        this.#begin('stuck', event, `${wordsForStall(event.why, event.rounds)}: ${wordsForRemedy(event.remedy)}`)
+        break
+      case 'winding-down':
+        this.#begin('limit', event, `${wordsForWindDown(event.limit, after)}: the round came to a safe stop`)
+        break
+      case 'session-resumed':
+        this.#resume(event, before)
+        break
+      case 'session-ended':
+        this.#endWait(event.at)
+        this.#endHold(event.at)
+        break
+      default:
+        break
+    }
+  }
+
+  /** How long was waited; until `now` where it still is (Unix time, ms). */
+  waitedMs(now: number): number {
+    return this.#waitedMs + (this.#wait === null ? 0 : Math.max(0, now - Date.parse(this.#wait.from)))
+  }
+
+  result(): Shortened<ReportTrouble> {
+    const { entries, ...rest } = this.#entries.shortened()
+    return { entries: entries.map(entry => ({ ...entry })), ...rest }
+  }
+
+  #begin(kind: ReportTrouble['kind'], { at, round = null }: { at: string; round?: number | null }, cause: string) {
+    const entry: ReportTrouble = { kind, round, from: at, to: null, cause: clipEnd(cause, CAUSE_CHARS) }
+    this.#entries.add(entry)
+    return entry
+  }
+
+  #add(
+    kind: ReportTrouble['kind'],
+    event: { at: string; round?: number | null },
+    was: { from: string; cause: string },
+  ) {
+    const entry = this.#begin(kind, event, was.cause)
+    entry.from = was.from
+    entry.to = event.at
+  }
+
+  #endWait(at: string): void {
+    this.#waitedMs = this.waitedMs(Date.parse(at))
+    if (this.#wait !== null) this.#wait.to = at
+    this.#wait = null
+  }
+
+  #endHold(at: string): void {
+    if (this.#held !== null) this.#held.to = at
+    this.#held = null
+  }
+
+  #followNetwork(event: Recorded, before: SessionState, after: SessionState): void {
+    if (before.offlineSince === null && after.offlineSince !== null) {
+      const round = after.running?.round ?? null
+      this.#offline = this.#begin('failure', { at: event.at, round }, 'the network was away; codex kept trying')
+    }
+    if (after.offlineSince !== null || this.#offline === null) return
+    this.#offline.to = event.at
+    this.#offline = null
+  }
+
+  /** From its last sign of life until a person went on with it. */
+  #resume({ at }: { at: string }, before: SessionState): void {
+    const from = new Date(before.updatedAt).toISOString()
+    this.#endWait(from)
+    this.#endHold(from)
+    if (before.ended === null) {
+      this.#add('cut-off', { at }, { from, cause: 'codemachine was cut off, and resumed' })
+    } else {
+      const { short } = describeOutcome(before.ended.outcome)
+      this.#add('stopped', { at }, { from, cause: `${short}; resumed by a person` })
+    }
+  }
+}
+
+/** Whether a person wanted it to pause, or it stands still so that they look at what is planned. */
+function causeOfHold(after: SessionState): string {
+  return after.replan === null && isPlanShown(after) ? 'the plan was shown' : 'paused by a person'
 }

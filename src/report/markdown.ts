@@ -1,18 +1,26 @@
-import { formatCount } from '../ui/format-count.ts'
-import { formatDuration } from '../ui/format-duration.ts'
-import { formatDayAndTime, formatMoment } from '../ui/format-time.ts'
-import { shortNumber } from '../ui/format-tokens.ts'
-import { WHOSE_SUMMARY } from './build-in-words.ts'
-import { codeSpan, escapeMarkdown } from './escape.ts'
-import { changesInWords, effortInWords, tasksInWords } from './facts-in-words.ts'
-import { headlineOf } from './headline.ts'
-import { agentTable, taskTable } from './markdown-build.ts'
-import { beforeInWords, gateInWords, notesOnProof, reviewInWords } from './proof-in-words.ts'
-import { type CommandPlace, commandsOf } from './report-commands.ts'
-import type { ReportData, ReportRound } from './report-data.ts'
-import { numberOfRow, outcomeOfRow } from './round-in-words.ts'
-import type { Shortened } from './shortened.ts'
-import { whatIsLeft } from './what-is-left.ts'
+import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
+import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
+import {
+  beforeInWords,
+  type CommandPlace,
+  changesInWords,
+  codeSpan,
+  commandsOf,
+  effortInWords,
+  escapeMarkdown,
+  gateInWords,
+  headlineOf,
+  instancesInWords,
+  notesOnProof,
+  numberOfRow,
+  outcomeOfRow,
+  reviewInWords,
+  taskInWords,
+  tasksInWords,
+  tasksLeftOut,
+  WHOSE_SUMMARY,
+  whatIsLeft,
+} from './words.ts'
 
 /** The report as Markdown (GFM). What came from outside is shown as it is: no link, image, heading or HTML comes of it. */
 export function markdownOf(data: ReportData, place: CommandPlace): string {
@@ -173,4 +181,25 @@ function quoted(text: string): string {
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** The tasks of a build as a table of Markdown; empty if there are none. */
+function taskTable(build: ReportBuild): string {
+  if (build.tasks.length === 0) return ''
+  const rows = build.tasks.map(task =>
+    [task.id, task.name, task.phase ?? '', taskInWords(task)].map(escapeMarkdown).join(' | '),
+  )
+  const left = tasksLeftOut(build)
+  const table = ['| id | task | phase | how it stands |', '| --- | --- | --- | --- |', ...rows.map(row => `| ${row} |`)]
+  return [...table, ...(left === null ? [] : ['', `${left}.`])].join('\n')
+}
+
+/** The agents of a build, likewise. */
+function agentTable({ agents }: ReportBuild): string {
+  if (agents.length === 0) return ''
+  const rows = agents.map(each => {
+    const cells = [escapeMarkdown(each.agent), instancesInWords(each), formatDuration(each.durationMs)]
+    return `| ${[...cells, shortNumber(each.tokens)].join(' | ')} |`
+  })
+  return ['| agent | worked | time | tokens |', '| --- | --- | ---: | ---: |', ...rows].join('\n')
 }

@@ -1,21 +1,39 @@
-import type { Tone } from '../ui/description.ts'
-import { formatCount } from '../ui/format-count.ts'
-import { formatDuration } from '../ui/format-duration.ts'
-import { formatDayAndTime, formatMoment } from '../ui/format-time.ts'
-import { shortNumber } from '../ui/format-tokens.ts'
+import type { Tone } from '../words/names.ts'
+import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
+import { placeOf, TONE_OF_SEVERITY } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
-import { Html, html } from './escape.ts'
-import { byGatesInWords, tasksInWords } from './facts-in-words.ts'
-import { headlineOf } from './headline.ts'
-import { builtSection, teamSections } from './page-build.ts'
-import { changesSection } from './page-changes.ts'
-import { gapItem, items, moment, prose, section, timeOfDay } from './page-parts.ts'
-import { proofSection } from './page-proof.ts'
-import { roundsSection } from './page-rounds.ts'
 import { PAGE_STYLE } from './page-style.ts'
-import { type CommandPlace, commandsOf } from './report-commands.ts'
-import type { ReportData, ReportTrouble } from './report-data.ts'
-import { whatIsLeft } from './what-is-left.ts'
+import type {
+  ReportAgent,
+  ReportBuild,
+  ReportData,
+  ReportGate,
+  ReportRound,
+  ReportTask,
+  ReportTrouble,
+  Shortened,
+} from './report-data.ts'
+import {
+  beforeInWords,
+  byGatesInWords,
+  type CommandPlace,
+  commandsOf,
+  gateInWords,
+  Html,
+  headlineOf,
+  html,
+  instancesInWords,
+  notesOnProof,
+  numberOfRow,
+  outcomeOfRow,
+  reviewInWords,
+  taskInWords,
+  tasksInWords,
+  tasksLeftOut,
+  toneOfGate,
+  WHOSE_SUMMARY,
+  whatIsLeft,
+} from './words.ts'
 
 /**
  * The report as one page that needs nothing else: no script, no request. What came from outside is shown as text, and
@@ -209,4 +227,235 @@ function footer({ directory, host, sandbox, network, model, effort, codex, codem
     `codemachine ${codemachine}`,
   ]
   return html`<footer><p>${directory} on ${host}<br>${facts.join(' · ')}<br>Made from the journal of the session alone. Times are those of the machine that made it.</p></footer>`
+}
+
+/** Of a build: what it came to, in the words of its summary. */
+function builtSection({ build }: ReportData): Html {
+  if (build === null || build.summary === null) return html``
+  return section(
+    'What is built',
+    html`<p class="soft">${WHOSE_SUMMARY}</p><div class="words">${prose(build.summary)}</div>`,
+    true,
+  )
+}
+
+/** Of a build: its tasks, its agents, and what was no plan. */
+function teamSections({ build }: ReportData): Html {
+  return build === null ? html`` : html`${tasks(build)}${agents(build)}${refusalsOfPageBuild(build)}`
+}
+
+const TONES: Readonly<Record<ReportTask['state'], string>> = { done: 'good', parked: 'bad', open: 'plain' }
+
+function tasks(build: ReportBuild): Html {
+  if (build.tasks.length === 0) return html``
+  const rows = build.tasks.map(
+    task =>
+      html`<tr><td>${task.id}</td><td>${task.name}${task.phase === null ? null : html`<small>${task.phase}</small>`}</td><td><span class="${TONES[task.state]}">${taskInWords(task)}</span></td></tr>`,
+  )
+  const left = tasksLeftOut(build)
+  return section(
+    'Tasks',
+    html`${table('tasks', ['id', 'task', 'how it stands'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
+    true,
+  )
+}
+
+function agents({ agents }: ReportBuild): Html {
+  if (agents.length === 0) return html``
+  const rowOf = (each: ReportAgent) =>
+    html`<tr><td>${each.agent}</td><td>${instancesInWords(each)}</td><td class="n">${formatDuration(each.durationMs)}</td><td class="n">${shortNumber(each.tokens)}</td></tr>`
+  return section('Agents', table('agents', ['agent', 'worked', 'time', 'tokens'], agents.map(rowOf), 2), true)
+}
+
+function refusalsOfPageBuild({ refusals: refusalsOfPageBuild }: ReportBuild): Html {
+  if (refusalsOfPageBuild.count === 0) return html``
+  const list = refusalsOfPageBuild.entries.map(
+    ({ round, problem }) => html`<small>round ${round}</small><div class="words">${problem}</div>`,
+  )
+  return section('Plans that could not be used', items(gapItem(refusalsOfPageBuild, list)), true)
+}
+
+/** @param name how the look of the page calls it; `numbers`: from which column on there are numbers */
+function table(name: string, names: readonly string[], rows: readonly Html[], numbers = names.length): Html {
+  const head = names.map((name, i) => html`<th scope="col"${i < numbers ? null : new Html(' class="n"')}>${name}</th>`)
+  return html`<table class="${name}"><thead><tr>${head}</tr></thead><tbody>${rows}</tbody></table>`
+}
+
+/** A part of the page. `isLong`: may go over the edge of a sheet of paper. */
+function section(title: string, body: Html, isLong = false): Html {
+  return html`<section${isLong ? new Html(' class="long"') : null}><h2>${title}</h2>${body}</section>`
+}
+
+function items(list: readonly Html[]): Html {
+  return html`<ul>${list.map(each => html`<li>${each}</li>`)}</ul>`
+}
+
+/** A list of which what comes after the first ten is shown when it is asked for. */
+function folded(list: readonly Html[]): Html {
+  if (list.length <= FOLD_AFTER + 2) return items(list)
+  const rest = list.slice(FOLD_AFTER)
+  return html`${items(list.slice(0, FOLD_AFTER))}<details><summary>${rest.length} more</summary>${items(rest)}</details>`
+}
+
+const FOLD_AFTER = 10
+
+/** A text from outside in which what stands between backticks is code. */
+function prose(text: string): Html[] {
+  return text.split(/`([^`\n]+)`/).map((part, at) => (at % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))
+}
+
+/** The entries with a note in the place of what was left out. */
+function gapItem<T>(
+  { leftOut, leftOutAfter }: Shortened<T>,
+  list: readonly Html[],
+  note: Html = html`<span class="quiet">${leftOut} more, left out here</span>`,
+): Html[] {
+  return leftOut === 0 ? [...list] : [...list.slice(0, leftOutAfter), note, ...list.slice(leftOutAfter)]
+}
+
+/** A moment (Unix time, ms), as it is shown. */
+function moment(at: number, shown: string): Html {
+  return html`<time datetime="${new Date(at).toISOString()}">${shown}</time>`
+}
+
+/** A moment in a table: the time of day, and the day too where it is not that of the moment `before`. */
+function timeOfDay(at: number, before: number): Html {
+  const [day = '', time = ''] = formatDayAndTime(at).split(' ')
+  const isNew = day !== formatDayAndTime(before).slice(0, 10)
+  return html`${moment(at, time)}${isNew ? html`<small>${day.slice(5)}</small>` : null}`
+}
+
+/** Which files and lines have changed, and which commits were made. */
+function changesSection({ changes }: ReportData, { areSavepointsGone = false } = {}): Html {
+  const { paths, files, commits, from, start, now, byGates } = changes
+  const ofGates = new Set(byGates)
+  const hasLines = from === 'savepoints'
+  const lines = (count: number | null, sign: string) =>
+    count === null ? 'not text' : count === 0 ? '' : `${sign}${count}`
+  const rows = paths.map(
+    ({ path, added, removed }) =>
+      html`<tr><td>${path}${ofGates.has(path) ? html`<small>by a gate</small>` : null}</td>${
+        hasLines
+          ? html`<td class="n"><span class="good">${lines(added, '+')}</span></td><td class="n"><span class="bad">${added === null ? '' : lines(removed, '−')}</span></td>`
+          : null
+      }</tr>`,
+  )
+  const table = html`<table class="files"><thead><tr><th scope="col">file</th>${
+    hasLines ? html`<th scope="col" class="n">added</th><th scope="col" class="n">removed</th>` : null
+  }</tr></thead><tbody>${rows}</tbody></table>`
+  const made = commits.entries.map(({ commit, subject }) => html`<code>${commit.slice(0, 10)}</code> ${subject}`)
+  const more = files - paths.length
+  return section(
+    'What changed',
+    html`${paths.length === 0 ? html`<p class="quiet">No file is different from what it was.</p>` : table}${
+      more > 0 ? html`<p class="quiet">and ${more} more files</p>` : null
+    }${hasLines || paths.length === 0 ? null : html`<p class="soft last">As the rounds told it; there are no savepoints to compare.</p>`}${
+      made.length === 0 ? null : html`<h3>Commits</h3>${folded(gapItem(commits, made))}`
+    }${
+      start === null || now === null
+        ? null
+        : html`<p class="soft last">From the tree <code>${start.tree.slice(0, 12)}</code> to <code>${now.tree.slice(0, 12)}</code>; ${changes.savepoints} savepoints${areSavepointsGone ? ', which were pruned' : null}.</p>`
+    }`,
+    true,
+  )
+}
+
+/** What the outcome rests on: gates, reviews, and protected files. */
+export function proofSection({ proof }: ReportData): Html {
+  const { gates, reviews, findings, findingsCount, protectedFiles, protectedCount, tree } = proof
+  const reviewed = reviews.entries.map(review => {
+    const { text, tone } = reviewInWords(review)
+    return html`<span class="${tone}">${text}</span> <small>after round ${review.round}, ${formatDuration(review.durationMs)}</small>${review.summary === '' ? null : html`<div class="words">${prose(review.summary)}</div>`}`
+  })
+  const notes = notesOnProof({ proof }).map(({ text, tone }) => html`<span class="${tone}">${text}</span>`)
+  const more = findingsCount - findings.length
+  return section(
+    'Proof',
+    html`${
+      gates.length === 0
+        ? html`<p class="quiet">No gates are configured: no command was run to check the work.</p>`
+        : items(gates.map(gateItem))
+    }${notes.length === 0 ? null : html`<h3>To know</h3>${items(notes)}`}${reviewed.length === 0 ? null : html`<h3>Reviews</h3>${items(gapItem(reviews, reviewed))}`}${
+      findings.length === 0
+        ? null
+        : html`<h3>Open findings</h3>${items([
+            ...findings.map(findingItem),
+            ...(more > 0 ? [html`<span class="quiet">and ${more} more</span>`] : []),
+          ])}`
+    }${
+      protectedCount === 0
+        ? null
+        : html`<h3>Protected, and changed</h3>${items([
+            ...protectedFiles.map(
+              ({ path, how, round }) =>
+                html`<code>${path}</code> <small>${how === 'skipped' ? 'tests marked to be skipped' : how} in round ${round}</small>`,
+            ),
+            ...(protectedCount > protectedFiles.length
+              ? [html`<span class="quiet">and ${protectedCount - protectedFiles.length} more</span>`]
+              : []),
+          ])}`
+    }${tree === null ? null : html`<p class="soft last">Accepted for the tree <code>${tree}</code></p>`}`,
+    true,
+  )
+}
+
+function gateItem(gate: ReportGate): Html {
+  const { name, run, last, runs, flaky, failed } = gate
+  const before = beforeInWords(gate)
+  const history = [
+    ...(before === null ? [] : [before]),
+    ...(runs > 1 && failed + flaky > 0
+      ? [`of ${runs} runs ${[...timesOf(failed, 'failed'), ...timesOf(flaky, 'flaky')].join(', ')}`]
+      : []),
+  ]
+  const shown = last?.output.trim() ?? ''
+  const problem = last?.problem ?? null
+  return html`<code>${name}</code> <span class="${toneOfGate(gate)}">${gateInWords(gate)}</span>${
+    run === null || run === name ? null : html`<small> ${run}</small>`
+  }${problem === null ? null : html`<div class="words">${problem}</div>`}${
+    history.length === 0 ? null : html`<div class="soft">${history.join('; ')}</div>`
+  }${shown === '' ? null : html`<details open><summary>the end of what it printed</summary><pre>${shown}</pre></details>`}`
+}
+
+function timesOf(count: number, how: string): string[] {
+  return count === 0 ? [] : [`${count} ${how}`]
+}
+
+function findingItem(finding: ReportData['proof']['findings'][number]): Html {
+  const { severity, problem, mend, repeated } = finding
+  const place = finding.file === null ? null : html`<code>${placeOf(finding)}</code> `
+  return html`<span class="${TONE_OF_SEVERITY[severity]}">${severity}</span> ${place}${
+    repeated ? html`<small>found before, and left to you</small>` : null
+  }<div class="words">${prose(problem)}</div><div class="words soft">${prose(mend)}</div>`
+}
+
+/** The table of rounds; of many, the first and the last ones, and the sum of those between. */
+function roundsSection({ rounds, createdAt }: ReportData): Html {
+  if (rounds.count === 0) return html``
+  const { durationMs, tokens, failed } = rounds.leftOutSums
+  const gap = html`<tr class="gap"><td class="n">…</td><td></td><td class="n">${formatDuration(durationMs)}</td><td class="n">${shortNumber(tokens)}</td><td></td><td>${rounds.leftOut} rounds left out here, ${failed} of them failed</td></tr>`
+  const before = (index: number) => Date.parse(rounds.entries[index - 1]?.startedAt ?? createdAt)
+  const rows = rounds.entries.map((round, index) => rowOf(round, before(index)))
+  const table = html`<table class="rows rounds"><thead><tr><th scope="col" class="n" aria-label="round">no.</th><th scope="col" class="n">start</th><th scope="col" class="n">time</th><th scope="col" class="n">tokens</th><th scope="col" class="n">files</th><th scope="col">outcome</th></tr></thead><tbody>${gapItem(rounds, rows, gap)}</tbody></table>`
+  // On a phone hundreds of them are a long way to what comes after.
+  const body =
+    rounds.count <= MOST_OPEN
+      ? table
+      : html`<details><summary>${rounds.count} rounds, one by one</summary>${table}</details>`
+  return section('Rounds', body, true)
+}
+
+const MOST_OPEN = 30
+
+/** The day is said where it is not that of the moment `before`. */
+function rowOf(round: ReportRound, before: number): Html {
+  const at = Date.parse(round.startedAt)
+  const tasks = round.tasks === null ? null : html`<small>${round.tasks.done} of ${round.tasks.total} tasks</small>`
+  return html`<tr><td class="n">${numberOfRow(round)}</td><td class="n">${timeOfDay(at, before)}</td><td class="n">${formatDuration(round.durationMs)}</td><td class="n">${round.tokens === null ? '' : shortNumber(round.tokens)}</td><td class="n">${round.files}</td><td><span class="${toneOf(round)}">${outcomeOfRow(round)}</span>${tasks}</td></tr>`
+}
+
+function toneOf({ outcome, claim }: ReportRound): string {
+  if (claim === 'accepted') return 'good'
+  if (outcome === 'worked') return claim === 'refused' ? 'warning' : 'plain'
+  return outcome === null || outcome === 'interrupted' ? 'warning' : 'bad'
 }

@@ -1,13 +1,9 @@
-import type { RoundPart } from '../session/build-state.ts'
-import type { GateResult } from '../session/gate.ts'
-import type { SessionLimits } from '../session/limits.ts'
-import type { RoundClass, SessionOutcome } from '../session/outcome.ts'
-import type { Finding } from '../session/review.ts'
-import type { Standing } from '../session/standing.ts'
-import type { TokenCounts } from '../session/token-counts.ts'
-import type { TreeChanges } from '../workspace/tree-changes.ts'
-import type { ReportBuild } from './build-data.ts'
-import type { Shortened } from './shortened.ts'
+import type { TokenCounts } from '../core/events/events.ts'
+import type { GateResult, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
+import type { Finding } from '../core/rules/review.ts'
+import type { RoundPart } from '../core/state/plan.ts'
+import type { Standing } from '../core/state/state.ts'
+import type { TreeChanges } from '../workspace/git/trees.ts'
 
 /**
  * What a person is told of a session in the morning: the content of `report.json`, documented in docs/report.md. Its
@@ -206,4 +202,50 @@ export interface ReportQuestion {
   text: string
   options: readonly string[]
   assumption: string
+}
+
+/** What is told of a build: its tasks as codemachine believes them to stand, and who worked on them. */
+export interface ReportBuild {
+  /** What the last summary said, in an agent's own words: how it is run, and what is left. A claim, and no proof. */
+  summary: string | null
+  /** At most 200. */
+  tasks: readonly ReportTask[]
+  /** Of all of them. */
+  counts: { tasks: number; done: number; parked: number }
+  /** At most 50, as they came to work first. */
+  agents: readonly ReportAgent[]
+  /** What the team builder wrote and was no plan. */
+  refusals: Shortened<{ at: string; round: number; problem: string }>
+}
+
+export interface ReportTask {
+  id: string
+  name: string
+  phase: string | null
+  state: 'done' | 'parked' | 'open'
+  /** Why it is parked. */
+  reason: string | null
+  failures: number
+}
+
+/** All that one agent was asked for. */
+export interface ReportAgent {
+  agent: string
+  instances: number
+  completed: number
+  failed: number
+  terminated: number
+  /** Sums. */
+  durationMs: number
+  tokens: number
+}
+
+/** A list of which the middle is left out if it is long. */
+export interface Shortened<T> {
+  entries: readonly T[]
+  /** How many there were in all. */
+  count: number
+  /** How many are left out, and after how many of `entries` they would stand. */
+  leftOut: number
+  leftOutAfter: number
 }

@@ -1,21 +1,17 @@
-import { stat } from 'node:fs/promises'
+import { lstat, readdir, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { UserError } from '../base/errors.ts'
-import { withoutBorrowed } from './borrowed-objects.ts'
-import { GitError, runGit, runGitOrThrow } from './git-command.ts'
-import { hiddenFiles } from './hidden-files.ts'
-import { readHead } from './person-repository.ts'
+import { systemErrorCode, UserError } from '../base/errors.ts'
+import { GitError, readHead, runGit, runGitOrThrow, withoutBorrowed, writingGit } from './git/git.ts'
 import {
+  dropIndex,
   lookAtPrivateGit,
   mendPrivateGit,
   openPrivateGit,
   type PrivateGit,
   type PrivateGitOptions,
-} from './private-git.ts'
-import { dropIndex } from './private-git-layout.ts'
-import { coversMoreThanTests, type ProtectedGlobs, protectedGlobs } from './protected-globs.ts'
-import { type Differences, stagePaths } from './stage-paths.ts'
-import { writingGit } from './writing-git.ts'
+} from './git/private-git.ts'
+import { type Differences, stagePaths } from './git/trees.ts'
+import { configuresRunner, coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from './protected.ts'
 
 export interface FingerprintOptions extends PrivateGitOptions {
   /** Absolute paths that never count, whatever the ignore files say. `.codemachine` of the work directory never does. */
@@ -275,3 +271,97 @@ const emptyTree = {
   sha1: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
   sha256: '6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321',
 }
+
+/** Where hidden files are looked for. */
+interface HiddenFilesOptions {
+  git: PrivateGit
+  /** What gates protect. */
+  globs: ProtectedGlobs
+  /** Paths that never count, relative to the top. */
+  never: readonly string[]
+  /** Told if there is more than is looked at. */
+  onTooMany(): void
+}
+
+/**
+ * The files that ignore rules hide and that decide what a gate says all the same: those that it names, and settings of
+ * test runners where it protects. Latin1 paths relative to the top, without those that the index has. Nothing in folders
+ * where packages are installed, and nothing of what comes after 20,000 names.
+ */
+async function hiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOptions): Promise<string[]> {
+  const bases = globs.bases.map(base => `${git.prefix}${base}`.replace(/\/$/, '')).map(asLatin1)
+  const found: string[] = []
+  let left = MOST_NAMES
+  const counts = (path: string) => {
+    const inside = Buffer.from(path, 'latin1').toString('utf8').slice(git.prefix.length).normalize()
+    return globs.covers(inside) && (globs.names.has(inside) || configuresRunner(inside))
+  }
+  const isNever = (path: string) => never.some(each => path === asLatin1(each) || isBelow(path, asLatin1(each)))
+  const look = async (path: string): Promise<void> => {
+    for (const { name, isFolder } of await namesIn(git, path)) {
+      if (--left < 0) return
+      const inner = `${path}/${name}`
+      if (isNever(inner)) continue
+      if (!isFolder) found.push(...(counts(inner) ? [inner] : []))
+      else if (!PACKAGES.has(name)) await look(inner)
+    }
+  }
+  for (const entry of await ignored(git, bases)) {
+    const path = entry.replace(/\/$/, '')
+    if (isNever(path)) continue
+    // What is protected may lie deep in a folder that is ignored as a whole.
+    const within = bases.filter(base => isBelow(base, path))
+    if (!entry.endsWith('/')) found.push(...(counts(path) ? [path] : []))
+    else if (within.length > 0) for (const base of within) await lookAt(base)
+    else if (!PACKAGES.has(path.slice(path.lastIndexOf('/') + 1))) await look(path)
+  }
+  if (left < 0) onTooMany()
+  return [...new Set(found)]
+
+  async function lookAt(base: string): Promise<void> {
+    const kind = await kindOf(git, base)
+    if (kind === 'folder') await look(base)
+    else if (kind === 'file' && counts(base)) found.push(base)
+  }
+}
+
+/** A folder of which all is ignored is one entry, with a `/` at its end. */
+async function ignored({ setting }: PrivateGit, bases: readonly string[]): Promise<string[]> {
+  const within = bases.includes('') ? [] : ['--', ...bases]
+  const args = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard', ...within]
+  const result = await runGit(setting, args)
+  if (!result.ok) throw new GitError(args, result)
+  return result.stdout.split('\0').slice(0, -1)
+}
+
+/** Of a folder that is gone meanwhile, or cannot be read, none. */
+async function namesIn(git: PrivateGit, path: string): Promise<{ name: string; isFolder: boolean }[]> {
+  try {
+    const entries = await readdir(onDisk(git, path), { withFileTypes: true, encoding: 'latin1' })
+    return entries.map(entry => ({ name: entry.name, isFolder: entry.isDirectory() }))
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return []
+  }
+}
+
+async function kindOf(git: PrivateGit, path: string): Promise<'folder' | 'file' | null> {
+  try {
+    return (await lstat(onDisk(git, path))).isDirectory() ? 'folder' : 'file'
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return null
+  }
+}
+
+function onDisk({ setting }: PrivateGit, path: string): Buffer {
+  return Buffer.concat([Buffer.from(setting.directory + sep), Buffer.from(path, 'latin1')])
+}
+
+function asLatin1(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
+}
+
+/** Git keeps nothing in a folder called `.git`. */
+const PACKAGES: ReadonlySet<string> = new Set(['node_modules', 'venv', '.venv', '.tox', '.nox', '.git'])
+const MOST_NAMES = 20_000

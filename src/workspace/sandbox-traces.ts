@@ -2,9 +2,8 @@ import { readdirSync } from 'node:fs'
 import { lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as v from 'valibot'
-import { writing } from '../base/disk-full.ts'
-import { systemErrorCode } from '../base/errors.ts'
-import { writeWholeFile } from '../platform/write-whole-file.ts'
+import { systemErrorCode, writing } from '../base/errors.ts'
+import { writeWholeFile } from '../platform/files.ts'
 
 /** Empty folders that codex's sandbox lays into each folder that a command may write to, and leaves there if it is cut off (docs/codex.md). */
 const TRACES: readonly string[] = ['.agents', '.aws', '.codex', '.git']

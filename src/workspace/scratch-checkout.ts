@@ -1,12 +1,11 @@
 import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CarriedChanges, carriedChanges, type TreeEntry } from './carried-changes.ts'
-import { GitError, type GitSetting, runGit, runGitOrThrow } from './git-command.ts'
-import { findObstacle } from './inside-directory.ts'
-import { linkLeftOut } from './link-left-out.ts'
-import type { PrivateGit } from './private-git.ts'
-import { writingGit } from './writing-git.ts'
+import { findObstacle } from './files/inside-directory.ts'
+import { GitError, type GitSetting, runGit, runGitOrThrow, writingGit } from './git/git.ts'
+import { type CarriedChanges, carriedChanges, type TreeEntry } from './git/objects.ts'
+import type { PrivateGit } from './git/private-git.ts'
+import { linkLeftOut } from './worktree/land.ts'
 
 export interface ScratchOptions {
   git: PrivateGit

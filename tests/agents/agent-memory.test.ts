@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { agentMemoryFile, rememberResult } from '../../src/agents/agent-memory.ts'
-import { addEntry, type MemoryEntry } from '../../src/agents/fold-memory.ts'
+import { addEntry, agentMemoryFile, type MemoryEntry, rememberResult } from '../../src/agents/memory.ts'
 
 function entry(number: number, fields: Partial<MemoryEntry> = {}): MemoryEntry {
   const stamp = String(number).padStart(9, '0')

@@ -3,9 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Agent, loadAgents } from '../../src/agents/agent.ts'
-import { agentInstructions, agentPrompt, compositePrompt } from '../../src/agents/agent-prompt.ts'
-import { writeAgentsConfig } from '../../src/agents/agents-config.ts'
-import { problemsWith, readProjectPrompts, withOwnPrompt } from '../../src/agents/project-prompts.ts'
+import {
+  agentInstructions,
+  agentPrompt,
+  compositePrompt,
+  problemsWith,
+  readProjectPrompts,
+  withOwnPrompt,
+  writeAgentsConfig,
+} from '../../src/agents/prompts.ts'
 
 const { main, sub, goal } = loadAgents()
 /** Who has a prompt of the project's own that can be used, and what is wrong with the others. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Agent, findAgent, knownAgent, loadAgents } from '../../src/agents/agent.ts'
-import { agentProblems } from '../../src/agents/agent-problems.ts'
+import { agentProblems } from '../../src/agents/prompts.ts'
 
 const shipped = loadAgents()
 

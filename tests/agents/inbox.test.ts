@@ -5,16 +5,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
+  InboxFolder,
   inboxFiles,
   inboxFolder,
   readInboxName,
   readReply,
   readRequest,
+  StreamReader,
+  StreamWriter,
   writeReply,
   writeRequest,
 } from '../../src/agents/inbox.ts'
-import { InboxFolder } from '../../src/agents/inbox-folder.ts'
-import { StreamReader, StreamWriter } from '../../src/agents/inbox-stream.ts'
 
 const ID = `000001795310000000-${randomUUID()}`.slice(3)
 const request = { agent: 'frontend-dev', task: 'T1: a page', paths: ['web'], thread: 'thread-1', stream: true }

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Agent, loadAgents } from '../../src/agents/agent.ts'
-import { problemsWith, withOwnPrompt } from '../../src/agents/project-prompts.ts'
-import { openPromptsInBuild } from '../../src/agents/prompts-in-build.ts'
+import { openPromptsInBuild, problemsWith, withOwnPrompt } from '../../src/agents/prompts.ts'
 
 const { sub } = loadAgents()
 const team = sub.map(agent => ({ ...agent, enabled: agent.name !== 'technical-writer' }))

@@ -3,10 +3,9 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { loadAgents } from '../../src/agents/agent.ts'
-import { openPromptsInBuild } from '../../src/agents/prompts-in-build.ts'
-import { openAgentBook } from '../../src/cli/agent-book.ts'
-import { buildFilesOf } from '../../src/cli/build-files.ts'
-import { agentsList, agentsShow, agentsValidate } from '../../src/cli/commands/agents.ts'
+import { openPromptsInBuild } from '../../src/agents/prompts.ts'
+import { buildFilesOf, openAgentBook } from '../../src/app/sessions.ts'
+import { agentsList, agentsShow, agentsValidate } from '../../src/cli/commands/agent.ts'
 import { makePlace, type Place } from './place.ts'
 
 async function ownPrompt(place: Place, name: string, text: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'vitest'
-import { usageLimitReached } from '../../src/demo/faults.ts'
+import { usageLimitReached } from '../../src/demo/model/scripted-model.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace } from '../support/place.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'

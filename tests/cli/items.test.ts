@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { reply } from '../../src/demo/reply.ts'
 import {
   applyPatch,
   functionCall,
   message,
   rawItem,
   reasoning,
+  reply,
   shell,
   updatePlan,
   webSearch,
-} from '../../src/demo/reply-items.ts'
+} from '../../src/demo/model/reply.ts'
 import { round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'

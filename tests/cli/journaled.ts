@@ -1,9 +1,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import type { SessionEvent } from '../../src/session/events.ts'
-import { openJournal } from '../../src/session/journal.ts'
-import { openRecords, type Records } from '../../src/session/records.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { openJournal } from '../../src/records/journal.ts'
+import { openRecords, type Records } from '../../src/records/records.ts'
 import type { TestPlace } from '../support/place.ts'
-import { recorded } from '../ui/samples.ts'
+import { recorded } from '../tui/samples.ts'
 
 /** The records of the place's work directory. */
 export function recordsOf(place: TestPlace): Promise<Records> {

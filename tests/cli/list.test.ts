@@ -1,9 +1,9 @@
 import { appendFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { list } from '../../src/cli/commands/list.ts'
-import { takeRunLock } from '../../src/session/run-lock.ts'
+import { list } from '../../src/cli/commands/look.ts'
+import { takeRunLock } from '../../src/records/run-lock.ts'
 import { cpuMs } from '../support/cpu-time.ts'
-import { recorded, sampleEvents } from '../ui/samples.ts'
+import { recorded, sampleEvents } from '../tui/samples.ts'
 import { makePlace } from './place.ts'
 
 const created = sampleEvents['session-created']

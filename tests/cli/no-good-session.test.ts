@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace } from '../support/place.ts'
 import { describe, test } from '../support/side-by-side.ts'
-import { sampleEvents } from '../ui/samples.ts'
+import { sampleEvents } from '../tui/samples.ts'
 import { journalSession, replaceFirstLine } from './journaled.ts'
 
 const { 'session-created': created, 'session-ended': ended } = sampleEvents

@@ -5,7 +5,7 @@ import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
-import { sampleEvents } from '../ui/samples.ts'
+import { sampleEvents } from '../tui/samples.ts'
 import { journalSession, replaceFirstLine } from './journaled.ts'
 
 const { 'session-created': created, 'session-ended': ended } = sampleEvents

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { CliContext } from '../../src/cli/context.ts'
-import type { SessionEvent } from '../../src/session/events.ts'
-import { openJournal } from '../../src/session/journal.ts'
-import { openRecords, type Records } from '../../src/session/records.ts'
+import type { CliContext } from '../../src/app/world.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { openJournal } from '../../src/records/journal.ts'
+import { openRecords, type Records } from '../../src/records/records.ts'
 import { cliContext } from '../support/cli-context.ts'
-import { recorded } from '../ui/samples.ts'
+import { recorded } from '../tui/samples.ts'
 
 /** A work directory with its records, and a context whose output is kept. */
 export interface Place extends AsyncDisposable {

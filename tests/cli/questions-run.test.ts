@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { reply } from '../../src/demo/reply.ts'
-import { functionCall, hold } from '../../src/demo/reply-items.ts'
+import { functionCall, hold, reply } from '../../src/demo/model/reply.ts'
 import { claimDone, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
 

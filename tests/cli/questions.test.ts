@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { runCommandLine } from '../../src/cli/main.ts'
-import type { SessionEvent } from '../../src/session/events.ts'
-import { claimAnswer } from '../../src/session/question-answers.ts'
-import { openQueue } from '../../src/session/queue.ts'
-import { sampleEvents } from '../ui/samples.ts'
+import { runCommandLine } from '../../src/cli/entry.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { claimAnswer } from '../../src/records/answers.ts'
+import { openQueue } from '../../src/records/queue.ts'
+import { sampleEvents } from '../tui/samples.ts'
 import { makePlace, type Place } from './place.ts'
 
 const created = sampleEvents['session-created']

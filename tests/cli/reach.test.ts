@@ -1,7 +1,7 @@
 import { mkdir, realpath, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { codemachineInReach, reachOf, recordsInReach } from '../../src/cli/agents-reach.ts'
+import { codemachineInReach, reachOf, recordsInReach } from '../../src/app/engine-of-project.ts'
 import { makePlace } from '../support/place.ts'
 
 test('records in the work directory or in a temporary directory are in reach of agents, and a person is told', async () => {

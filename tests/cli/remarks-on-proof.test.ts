@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { remarksOnProof } from '../../src/cli/remarks-on-proof.ts'
+import { remarksOnProof } from '../../src/app/engine-of-project.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { makePlace } from '../support/place.ts'
 

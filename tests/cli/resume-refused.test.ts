@@ -1,13 +1,13 @@
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
-import { resumableSessions } from '../../src/cli/screen/resumable-sessions.ts'
-import type { SessionEvent } from '../../src/session/events.ts'
-import type { SessionLimits } from '../../src/session/limits.ts'
+import { resumableSessions } from '../../src/app/start/start-facts.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import type { SessionLimits } from '../../src/core/events/outcome.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { describe, test } from '../support/side-by-side.ts'
-import { sampleEvents } from '../ui/samples.ts'
+import { sampleEvents } from '../tui/samples.ts'
 import { journalSession, recordsOf, replaceFirstLine } from './journaled.ts'
 
 const MINUTE = 60_000

@@ -1,11 +1,11 @@
 import { mkdir, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { status } from '../../src/cli/commands/status.ts'
-import type { SessionEvent } from '../../src/session/events.ts'
-import { openQueue } from '../../src/session/queue.ts'
-import { takeRunLock } from '../../src/session/run-lock.ts'
-import { local, moreSamples, recorded, sampleEvents } from '../ui/samples.ts'
+import { status } from '../../src/cli/commands/look.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { openQueue } from '../../src/records/queue.ts'
+import { takeRunLock } from '../../src/records/run-lock.ts'
+import { local, moreSamples, recorded, sampleEvents } from '../tui/samples.ts'
 import { makePlace, type Place } from './place.ts'
 
 const created = moreSamples['every limit']

@@ -2,7 +2,7 @@ import { lstat, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
-import { runCommandLine } from '../../src/cli/main.ts'
+import { runCommandLine } from '../../src/cli/entry.ts'
 import { makePlace, type Place } from './place.ts'
 
 const file = ({ directory }: Place) => join(directory, 'codemachine.toml')

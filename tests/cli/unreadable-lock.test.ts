@@ -1,9 +1,7 @@
 import { appendFile, rm, writeFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { list } from '../../src/cli/commands/list.ts'
-import { logs } from '../../src/cli/commands/logs.ts'
-import { status } from '../../src/cli/commands/status.ts'
-import { recorded, sampleEvents } from '../ui/samples.ts'
+import { list, logs, status } from '../../src/cli/commands/look.ts'
+import { recorded, sampleEvents } from '../tui/samples.ts'
 import { makePlace, type Place } from './place.ts'
 
 const { 'session-created': created, 'session-ended': ended } = sampleEvents

@@ -1,8 +1,8 @@
 import { appendFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { watch } from '../../src/cli/commands/watch.ts'
-import { takeRunLock } from '../../src/session/run-lock.ts'
-import { recorded, sampleEvents } from '../ui/samples.ts'
+import { watch } from '../../src/cli/commands/look.ts'
+import { takeRunLock } from '../../src/records/run-lock.ts'
+import { recorded, sampleEvents } from '../tui/samples.ts'
 import { makePlace } from './place.ts'
 
 test('without a terminal the session that runs is watched in plain lines, to its end', async () => {

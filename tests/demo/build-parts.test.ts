@@ -3,10 +3,10 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { loadPrompt } from '../../src/base/package-root.ts'
+import { loadPrompt } from '../../src/base/package.ts'
+import { buildScript } from '../../src/demo/build.ts'
 import { planText } from '../../src/demo/build-plan.ts'
-import { buildScript } from '../../src/demo/build-project.ts'
-import type { ModelRequest } from '../../src/demo/model-request.ts'
+import type { ModelRequest } from '../../src/demo/model/reply.ts'
 
 /** A work directory whose plan has these tasks done. */
 async function planWith(...done: readonly string[]): Promise<string> {

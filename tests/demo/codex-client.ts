@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { ScriptedModel } from '../../src/demo/scripted-model.ts'
+import type { ScriptedModel } from '../../src/demo/model/scripted-model.ts'
 
 /** What codex sent, as far as these tests read it. */
 interface Notification {

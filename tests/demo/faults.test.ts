@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { classifyTurnError } from '../../src/codex/classify.ts'
-import { endsEarly, failsWith, notPaidFor, status, tooManyRequests, usageLimitReached } from '../../src/demo/faults.ts'
-import { type Reply, reply } from '../../src/demo/reply.ts'
-import { message } from '../../src/demo/reply-items.ts'
-import { type ScriptedModel, startScriptedModel } from '../../src/demo/scripted-model.ts'
-import type { RoundClass } from '../../src/session/outcome.ts'
+import type { RoundClass } from '../../src/core/events/outcome.ts'
+import { message, type Reply, reply } from '../../src/demo/model/reply.ts'
+import {
+  endsEarly,
+  failsWith,
+  notPaidFor,
+  type ScriptedModel,
+  startScriptedModel,
+  status,
+  tooManyRequests,
+  usageLimitReached,
+} from '../../src/demo/model/scripted-model.ts'
+import { classifyTurnError } from '../../src/engines/codex/classify.ts'
 import { type Codex, startCodex } from './codex-client.ts'
 
 /** A fault, and what codex makes of it with one retry in each of its two layers. */

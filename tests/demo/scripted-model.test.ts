@@ -2,22 +2,26 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import type { ModelRequest } from '../../src/demo/model-request.ts'
-import { type Reply, reply, usageHeaders } from '../../src/demo/reply.ts'
+import type { ModelRequest } from '../../src/demo/model/reply.ts'
 import {
   applyPatch,
+  attempts,
   functionCall,
   hold,
   message,
+  type Reply,
   rawItem,
   reasoning,
+  reply,
+  roundsScript,
+  type Script,
   shell,
   updatePlan,
+  usageHeaders,
   webSearch,
   writeStdin,
-} from '../../src/demo/reply-items.ts'
-import { attempts, roundsScript, type Script } from '../../src/demo/script.ts'
-import { startScriptedModel } from '../../src/demo/scripted-model.ts'
+} from '../../src/demo/model/reply.ts'
+import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { type PlayedTurn, startCodex } from './codex-client.ts'
 
 /** A script that also tells which steps were asked for, as `conversation.step.attempt`. */

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { notificationOf } from '../../src/notify/notification-of.ts'
-import type { SessionEvent } from '../../src/session/events.ts'
-import { fold } from '../../src/session/fold.ts'
-import { emptyState } from '../../src/session/state.ts'
-import { created, judged, leading, planned, shown, starts } from '../ui/build/night.ts'
-import { recorded } from '../ui/samples.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import { notificationOf } from '../../src/notify/notification.ts'
+import { created, judged, leading, planned, shown, starts } from '../tui/build/night.ts'
+import { recorded } from '../tui/samples.ts'
 
 /** What is told of the last of these events of a build. */
 function told(...events: readonly SessionEvent[]) {

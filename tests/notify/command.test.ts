@@ -1,8 +1,8 @@
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { writableByAgents } from '../../src/platform/files.ts'
 import { isAlive } from '../../src/platform/processes.ts'
-import { writableByAgents } from '../../src/platform/writable-by-agents.ts'
 import { openForTest } from './opened.ts'
 import { ended, needsPerson, roundEnded, stuck, waiting } from './samples.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { SessionEvent } from '../../src/session/events.ts'
-import { fold } from '../../src/session/fold.ts'
-import { sampleEvents } from '../ui/samples.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { sampleEvents } from '../tui/samples.ts'
 import { type Opened, openForTest } from './opened.ts'
 import { recorded, state } from './samples.ts'
 

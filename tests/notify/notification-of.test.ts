@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { notificationOf, sampleNotification } from '../../src/notify/notification-of.ts'
-import type { Recorded, SessionEvent } from '../../src/session/events.ts'
-import type { RoundOutcome, SessionOutcome } from '../../src/session/outcome.ts'
-import { sampleEvents } from '../ui/samples.ts'
+import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
+import type { RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
+import { notificationOf, sampleNotification } from '../../src/notify/notification.ts'
+import { sampleEvents } from '../tui/samples.ts'
 import { AT, ended, needsPerson, recorded, roundEnded, state, stuck, waiting } from './samples.ts'
 
 const head = {

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Recorded } from '../../src/core/events/events.ts'
 import { type DoorOptions, type Notifier, type NotifySettings, openNotifier } from '../../src/notify/notifier.ts'
-import type { Recorded } from '../../src/session/events.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { state } from './samples.ts'
 

@@ -1,5 +1,5 @@
-import type { Recorded, SessionEvent } from '../../src/session/events.ts'
-import { emptyState, type SessionState } from '../../src/session/state.ts'
+import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
+import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 
 export const AT = '2026-11-21T01:00:00.000Z'
 

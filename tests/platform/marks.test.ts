@@ -4,9 +4,16 @@ import { once } from 'node:events'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { endMarked, endProcess, endTree } from '../../src/platform/end-processes.ts'
-import { findMarked } from '../../src/platform/find-marked.ts'
-import { endLeftovers, MARK_VARIABLE, makeMark, parseMark } from '../../src/platform/marks.ts'
+import {
+  endLeftovers,
+  endMarked,
+  endProcess,
+  endTree,
+  findMarked,
+  MARK_VARIABLE,
+  makeMark,
+  parseMark,
+} from '../../src/platform/end-processes.ts'
 import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
 

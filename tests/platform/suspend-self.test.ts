@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { suspendSelf } from '../../src/platform/suspend-self.ts'
+import { suspendSelf } from '../../src/platform/terminal.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { makePlace } from '../support/place.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
@@ -9,7 +9,7 @@ import { VirtualClock } from '../support/virtual-clock.ts'
 const source = (path: string) => JSON.stringify(fileURLToPath(new URL(`../../src/${path}`, import.meta.url)))
 
 const PROGRAM = `
-  import { suspendSelf } from ${source('platform/suspend-self.ts')}
+  import { suspendSelf } from ${source('platform/terminal.ts')}
   import { systemClock } from ${source('base/clock.ts')}
   const { platform } = process
   const was = await suspendSelf({ platform, clock: systemClock, signals: process })

@@ -2,11 +2,16 @@ import { globSync, readFileSync } from 'node:fs'
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, test } from 'vitest'
 import { type Agent, findAgent, loadAgents } from '../../src/agents/agent.ts'
-import { agentInstructions, shippedPrompt } from '../../src/agents/agent-prompt.ts'
-import { agentOfPart, buildInstructions, retryInput } from '../../src/agents/build-prompts.ts'
-import { packageFile } from '../../src/base/package-root.ts'
-import type { RoundPart } from '../../src/session/build-state.ts'
-import { parsePlan } from '../../src/workspace/plan-schema.ts'
+import {
+  agentInstructions,
+  agentOfPart,
+  buildInstructions,
+  retryInput,
+  shippedPrompt,
+} from '../../src/agents/prompts.ts'
+import { packageFile } from '../../src/base/package.ts'
+import type { RoundPart } from '../../src/core/state/plan.ts'
+import { parsePlan } from '../../src/workspace/memory/plan-files.ts'
 
 const { main, sub } = loadAgents()
 const directory = '/home/someone/app'

@@ -1,8 +1,8 @@
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, it } from 'vitest'
-import { loadPrompt } from '../../src/base/package-root.ts'
-import { goalInstructions } from '../../src/templates/goal-prompt.ts'
-import { parseTasksFile } from '../../src/workspace/tasks-file.ts'
+import { loadPrompt } from '../../src/base/package.ts'
+import { goalInstructions } from '../../src/templates/goal/goal.ts'
+import { parseTasksFile } from '../../src/workspace/memory/tasks-file.ts'
 
 const directory = '/home/someone/projects/app'
 const memory = `${directory}/.codemachine`

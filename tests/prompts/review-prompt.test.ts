@@ -1,9 +1,9 @@
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, test } from 'vitest'
-import { loadPrompt } from '../../src/base/package-root.ts'
-import type { GateResult } from '../../src/session/gate.ts'
-import { readReview } from '../../src/session/read-review.ts'
-import { type ReviewMatter, reviewInput, reviewInstructions } from '../../src/templates/review-prompt.ts'
+import { loadPrompt } from '../../src/base/package.ts'
+import type { GateResult } from '../../src/core/events/outcome.ts'
+import { readReview } from '../../src/core/rules/review.ts'
+import { type ReviewMatter, reviewInput, reviewInstructions } from '../../src/templates/round-input.ts'
 
 const instructions = reviewInstructions(loadPrompt('review'), '/home/someone/app')
 

@@ -3,9 +3,9 @@ import { cardOf } from '../../src/report/card.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
-import { numberOfRow, outcomeOfRow } from '../../src/report/round-in-words.ts'
-import { ends, judged, leading, planned, shown, starts } from '../ui/build/night.ts'
-import { moreSamples, sampleEvents } from '../ui/samples.ts'
+import { numberOfRow, outcomeOfRow } from '../../src/report/words.ts'
+import { ends, judged, leading, planned, shown, starts } from '../tui/build/night.ts'
+import { moreSamples, sampleEvents } from '../tui/samples.ts'
 import { goodNight, HERE, MadeUpNight } from './made-up-night.ts'
 
 /** A build in which one task is done and one is parked, and that was summed up. */

@@ -1,16 +1,15 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { settingsChanged } from '../../src/core/rules/notices.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
-import { readReport } from '../../src/report/read-report.ts'
-import { commandsOf } from '../../src/report/report-commands.ts'
-import { jsonOf } from '../../src/report/write-reports.ts'
-import { settingsChanged } from '../../src/session/project-file.ts'
+import { commandsOf } from '../../src/report/words.ts'
+import { jsonOf, readReport } from '../../src/report/write.ts'
 import { makePlace } from '../support/place.ts'
 import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
-const recording = (name: string) => new URL(`../session/recorded/${name}.ndjson`, import.meta.url)
+const recording = (name: string) => new URL(`../core/rules/recorded/${name}.ndjson`, import.meta.url)
 
 describe('a night that ends well', () => {
   const data = goodNight().report()

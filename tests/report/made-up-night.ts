@@ -1,9 +1,8 @@
+import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/events.ts'
+import type { GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
+import type { Standing } from '../../src/core/state/state.ts'
 import { ReportFold } from '../../src/report/fold-report.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
-import type { EventOf, Recorded, SessionEvent } from '../../src/session/events.ts'
-import type { GateResult } from '../../src/session/gate.ts'
-import type { RoundOutcome, SessionOutcome } from '../../src/session/outcome.ts'
-import type { Standing } from '../../src/session/standing.ts'
 
 export const ID = '20261120_1'
 const MINUTE = 60_000

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { htmlOf } from '../../src/report/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
-import { planned, starts } from '../ui/build/night.ts'
+import { planned, starts } from '../tui/build/night.ts'
 import { HOSTILE, hostileNight } from './hostile-night.ts'
 import { badNight, goodNight, HERE, MadeUpNight } from './made-up-night.ts'
 

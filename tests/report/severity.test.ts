@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { proofSection } from '../../src/report/page-proof.ts'
-import { whatIsLeft } from '../../src/report/what-is-left.ts'
-import { roleOf } from '../../src/ui/blocks/described-lines.ts'
-import { reviewLines } from '../../src/ui/blocks/review-lines.ts'
-import { openTheme } from '../../src/ui/open-theme.ts'
-import { recorded, sampleEvents } from '../ui/samples.ts'
+import { proofSection } from '../../src/report/page.ts'
+import { whatIsLeft } from '../../src/report/words.ts'
+import { roleOf } from '../../src/tui/blocks/frame.ts'
+import { reviewLines } from '../../src/tui/blocks/proof.ts'
+import { openTheme } from '../../src/tui/terminal/cells.ts'
+import { recorded, sampleEvents } from '../tui/samples.ts'
 import { badNight } from './made-up-night.ts'
 
 const theme = {

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { redactorOf } from '../../src/base/redactor.ts'
-import type { Recorded } from '../../src/session/events.ts'
-import type { LiveEvent } from '../../src/session/live-events.ts'
-import { SessionLog } from '../../src/session/session-log.ts'
-import { emptyState } from '../../src/session/state.ts'
+import type { LiveEvent, Recorded } from '../../src/core/events/events.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import { SessionLog } from '../../src/run/session-log.ts'
 
 test('what only passes by on the screen holds no secret either, and is not journaled', () => {
   const shown: LiveEvent[] = []

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
-import { openRedactor } from '../../src/secrets/open-redactor.ts'
+import { openRedactor } from '../../src/secrets/secrets.ts'
 
 let codexHome: string
 let now = 0

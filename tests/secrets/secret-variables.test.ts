@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { secretVariables } from '../../src/secrets/secret-variables.ts'
+import { secretVariables } from '../../src/secrets/secrets.ts'
 
 const VALUE = 'x7f-0123456789'
 

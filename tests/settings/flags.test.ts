@@ -1,8 +1,8 @@
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { type RunFlags, withRunFlags } from '../../src/cli/flags.ts'
-import { settingsOf } from '../../src/cli/open-run.ts'
-import { flagsAtResume, saidOf } from '../../src/cli/said.ts'
+import { settingsOf } from '../../src/app/project.ts'
+import { flagsAtResume, saidOf } from '../../src/app/resume.ts'
+import { type RunFlags, withRunFlags } from '../../src/app/run-flags.ts'
 import { settingInfos } from '../../src/settings/schema.ts'
 import { openSettings } from './settings-places.ts'
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { gatesAtResume } from '../../src/cli/gates-at-resume.ts'
-import { reviewAtResume } from '../../src/cli/review-at-resume.ts'
-import type { Layer } from '../../src/settings/entries.ts'
+import { gatesAtResume, reviewAtResume } from '../../src/app/resume.ts'
+import type { Layer } from '../../src/settings/toml.ts'
 import { openSettings } from './settings-places.ts'
 
 const MINUTE = 60_000

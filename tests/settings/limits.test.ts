@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { limitsOf } from '../../src/settings/limits.ts'
-import type { SettingsPlaces } from '../../src/settings/load-settings.ts'
+import type { SettingsPlaces } from '../../src/settings/load.ts'
+import { limitsOf } from '../../src/settings/load.ts'
 import { defaults, openSettings } from './settings-places.ts'
 
 const HOUR = 60 * 60 * 1000

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { SettingsPlaces } from '../../src/settings/load-settings.ts'
+import type { SettingsPlaces } from '../../src/settings/load.ts'
 import { defaults, openSettings } from './settings-places.ts'
 
 let places: Awaited<ReturnType<typeof openSettings>>

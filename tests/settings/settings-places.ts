@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadSettings, type SettingsPlaces } from '../../src/settings/load-settings.ts'
+import { loadSettings, type SettingsPlaces } from '../../src/settings/load.ts'
 
 /** The default export of `settings.js`. */
 export const { default: defaults } = await import(new URL('../../settings.js', import.meta.url).href)

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseCount } from '../../src/settings/count.ts'
-import { parseDuration } from '../../src/settings/duration.ts'
+import { parseCount, parseDuration } from '../../src/settings/schema.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND

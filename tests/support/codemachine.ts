@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Recorded, RecordedOf } from '../../src/session/events.ts'
+import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
 import type { TestPlace } from './place.ts'
 
 /** The built command line. */

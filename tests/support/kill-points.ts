@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { SessionEvent } from '../../src/session/events.ts'
-import type { Item } from '../../src/session/items.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import type { Item } from '../../src/core/events/items.ts'
 import { type RunningCodemachine, startCodemachine } from './codemachine.ts'
 import type { TestPlace } from './place.ts'
 

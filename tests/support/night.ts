@@ -1,4 +1,4 @@
-import type { Recorded, RecordedOf } from '../../src/session/events.ts'
+import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
 import type { InProcess } from './in-process.ts'
 import { eventsOf, type Scene } from './scene.ts'
 import { TestClock } from './test-clock.ts'

@@ -1,6 +1,5 @@
-import { reply } from '../../src/demo/reply.ts'
-import { hold, message, shell } from '../../src/demo/reply-items.ts'
-import type { ScriptStep } from '../../src/demo/script.ts'
+import type { ScriptStep } from '../../src/demo/model/reply.ts'
+import { hold, message, reply, shell } from '../../src/demo/model/reply.ts'
 
 /** The shell path of the session's folder: that of the newest session. */
 export const folder = '$(ls -d .codemachine/projects/* | sort -V | tail -1)'

@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { packageRoot } from '../../src/base/package-root.ts'
-import { findCodex } from '../../src/codex/find-codex.ts'
-import { chatGptLogin } from '../../src/demo/chat-gpt.ts'
+import { packageRoot } from '../../src/base/package.ts'
+import { chatGptLogin } from '../../src/demo/model/scripted-model.ts'
+import { findCodex } from '../../src/engines/codex/find-codex.ts'
 import type { TestPlace } from './place.ts'
 
 /** Who gives out ChatGPT logins, on loopback. */

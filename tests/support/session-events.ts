@@ -1,7 +1,7 @@
-import type { EventOf, Recorded, SessionEvent } from '../../src/session/events.ts'
-import { fold } from '../../src/session/fold.ts'
-import { countsAsRound, type RoundOutcome } from '../../src/session/outcome.ts'
-import { emptyState, type SessionState } from '../../src/session/state.ts'
+import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/events.ts'
+import { countsAsRound, type RoundOutcome } from '../../src/core/events/outcome.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 
 export const SESSION = '20261120_1'
 /** When the first of `recorded` events happened; each comes a second after the one before. */

@@ -24,7 +24,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
 import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint.ts'
-import { findRepository } from '../../src/workspace/person-repository.ts'
+import { findRepository } from '../../src/workspace/git/git.ts'
 
 let base: string
 let work: string

@@ -1,27 +1,29 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Agent, type Agents, findAgent, loadAgents } from '../../agents/agent.ts'
-import { rememberResult } from '../../agents/agent-memory.ts'
-import { agentInstructions, compositePrompt, USER_REQUEST } from '../../agents/agent-prompt.ts'
-import { cleanResult } from '../../agents/clean-result.ts'
+import { cleanResult, rememberResult } from '../../agents/memory.ts'
+import { agentInstructions, compositePrompt, USER_REQUEST } from '../../agents/prompts.ts'
+import { type AgentRecord, beginAgentRecord, endAgentRecord, tidyAgentRecords } from '../../app/agents/agent-records.ts'
+import {
+  agentsAtStart,
+  type ChosenCodex,
+  chooseCodex,
+  codexOptionsOf,
+  endWhatWasLeft,
+} from '../../app/engine-of-project.ts'
+import { projectAround } from '../../app/find.ts'
+import { settingsOf } from '../../app/project.ts'
+import { directoryOf, type RunFlags } from '../../app/run-flags.ts'
+import type { CliContext } from '../../app/world.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
-import { problemOfPromptSize } from '../../base/prompt-limits.ts'
-import { type ExecEnd, runExecAgent } from '../../engines/exec-agent.ts'
-import { waitingAgents } from '../../engines/exec-agents.ts'
-import { problemBelow } from '../../session/delegation-agents.ts'
-import { SpokenText } from '../../session/delegation-spoken.ts'
-import { openRecords, type Records } from '../../session/records.ts'
+import { problemOfPromptSize } from '../../base/text.ts'
+import { type ExecEnd, runExecAgent, waitingAgents } from '../../engines/codex/exec-agent.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { SpokenText } from '../../run/instance.ts'
+import { problemBelow } from '../../run/request.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { safeText } from '../../ui/safe-text.ts'
-import { type AgentRecord, beginAgentRecord, endAgentRecord, tidyAgentRecords } from '../agent-records.ts'
-import { agentsAtStart } from '../agents-at-start.ts'
-import { type ChosenCodex, chooseCodex, codexOptionsOf } from '../codex-options.ts'
-import type { CliContext } from '../context.ts'
-import { projectAround } from '../find-project.ts'
-import { directoryOf, type RunFlags } from '../flags.ts'
-import { settingsOf } from '../open-run.ts'
-import { readText } from '../read-text.ts'
-import { endWhatWasLeft } from '../remarks.ts'
+import { safeText } from '../../words/cells.ts'
+import { readText } from '../flags.ts'
 
 export interface AgentCall {
   /** Name of the agent. */

@@ -1,14 +1,13 @@
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { buildScript, createBuildRepository } from '../../demo/build-project.ts'
-import { createDemoRepository, demoGoal, demoScript } from '../../demo/demo-project.ts'
-import type { Script } from '../../demo/script.ts'
-import { startScriptedModel } from '../../demo/scripted-model.ts'
-import type { CliContext } from '../context.ts'
-import type { RunFlags } from '../flags.ts'
-import { run } from './run.ts'
-import { start } from './start.ts'
+import type { RunFlags } from '../../app/run-flags.ts'
+import type { CliContext } from '../../app/world.ts'
+import { buildScript, createBuildRepository } from '../../demo/build.ts'
+import { createDemoRepository, demoGoal, demoScript } from '../../demo/linkcheck.ts'
+import type { Script } from '../../demo/model/reply.ts'
+import { startScriptedModel } from '../../demo/model/scripted-model.ts'
+import { run, start } from './run.ts'
 
 /** What the flags of `demo` say. */
 export interface DemoFlags extends Pick<RunFlags, 'codexBin' | 'plain' | 'json'> {

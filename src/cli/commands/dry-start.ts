@@ -1,19 +1,17 @@
 import { join } from 'node:path'
+import { settingsOf } from '../../app/project.ts'
+import { directoryOf } from '../../app/run-flags.ts'
+import { type DryRun, describeSpecification, dryRun, goalOf } from '../../app/start/dry-run.ts'
+import { chooseTemplate, TEMPLATES, templateNamed } from '../../app/start/templates.ts'
+import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
-import { packageRoot } from '../../base/package-root.ts'
-import { chooseCodexHome } from '../../codex/codex-home.ts'
-import { findCodex } from '../../codex/find-codex.ts'
-import { recordsAround } from '../../session/records.ts'
-import { safeText } from '../../ui/safe-text.ts'
-import { readSpecification } from '../../workspace/specification.ts'
-import { shellWord } from '../as-typed.ts'
-import type { CliContext } from '../context.ts'
-import { directoryOf } from '../flags.ts'
-import { settingsOf } from '../open-run.ts'
-import { type DryRun, dryRun } from '../start/dry-run.ts'
-import { templateNamed } from '../start/templates.ts'
-import { describeSpecification, goalOf } from '../start/what-to-build.ts'
-import type { StartFlags } from './start.ts'
+import { packageRoot } from '../../base/package.ts'
+import { chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
+import { recordsAround } from '../../records/records.ts'
+import { safeText } from '../../words/cells.ts'
+import { shellWord } from '../../words/commands.ts'
+import { readSpecification } from '../../workspace/memory/specification.ts'
+import type { StartFlags } from './run.ts'
 
 /** `codemachine start --dry-run`: prints what codex would be given. Writes nothing, and runs nothing but `codex --version`. */
 export async function dryStart(context: CliContext, { template: typed, ...flags }: StartFlags): Promise<number> {
@@ -79,4 +77,29 @@ function section(title: string, text: string): string {
 
 function described({ agent, model, effort }: { agent: string; model: string | null; effort: string | null }): string {
   return `${agent} (${model ?? "codex's own model"}, ${effort === null ? 'its own effort' : `effort ${effort}`})`
+}
+
+/** `codemachine templates`: what `start` can start, and which of it is chosen. */
+export async function listTemplates(
+  context: CliContext,
+  { directory, json }: { directory: string; json: boolean },
+): Promise<number> {
+  const { settings, sources } = await settingsOf(context, directory, {})
+  const templates = TEMPLATES.map(each => ({ ...each, chosen: each.name === settings.mode }))
+  if (json) {
+    context.stdout.write(`${JSON.stringify(templates)}\n`)
+    return 0
+  }
+  for (const { name, description, chosen } of templates) {
+    const where = chosen ? `  (chosen: ${sources.mode.place})` : ''
+    context.stdout.write(`${chosen ? '*' : ' '} ${name.padEnd(6)} ${description}${where}\n`)
+  }
+  context.stdout.write('To choose another one: codemachine templates select <name>\n')
+  return 0
+}
+
+/** `codemachine templates select`: has `start` start sessions of that template in this project. */
+export async function selectTemplate(context: CliContext, directory: string, typed: string): Promise<number> {
+  context.stdout.write(`${await chooseTemplate(context, directory, templateNamed(typed))}\n`)
+  return 0
 }

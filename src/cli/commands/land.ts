@@ -1,10 +1,12 @@
 import { join } from 'node:path'
+import { refuseRunning } from '../../app/find.ts'
+import type { CliContext } from '../../app/world.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
-import { openRecords } from '../../session/records.ts'
-import { type RunLock, takeRunLock } from '../../session/run-lock.ts'
-import { formatCount } from '../../ui/format-count.ts'
-import { oneLine } from '../../ui/safe-text.ts'
-import { type Checkout, gitIn, openCheckout } from '../../workspace/worktree-git.ts'
+import { openRecords } from '../../records/records.ts'
+import { type RunLock, takeRunLock } from '../../records/run-lock.ts'
+import { oneLine } from '../../words/cells.ts'
+import { shellWord } from '../../words/commands.ts'
+import { formatCount } from '../../words/numbers.ts'
 import {
   branchToLandOn,
   commitAside,
@@ -13,11 +15,8 @@ import {
   landBranch,
   listLandable,
   takeBranchForward,
-} from '../../workspace/worktree-land.ts'
-import { worktreeName } from '../../workspace/worktree-name.ts'
-import { shellWord } from '../as-typed.ts'
-import type { CliContext } from '../context.ts'
-import { refuseRunning } from '../runners-within.ts'
+} from '../../workspace/worktree/land.ts'
+import { type Checkout, gitIn, openCheckout, worktreeName } from '../../workspace/worktree/worktree.ts'
 
 interface LandOptions {
   directory: string

@@ -1,9 +1,18 @@
+import {
+  afterLogin,
+  afterLogout,
+  askKey,
+  beforeLogin,
+  type LoginWay,
+  logIn,
+  loginOfRounds,
+  logOut,
+  openLoginPlace,
+  roundsUse,
+  withoutLogin,
+} from '../../app/login.ts'
+import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
-import type { CliContext } from '../context.ts'
-import { askKey } from '../login/ask-key.ts'
-import { type LoginWay, logIn } from '../login/log-in.ts'
-import { loginOfRounds, openLoginPlace } from '../login/login-place.ts'
-import { afterLogin, beforeLogin, roundsUse, withoutLogin } from '../login/words-for-login.ts'
 
 /** `codemachine login`: 0 if somebody has logged in, 4 if not, 130 if they left by Ctrl+C. A browser wants a terminal. */
 export async function login(
@@ -38,4 +47,11 @@ export async function loginStatus(context: CliContext, flags: { codexBin?: strin
   if ('problem' in rounds) throw new UserError(rounds.problem, { exitCode: 4 })
   context.stdout.write(`${roundsUse(rounds)}\n`)
   return rounds.login.kind === 'in' || rounds.login.kind === 'not-needed' ? 0 : 4
+}
+
+/** `codemachine logout`: takes the login away that was made for codemachine, and says what rounds use then. */
+export async function logout(context: CliContext, flags: { codexBin?: string }): Promise<number> {
+  const place = await openLoginPlace(context, flags)
+  context.stdout.write(`${await afterLogout(place, await logOut(place))}\n`)
+  return 0
 }

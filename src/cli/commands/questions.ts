@@ -1,14 +1,21 @@
+import { findQuestion, findSession } from '../../app/find.ts'
+import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
-import { claimAnswer, type QuestionAnswer, readAnswer, writeAnswer } from '../../session/question-answers.ts'
-import { type AskedQuestion, promptOfAnswer, questionId, questionsOf } from '../../session/questions.ts'
-import { openQueue } from '../../session/queue.ts'
-import { openRecords, type Records } from '../../session/records.ts'
-import { questionLines } from '../../ui/question-lines.ts'
-import { oneLine } from '../../ui/safe-text.ts'
-import type { CliContext } from '../context.ts'
-import { findQuestion } from '../find-question.ts'
-import { findSession } from '../find-session.ts'
-import { readText } from '../read-text.ts'
+import {
+  type AskedQuestion,
+  claimAnswer,
+  promptOfAnswer,
+  type QuestionAnswer,
+  questionId,
+  questionsOf,
+  readAnswer,
+  writeAnswer,
+} from '../../records/answers.ts'
+import { openQueue } from '../../records/queue.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { oneLine } from '../../words/cells.ts'
+import { questionLines } from '../../words/status.ts'
+import { readText } from '../flags.ts'
 
 /** How many of the newest sessions are looked into where a person names none. */
 const NEWEST = 20

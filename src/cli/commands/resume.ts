@@ -1,30 +1,24 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
+import { findSession } from '../../app/find.ts'
+import { openRun, refuseHiddenGates, settingsOf } from '../../app/project.ts'
+import { flagsAtResume, gatesAtResume, limitsAtResume, newerBuild, reviewAtResume } from '../../app/resume.ts'
+import type { RunFlags } from '../../app/run-flags.ts'
+import { type Start, type WorkedThrough, workThrough } from '../../app/work-through.ts'
+import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
-import { foldJournal } from '../../session/fold-journal.ts'
-import { countRubbish, problemOfJournal } from '../../session/journal.ts'
-import { openQueue } from '../../session/queue.ts'
-import { openRecords, type Records } from '../../session/records.ts'
-import type { SessionState } from '../../session/state.ts'
-import { formatCount } from '../../ui/format-count.ts'
-import type { CliContext } from '../context.ts'
-import { findSession } from '../find-session.ts'
-import type { RunFlags } from '../flags.ts'
-import { gatesAtResume } from '../gates-at-resume.ts'
-import { resumeCommand } from '../how-to-go-on.ts'
-import { limitsAtResume } from '../limits-at-resume.ts'
-import { newerBuild } from '../newer-build.ts'
-import { openRun, settingsOf } from '../open-run.ts'
-import { reviewAtResume } from '../review-at-resume.ts'
-import { flagsAtResume } from '../said.ts'
-import { refuseHiddenGates } from '../secret-gates.ts'
-import { wantsScreen } from '../wants-screen.ts'
-import { type Start, type WorkedThrough, workThrough } from '../work-through.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { countRubbish, foldJournal, problemOfJournal } from '../../records/journal.ts'
+import { openQueue } from '../../records/queue.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { resumeCommand } from '../../words/commands.ts'
+import { formatCount } from '../../words/numbers.ts'
+import { wantsScreen } from '../flags.ts'
 
 /** `codemachine resume`: goes on with a session that has not come to its end, then with what waits. */
 export async function resume(context: CliContext, wanted: string | null, flags: RunFlags): Promise<number> {
   if (wantsScreen(context, flags)) {
-    const { runOnScreen } = await import('../screen/run-on-screen.ts')
+    const { runOnScreen } = await import('../../tui/host/screen-home.ts')
     return await runOnScreen(context, flags, inner => resume(inner, wanted, flags))
   }
   const records = await openRecords({ ...context, directory: resolve(context.cwd, flags.cd ?? '.') })

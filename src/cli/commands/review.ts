@@ -1,27 +1,36 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { findSession } from '../../app/find.ts'
+import { openRun, type Run } from '../../app/project.ts'
+import { type ReviewedWork, reviewThread, uncommittedWork, workOfSession } from '../../app/proof.ts'
+import type { DirectoryFlags } from '../../app/run-flags.ts'
+import type { CliContext } from '../../app/world.ts'
 import { Interrupted, UserError } from '../../base/errors.ts'
-import type { RoundClass, RoundOutcome } from '../../session/outcome.ts'
-import { playReview } from '../../session/play-review.ts'
-import { readReview } from '../../session/read-review.ts'
-import { openRecords } from '../../session/records.ts'
-import type { ReviewAnswer } from '../../session/review.ts'
-import { SessionLog } from '../../session/session-log.ts'
-import { roundTokens } from '../../session/session-tokens.ts'
-import { emptyState } from '../../session/state.ts'
-import type { View } from '../../session/view.ts'
-import { reviewInput } from '../../templates/review-prompt.ts'
-import { plainView } from '../../ui/plain-view.ts'
-import { oneLine } from '../../ui/safe-text.ts'
-import { wordsForCause } from '../../ui/words-for-cause.ts'
-import type { CliContext } from '../context.ts'
-import { findSession } from '../find-session.ts'
-import type { DirectoryFlags } from '../flags.ts'
-import { openRun, type Run } from '../open-run.ts'
-import { readText } from '../read-text.ts'
-import { answerLines } from '../review-lines.ts'
-import { reviewThread } from '../review-thread.ts'
-import { type ReviewedWork, uncommittedWork, workOfSession } from '../what-to-review.ts'
+import type { View } from '../../core/events/events.ts'
+import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
+import { type ReviewAnswer, readReview } from '../../core/rules/review.ts'
+import { emptyState, roundTokens } from '../../core/state/state.ts'
+import { openRecords } from '../../records/records.ts'
+import { playReview } from '../../run/review.ts'
+import { SessionLog } from '../../run/session-log.ts'
+import { reviewInput } from '../../templates/round-input.ts'
+import { oneLine, safeText } from '../../words/cells.ts'
+import { wordsForCause } from '../../words/names.ts'
+import { formatCount } from '../../words/numbers.ts'
+import { findingLines } from '../../words/proof.ts'
+import { readText } from '../flags.ts'
+import { plainView } from '../output.ts'
+
+/** What a reviewer answered, as `codemachine review` prints it. */
+function answerLines({ verdict, summary, findings }: ReviewAnswer): string[] {
+  const count = formatCount(findings.length, 'finding')
+  const agreed = findings.length === 0 ? 'The reviewer agrees.' : `The reviewer agrees, with ${count}.`
+  return [
+    verdict === 'agreed' ? agreed : `The reviewer does not agree: ${count}.`,
+    ...(summary === '' ? [] : safeText(summary).split('\n')),
+    ...findings.flatMap(finding => findingLines(finding, false)),
+  ]
+}
 
 export interface ReviewFlags extends DirectoryFlags {
   /** By which what is not committed is judged, in place of a session's. */

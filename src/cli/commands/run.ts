@@ -1,16 +1,18 @@
 import { resolve } from 'node:path'
+import { openRun, settingsOf } from '../../app/project.ts'
+import { findUnfinished } from '../../app/resume.ts'
+import { directoryOf, type RunFlags } from '../../app/run-flags.ts'
+import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
+import { templateNamed } from '../../app/start/templates.ts'
+import { beginStart, type NewStart, type Start, workThrough } from '../../app/work-through.ts'
+import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
-import { openQueue } from '../../session/queue.ts'
-import { openRecords } from '../../session/records.ts'
-import { askYesOrNo } from '../ask-yes-or-no.ts'
-import type { CliContext } from '../context.ts'
-import type { RunFlags } from '../flags.ts'
-import { resumeCommand } from '../how-to-go-on.ts'
-import { openRun } from '../open-run.ts'
-import { readText } from '../read-text.ts'
-import { findUnfinished } from '../unfinished-session.ts'
-import { wantsScreen } from '../wants-screen.ts'
-import { type Start, workThrough } from '../work-through.ts'
+import { openQueue } from '../../records/queue.ts'
+import { openRecords } from '../../records/records.ts'
+import { resumeCommand } from '../../words/commands.ts'
+import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
+import { readText, wantsScreen } from '../flags.ts'
+import { askYesOrNo } from '../output.ts'
 import { resume } from './resume.ts'
 
 /**
@@ -25,7 +27,7 @@ export async function run(
   resumable = true,
 ): Promise<number> {
   if (flags.worktree !== undefined) {
-    const { inWorktree } = await import('../in-worktree.ts')
+    const { inWorktree } = await import('../../app/start/worktree.ts')
     return await inWorktree(context, flags, inside => run(context, goal, inside, resumable))
   }
   const text = goal === null ? null : await readText(context, goal)
@@ -46,7 +48,7 @@ async function onScreen(
   flags: RunFlags,
   resumable: boolean,
 ): Promise<number> {
-  const { runOnScreen, startScreen } = await import('../screen/run-on-screen.ts')
+  const { runOnScreen, startScreen } = await import('../../tui/host/screen-home.ts')
   if (goal === null) return await startScreen(context, flags, { run, resume })
   return await runOnScreen(context, flags, inner => run(inner, goal, flags, resumable), goal)
 }
@@ -78,4 +80,67 @@ async function offerWhatWasLeft(context: CliContext, flags: RunFlags): Promise<n
   if (waits) return null
   stdout.write(`Nothing waits in the queue. To go on with it later: ${command}\n`)
   return 0
+}
+
+export interface StartFlags extends RunFlags {
+  /** Whether the specification is said to be complete, and the plan good as it comes. */
+  yes?: true
+  /** As typed. */
+  template?: string
+}
+
+/**
+ * `codemachine start`: builds what the specification asks for, and then works through what waits.
+ * @param resumable whether it can be gone on with, which is then said; the demo cannot, for its model ends with it
+ */
+export async function start(
+  context: CliContext,
+  { yes, template: typed, ...flags }: StartFlags,
+  resumable = true,
+): Promise<number> {
+  const { stdin, stdout, stderr } = context
+  const named = typed === undefined ? null : templateNamed(typed)
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const { directory } = records
+  const template = named ?? (await settingsOf(context, directory, flags)).settings.mode
+  const specification = await specificationOf(directory, template)
+  const left = flags.worktree === undefined ? await findUnfinished(context, records) : null
+  if (left !== null) {
+    const command = resumeCommand(left.id, flags.cd ?? null)
+    stderr.write(`${left.what}: ${left.about}. This starts a new session; to go on with that one: ${command}\n`)
+  }
+  if (!yes) {
+    if (!stdin.isTTY || !stdout.isTTY || flags.json) {
+      throw new UserError('Nobody can be asked here whether the specification is complete; say so with --yes.')
+    }
+    const isComplete = await askWhetherComplete(context, specification)
+    if (!isComplete) return 0
+  }
+  const session = { text: goalOf(specification), template, asksPlan: !yes }
+  if (flags.worktree === undefined) return await beginWhereShown(context, session, flags, resumable)
+  const { startInWorktree } = await import('../../app/start/worktree.ts')
+  return await startInWorktree(context, flags, directory, async inside => {
+    const text = goalOf(await readSpecification(directoryOf(context, inside)))
+    return await beginWhereShown(context, { ...session, text }, inside, resumable)
+  })
+}
+
+async function beginWhereShown(
+  context: CliContext,
+  session: NewStart,
+  flags: RunFlags,
+  resumable: boolean,
+): Promise<number> {
+  if (!wantsScreen(context, flags)) return await beginStart(context, session, flags, resumable)
+  const { runOnScreen } = await import('../../tui/host/screen-home.ts')
+  return await runOnScreen(context, flags, inner => beginStart(inner, session, flags, resumable))
+}
+
+async function askWhetherComplete(context: CliContext, specification: Specification): Promise<boolean> {
+  context.stdout.write(`${describeSpecification(specification).join('\n')}\n`)
+  const answer = await askYesOrNo(context, IS_IT_COMPLETE)
+  if (answer !== true) {
+    context.stdout.write(`Nothing is started. Write what is missing into ${specification.path}, and start again.\n`)
+  }
+  return answer === true
 }

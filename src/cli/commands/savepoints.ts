@@ -1,12 +1,30 @@
-import { openRecords } from '../../session/records.ts'
-import { formatCount } from '../../ui/format-count.ts'
-import { formatDayAndTime } from '../../ui/format-time.ts'
-import type { Savepoint } from '../../workspace/savepoint.ts'
-import type { Savepoints } from '../../workspace/savepoints.ts'
-import type { TreeChanges } from '../../workspace/tree-changes.ts'
-import type { CliContext } from '../context.ts'
-import { findSession } from '../find-session.ts'
-import { lookAtSavepoints } from '../open-savepoints.ts'
+import { findSession } from '../../app/find.ts'
+import { holdSavepoints, lookAtSavepoints, type OpenSavepoints } from '../../app/savepoints.ts'
+import type { CliContext } from '../../app/world.ts'
+import { UserError } from '../../base/errors.ts'
+import { foldJournal, problemOfJournal } from '../../records/journal.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { parseDuration } from '../../settings/schema.ts'
+import { openTheme, type Role, type Theme } from '../../tui/terminal/cells.ts'
+import { oneLine, safeText } from '../../words/cells.ts'
+import { formatBytes, formatCount, formatDayAndTime, parseBytes } from '../../words/numbers.ts'
+import type { PrivateGit } from '../../workspace/git/private-git.ts'
+import type { TreeChanges } from '../../workspace/git/trees.ts'
+import {
+  type Batch,
+  bytesOf,
+  bytesOnDisk,
+  type PruneRule,
+  planPrune,
+  prune,
+  type Resolved,
+  type Savepoint,
+} from '../../workspace/savepoints/kept.ts'
+import { nameOf } from '../../workspace/savepoints/obstacles.ts'
+import { applyRewind, notRewound, planRewind, type RewindPlan } from '../../workspace/savepoints/rewind.ts'
+import type { Savepoints } from '../../workspace/savepoints/savepoints.ts'
+import { wantsColour } from '../flags.ts'
+import { PacedOutput } from '../output.ts'
 
 export interface SavepointsCommand {
   directory: string
@@ -80,3 +98,290 @@ function inWords(session: string | null, round: number, changes: ListedSavepoint
   const { files, added, removed } = changes
   return files === 0 ? 'nothing changed' : `${formatCount(files, 'file')}  +${added} -${removed}`
 }
+
+export interface RewindCommand {
+  directory: string
+  /** Name of the savepoint as typed. */
+  to: string
+  dryRun: boolean
+}
+
+/**
+ * `codemachine rewind`: makes the files of the work directory those of a savepoint. Nothing else changes: no branch,
+ * index, stash or memory. What the files were is kept before.
+ */
+export async function rewind(context: CliContext, command: RewindCommand): Promise<number> {
+  const { stdout, clock } = context
+  const records = await openRecords({ ...context, directory: command.directory })
+  await using open = await holdSavepoints(context, records)
+  const { savepoints, fingerprints } = open
+  const target = await savepoints.resolve(command.to, () => fingerprints.take())
+  const now = await fingerprints.take()
+  // So that what is there now is here whole, and can be compared.
+  await savepoints.changes(target.tree, now, 0)
+  const plan = await planRewind(fingerprints.git, records.directory, { now, target: target.tree })
+  if (plan.write.length + plan.remove.length === 0) {
+    stdout.write(`The files are as at ${target.name} already; nothing was changed.\n`)
+    return 0
+  }
+  if (command.dryRun) {
+    stdout.write(`${listOf(plan)}${keptOf(plan)}Rewinding to ${target.name} would mean: ${sumOf(plan)}.\n`)
+    return 0
+  }
+  const { id } = await savepoints.keepBeforeRewind(now, clock.now())
+  await apply(open, records, plan, target, id)
+  const [memory, git] = ['MAIN.md and tasks.json in .codemachine', 'your branch, index and stash']
+  const untouched = fingerprints.git.repository === null ? memory : `${git}, and ${memory}`
+  stdout.write(
+    `Rewound to ${target.name}: ${sumOf(plan)}.\n${keptOf(plan)}` +
+      `Only files were changed; ${untouched} are as they were.\n` +
+      `Undo it with: codemachine rewind ${id}\n`,
+  )
+  return 0
+}
+
+async function apply(
+  { fingerprints }: OpenSavepoints,
+  { directory }: Records,
+  plan: RewindPlan,
+  target: Resolved,
+  id: string,
+): Promise<void> {
+  const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
+  try {
+    await applyRewind(fingerprints, directory, plan)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })
+  }
+  const left = await notRewound(fingerprints.git, plan, { after: await fingerprints.take(), target: target.tree })
+  if (left.length === 0) return
+  throw new UserError(`${formatCount(left.length, 'file')} could not be rewound: ${some(left)}.`, { hint: undo })
+}
+
+/** Why not everything that the savepoint does not have is gone. */
+function keptOf({ keep }: RewindPlan): string {
+  if (keep.length === 0) return ''
+  return `Left alone, as ignored when that savepoint was made: ${some(keep)} (${formatCount(keep.length, 'file')}).\n`
+}
+
+function some(paths: readonly string[]): string {
+  const more = paths.length > mostNamed ? ', …' : ''
+  return `${paths.slice(0, mostNamed).map(nameOf).join(', ')}${more}`
+}
+
+function listOf({ write, remove }: RewindPlan): string {
+  const all = [
+    ...write.map(({ path, isKnown }) => ({ path, what: isKnown ? 'change ' : 'restore' })),
+    ...remove.map(path => ({ path, what: 'remove ' })),
+  ]
+  const shown = all.slice(0, mostListed).map(({ path, what }) => {
+    return `${what}  ${oneLine(Buffer.from(path, 'latin1').toString('utf8'), 200)}\n`
+  })
+  const left = all.length - shown.length
+  return `${shown.join('')}${left > 0 ? `… and ${formatCount(left, 'more file')}\n` : ''}`
+}
+
+function sumOf({ write, remove }: RewindPlan): string {
+  const known = write.filter(({ isKnown }) => isKnown).length
+  const parts = [
+    [known, 'changed'],
+    [write.length - known, 'restored'],
+    [remove.length, 'removed'],
+  ] as const
+  const words = parts.flatMap(([count, how]) => (count === 0 ? [] : [`${formatCount(count, 'file')} ${how}`]))
+  return words.join(', ')
+}
+
+const mostListed = 1000
+const mostNamed = 5
+
+export interface DiffCommand {
+  directory: string
+  /** Names of savepoints as typed; null: what the newest session began with, and the files as they are. */
+  from: string | null
+  to: string | null
+  stat: boolean
+  json: boolean
+}
+
+/** `codemachine diff`: what has become of the files between two savepoints, or since one. */
+export async function diff(context: CliContext, command: DiffCommand): Promise<number> {
+  const records = await openRecords({ ...context, directory: command.directory })
+  await using open = await lookAtSavepoints(context, records)
+  if (open === null)
+    throw new UserError(`There are no savepoints in ${records.directory} yet: no session has made one.`)
+  const before = await resolve(open, command.from ?? 'start')
+  const after = await resolve(open, command.to ?? 'now')
+  if (command.json || command.stat) {
+    const changes = await open.savepoints.changes(before.tree, after.tree, mostPaths)
+    if (command.json) context.stdout.write(`${JSON.stringify({ from: before.name, to: after.name, ...changes })}\n`)
+    else context.stdout.write(statOf(changes))
+    return 0
+  }
+  const { text, isCut } = await open.savepoints.diff(before.tree, after.tree, { mostBytes })
+  if (text === '') context.stderr.write(`Nothing differs between ${before.name} and ${after.name}.\n`)
+  await show(context, text)
+  if (isCut) context.stderr.write(`codemachine: the diff is longer, and cut here; --stat shows all files.\n`)
+  return 0
+}
+
+function resolve({ savepoints, fingerprints }: OpenSavepoints, name: string): Promise<Resolved> {
+  return savepoints.resolve(name, () => fingerprints.take())
+}
+
+/** Line by line, so that a reader that leaves early is not waited for. */
+async function show(context: CliContext, text: string): Promise<void> {
+  using output = new PacedOutput(context.stdout, context.signal)
+  const theme = wantsColour(context) ? openTheme({ theme: 'auto', env: context.env, reader: false }) : null
+  for (let at = 0; at < text.length && !output.ended.aborted; ) {
+    const end = text.indexOf('\n', at + chunk)
+    const part = text.slice(at, end === -1 ? text.length : end + 1)
+    output.write(theme === null ? safeText(part) : paint(part, theme))
+    await output.ready()
+    at += part.length
+  }
+}
+
+function paint(part: string, theme: Theme): string {
+  return part
+    .split('\n')
+    .map(line => theme.paint(roleOf(line), safeText(line)))
+    .join('\n')
+}
+
+function roleOf(line: string): Role {
+  if (
+    /^(?:diff --git |index |--- |\+\+\+ |similarity |rename |new file |deleted file |old mode |new mode )/.test(line)
+  ) {
+    return 'strong'
+  }
+  if (line.startsWith('@@')) return 'hunk'
+  if (line.startsWith('+')) return 'added'
+  return line.startsWith('-') ? 'removed' : 'plain'
+}
+
+function statOf({ files, added, removed, paths }: TreeChanges): string {
+  const shown = paths.map(each => ({ name: oneLine(each.path, 200), ...each }))
+  const width = Math.min(80, Math.max(0, ...shown.map(({ name }) => name.length)))
+  const rows = shown.map(({ name, added, removed }) => {
+    const lines = added === null || removed === null ? 'not text, or over 4 MiB' : `+${added} -${removed}`
+    return `${name.padEnd(width)}  ${lines}\n`
+  })
+  const left = files - paths.length
+  const more = left > 0 ? `… and ${formatCount(left, 'more file')}\n` : ''
+  return `${rows.join('')}${more}${formatCount(files, 'file')}, +${added} -${removed}\n`
+}
+
+const mostBytes = 64 * 1024 * 1024
+const mostPaths = 1000
+const chunk = 64 * 1024
+
+/** Texts as typed. */
+export interface PruneCommand {
+  directory: string
+  /** Null: by age and size. */
+  session: string | null
+  olderThan: string | null
+  largerThan: string | null
+  all: boolean
+  dryRun: boolean
+}
+
+/** `codemachine prune`: lets old savepoints go, or those of one session, and gives their room back. */
+export async function pruneSavepoints(context: CliContext, command: PruneCommand): Promise<number> {
+  const { stdout, stderr } = context
+  const records = await openRecords({ ...context, directory: command.directory })
+  const rule = await ruleOf(context, records, command)
+  await using open = await holdSavepoints(context, records)
+  const { git } = open.fingerprints
+  const savepoints = await open.savepoints.list()
+  const batches = await batchesToGo(git, savepoints, rule)
+  const gone = new Set(batches.flatMap(batch => batch.savepoints.map(({ id }) => id)))
+  const rest = savepoints.filter(({ id }) => !gone.has(id))
+  // Not for nothing: an older git cannot say it, nor can any of what is broken.
+  const needed =
+    command.dryRun || rule.mostBytes !== null ? await bytesOf(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
+  if (command.dryRun) {
+    const freed = Math.max(0, (await bytesOnDisk(git)) - needed)
+    if (batches.length > 0)
+      stdout.write(`${inWordsOfPrune(batches)} would go, and about ${formatBytes(freed)} be free.\n`)
+    else stdout.write(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'would be')}\n`)
+  } else {
+    const freed = await prune(git, batches)
+    if (batches.length > 0) stdout.write(`${inWordsOfPrune(batches)} went; ${formatBytes(freed)} are free.\n`)
+    else stdout.write(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'are')}\n`)
+  }
+  const stays = rest.some(({ session }) => session !== null && session === rule.spare)
+  if (stays && rule.all) stderr.write(`${whySpared(rule.spare)}\n`)
+  else if (rule.mostBytes !== null && needed > rule.mostBytes) stderr.write(`${stillLarge(needed)}\n`)
+  return 0
+}
+
+type Rule = PruneRule & { only: string | null }
+
+async function ruleOf(context: CliContext, records: Records, command: PruneCommand): Promise<Rule> {
+  const { session, olderThan, largerThan, all } = command
+  if (session !== null) {
+    if (olderThan !== null || largerThan !== null || all) {
+      throw new UserError('Name a session, or say with --older-than, --larger-than or --all what may go; not both.')
+    }
+    return { before: null, mostBytes: null, all: true, only: await findSession(records, session) }
+  }
+  const age = olderThan === null ? null : read(parseDuration, olderThan, '--older-than', '30d or 12h')
+  const mostBytes = largerThan === null ? null : read(parseBytes, largerThan, '--larger-than', '2G or 500M')
+  const ageMs = age ?? (mostBytes === null ? defaultAgeMs : null)
+  const before = ageMs === null ? null : context.clock.now() - ageMs
+  return { before, mostBytes, all, only: null, spare: await newestUnfinished(records) }
+}
+
+async function batchesToGo(git: PrivateGit, savepoints: readonly Savepoint[], rule: Rule): Promise<Batch[]> {
+  const batches = await planPrune(git, savepoints, rule)
+  return rule.only === null ? batches : batches.filter(({ name }) => name === rule.only)
+}
+
+/** The session that `codemachine resume` would go on with, which needs its savepoints; null if there is none. */
+async function newestUnfinished(records: Records): Promise<string | null> {
+  for (const id of (await records.sessions()).reverse()) {
+    if ((await problemOfJournal(records.journal(id))) !== null) continue
+    const state = await foldJournal(records.journal(id), id)
+    if (state !== null && state.ended?.outcome.kind !== 'done') return id
+  }
+  return null
+}
+
+function whySpared(session: string | null | undefined): string {
+  return `Those of ${session} stay: it is not done, and codemachine resume goes on with it. To let them go: codemachine prune ${session}`
+}
+
+function stillLarge(bytes: number): string {
+  return `What stays takes ${formatBytes(bytes)}: those of the newest session always stay; --all lets every one go.`
+}
+
+/** What an earlier one that was broken off, and fingerprints, have left. */
+function alsoFree(bytes: number, verb: string): string {
+  return bytes < worthSaying ? '' : ` ${formatBytes(bytes)} that nothing needed ${verb} free.`
+}
+
+function whatStays(count: number): string {
+  if (count === 0) return 'there is none here.'
+  const stay = count === 1 ? 'stays' : 'stay'
+  return `${formatCount(count, 'savepoint')} ${stay}. Those of the newest session always do; --all lets every one go.`
+}
+
+function inWordsOfPrune(batches: readonly Batch[]): string {
+  const count = batches.reduce((sum, { savepoints }) => sum + savepoints.length, 0)
+  const names = batches.slice(0, mostNamedOfPrune).map(({ name }) => name)
+  const more = batches.length > mostNamedOfPrune ? ` and ${batches.length - mostNamedOfPrune} more` : ''
+  return `${formatCount(count, 'savepoint')} (${names.join(', ')}${more})`
+}
+
+function read(parse: (text: string) => number | null, text: string, flag: string, example: string): number {
+  const value = parse(text)
+  if (value !== null) return value
+  throw new UserError(`${flag} is "${oneLine(text, 40)}"; use something like ${example}.`)
+}
+
+const defaultAgeMs = 30 * 24 * 3_600_000
+const mostNamedOfPrune = 8
+const worthSaying = 1024 * 1024

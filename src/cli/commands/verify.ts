@@ -1,30 +1,31 @@
 import { join } from 'node:path'
-import { Cleanup } from '../../base/cleanup.ts'
-import { Interrupted } from '../../base/errors.ts'
-import type { Certificate } from '../../session/certificate.ts'
-import { openRecords, type Records } from '../../session/records.ts'
-import { oneLine } from '../../ui/safe-text.ts'
-import type { Fingerprints } from '../../workspace/fingerprint.ts'
-import { runGit } from '../../workspace/git-command.ts'
-import { type PersonRepository, readHead } from '../../workspace/person-repository.ts'
-import { openGuard } from '../../workspace/repository-guard.ts'
-import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
-import { writableGit } from '../codex-options.ts'
-import type { CliContext } from '../context.ts'
-import { openWorkDirectory, WAIT_FOR_ITS_END } from '../open-work-directory.ts'
-import { commandsFor } from '../verify/commands-for.ts'
-import { describeVerification } from '../verify/describe-verification.ts'
-import { findBreak } from '../verify/find-break.ts'
-import { type Found, findCertificate } from '../verify/find-certificate.ts'
-import { GatesAgain } from '../verify/gates-again.ts'
+import { writableGit } from '../../app/engine-of-project.ts'
+import { openWorkDirectory, WAIT_FOR_ITS_END } from '../../app/project.ts'
 import {
+  commandsFor,
   type Difference,
   exitCodeOfVerdict,
+  type Found,
+  findBreak,
+  findCertificate,
   type GateRun,
+  GatesAgain,
+  lastLine,
   passes,
   type Verdict,
   type Verification,
-} from '../verify/verification.ts'
+} from '../../app/verify.ts'
+import type { CliContext } from '../../app/world.ts'
+import { Cleanup, Interrupted, unreachable } from '../../base/errors.ts'
+import type { Certificate } from '../../core/rules/certificate.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { oneLine } from '../../words/cells.ts'
+import { formatCount, formatDayAndTime, formatDuration } from '../../words/numbers.ts'
+import type { Fingerprints } from '../../workspace/fingerprint.ts'
+import { shortHash } from '../../workspace/git/commits.ts'
+import { type PersonRepository, readHead, runGit } from '../../workspace/git/git.ts'
+import { openGuard } from '../../workspace/guard/repository-guard.ts'
+import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 
 export interface VerifyOptions {
   directory: string
@@ -155,3 +156,98 @@ function cannotTell(reason: string): Verdict {
 
 const NOTHING_TO_RUN =
   'the session was done without gates, so there is nothing to run again; give the next one some with --verify'
+
+/** What came of verifying, as lines for a person. */
+function describeVerification(verification: Verification, certificate: Certificate): string {
+  const { verdict, gates } = verification
+  const goal = oneLine(certificate.goal, 80)
+  const lines = [
+    headline(verdict),
+    `  ${certificate.session}, done ${formatDayAndTime(Date.parse(certificate.endedAt))}: ${goal}`,
+    ...gates.flatMap(lineOf),
+    ...filesLine(verification),
+    ...closer(verdict, certificate),
+  ]
+  return lines.map(line => `${line}\n`).join('')
+}
+
+function headline(verdict: Verdict): string {
+  switch (verdict.kind) {
+    case 'still-true':
+      return 'still true'
+    case 'broken': {
+      const { since } = verdict
+      if (since === null) return 'broken: there are no commits that could say since when'
+      const date = formatDayAndTime(Date.parse(since.date))
+      return `broken since ${shortHash(since.commit)} ${oneLine(since.subject, 100)} (${date})`
+    }
+    case 'broken-uncommitted':
+      return `broken by what is not committed: ${named(verdict.differs)}`
+    case 'cannot-tell':
+      return `cannot tell: ${oneLine(verdict.reason, 600)}`
+    default:
+      return unreachable(verdict)
+  }
+}
+
+function lineOf(run: GateRun): string[] {
+  const changed = run.changedCount === 0 ? '' : `; it changes ${formatCount(run.changedCount, 'file')} itself`
+  const took = run.status === 'not-started' ? '' : ` (${formatDuration(run.durationMs)})`
+  const line = `  ${oneLine(run.gate.name, 100)}: ${inWords(run)}${changed}${took}`
+  const said = run.status === 'failed' || run.status === 'timed-out' ? lastLine(run.output) : null
+  return said === null ? [line] : [line, `    ${said}`]
+}
+
+function inWords({ status, exitCode, problem }: GateRun): string {
+  switch (status) {
+    case 'passed':
+      return 'passes'
+    case 'flaky':
+      return 'is flaky: it failed, and passed when it was run again on the same files'
+    case 'failed':
+      return exitCode === null ? 'fails' : `fails, exit code ${exitCode}`
+    case 'timed-out':
+      return 'did not come to its end in time'
+    case 'not-started':
+      return `could not be run${problem === null ? '' : `: ${oneLine(problem, 300)}`}`
+    case 'broken-off':
+      return 'was broken off'
+    default:
+      return unreachable(status)
+  }
+}
+
+function filesLine({ changed, verdict }: Verification): string[] {
+  if (verdict.kind === 'broken-uncommitted') return []
+  if (changed === null) return ['  The files have changed since; which ones is not known any more.']
+  if (changed.count === 0) return ['  The files are the very same as when it was done.']
+  const have = changed.count === 1 ? 'has' : 'have'
+  return [`  ${formatCount(changed.count, 'file')} ${have} changed since: ${named(changed)}`]
+}
+
+function closer(verdict: Verdict, { git }: Certificate): string[] {
+  switch (verdict.kind) {
+    case 'broken':
+      if (verdict.since === null) return []
+      return [
+        `  ${oneLine(verdict.gate ?? 'It', 100)} passes before that commit, and fails in it and in HEAD.`,
+        `  To look closer: git show ${shortHash(verdict.since.commit)}`,
+      ]
+    case 'broken-uncommitted':
+      return [
+        `  It passes in a fresh checkout of HEAD (${shortHash(verdict.head)})${
+          git?.holdsAll === false ? ', with what was not committed when it was done' : ''
+        }.`,
+      ]
+    case 'still-true':
+    case 'cannot-tell':
+      return []
+    default:
+      return unreachable(verdict)
+  }
+}
+
+function named({ paths, count }: Difference): string {
+  const shown = paths.slice(0, 8).map(path => oneLine(path, 120))
+  return `${shown.join(', ')}${count > shown.length ? ` and ${count - shown.length} more` : ''}`
+}

@@ -2,8 +2,7 @@ import { symlinkSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { reply } from '../../../src/demo/reply.ts'
-import { hold, message, shell } from '../../../src/demo/reply-items.ts'
+import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import {
   always,
   inTurn,

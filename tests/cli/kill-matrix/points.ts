@@ -1,4 +1,4 @@
-import type { SessionEvent } from '../../../src/session/events.ts'
+import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { KillPoint } from '../../support/kill-points.ts'
 
 type AtEvent = Extract<KillPoint, { event: unknown }>

@@ -1,7 +1,7 @@
 import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { openQueue } from '../../../src/session/queue.ts'
+import { openQueue } from '../../../src/records/queue.ts'
 import { startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'
 import { eventsOf, type Scene } from '../../support/scene.ts'

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Recorded } from '../../../src/session/events.ts'
+import type { Recorded } from '../../../src/core/events/events.ts'
 import type { Ended } from '../../support/codemachine.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../support/kill-points.ts'
 import { processesOf } from '../../support/processes.ts'

@@ -1,11 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { addFile, patch } from '../../../src/demo/demo-patch.ts'
-import type { ModelRequest } from '../../../src/demo/model-request.ts'
-import { type Reply, reply, usageHeaders } from '../../../src/demo/reply.ts'
-import { message, reasoning, shell, updatePlan, webSearch } from '../../../src/demo/reply-items.ts'
-import type { ScriptStep } from '../../../src/demo/script.ts'
+import type { ModelRequest, ScriptStep } from '../../../src/demo/model/reply.ts'
+import {
+  message,
+  type Reply,
+  reasoning,
+  reply,
+  shell,
+  updatePlan,
+  usageHeaders,
+  webSearch,
+} from '../../../src/demo/model/reply.ts'
+import { addFile, patch } from '../../../src/demo/words.ts'
 import type { TestPlace } from '../../support/place.ts'
 import { folder } from '../../support/rounds.ts'
 import { openScene, type Scene, type SceneOptions } from '../../support/scene.ts'

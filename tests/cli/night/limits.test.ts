@@ -1,7 +1,5 @@
 import { expect } from 'vitest'
-import { type ItemsReply, reply } from '../../../src/demo/reply.ts'
-import { message, shell } from '../../../src/demo/reply-items.ts'
-import { attempts } from '../../../src/demo/script.ts'
+import { attempts, type ItemsReply, message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { claimDone, held, round } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'

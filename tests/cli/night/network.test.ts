@@ -1,7 +1,5 @@
 import { expect } from 'vitest'
-import { reply } from '../../../src/demo/reply.ts'
-import { shell } from '../../../src/demo/reply-items.ts'
-import { attempts } from '../../../src/demo/script.ts'
+import { attempts, reply, shell } from '../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'

@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
-import { reply } from '../../../src/demo/reply.ts'
-import { shell } from '../../../src/demo/reply-items.ts'
+import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { claimDone, round, says, writeTasks } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'

@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
-import { type Reply, reply, usageHeaders } from '../../../src/demo/reply.ts'
-import { hold, message, shell } from '../../../src/demo/reply-items.ts'
+import { hold, message, type Reply, reply, shell, usageHeaders } from '../../../src/demo/model/reply.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf, IMPATIENT, openScene } from '../../support/scene.ts'

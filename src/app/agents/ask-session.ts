@@ -1,0 +1,224 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  type AgentReply,
+  type AgentRequest,
+  InboxFolder,
+  inboxFiles,
+  inboxTimes,
+  mostBytes,
+  readReply,
+  StreamReader,
+  writeRequest,
+} from '../../agents/inbox.ts'
+import type { Clock } from '../../base/clock.ts'
+import { Interrupted, messageOf, systemErrorCode, UserError, writing } from '../../base/errors.ts'
+import { FolderChanges, readBoundedText, writeWholeFile } from '../../platform/files.ts'
+
+/** What became of a request: the session's answer, that none took it, or that the one that took it has gone. */
+export type Asked =
+  | { kind: 'answered'; reply: AgentReply; streamed: Streamed }
+  | { kind: 'not-taken' }
+  | { kind: 'gone' }
+
+/** How much of what the agent said has been heard before the answer; `cut`: more than is kept. */
+export type Streamed = 'nothing' | 'whole' | 'cut'
+
+export interface AskOptions {
+  /** The real path of the work directory in which the session runs. */
+  directory: string
+  /** The folder of its records, in which who is outside of the sandbox shows that; left out: that is not shown. */
+  records?: string
+  clock: Clock
+  /** Ends the asking, and what runs for it. */
+  signal: AbortSignal
+  /** Whether the session is known not to run any more; left out: that cannot be seen from here. */
+  isGone?(): Promise<boolean>
+  /** Called with a sentence that says for whom the agent waits, each time that it is another one. */
+  onWaiting(sentence: string): void
+  onStarted(instance: string): void
+  /** Only where the request is for a stream. */
+  onText(text: string): void
+}
+
+/**
+ * Asks the session that runs in a directory for the work of an agent, and waits for the end of it, for as long as the
+ * session shows that it lives. Throws a `UserError` if it cannot be asked, `Interrupted` with the signal; in any case
+ * nothing of it is left in the inbox, and what nobody waits for is ended.
+ */
+export async function askSession(request: AgentRequest, options: AskOptions): Promise<Asked> {
+  const written = writeRequest(request)
+  if ('problem' in written) throw new UserError(written.problem)
+  const folder = new InboxFolder(options.directory)
+  await using asking = new Asking(folder, options)
+  await asking.post(written.text)
+  const asked = await asking.follow(options.signal, Number.POSITIVE_INFINITY)
+  if (asked !== null) return asked
+  await asking.cancel()
+  throw new Interrupted(options.signal.reason)
+}
+
+const POLL_MS = 500
+/** How often it is looked whether the session still runs. */
+const GONE_MS = 1000
+/** Each beat and each piece of the stream is a change. */
+const REST_MS = 50
+/** How long the session has to end what was cancelled. */
+const CANCEL_MS = 5_000
+
+class Asking implements AsyncDisposable {
+  readonly #folder: InboxFolder
+  readonly #options: AskOptions
+  readonly #id: string
+  readonly #stream: StreamReader
+  readonly #askedAt: number
+  #beatAt: number
+  /** The state of the reply, and when it was first seen so: monotonic, ms. */
+  #sign: string | null = null
+  #seenAt: number
+  #reply: AgentReply | null = null
+  /** When it was last looked whether the session still runs: monotonic, ms. */
+  #goneAt: number
+
+  constructor(folder: InboxFolder, options: AskOptions) {
+    const { clock } = options
+    this.#folder = folder
+    this.#options = options
+    this.#id = `${String(clock.now()).padStart(15, '0')}-${randomUUID()}`
+    this.#stream = new StreamReader(folder, this.#id)
+    this.#askedAt = this.#beatAt = this.#seenAt = this.#goneAt = clock.monotonic()
+  }
+
+  async post(text: string): Promise<void> {
+    try {
+      const problem = await this.#folder.make()
+      if (problem !== null) throw new UserError(problem, { exitCode: 4 })
+      const { records } = this.#options
+      if (records !== undefined) await showOutside(records, this.#id, text)
+      await writing(this.#folder.path, () => this.#folder.write(inboxFiles.request(this.#id), text))
+    } catch (error) {
+      if (error instanceof UserError || systemErrorCode(error) === null) throw error
+      throw new UserError(
+        `The session cannot be asked for an agent from here: ${this.#folder.path} cannot be written to (${messageOf(error)}).`,
+        { exitCode: 4, cause: error },
+      )
+    }
+  }
+
+  /** Waits for the end of it; null with the signal, or once the clock says `until`. */
+  async follow(signal: AbortSignal, until: number): Promise<Asked | null> {
+    const { clock } = this.#options
+    using changes = new FolderChanges([this.#folder.path], { clock, signal })
+    while (!signal.aborted && clock.monotonic() < until) {
+      const asked = await this.#look()
+      if (asked !== null) return asked
+      await clock.wait(REST_MS, signal)
+      await changes.next(POLL_MS)
+    }
+    return null
+  }
+
+  /** Takes it back; the session has a moment to end what runs for it. */
+  async cancel(): Promise<void> {
+    if (await this.#folder.remove(inboxFiles.request(this.#id))) return
+    // Without it the session sees that the request has gone.
+    await this.#folder.write(inboxFiles.cancel(this.#id), '').catch(() => {})
+    await this.follow(new AbortController().signal, this.#options.clock.monotonic() + CANCEL_MS)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stream[Symbol.asyncDispose]()
+    const { records } = this.#options
+    if (records !== undefined) await forgetOutside(records, this.#id)
+    for (const file of Object.values(inboxFiles)) await this.#folder.remove(file(this.#id)).catch(() => false)
+  }
+
+  async #look(): Promise<Asked | null> {
+    const now = this.#options.clock.monotonic()
+    // Before the reply: a session that ends answers first.
+    const isGone = await this.#isGone(now)
+    await this.#readReply(now)
+    // After the reply: when that says that it has ended, the stream is whole.
+    this.#options.onText(await this.#stream.next())
+    if (this.#reply !== null && this.#reply.state !== 'started')
+      return { kind: 'answered', reply: this.#reply, streamed: this.#streamed() }
+    if (now - this.#beatAt >= inboxTimes.beat) {
+      this.#beatAt = now
+      await this.#folder.touch(inboxFiles.taken(this.#id), new Date(this.#options.clock.now()))
+    }
+    if (!isGone && now - this.#askedAt < inboxTimes.take) return null
+    if (this.#reply === null && (await this.#folder.remove(inboxFiles.request(this.#id)))) return { kind: 'not-taken' }
+    return !isGone && now - this.#seenAt < inboxTimes.silence ? null : { kind: 'gone' }
+  }
+
+  async #isGone(now: number): Promise<boolean> {
+    const { isGone } = this.#options
+    if (isGone === undefined || now - this.#goneAt < GONE_MS) return false
+    this.#goneAt = now
+    return await isGone()
+  }
+
+  async #readReply(now: number): Promise<void> {
+    const name = inboxFiles.reply(this.#id)
+    const sign = (await this.#folder.stateOf(name))?.key ?? null
+    if (sign === this.#sign) return
+    this.#sign = sign
+    this.#seenAt = now
+    const read = await this.#folder.read(name, mostBytes.reply)
+    const reply = read === null || 'problem' in read ? null : readReply(read.text)
+    if (reply === null) return
+    const { state, instance, text } = reply
+    if (state === 'started' && instance === null && text !== '' && text !== this.#reply?.text)
+      this.#options.onWaiting(text)
+    if (instance !== null && instance !== this.#reply?.instance) this.#options.onStarted(instance)
+    this.#reply = reply
+  }
+
+  #streamed(): Streamed {
+    if (!this.#stream.hasBegun) return 'nothing'
+    return this.#stream.isCut ? 'cut' : 'whole'
+  }
+}
+
+/*
+ * Who is outside of the agents' sandbox can write into the records, and nobody in it can. So whoever asks a session lays
+ * a file there that names the request by its text: a request that is put in its place is none that was shown.
+ */
+
+/**
+ * Shows in the records' folder that the request with this id and text comes from outside of the sandbox. Where nothing
+ * can be written there, nothing is shown.
+ */
+export async function showOutside(records: string, id: string, request: string): Promise<void> {
+  try {
+    // The folder of the records itself is the session's to make.
+    await mkdir(folderIn(records), { mode: 0o700 }).catch(error => {
+      if (systemErrorCode(error) !== 'EEXIST') throw error
+    })
+    await writeWholeFile(join(folderIn(records), id), digestOf(request))
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+  }
+}
+
+/** Whether that was shown for this very text. */
+export async function isShownOutside(records: string, id: string, request: string): Promise<boolean> {
+  const read = await readBoundedText(join(folderIn(records), id), DIGEST_BYTES)
+  return typeof read === 'object' && 'text' in read && read.text === digestOf(request)
+}
+
+/** Takes back what was shown. */
+async function forgetOutside(records: string, id: string): Promise<void> {
+  await rm(join(folderIn(records), id), { force: true }).catch(() => {})
+}
+
+const DIGEST_BYTES = 64
+
+function folderIn(records: string): string {
+  return join(records, 'asked')
+}
+
+function digestOf(request: string): string {
+  return createHash('sha256').update(request).digest('hex')
+}

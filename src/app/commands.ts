@@ -1,0 +1,235 @@
+import { UserError, unreachable } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/text.ts'
+import type { Command, Reply } from '../core/contracts/command.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { sendCommand } from '../records/control.ts'
+import { openRecords } from '../records/records.ts'
+import { readRunLock } from '../records/run-lock.ts'
+import type { PersonAsked } from '../run/person.ts'
+import type { SessionRunner } from '../run/session-runner.ts'
+import type { LiveShare } from './watch/live-share.ts'
+import type { CliContext } from './world.ts'
+
+/** The session that runs, and how a person reaches it. */
+export interface RunningSession {
+  id: string
+  runner: SessionRunner
+  asked: PersonAsked
+  /** How many prompts wait in the queue. */
+  waiting(): Promise<number>
+}
+
+/**
+ * Does what a person asks of the session that runs, on its own screen or from another terminal; null: none does just
+ * now. Answers with what came of it.
+ * @param live told that somebody watches, between two sessions too
+ */
+export async function obey(
+  command: Command,
+  session: RunningSession | null,
+  live: Pick<LiveShare, 'watched'>,
+): Promise<Reply> {
+  if (command.type === 'watch') {
+    live.watched()
+    return done('What it does just now is shown for a minute.')
+  }
+  if (session === null) return NOBODY
+  const problem = 'text' in command ? problemOfPrompt(command.text) : null
+  if (problem !== null) return refused(problem)
+  switch (command.type) {
+    case 'steer':
+      return await steer(command.text, session)
+    case 'stop':
+      return stop(command.now, session)
+    case 'pause':
+      return pause(session)
+    case 'unpause':
+      return unpause(session)
+    case 'retry':
+      return retry(session)
+    case 'interrupt':
+      return interrupt(session)
+    case 'skip':
+      return await skip(session)
+    case 'replan':
+      return replan(command.text, session)
+    default:
+      return unreachable(command)
+  }
+}
+
+const NOBODY = refused('No session is running just now; try again in a moment.')
+
+async function steer(text: string, { id, runner, asked }: RunningSession): Promise<Reply> {
+  const taken = await runner.steer(text)
+  switch (taken) {
+    case 'delivered':
+      return done(`The agent at work in ${id} has been told.`)
+    case 'kept':
+      return {
+        delivered: false,
+        kept: true,
+        message:
+          asked.endedBy === null
+            ? `No agent is at work in ${id} just now; the next round will be told.`
+            : `${id} is about to end; when it is resumed, its next round will be told.`,
+      }
+    case 'over':
+      return NOBODY
+    default:
+      return unreachable(taken)
+  }
+}
+
+function retry({ id, runner, asked }: RunningSession): Reply {
+  const { waiting, offlineSince, roundsUsed, replan } = runner.state
+  if (offlineSince !== null) return refused('Codex waits for the network by itself, and tries again every minute.')
+  if (!asked.retry()) return refused(`${id} does not wait for anything just now.`)
+  const goesOn = asked.isPaused ? `${id} is still paused` : `round ${roundsUsed + 1} of ${id} starts`
+  const next = replan === null ? goesOn : `the agent that changes the plan of ${id} is asked now`
+  const waived = waiting?.cause.message?.includes('--max-usage')
+    ? ` --max-usage has no effect before ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
+    : ''
+  return done(`The wait is over; ${next}.${waived}`)
+}
+
+function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {
+  const { running, checking } = runner.state
+  if (!runner.tell({ type: 'stop-asked', now })) return NOBODY
+  if (now) asked.endNow('stop')
+  else asked.stopAfterRound()
+  if (checking !== null && !now) {
+    return done(`${id} stops when this ${checking.kind} has ended (--now does not wait); codemachine resume goes on.`)
+  }
+  return done(
+    running === null || now
+      ? `${id} stops now; codemachine resume goes on.`
+      : `${id} stops when round ${running.round} has ended${runner.state.offlineSince === null ? '' : ', which waits for the network (--now does not wait)'}; codemachine resume goes on.`,
+  )
+}
+
+function pause({ id, runner, asked }: RunningSession): Reply {
+  const { running } = runner.state
+  if (asked.endedBy !== null) return refused(aboutToEnd(id))
+  if (asked.isPaused) {
+    // What an interruption holds goes on with the next session, and what is paused does not.
+    asked.pause()
+    return refused(`${id} is paused already; codemachine unpause goes on.`)
+  }
+  if (!runner.tell({ type: 'paused' })) return NOBODY
+  asked.pause()
+  return done(
+    running === null
+      ? `${id} is paused; codemachine unpause goes on.`
+      : `${id} pauses when round ${running.round} has ended; codemachine unpause goes on.`,
+  )
+}
+
+function unpause({ id, runner, asked }: RunningSession): Reply {
+  if (!asked.isPaused) return refused(`${id} is not paused.`)
+  if (!runner.tell({ type: 'unpaused' })) return NOBODY
+  asked.unpause()
+  return done(runner.state.replan === null ? `${id} goes on.` : `${id} goes on once the change of its plan is through.`)
+}
+
+function interrupt({ id, runner, asked }: RunningSession): Reply {
+  const { running, waiting, replan } = runner.state
+  if (runner.isEnding) return NOBODY
+  if (running === null && asked.endedBy !== null) return refused(aboutToEnd(id))
+  if (running === null && asked.isPaused) return refused(whyNothingRuns(id, runner.state))
+  if (!runner.tell({ type: 'interrupt-asked' })) return NOBODY
+  asked.hold()
+  runner.interrupt()
+  if (running !== null && asked.endedBy !== null)
+    return done(`Round ${running.round} of ${id} is interrupted, and ${id} ends; codemachine resume goes on.`)
+  const after = replan === null ? 'its wait is over' : 'its wait is over and its plan is changed'
+  const holds = waiting === null ? `${id} holds` : `${id} holds once ${after}`
+  const what = running === null ? holds : `Round ${running.round} of ${id} is interrupted, and it holds`
+  return done(`${what}; codemachine unpause goes on.`)
+}
+
+function whyNothingRuns(id: string, { waiting, replan }: SessionState): string {
+  if (replan === null) return `${id} is paused already; codemachine unpause goes on.`
+  return waiting === null
+    ? `${id} is about to change its plan, and holds after that.`
+    : `${id} waits to change its plan, and holds after that; codemachine retry ends the wait.`
+}
+
+function aboutToEnd(id: string): string {
+  return `${id} is about to end; codemachine resume goes on.`
+}
+
+async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Reply> {
+  const endsTheRun = asked.endedBy !== null && asked.endedBy !== 'skip'
+  if (!runner.tell({ type: 'skip-asked' })) return NOBODY
+  asked.skip()
+  const left = await waiting().catch(() => null)
+  const follows = left === 0 ? 'nothing waits in the queue' : 'the next in the queue has its turn'
+  const next = endsTheRun ? 'the run with it' : follows
+  return done(`${id} ends now, and ${next}; codemachine resume ${id} goes on with it.`)
+}
+
+function replan(text: string, { id, runner, asked }: RunningSession): Reply {
+  const { running, waiting, windingDown } = runner.state
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null) return refused(`${id} is about to end; its plan can be changed once it is resumed.`)
+  const limit = runner.limitOfPlan
+  if (limit !== null)
+    return refused(
+      `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
+    )
+  if (!runner.tell({ type: 'replan-asked', text })) return NOBODY
+  asked.hold()
+  runner.interrupt()
+  const first = running === null ? '' : `Round ${running.round} is interrupted. `
+  const soon = windingDown === null ? 'now' : 'once the usage limit is renewed'
+  const when = waiting === null ? soon : 'once its wait is over'
+  return done(
+    `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. Then it holds; codemachine unpause goes on.`,
+  )
+}
+
+function done(message: string): Reply {
+  return { delivered: true, message }
+}
+
+function refused(message: string): Reply {
+  return { delivered: false, message }
+}
+
+/** What is asked of a run, and what a person is told where that cannot be. */
+interface Question {
+  /** `at`: now, ISO 8601 in UTC. */
+  command: (at: string) => Command
+  /** What one would do to a run, as in `there is nothing to steer`. */
+  verb: string
+  /** How to get what is wanted where nobody runs. */
+  withoutRun: string
+  /** What to do if the run does not take it. */
+  refused: string
+}
+
+/** How long the run may take to answer, ms. */
+const REPLY_MS = 10_000
+
+/**
+ * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A
+ * `UserError` if nobody runs there, or it does not take it.
+ */
+export async function askRun(context: CliContext, directory: string, question: Question): Promise<number> {
+  const { clock, platform, stdout } = context
+  const { command, verb, withoutRun, refused } = question
+  const records = await openRecords({ ...context, directory })
+  const lock = await readRunLock(records.lock, platform)
+  if (lock.state === 'unreadable') throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`)
+  if (lock.state === 'free' || lock.state === 'stale') {
+    throw new UserError(`No codemachine runs in ${records.directory}, so there is nothing to ${verb}.`, {
+      hint: withoutRun,
+    })
+  }
+  const at = new Date(clock.now()).toISOString()
+  const reply: Reply = await sendCommand(records.control, command(at), { clock, timeoutMs: REPLY_MS })
+  if (!reply.delivered && !reply.kept) throw new UserError(reply.message, { hint: refused })
+  stdout.write(`${reply.message}\n`)
+  return 0
+}

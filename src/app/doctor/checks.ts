@@ -1,0 +1,254 @@
+import { access, constants, realpath, stat, statfs } from 'node:fs/promises'
+import { dirname, isAbsolute, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import * as v from 'valibot'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { packageFile } from '../../base/package.ts'
+import { findMarked, MARK_VARIABLE, parseMark } from '../../platform/end-processes.ts'
+import { isStillRunning } from '../../platform/processes.ts'
+import { type Settings, settingsSchema } from '../../settings/schema.ts'
+import { findGit, findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
+import { reachOf, recordsInReach } from '../engine-of-project.ts'
+import { settingsOf } from '../project.ts'
+import type { CliContext } from '../world.ts'
+import { type Bench, type Checked, type Finding, ok, problem, problemOf, warning } from './finding.ts'
+
+/** Looks at the work directory; the value is its real path, if one can work in it. */
+export async function checkDirectory(path: string): Promise<Checked<string>> {
+  const found = await nearestExisting(path)
+  const refused = (message: string, mend: string) => ({ findings: [problem('directory', message, mend)], value: null })
+  if (found.path !== path) return refused(`There is no ${path}.`, 'Make it, or name another one with -C.')
+  if (!found.isDirectory) return refused(`${path} is not a directory.`, 'Name one with -C.')
+  const directory = await realpath(path)
+  if (!(await isWritable(directory))) {
+    return refused(
+      `${path} cannot be written to.`,
+      'Give yourself the right to write there, or name another one with -C.',
+    )
+  }
+  return { findings: [ok('directory', directory)], value: directory }
+}
+
+/** Whether files can be made in a directory. */
+async function isWritable(directory: string): Promise<boolean> {
+  return await access(directory, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Something on the disk. */
+interface Existing {
+  path: string
+  isDirectory: boolean
+  /** Permission bits. */
+  mode: number
+  /** Tells file systems apart. */
+  device: number
+}
+
+/** What is at an absolute path, or else at the nearest one above it. */
+async function nearestExisting(path: string): Promise<Existing> {
+  for (let place = path; ; place = dirname(place)) {
+    try {
+      const found = await stat(place)
+      return { path: place, isDirectory: found.isDirectory(), mode: found.mode & 0o777, device: found.dev }
+    } catch (error) {
+      const code = systemErrorCode(error)
+      if ((code !== 'ENOENT' && code !== 'ENOTDIR') || dirname(place) === place) throw error
+    }
+  }
+}
+
+/** The free space of the file systems that these paths lie on, or will; one finding for each file system. */
+export async function checkDisk(paths: readonly string[]): Promise<Finding[]> {
+  const findings = new Map<number, Finding>()
+  for (const path of paths.filter(isAbsolute)) {
+    const { path: existing, device } = await nearestExisting(path)
+    if (findings.has(device)) continue
+    const { bavail, bsize } = await statfs(existing)
+    findings.set(device, judgeSpace(existing, bavail * bsize))
+  }
+  return [...findings.values()]
+}
+
+const MIB = 1024 ** 2
+const GIB = 1024 ** 3
+/** Less than this a night of builds may well use up. */
+const LITTLE_BYTES = GIB
+/** With less than this journals and savepoints cannot be relied on. */
+const TOO_LITTLE_BYTES = 100 * MIB
+
+/** Whether `freeBytes` where `path` lies are enough for a long run. */
+export function judgeSpace(path: string, freeBytes: number): Finding {
+  const message = `${formatBytes(freeBytes)} free at ${path}`
+  if (freeBytes >= LITTLE_BYTES) return ok('disk', message)
+  const finding = freeBytes < TOO_LITTLE_BYTES ? problem : warning
+  return finding('disk', `only ${message}`, 'Make room there: at least 1 GiB for a long run.')
+}
+
+function formatBytes(bytes: number): string {
+  return bytes >= GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.floor(bytes / MIB)} MiB`
+}
+
+/** Git, the repository around the work directory, and whether commits can be made in it. Changes nothing. */
+export async function checkGit({ env }: Bench, directory: string): Promise<Finding[]> {
+  const repository = await findRepository(directory)
+  const setting: GitSetting = { program: await findGit(env, repository?.root ?? directory), directory, env }
+  const version = await runGit(setting, ['--version'])
+  if (!version.ok) {
+    const mend = 'Install git (https://git-scm.com), or put a git that works first on the PATH.'
+    return [problem('git', `${setting.program} does not work: ${words(version.stderr)}`, mend)]
+  }
+  const git = ok('git', `${words(version.stdout)} (${setting.program})`)
+  if (repository === null) {
+    const mend =
+      'Run `git init` and commit what is there, so that all that the agent does can be looked at and taken back.'
+    return [git, warning('git', `${directory} is not in a git repository.`, mend)]
+  }
+  return [git, await repositoryFinding(setting, repository.root)]
+}
+
+/** Git itself says whether it works on the repository and whom it would name: in files, or in the environment. */
+async function repositoryFinding(setting: GitSetting, root: string): Promise<Finding> {
+  const opened = await runGit(setting, ['rev-parse', '--git-dir'])
+  if (!opened.ok) {
+    const mend = `Mend what git says; if ${root} belongs to another user, \`git config --global --add safe.directory ${root}\` allows it.`
+    return problem('git', `git does not open the repository ${root}: ${words(opened.stderr)}`, mend)
+  }
+  const identity = await runGit(setting, ['var', 'GIT_COMMITTER_IDENT'])
+  if (!identity.ok) {
+    const mend = 'Run `git config --global user.name "…"` and `git config --global user.email "…"`.'
+    return warning('git', `Nobody is named in git's configuration, so that no commit can be made in ${root}.`, mend)
+  }
+  const person = Buffer.from(identity.stdout, 'latin1')
+    .toString('utf8')
+    .replace(/ \d+ [+-]\d+\s*$/, '')
+  return ok('git', `repository ${root}, commits by ${person}`)
+}
+
+function words(text: string): string {
+  return stripVTControlCharacters(text).trim().split('\n')[0] ?? ''
+}
+
+const MEASURED: readonly NodeJS.Platform[] = ['linux', 'darwin', 'win32']
+
+/** Node and the platform. A Node that is too old does not get here: the entry point refuses it. */
+export async function checkNode({ platform, arch, node }: CliContext): Promise<Finding[]> {
+  const message = `Node ${node} on ${platform} ${arch}`
+  if (MEASURED.includes(platform)) return [ok('node', message)]
+  const mend = 'Name a codex that you have built yourself with --codex-bin, or use Linux, macOS or Windows.'
+  return [warning('node', `${message}, for which there is no codex`, mend)]
+}
+
+/** What runs of codemachine that have died left running, in any work directory. */
+export async function checkLeftovers({ platform }: CliContext): Promise<Finding[]> {
+  if (platform === 'win32') return [ok('leftovers', 'not looked for: Windows does not show whose a process is')]
+  const left: { pid: number; key: string }[] = []
+  for (const { pid, value } of await findMarked(MARK_VARIABLE, value => parseMark(value) !== null, platform)) {
+    const mark = parseMark(value)
+    if (mark !== null && !(await isStillRunning(mark.owner, platform))) left.push({ pid, key: mark.key })
+  }
+  if (left.length === 0) return [ok('leftovers', 'nothing is left of earlier runs')]
+  const places = [...new Set(left.map(({ key }) => key))].join(', ')
+  return [
+    warning(
+      'leftovers',
+      `A codemachine that has died left ${left.length === 1 ? 'a process' : `${left.length} processes`} running in ${places}: ${left.map(({ pid }) => pid).join(', ')}`,
+      'The next codemachine that starts in the same directory ends them.',
+    ),
+  ]
+}
+
+const ELSEWHERE = 'Set CODEMACHINE_HOME to a directory that you can write to.'
+
+/** Where the records are kept, or will be: `$CODEMACHINE_HOME` or `~/.codemachine`. Makes nothing. */
+export function recordsRoot({ env, home }: Pick<CliContext, 'env' | 'home'>): string {
+  return env.CODEMACHINE_HOME || join(home, '.codemachine')
+}
+
+/** Looks at the place of the records, as it is: it is made, and closed to others, by the first run. */
+export async function checkRecords(context: CliContext, directory: string | null): Promise<Finding[]> {
+  const root = recordsRoot(context)
+  if (!isAbsolute(root)) {
+    return [problem('records', `CODEMACHINE_HOME is "${root}".`, 'Set it to an absolute path.')]
+  }
+  const found = await nearestExisting(join(root, 'state'))
+  if (!found.isDirectory) {
+    return [problem('records', `codemachine cannot keep its records in ${root}: ${found.path} is a file.`, ELSEWHERE)]
+  }
+  if (!(await isWritable(found.path))) {
+    return [
+      problem(
+        'records',
+        `codemachine cannot keep its records in ${root}: ${found.path} cannot be written to.`,
+        ELSEWHERE,
+      ),
+    ]
+  }
+  return [isMadeAndOpen(context, root, found) ?? (await boundaryOf(context.env, root, found.path, directory))]
+}
+
+function isMadeAndOpen({ platform }: CliContext, root: string, found: { path: string; mode: number }): Finding | null {
+  if (found.path !== join(root, 'state') || platform === 'win32' || (found.mode & 0o077) === 0) return null
+  return warning(
+    'records',
+    `Other users of this machine can look into ${found.path}.`,
+    `Close it: chmod 700 ${found.path}`,
+  )
+}
+
+async function boundaryOf(
+  env: NodeJS.ProcessEnv,
+  root: string,
+  existing: string,
+  directory: string | null,
+): Promise<Finding> {
+  const reach = directory === null ? null : await reachOf(await realpath(existing), directory, env)
+  const inReach = recordsInReach(root, reach)
+  if (inReach === null)
+    return ok('records', existing === join(root, 'state') ? root : `${root} (made by the first run)`)
+  return warning('records', inReach, 'Set CODEMACHINE_HOME to a directory outside of both the work directory and /tmp.')
+}
+
+/** What the other checks go by. */
+export interface SettingsInUse {
+  /** The defaults, if there is a mistake in any place. */
+  settings: Settings
+  /** The codex that a setting or the flag names; what `CODEX_BIN` names is not told here. */
+  codexBin: string | null
+}
+
+/** Reads the settings of every place. */
+export async function checkSettings(
+  context: CliContext,
+  directory: string,
+  codexBin: string | null,
+): Promise<Checked<SettingsInUse>> {
+  try {
+    const { settings, sources, gatePlaces, gateRefusal } = await settingsOf(
+      context,
+      directory,
+      codexBin === null ? {} : { codexBin },
+    )
+    if (gateRefusal !== null) throw new UserError(gateRefusal)
+    const changed = Object.entries(sources).filter(([, { layer }]) => layer !== 'defaults')
+    const written = [
+      ...changed.map(([key, { place }]) => `${key} from ${place}`),
+      ...[...gatePlaces].map(([gate, place]) => `the gate "${gate}" from ${place}`),
+    ]
+    const message = written.length === 0 ? "codemachine's own defaults; nothing else is set" : written.join(', ')
+    return {
+      findings: [ok('settings', message)],
+      value: { settings, codexBin: sources.codexBin.layer === 'environment' ? null : settings.codexBin },
+    }
+  } catch (error) {
+    const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
+    const mend = 'Correct it, or take it out: see `settings.js` of codemachine for what can be set.'
+    return {
+      findings: [problemOf('settings', error, mend)],
+      value: { settings: v.parse(settingsSchema, defaults), codexBin },
+    }
+  }
+}

@@ -1,0 +1,313 @@
+import { basename, join } from 'node:path'
+import { type Agent, type Agents, loadAgents } from '../agents/agent.ts'
+import { packageRoot, version } from '../base/package.ts'
+import type { Redactor } from '../base/redactor.ts'
+import type { Gate } from '../core/events/outcome.ts'
+import type { ReviewTerms } from '../core/rules/review.ts'
+import {
+  type CodexBinary,
+  type CodexCapabilities,
+  type CodexHome,
+  chooseCodexHome,
+  findCodex,
+} from '../engines/codex/find-codex.ts'
+import { askOfferedModels, type OfferedModels, withOfferedModels } from '../engines/codex/models.ts'
+import { type AgentProfile, bringProfilesUpToDate, type ProfilesUpToDate } from '../engines/codex/profiles.ts'
+import { shieldEnvironment } from '../engines/codex/sandbox.ts'
+import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
+import { endLeftovers } from '../platform/end-processes.ts'
+import { liesIn, writableByAgents } from '../platform/files.ts'
+import { startTimeOf } from '../platform/processes.ts'
+import type { Records } from '../records/records.ts'
+import { openRedactor } from '../secrets/secrets.ts'
+import type { SettingSources } from '../settings/load.ts'
+import type { Settings } from '../settings/schema.ts'
+import type { PersonRepository } from '../workspace/git/git.ts'
+import type { PrivateGit } from '../workspace/git/private-git.ts'
+import type { Restored } from '../workspace/guard/repository-guard.ts'
+import { unmatchedGlobs } from '../workspace/protected.ts'
+import type { CliContext } from './world.ts'
+
+/** A codex to be run, and what is kept from it. */
+export interface ChosenCodex {
+  binary: CodexBinary
+  home: CodexHome
+  redactor: Redactor
+}
+
+/** The codex, its home, and the person's secrets, as the settings have it; a `UserError` if there is no codex. */
+export async function chooseCodex(
+  { env, home, platform, arch, clock }: CliContext,
+  { root }: Records,
+  { settings, sources }: { settings: Settings; sources: SettingSources },
+): Promise<ChosenCodex> {
+  const binary = await findCodex({
+    // From the environment it is named as that.
+    flag: sources.codexBin.layer === 'environment' ? null : settings.codexBin,
+    env,
+    platform,
+    arch,
+    packageRoot,
+  })
+  const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
+  return { binary, home: codexHome, redactor: openRedactor({ env, codexHome: codexHome.path, clock }) }
+}
+
+/** With what codex is run for a work directory; `overrides`: `key=value` pairs that the person hands to it. */
+export async function codexOptionsOf(
+  { pid, platform, clock, stderr }: CliContext,
+  { key }: Records,
+  { binary, home, redactor }: ChosenCodex,
+  settings: Settings,
+  overrides: readonly string[],
+): Promise<Omit<SandboxCommandsOptions, 'directory' | 'sandbox' | 'binary'> & { binary: CodexBinary }> {
+  return {
+    binary,
+    overrides,
+    env: home.env,
+    key,
+    owner: { pid, startTime: await startTimeOf(pid, platform) },
+    platform,
+    clock,
+    codemachineVersion: version,
+    requestMs: settings.requestSeconds * 1000,
+    endMs: settings.endSeconds * 1000,
+    log: message => {
+      if (settings.logging.level === 'debug') stderr.write(`[debug] ${redactor.text(message)}\n`)
+    },
+  }
+}
+
+/** What rounds and gates may write beside the work directory. */
+export function writableGit(directory: string, repository: PersonRepository | null): string[] {
+  // Where there is no repository yet, `git init` works only if codex does not close `.git` (measured).
+  if (repository === null) return [join(directory, '.git')]
+  return [...new Set([repository.gitDir, repository.commonDir])]
+}
+
+/** What the person has set for all agents. */
+type Chosen = Pick<Settings, 'model' | 'effort'>
+
+/** The agents of `config/*.agents.js` as they run here. */
+export interface AgentsAtStart {
+  /** `model` and `modelReasoningEffort`: what a thread is started with. Null: codex's default. */
+  agents: Agents
+  profiles: ProfilesUpToDate
+  /** What codex said of its models; null if it was not asked. */
+  offered: OfferedModels | null
+  /** Sentences for the person. */
+  remarks: readonly string[]
+}
+
+/**
+ * Loads the agents, lays the person's model and effort over theirs, and brings their profiles up to date. `asks`: whether
+ * codex is asked which models it offers, which takes up to 10 s; without it the models in profiles that are there stay.
+ * `inProfiles`: what the profiles get, for what is said for this run alone is not for the next one to find.
+ * Throws a `UserError` for agents or a configuration that a person has to mend.
+ */
+export async function agentsAtStart(
+  context: Pick<CliContext, 'clock' | 'platform' | 'signal'>,
+  records: Pick<Records, 'folder' | 'directory'>,
+  codex: Pick<ChosenCodex, 'binary' | 'home'>,
+  options: { settings: Chosen; inProfiles: Chosen; overrides: readonly string[]; asks: boolean },
+): Promise<AgentsAtStart> {
+  const { settings, inProfiles, overrides, asks } = options
+  const agents = loadAgents()
+  const offered = asks ? await modelsAtHand(context, records, codex, overrides) : null
+  const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
+  const enabled = asChosen(allOf(agents), offered, inProfiles).agents.filter(agent => agent.enabled)
+  const keepModels = offered === null && inProfiles.model === null
+  const profiles = await profilesAtStart(codex, enabled, { keepModels })
+  const byName = new Map(fitted.map(agent => [agent.name, agent]))
+  const asItRuns = (agent: Agent): Agent => {
+    const byHand = profiles.byHand.get(agent.name)
+    return byHand === undefined ? (byName.get(agent.name) ?? agent) : asSet({ ...agent, ...byHand }, settings)
+  }
+  return {
+    agents: { main: agents.main.map(asItRuns), sub: agents.sub.map(asItRuns), goal: asItRuns(agents.goal) },
+    profiles,
+    offered,
+    remarks: [...(remark === null ? [] : [remark]), ...profiles.remarks],
+  }
+}
+
+/** The agents with the models that they can have, and what there is to say of those that they cannot. */
+function asChosen(
+  agents: readonly Agent[],
+  offered: OfferedModels | null,
+  chosen: Chosen,
+): { agents: Agent[]; remark: string | null } {
+  // A model that the person has named is theirs, whatever codex lists.
+  const isAsked = offered !== null && chosen.model === null
+  const { agents: found, remark } = isAsked ? withOfferedModels(agents, offered) : { agents, remark: null }
+  return { agents: found.map(agent => asSet(agent, chosen)), remark }
+}
+
+function asSet<T extends AgentProfile>(agent: T, { model, effort }: Chosen): T {
+  return { ...agent, model: model ?? agent.model, modelReasoningEffort: effort ?? agent.modelReasoningEffort }
+}
+
+function allOf({ main, sub, goal }: Agents): Agent[] {
+  return [...main, ...sub, goal]
+}
+
+/** Asks the codex of a run which models it offers, in at most 10 s. Never rejects for what codex does. */
+async function modelsAtHand(
+  { clock, platform, signal }: Pick<CliContext, 'clock' | 'platform' | 'signal'>,
+  { folder, directory }: Pick<Records, 'folder' | 'directory'>,
+  { binary, home }: Pick<ChosenCodex, 'binary' | 'home'>,
+  overrides: readonly string[],
+): Promise<OfferedModels> {
+  const choice = { mode: 'workspace-write', network: false, writable: [] } as const
+  return await askOfferedModels(
+    {
+      path: binary.path,
+      args: overrides.flatMap(pair => ['-c', pair]),
+      env: shieldEnvironment(home.env, directory, choice).env,
+      directory: folder,
+      clock,
+      platform,
+    },
+    signal,
+  )
+}
+
+/**
+ * Brings the agents' profiles up to date, where codex's home is codemachine's own; writes nothing into a person's home, in
+ * which no profile is usable then. `keepModels`: as for `bringProfilesUpToDate`.
+ */
+async function profilesAtStart(
+  { home, binary }: Pick<ChosenCodex, 'home' | 'binary'>,
+  agents: readonly AgentProfile[],
+  { keepModels }: { keepModels: boolean },
+): Promise<ProfilesUpToDate> {
+  if (home.owner === 'person') return { remarks: [], byHand: new Map(), usable: new Set(), unreadable: new Map() }
+  return await bringProfilesUpToDate({ codexHome: home.path, codexVersion: binary.version, agents, keepModels })
+}
+
+/** Where an agent can write in every sandbox that may write; null: it cannot, in the sandbox `workspace-write`. */
+export type Reach = 'the work directory' | 'the git directory' | 'a temporary directory' | null
+
+/**
+ * Whether agents that work in `directory` reach a path.
+ *
+ * @param gitDirectories those of the repository around it, which can lie elsewhere
+ */
+export async function reachOf(
+  path: string,
+  directory: string,
+  env: NodeJS.ProcessEnv,
+  gitDirectories: readonly string[] = [],
+): Promise<Reach> {
+  const where = writableByAgents(directory, env, gitDirectories)
+  if (liesIn(path, where.workDirectory)) return 'the work directory'
+  if (liesIn(path, where.gitDirectories)) return 'the git directory'
+  return liesIn(path, where.temporary) ? 'a temporary directory' : null
+}
+
+/** What that means for the records, as a sentence; null if they are out of reach. */
+export function recordsInReach(root: string, reach: Reach): string | null {
+  if (reach === null) return null
+  return `The records of codemachine (${root}) lie inside ${reach}, where the agent can write: what it says of its work is then no proof.`
+}
+
+/** What that means for the folder of codemachine itself, as a sentence; null if it is out of reach. */
+export function codemachineInReach(packageRoot: string, reach: Reach): string | null {
+  if (reach === null) return null
+  return `codemachine itself (${packageRoot}) lies inside ${reach}, where the agent can write; install it elsewhere: npm install --global codemachine`
+}
+
+/** Ends what a codemachine that was killed left running here, and says so. */
+export async function endWhatWasLeft(context: CliContext, records: Records): Promise<string[]> {
+  const { ended, left } = await endLeftovers(records.key, {
+    clock: context.clock,
+    platform: context.platform,
+    self: context.pid,
+    graceMs: 2_000,
+  })
+  return [
+    ...ended.map(each => `Ended what an earlier run had left running: ${named(each)}.`),
+    ...left.map(each => `An earlier run left this running, and it cannot be ended: ${named(each)}.`),
+  ]
+}
+
+const COMMAND_CHARS = 60
+
+/** A command line may be very long. */
+function named({ command, pid }: { command: string; pid: number }): string {
+  const [program = '', ...rest] = command.split(' ')
+  const line = [basename(program), ...rest].join(' ')
+  return `${line.length <= COMMAND_CHARS ? line : basename(program)} (${pid})`
+}
+
+/** A sentence for what rounds of a run that was cut off had changed in the repository, and for what stays changed. */
+export function describeRestored(found: Restored | null): string[] {
+  if (found === null) return []
+  const { restored, setAside, problems } = found
+  if (restored.length === 0) return [...problems]
+  const kept = setAside === null ? '' : ` What lay there is kept in ${setAside}, should it be yours.`
+  const what = restored.join(', ')
+  return [
+    `An earlier run was cut off in a round. This was not as it had been, and was put back: ${what}.${kept}`,
+    ...problems,
+  ]
+}
+
+/** What agents can write and the run relies on. */
+export async function remarksOnReach(
+  { env }: CliContext,
+  { root, folder, directory }: Records,
+  codex: string,
+): Promise<string[]> {
+  const inReach = recordsInReach(root, await reachOf(folder, directory, env))
+  const warnings = inReach === null ? [] : [inReach]
+  if ((await reachOf(codex, directory, env)) !== null) {
+    warnings.push(`The codex in use (${codex}) lies where the agent can write; name another one with --codex-bin.`)
+  }
+  const own = codemachineInReach(packageRoot, await reachOf(packageRoot, directory, env))
+  if (own !== null) warnings.push(own)
+  return warnings
+}
+
+/** What the sandbox that was chosen cannot do with this codex. */
+export function remarksOnSandbox({ sandbox, network }: Settings, capabilities: CodexCapabilities): string[] {
+  if (sandbox !== 'read-only') return []
+  const remarks: string[] = []
+  if (!capabilities.permissionProfiles) {
+    remarks.push(
+      'This codex cannot let a read-only agent write its memory, so it can never claim done; 0.140 and newer can.',
+    )
+  }
+  if (network) remarks.push('--network has no effect in the sandbox read-only.')
+  return remarks
+}
+
+/**
+ * Whether codex warns that it does not use the configuration of a project where there is none, only the empty folders
+ * that its own sandbox lays there (`SandboxTraces.isTrace`).
+ */
+export function isTraceWarning(warning: string, isTrace: (path: string) => boolean): boolean {
+  if (!warning.startsWith('Project-local config')) return false
+  const listed = [...warning.matchAll(/^\s*\d+\. (.+)$/gm)].map(([, path = '']) => path.trim())
+  return listed.length > 0 && listed.every(path => basename(path) === '.codex' && isTrace(path))
+}
+
+/** The efforts of codex's own models. Those of others may have more. */
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max', 'ultra']
+
+/** What of the proof will not work as it may be meant, a sentence each: else it shows after all the work. */
+export async function remarksOnProof(
+  git: PrivateGit,
+  { gates, reviewer }: { gates: readonly Gate[]; reviewer: ReviewTerms },
+): Promise<string[]> {
+  const unmatched = await unmatchedGlobs(
+    git,
+    gates.flatMap(({ protect }) => protect),
+  )
+  const remarks = gates.flatMap(({ name, protect }) =>
+    protect.filter(glob => unmatched.has(glob)).map(glob => `gate ${name}: protect "${glob}" matches no file.`),
+  )
+  const { effort } = reviewer
+  if (effort === null || EFFORTS.includes(effort)) return remarks
+  return [...remarks, `reviewer.effort is "${effort}", which no model of codex's own has; a review may fail for it.`]
+}

@@ -1,0 +1,302 @@
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
+import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
+import { pathExists } from '../platform/files.ts'
+import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
+import { holdsEvents, problemOfJournal } from '../records/journal.ts'
+import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
+import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
+import { oneLine } from '../words/cells.ts'
+import type { CliContext } from './world.ts'
+
+/**
+ * The session that a person means: by its id, by its counter alone (`1` for `20261120_1`), or by any beginning or end
+ * that only one has; without a word the latest. A `UserError` that names those near if it is none or not one.
+ * @param onProblem as of `latestSession`
+ */
+export async function findSession(
+  records: Records,
+  wanted: string | null,
+  onProblem: (problem: string) => void = () => {},
+): Promise<string> {
+  const ids = await records.sessions()
+  if (ids.length === 0) {
+    throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint: 'Start one: codemachine "…"' })
+  }
+  if (wanted === null) return await latestOrRefuse(records, onProblem)
+  const matches = matching(ids, wanted)
+  const [match] = matches
+  if (match !== undefined && matches.length === 1) return match
+  const shown = oneLine(wanted, 60)
+  if (match === undefined) {
+    throw new UserError(`There is no session "${shown}" in ${records.directory}.`, {
+      hint: `${ids.length > MOST_SHOWN ? 'The newest are' : 'There are'}: ${some(ids)}`,
+    })
+  }
+  throw new UserError(`"${shown}" may mean ${matches.length} sessions; use more of the id.`, { hint: some(matches) })
+}
+
+async function latestOrRefuse(records: Records, onProblem: (problem: string) => void): Promise<string> {
+  const problems: string[] = []
+  const latest = await latestSession(records, problem => problems.push(problem))
+  const last = latest === null ? problems.pop() : undefined
+  for (const problem of problems) onProblem(problem)
+  if (latest !== null) return latest
+  throw new UserError(last ?? `There is no session in ${records.directory} that can be read.`)
+}
+
+/**
+ * The session that was written to last: the one that runs, if one does. Null if there is none.
+ * @param onProblem told a sentence for each that was written to later, and cannot be read; if there is none, for each
+ * that holds nothing, too
+ */
+export async function latestSession(records: Records, onProblem: (problem: string) => void): Promise<string | null> {
+  const written: { path: string; id: string; at: number }[] = []
+  for (const id of await records.sessions()) {
+    const path = records.journal(id)
+    const at = await writtenAt(path)
+    if (at !== null) written.push({ path, id, at })
+  }
+  // Of two that were written to at the same moment the one that was created last.
+  const empty: string[] = []
+  for (const { path, id } of written.reverse().sort((a, b) => b.at - a.at)) {
+    const problem = await problemOfJournal(path)
+    if (problem !== null) onProblem(problem)
+    else if (await holdsEvents(path)) return id
+    else empty.push(path)
+  }
+  for (const path of empty) onProblem(`${path} holds no session.`)
+  return null
+}
+
+const MOST_SHOWN = 8
+
+function matching(ids: readonly string[], wanted: string): readonly string[] {
+  if (ids.includes(wanted)) return [wanted]
+  const byCounter = ids.filter(id => id.endsWith(`_${wanted.replace(/^_/, '')}`))
+  if (byCounter.length > 0) return byCounter
+  return ids.filter(id => id.startsWith(wanted) || (wanted.includes('_') && id.endsWith(wanted)))
+}
+
+function some(ids: readonly string[]): string {
+  return `${ids.length > MOST_SHOWN ? '…, ' : ''}${ids.slice(-MOST_SHOWN).join(', ')}`
+}
+
+/** When a file, or a link, was last changed, Unix time in ms; null if there is none. */
+async function writtenAt(path: string): Promise<number | null> {
+  try {
+    return (await lstat(path)).mtimeMs
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** The project that a directory belongs to; a `UserError` if there is none, or not even the directory. */
+export async function projectAround(places: RecordsPlaces): Promise<string> {
+  const [here] = await recordsAround(places)
+  if (here === undefined) throw new UserError(`${places.directory} is not a directory; name one that is there.`)
+  const found = await findProject(here.directory, here.root)
+  if (found !== null) return found
+  throw new UserError(
+    `${places.directory} is in no project: neither it nor a directory above it has a .codemachine folder.`,
+    { hint: 'Start codemachine in the project first, or name its directory with -C.' },
+  )
+}
+
+/**
+ * The project that a directory belongs to: the nearest one, itself or above it, with a `.codemachine` folder; null if
+ * there is none. `root`: where the records are, which in a home directory have the same name and alone make no project.
+ */
+async function findProject(directory: string, root: string): Promise<string | null> {
+  const folder = join(directory, '.codemachine')
+  if ((await isFolder(folder)) && (!(await isSame(folder, root)) || (await isFolder(join(folder, 'inputs')))))
+    return directory
+  const above = dirname(directory)
+  return above === directory ? null : await findProject(above, root)
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null)
+  return found?.isDirectory() ?? false
+}
+
+async function isSame(a: string, b: string): Promise<boolean> {
+  const [one, other] = await Promise.all([a, b].map(path => stat(path).catch(() => null)))
+  return one?.ino === other?.ino && one?.dev === other?.dev
+}
+
+/**
+ * The question that a person means: `20261120_1/Q1`, its session named as anywhere else, or `Q1` alone for that of the
+ * newest session that has one. A `UserError` that names which there are if it is none.
+ * @param onProblem told a sentence for each journal and answer that cannot be read
+ */
+export async function findQuestion(
+  records: Records,
+  typed: string,
+  onProblem: (problem: string) => void,
+): Promise<AskedQuestion> {
+  const slash = typed.lastIndexOf('/')
+  const name = typed
+    .slice(slash + 1)
+    .toUpperCase()
+    .replace(/^(?=\d+$)/, 'Q')
+  const ids = slash === -1 ? (await records.sessions()).reverse() : [await findSession(records, typed.slice(0, slash))]
+  const others: string[] = []
+  for (const id of ids) {
+    const asked = await questionsOrNone(records, id, onProblem)
+    const found = asked.find(({ question }) => question === name)
+    if (found !== undefined) return found
+    others.unshift(...asked.map(questionId))
+  }
+  throw new UserError(`There is no question "${oneLine(typed, 60)}" in ${records.directory}.`, { hint: hint(others) })
+}
+
+async function questionsOrNone(
+  records: Records,
+  id: string,
+  onProblem: (problem: string) => void,
+): Promise<AskedQuestion[]> {
+  try {
+    return await questionsOf(records, id, onProblem)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    onProblem(error.message)
+    return []
+  }
+}
+
+const MOST_SHOWN_OF_FIND_QUESTION = 8
+
+function hint(ids: readonly string[]): string {
+  if (ids.length === 0) return 'No agent has asked anything there; see: codemachine questions --all'
+  return `${ids.length > MOST_SHOWN_OF_FIND_QUESTION ? 'The newest are: …, ' : 'There are: '}${ids.slice(-MOST_SHOWN_OF_FIND_QUESTION).join(', ')}`
+}
+
+/** A session that can be asked. */
+export interface SessionAround {
+  /** The real path of its work directory. */
+  directory: string
+  /** The folder of its records, which may not be seen from here. */
+  records: string
+  /** False where only a lock says so whose process may have died, or may not be seen. */
+  isSure: boolean
+  /** Whether it is known not to run any more; null where its process cannot be seen from here. */
+  isGone: (() => Promise<boolean>) | null
+}
+
+/**
+ * The session that can be asked in a folder: the one that has started this very process, or else the one that runs in
+ * the project around it; null if none runs. Writes nothing: from the sandbox of an agent the records cannot be written,
+ * and may not even be seen.
+ */
+export async function sessionAround(
+  context: Pick<CliContext, 'env' | 'home' | 'platform'>,
+  folder: string,
+): Promise<SessionAround | null> {
+  const around = await recordsAround({ ...context, directory: folder })
+  const mark = parseMark(context.env[MARK_VARIABLE] ?? '')
+  const own = around.find(({ key }) => key === mark?.key)
+  const [here] = around
+  const project = own?.directory ?? (here === undefined ? null : await findProject(here.directory, here.root))
+  const records = around.find(({ directory }) => directory === project)
+  if (records === undefined) return null
+  const isRunning = await (own && mark ? ofMark(records, mark, context) : ofLock(records, context))
+  if (isRunning === false) return null
+  const isGone = await goneWithLock(records, context)
+  return { directory: records.directory, records: records.folder, isSure: isRunning === true, isGone }
+}
+
+/** Whether the process that holds the lock now has let go of it, or died. */
+async function goneWithLock(
+  { lock }: Records,
+  { platform }: Pick<CliContext, 'platform'>,
+): Promise<SessionAround['isGone']> {
+  const before = await readRunLock(lock, platform)
+  if (before.state !== 'held') return null
+  return async () => {
+    const now = await readRunLock(lock, platform)
+    if (now.state === 'free' || now.state === 'stale') return true
+    return now.state === 'held' && now.holder.nonce !== before.holder.nonce
+  }
+}
+
+/**
+ * Whether it is a session that has started this process. An agent that works by itself bears a mark too, of a process
+ * that does not hold the lock; and in codex's sandbox a process that holds it may not be seen.
+ */
+async function ofMark(records: Records, { owner }: Mark, { platform }: Pick<CliContext, 'platform'>): Promise<boolean> {
+  const lock = await readRunLock(records.lock, platform)
+  switch (lock.state) {
+    case 'held':
+    case 'elsewhere':
+    case 'unreadable':
+      return true
+    case 'stale':
+      return lock.holder.pid === owner.pid
+    case 'free':
+      // Hidden, if not even their folder is there.
+      return !(await pathExists(records.folder))
+    default:
+      return unreachable(lock)
+  }
+}
+
+async function ofLock(
+  records: Records,
+  { env, platform }: Pick<CliContext, 'env' | 'platform'>,
+): Promise<boolean | 'perhaps'> {
+  const lock = await readRunLock(records.lock, platform)
+  switch (lock.state) {
+    case 'held':
+    case 'elsewhere':
+      return true
+    case 'stale':
+      // A person may have codex hand no variables of theirs on, the mark among them.
+      return env.CODEX_THREAD_ID === undefined ? false : 'perhaps'
+    case 'free':
+      return false
+    case 'unreadable':
+      throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`, { exitCode: 6 })
+    default:
+      return unreachable(lock)
+  }
+}
+
+/**
+ * Refuses, with exit code 6, where a codemachine runs in one of these directories.
+ * @param directories asked for only if one runs anywhere
+ */
+export async function refuseRunning(
+  context: CliContext,
+  top: string,
+  directories: () => Promise<readonly string[]>,
+): Promise<void> {
+  const [records] = await recordsAround({ ...context, directory: top })
+  if (records === undefined) return
+  const held = await heldLocks(context, records)
+  if (held.size === 0) return
+  for (const directory of [top, ...(await directories())]) {
+    const [{ key } = records] = await recordsAround({ ...context, directory })
+    const pid = held.get(key)
+    if (pid === undefined) continue
+    throw new UserError(`codemachine (pid ${pid}) runs in ${directory}, whose files must not change meanwhile.`, {
+      hint: 'Wait for its end, or end it with codemachine stop, and land again.',
+      exitCode: 6,
+    })
+  }
+}
+
+/** The pid of who runs, by the key of the records of where. */
+async function heldLocks({ platform }: CliContext, { root, key: own }: Records): Promise<Map<string, number>> {
+  const state = join(root, 'state')
+  const held = new Map<string, number>()
+  for (const key of await readdir(state).catch(() => [])) {
+    const runner = await askWhoRuns(join(state, key, 'lock'), platform, problem => {
+      if (key === own) throw new UserError(problem, { exitCode: 6 })
+    })
+    if (runner !== null && runner !== 'unknown') held.set(key, runner.pid)
+  }
+  return held
+}

@@ -1,0 +1,422 @@
+import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
+import { messageOf, systemErrorCode, UserError, unreachable } from '../base/errors.ts'
+import { packageRoot } from '../base/package.ts'
+import { type CodexBinary, type CodexHome, chooseCodexHome, findCodex, isFile } from '../engines/codex/find-codex.ts'
+import { type AskOptions, askAppServer } from '../engines/codex/round-start.ts'
+import { shieldEnvironment } from '../engines/codex/sandbox.ts'
+import { pathExists, writableByAgents } from '../platform/files.ts'
+import { pathVariable, runProcess, searchPathOutside } from '../platform/run-process.ts'
+import { runInTerminal, type TerminalEnd } from '../platform/terminal.ts'
+import { recordsAround } from '../records/records.ts'
+import type { Settings } from '../settings/schema.ts'
+import { settingsOf } from './project.ts'
+import type { CliContext } from './world.ts'
+
+/** How a person logs in. */
+export type LoginWay = 'browser' | 'device' | 'api-key'
+
+/**
+ * What came of a login. `not`: nobody has logged in; `stays`: the login from before is as it was; `interrupted`: by
+ * Ctrl+C; `why`: a sentence, where codex has not said it itself.
+ */
+export type LoginEnd =
+  | { kind: 'in'; login: LoginState }
+  | { kind: 'not'; stays: boolean; interrupted: boolean; why: string | null }
+
+/**
+ * Runs codex's own login for codemachine's own codex home, in the terminal, and asks codex what came of it. A login that
+ * was there is replaced by one that is made, and by nothing else.
+ *
+ * @param key for `api-key`; null: codex reads it from stdin
+ */
+export async function logIn(place: LoginPlace, way: LoginWay, key: string | null): Promise<LoginEnd> {
+  const home = ownHome(place)
+  await makePrivate(home, place)
+  const stays = await isFile(loginFile(home))
+  // Codex throws the old login away before it asks for the new one: that one is made beside it.
+  const where = stays ? await makeBeside(home, place) : home
+  try {
+    const end = await runLogin(place, where, way, key)
+    const login = isSuccess(end) ? await loginIn(place, where) : null
+    if (login === null || login.kind === 'out' || place.context.signal.aborted) {
+      await rm(loginFile(where), { force: true })
+      return { kind: 'not', stays, interrupted: isInterrupted(end, place), why: whyNot(end) }
+    }
+    if (stays) await takeOver(where, home)
+    return { kind: 'in', login }
+  } finally {
+    if (stays) await rm(where, { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
+const FLAGS: Record<LoginWay, readonly string[]> = {
+  browser: [],
+  device: ['--device-auth'],
+  'api-key': ['--with-api-key'],
+}
+
+/** Codex waits for ever for a person who has gone away. */
+const LOGIN_MS = 15 * 60_000
+const TOO_LATE = 'It took longer than 15 minutes.'
+const HOW_ELSE = `codemachine: Where nothing can open a browser, leave by Ctrl+C and type: codemachine login --device-auth
+codemachine: (The "codex login --device-auth" that codex speaks of logs in somewhere else.)
+`
+
+/** What codex opens the browser with is not found where an agent can write. */
+async function runLogin(
+  { context, codex, directory }: LoginPlace,
+  home: string,
+  way: LoginWay,
+  key: string | null,
+): Promise<TerminalEnd | 'too late'> {
+  const { env, clock, signal, stderr } = context
+  const variable = pathVariable(env)
+  if (way === 'browser') stderr.write(HOW_ELSE)
+  const [late, over] = [new AbortController(), new AbortController()]
+  void clock.wait(LOGIN_MS, over.signal).then(() => {
+    if (!over.signal.aborted) late.abort('SIGTERM')
+  })
+  try {
+    const end = await runInTerminal(codex.path, ['login', ...FLAGS[way]], {
+      directory: home,
+      env: {
+        ...env,
+        [variable]: searchPathOutside(env[variable] ?? '', writableByAgents(directory, env, [])),
+        CODEX_HOME: home,
+      },
+      input: key === null ? null : `${key}\n`,
+      signal: AbortSignal.any([signal, late.signal]),
+      clock,
+    })
+    return late.signal.aborted && !signal.aborted ? 'too late' : end
+  } finally {
+    over.abort()
+  }
+}
+
+function isSuccess(end: TerminalEnd | 'too late'): boolean {
+  return end !== 'too late' && 'exitCode' in end && end.exitCode === 0
+}
+
+/** A launcher may end by the exit code that stands for the signal. */
+function isInterrupted(end: TerminalEnd | 'too late', { context }: LoginPlace): boolean {
+  if (context.signal.aborted) return true
+  if (end === 'too late') return false
+  return 'signal' in end ? end.signal === 'SIGINT' : 'exitCode' in end && end.exitCode === 130
+}
+
+function whyNot(end: TerminalEnd | 'too late'): string | null {
+  if (end === 'too late') return TOO_LATE
+  return 'error' in end ? `codex could not be started: ${end.error}.` : null
+}
+
+async function makePrivate(folder: string, { context }: LoginPlace): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    if (context.platform !== 'win32') await chmod(folder, 0o700)
+  } catch (error) {
+    throw new UserError(`No login can be kept in ${folder}: ${messageOf(error)}.`, {
+      hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
+      cause: error,
+    })
+  }
+}
+
+/** A home for one login, with the same configuration. What one that was cut off has left goes. */
+async function makeBeside(home: string, place: LoginPlace): Promise<string> {
+  const folder = join(home, 'new-login')
+  await rm(folder, { recursive: true, force: true, maxRetries: 3 })
+  await makePrivate(folder, place)
+  await copyFile(join(home, 'config.toml'), join(folder, 'config.toml')).catch(ignoreMissing)
+  return folder
+}
+
+function ignoreMissing(error: unknown): void {
+  if (systemErrorCode(error) !== 'ENOENT') throw error
+}
+
+async function takeOver(from: string, home: string): Promise<void> {
+  if (!(await isFile(loginFile(from)))) {
+    throw new UserError(`codex does not keep its login in a file, and that in ${loginFile(home)} stands before it.`, {
+      hint: 'Log out first: codemachine logout',
+      exitCode: 4,
+    })
+  }
+  await rename(loginFile(from), loginFile(home))
+}
+
+/** Whether codex is logged in. `by`: with what, as in `ChatGPT (pro)`; `why`: a sentence or its end. */
+export type LoginState =
+  | { kind: 'in'; by: string }
+  | { kind: 'out' }
+  | { kind: 'not-needed' }
+  | { kind: 'unknown'; why: string }
+
+/** A session that can be gone on with. */
+export interface ResumableSession {
+  id: string
+  goal: string
+  /** Rounds that counted. */
+  rounds: number
+  /** How it stopped, as in `cut off` or `stalled`. */
+  stopped: string
+  /** When it was last at work; Unix time, ms. */
+  at: number
+}
+
+/** What the start screen tells. Null: not known yet. Texts are as they were found, not safe to be shown. */
+export interface StartFacts {
+  mode: string | null
+  /** Of the work directory, the person's home as `~`. */
+  directory: string | null
+  /** `branch` is null where none is checked out. */
+  git: { kind: 'repository'; branch: string | null } | { kind: 'none' } | null
+  /** A model or effort that is null is left to codex. */
+  model: { model: string | null; effort: string | null } | null
+  codex: { kind: 'found'; version: string } | { kind: 'missing'; why: string } | null
+  login: LoginState | null
+  /** The newest first, at most 5. */
+  resumable: readonly ResumableSession[] | null
+  /** The prompts that wait, the next one first. */
+  queue: readonly string[] | null
+  /** What is needed and not there, a sentence each; grows as it is found out. */
+  missing: readonly string[]
+}
+
+/** What is known before anything was looked at. */
+export const NO_FACTS: StartFacts = {
+  mode: null,
+  directory: null,
+  git: null,
+  model: null,
+  codex: null,
+  login: null,
+  resumable: null,
+  queue: null,
+  missing: [],
+}
+
+/** Said among what is missing. */
+export const NOT_LOGGED_IN = 'Codex is not logged in.'
+
+/** Where a login is made, and what it is made with. */
+export interface LoginPlace {
+  context: CliContext
+  codex: Pick<CodexBinary, 'path'>
+  setting: Settings['codexHome']
+  /** Where codemachine keeps its records; codex's home is in it. */
+  root: string
+  /** Where agents may write. */
+  directory: string
+  /** `key=value` pairs that rounds hand to codex. */
+  overrides: readonly string[]
+}
+
+/** The place of a command line, by the settings that count where it was typed; a `UserError` if there is no codex. */
+export async function openLoginPlace(context: CliContext, flags: { codexBin?: string }): Promise<LoginPlace> {
+  const { cwd } = context
+  const [records] = await recordsAround({ ...context, directory: cwd })
+  if (records === undefined) throw new UserError(`${cwd} is not there any more; type it in another directory.`)
+  const { settings, sources } = await settingsOf(context, records.directory, flags)
+  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
+  const codex = await findCodex({ ...context, flag, directory: cwd, packageRoot })
+  const { root, directory } = records
+  return { context, codex, setting: settings.codexHome, root, directory, overrides: [] }
+}
+
+/** Codex's home of a login that is made for codemachine. */
+function ownHome({ root }: Pick<LoginPlace, 'root'>): string {
+  return join(root, 'codex')
+}
+
+/** Where it keeps the login. */
+function loginFile(home: string): string {
+  return join(home, 'auth.json')
+}
+
+/** Who is logged in in one of codex's homes, as codex itself says. */
+async function loginIn({ context, codex, directory, overrides }: LoginPlace, home: string): Promise<LoginState> {
+  // Codex would make it only to find no login in it.
+  if (!(await pathExists(home))) return { kind: 'out' }
+  const { env } = context
+  const choice = { mode: 'workspace-write', network: false, writable: [] } as const
+  return await askLogin(
+    context,
+    {
+      path: codex.path,
+      args: overrides.flatMap(pair => ['-c', pair]),
+      env: shieldEnvironment({ ...env, CODEX_HOME: home }, directory, choice).env,
+      directory: home,
+    },
+    context.signal,
+  )
+}
+
+/** Codex's home that rounds use; `problem`: why there is none, a sentence. */
+async function homeOfRounds({ context, root, setting }: LoginPlace): Promise<CodexHome | { problem: string }> {
+  const { env, home, cwd } = context
+  try {
+    return await chooseCodexHome({ setting, env, home, codemachineHome: root, directory: cwd })
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return { problem: error.message }
+  }
+}
+
+/** The same, and who is logged in there. */
+export async function loginOfRounds(
+  place: LoginPlace,
+): Promise<{ home: CodexHome; login: LoginState } | { problem: string }> {
+  const home = await homeOfRounds(place)
+  return 'problem' in home ? home : { home, login: await loginIn(place, home.path) }
+}
+
+/** Asks codex whether it is logged in, in at most 10 s. Its process has ended when this resolves, by `signal` at once. */
+export async function askLogin(
+  { clock, platform }: Pick<CliContext, 'clock' | 'platform'>,
+  options: Omit<AskOptions, 'clock' | 'platform'>,
+  signal: AbortSignal,
+): Promise<LoginState> {
+  const asked = await askAppServer({ ...options, clock, platform }, signal, async ask =>
+    loginOf(await ask('account/read', {})),
+  )
+  return 'why' in asked ? { kind: 'unknown', why: asked.why } : asked.answer
+}
+
+function loginOf(answer: unknown): LoginState {
+  const { account, requiresOpenaiAuth } = Object(answer)
+  if (typeof account === 'object' && account !== null) return { kind: 'in', by: accountName(account) }
+  if (requiresOpenaiAuth === false) return { kind: 'not-needed' }
+  if (requiresOpenaiAuth === true) return { kind: 'out' }
+  return { kind: 'unknown', why: 'codex answered nothing that is known' }
+}
+
+function accountName(account: object): string {
+  const { type, planType } = { type: null, planType: null, ...account }
+  if (type === 'apiKey') return 'an API key'
+  if (type === 'chatgpt') return typeof planType === 'string' ? `ChatGPT (${planType})` : 'ChatGPT'
+  return String(type)
+}
+
+/** Runs codex's own logout in codemachine's own codex home; whether there was a login. A `UserError` if it is still there. */
+export async function logOut({ context, codex, ...place }: LoginPlace): Promise<boolean> {
+  const home = ownHome(place)
+  if (!(await pathExists(home))) return false
+  const wasIn = await pathExists(loginFile(home))
+  const { exitCode, stdout, stderr, failure } = await runProcess(codex.path, ['logout'], {
+    directory: home,
+    env: { ...context.env, CODEX_HOME: home },
+    encoding: 'utf8',
+    outputLimit: MOST_BYTES,
+    timeoutMs: LOGOUT_MS,
+  })
+  if (exitCode === 0 && !(await pathExists(loginFile(home)))) return wasIn || /logged out/i.test(stdout + stderr)
+  const said = stderr.trim().split('\n').at(-1) || (failure ?? `it ended with exit code ${exitCode}`)
+  throw new UserError(`codex has not logged out in ${home}: ${said.slice(0, MOST_CHARS)}`, {
+    hint: `The login is in ${loginFile(home)}; try again, or take that file away.`,
+    exitCode: 4,
+  })
+}
+
+/** Codex tells the account's server, which may be slow to answer. */
+const LOGOUT_MS = 30_000
+const MOST_BYTES = 64 * 1024
+const MOST_CHARS = 500
+
+/** An API key as typed; `left`: by Ctrl+C, or by the end of the input. */
+export type TypedKey = { kind: 'key'; key: string } | { kind: 'left'; interrupted: boolean }
+
+/** Asks for an API key on the terminal, which does not show it. Whoever calls has the terminal. */
+export async function askKey({
+  stdin,
+  stdout,
+  signal,
+}: Pick<CliContext, 'stdin' | 'stdout' | 'signal'>): Promise<TypedKey> {
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const lines = createInterface({ input: stdin, output: silent, terminal: true, historySize: 0, signal })
+  // Not before the terminal's own echo is off.
+  stdout.write('API key (what you type is not shown): ')
+  const { promise, resolve } = Promise.withResolvers<TypedKey>()
+  let typed: TypedKey = { kind: 'left', interrupted: false }
+  const close = (end: TypedKey) => {
+    typed = end
+    lines.close()
+  }
+  lines.once('line', line => close({ kind: 'key', key: line.trim() }))
+  lines.once('SIGINT', () => close({ kind: 'left', interrupted: true }))
+  lines.once('close', () => resolve(typed))
+  const end = await promise
+  stdout.write('\n')
+  return signal.aborted ? { kind: 'left', interrupted: true } : end
+}
+
+/** What a person should know before they log in; null: nothing. */
+export function beforeLogin({ setting }: Pick<LoginPlace, 'setting'>): string | null {
+  if (setting !== 'own') return null
+  return 'The setting codexHome is "own": rounds use your own codex login, and not this one, until it is "auto" or "codemachine".'
+}
+
+/** That somebody has logged in, and whether rounds use that. */
+export async function afterLogin(place: LoginPlace, login: LoginState): Promise<string> {
+  const home = await homeOfRounds(place)
+  const done = loggedIn(login)
+  if ('problem' in home) return `${done} ${home.problem}`
+  return home.path === ownHome(place)
+    ? `${done} Rounds use it from now on.`
+    : `${done} Rounds use ${home.path} all the same.`
+}
+
+function loggedIn(login: LoginState): string {
+  switch (login.kind) {
+    case 'in':
+      return `Logged in: ${login.by}.`
+    case 'not-needed':
+      return 'Logged in, though the provider of the model takes no login of OpenAI.'
+    case 'unknown':
+      return `Codex has logged in, but cannot tell who it is: ${login.why}.`
+    case 'out':
+      return 'Nobody is logged in.'
+    default:
+      return unreachable(login)
+  }
+}
+
+/** That nobody has. */
+export function withoutLogin({ stays, why }: LoginEnd & { kind: 'not' }): string {
+  const who = stays ? 'Nobody else has logged in: the login from before is as it was.' : 'Nobody is logged in.'
+  return why === null ? who : `${who} ${why}`
+}
+
+/** That codex is logged out, and what rounds use then. */
+export async function afterLogout(place: LoginPlace, wasIn: boolean): Promise<string> {
+  const done = wasIn ? 'Logged out.' : 'Nobody was logged in.'
+  const rounds = await loginOfRounds(place)
+  return 'problem' in rounds ? `${done} ${rounds.problem}` : `${done} ${roundsUse(rounds)}`
+}
+
+/** Which of codex's homes rounds use, and who is logged in there. */
+export function roundsUse({
+  home,
+  login,
+}: Exclude<Awaited<ReturnType<typeof loginOfRounds>>, { problem: string }>): string {
+  const whose = home.owner === 'person' ? 'your own codex' : "codemachine's own codex"
+  return `Rounds use ${whose} (${home.path}), ${who(login)}`
+}
+
+function who(login: LoginState): string {
+  switch (login.kind) {
+    case 'in':
+      return `logged in with ${login.by}.`
+    case 'not-needed':
+      return 'whose provider of the model takes no login of OpenAI.'
+    case 'unknown':
+      return `which cannot tell whether it is logged in: ${login.why}.`
+    case 'out':
+      return 'where nobody is logged in.'
+    default:
+      return unreachable(login)
+  }
+}

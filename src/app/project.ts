@@ -1,0 +1,346 @@
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Agents } from '../agents/agent.ts'
+import { inboxFolder } from '../agents/inbox.ts'
+import { Cleanup, UserError } from '../base/errors.ts'
+import { packageFile } from '../base/package.ts'
+import type { Redactor } from '../base/redactor.ts'
+import type { Said, View } from '../core/events/events.ts'
+import type { Gate, SessionLimits } from '../core/events/outcome.ts'
+import { CodexEngine } from '../engines/codex/engine.ts'
+import { capabilitiesOf } from '../engines/codex/find-codex.ts'
+import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
+import { type Notifier, openNotifier } from '../notify/notifier.ts'
+import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
+import { type WritableByAgents, writableByAgents } from '../platform/files.ts'
+import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
+import type { ProcessIdentity } from '../platform/processes.ts'
+import { outputFiles } from '../platform/run-process.ts'
+import { openRecords, type Records } from '../records/records.ts'
+import { takeRunLock } from '../records/run-lock.ts'
+import type { Gates } from '../settings/gates.ts'
+import { limitsOf, loadSettings, type SettingSources } from '../settings/load.ts'
+import type { Settings } from '../settings/schema.ts'
+import { shortened } from '../settings/toml.ts'
+import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
+import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
+import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
+import { memoryHome } from '../workspace/memory/memory-files.ts'
+import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
+import { openSavepoints, type Savepoints } from '../workspace/savepoints/savepoints.ts'
+import {
+  type AgentsAtStart,
+  agentsAtStart,
+  chooseCodex,
+  codexOptionsOf,
+  describeRestored,
+  endWhatWasLeft,
+  remarksOnReach,
+  remarksOnSandbox,
+  writableGit,
+} from './engine-of-project.ts'
+import { saidOf } from './resume.ts'
+import type { RunFlags } from './run-flags.ts'
+import type { CliContext } from './world.ts'
+
+/** All that a run stands on: opened once, for one session after another. Disposing of it ends every process. */
+export interface Run extends AsyncDisposable {
+  settings: Settings
+  /** Where each was written. */
+  sources: SettingSources
+  records: Records
+  repository: PersonRepository | null
+  fingerprints: Fingerprints
+  engine: CodexEngine
+  /** What runs in the sandbox of the rounds without being one. */
+  commands: SandboxCommands
+  /** As they are run, but for what `askForModels` finds out. */
+  agents: Agents
+  /** The same with the models that codex offers; it is asked once. */
+  askForModels(): Promise<AgentsAtStart>
+  savepoints: Savepoints
+  /** What codex's sandbox leaves in folders. */
+  traces: SandboxTraces
+  /** What a new session has to pass before done. */
+  gates: readonly Gate[]
+  /** Why no session can be run with them, a sentence; null if one can. */
+  gateRefusal: string | null
+  /** `key=value` pairs handed to codex. */
+  overrides: readonly string[]
+  /** What a new session may take, and what was said of it now. */
+  limits: SessionLimits
+  said: Said
+  /** Knows the person's secrets. */
+  redactor: Redactor
+  /** Whether the machine stays awake, once that is known; null if the person does not want it to be kept so. */
+  keptAwake: Promise<KeptAwake> | null
+  /** Tells a person who is not looking. */
+  notifier: View
+  /** What a person should know, a sentence each; the next session takes them. */
+  remarks: string[]
+}
+
+/** Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend. */
+export async function openRun(context: CliContext, flags: RunFlags): Promise<Run> {
+  await using opened = new Cleanup()
+  const { env, platform, home } = context
+  const records = await openRecords({ directory: resolve(context.cwd, flags.cd ?? '.'), env, home, platform })
+  const loaded = await settingsOf(context, records.directory, flags)
+  const { settings, sources, lasting, gates, gateRefusal } = loaded
+  const codex = await chooseCodex(context, records, { settings, sources })
+  const { redactor } = codex
+  refuseSecretGates(loaded, { redactor, env })
+  const remarks: string[] = []
+  const remark = (text: string) => void remarks.push(text)
+  const { repository, fingerprints } = opened.use(await openWorkDirectory(context, records, remark))
+  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
+  const writable = writableGit(records.directory, repository)
+  const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
+  const capabilities = capabilitiesOf(codex.binary.version)
+  const overrides = flags.config ?? []
+  const codexOptions = {
+    ...(await codexOptionsOf(context, records, codex, settings, overrides)),
+    directory: records.directory,
+    sandbox: {
+      mode: settings.sandbox,
+      network: settings.network,
+      writable,
+    },
+  }
+  const { owner } = codexOptions
+  const atStart = (asks: boolean) =>
+    agentsAtStart(context, records, codex, { settings, inProfiles: lasting, overrides, asks })
+  const { agents, remarks: ofAgents } = await atStart(false)
+  remarks.push(...ofAgents)
+  let asked: Promise<AgentsAtStart> | null = null
+  const commands = opened.use(openSandboxCommands(codexOptions))
+  const engine = new CodexEngine({
+    ...codexOptions,
+    capabilities,
+    silenceMs: settings.silenceMinutes * 60_000,
+    commandMs: settings.commandMinutes * 60_000,
+  })
+  opened.defer(() => engine.close())
+  remarks.push(
+    ...(await remarksOnReach(context, records, codex.binary.path)),
+    ...remarksOnSandbox(settings, capabilities),
+  )
+  const where = writableByAgents(records.directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const keptAwake = settings.keepAwake ? holdAwake(context, where, opened) : null
+  const notifier = openNotices(context, settings, flags, { where, key: records.key, owner }, remarks, opened)
+  const held = opened.move()
+  return {
+    settings,
+    sources,
+    records,
+    repository,
+    fingerprints,
+    engine,
+    commands,
+    agents,
+    askForModels: () => {
+      asked ??= atStart(true)
+      return asked
+    },
+    savepoints,
+    traces,
+    gates,
+    gateRefusal,
+    overrides,
+    limits: limitsOf(settings, sources),
+    said: saidOf(settings, sources, flags.verify ?? []),
+    redactor,
+    keptAwake,
+    notifier,
+    remarks,
+    [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
+  }
+}
+
+/** The folders in which commands of more than one agent may write at once. */
+function sharedFolders(directory: string, writable: readonly string[]): string[] {
+  return [directory, ...writable, join(directory, inboxFolder), join(directory, memoryHome, 'kb')]
+}
+
+/** The settings of a run in `directory`, and where each was written: all layers, with `flags` on top. */
+export async function settingsOf(
+  context: Pick<CliContext, 'env' | 'home'>,
+  directory: string,
+  flags: RunFlags,
+): ReturnType<typeof loadSettings> {
+  const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
+  return await loadSettings({
+    directory,
+    env: context.env,
+    home: context.home,
+    defaults,
+    flags: {
+      rounds: flags.rounds,
+      maxTime: flags.maxTime,
+      maxTokens: flags.maxTokens,
+      maxUsage: flags.maxUsage,
+      maxWait: flags.maxWait,
+      model: flags.model,
+      effort: flags.effort,
+      sandbox: flags.yolo ? 'danger-full-access' : flags.sandbox,
+      network: flags.yolo ?? flags.network,
+      // Commander says true where nobody said anything.
+      keepAwake: flags.keepAwake === false ? false : undefined,
+      review: flags.review,
+      codexBin: flags.codexBin,
+    },
+    verify: flags.verify,
+  })
+}
+
+/** Begins to keep the machine awake for as long as the run is open. */
+function holdAwake(
+  { platform, env, pid, clock }: CliContext,
+  where: WritableByAgents,
+  opened: Cleanup,
+): Promise<KeptAwake> {
+  const closing = new AbortController()
+  const kept = keepAwake({ platform, env, pid, clock, where, signal: closing.signal })
+  opened.defer(async () => {
+    closing.abort()
+    await (await kept)[Symbol.asyncDispose]()
+  })
+  return kept
+}
+
+/** Where and for whom a command runs that tells a person. */
+interface NoticesPlace {
+  where: WritableByAgents
+  /** Key of the records, and this process: what the command's mark says. */
+  key: string
+  owner: ProcessIdentity
+}
+
+/**
+ * Opens the ways to a person who is not looking. What cannot be told of in the session any more, because it has ended,
+ * is said when the run is closed. A command that outlives this process is ended by the next one that starts there.
+ */
+function openNotices(
+  context: CliContext,
+  { notify }: Settings,
+  { json }: RunFlags,
+  { where, key, owner }: NoticesPlace,
+  remarks: string[],
+  opened: Cleanup,
+): Notifier {
+  const mark = makeMark({ key, owner, n: NO_APP_SERVER })
+  const problems = new Set<string>()
+  // A bell has no place among lines of JSON.
+  const notifier = openNotifier(
+    { ...notify, bell: notify.bell && !json },
+    {
+      ...context,
+      stdout: context.display?.terminal ?? context.stdout,
+      env: { ...context.env, [MARK_VARIABLE]: mark },
+      where,
+      onProblem: sentence => {
+        problems.add(sentence)
+        remarks.push(sentence)
+      },
+    },
+  )
+  opened.defer(async () => {
+    await notifier.close()
+    for (const sentence of remarks) if (problems.has(sentence)) context.stderr.write(`codemachine: ${sentence}\n`)
+  })
+  return notifier
+}
+
+/** App-servers are counted from 0, and what is looked for when one has ended is not to be this. */
+const NO_APP_SERVER = 999_999_999
+
+/** A work directory that nobody else works in until this is disposed of. */
+export interface OpenWorkDirectory extends AsyncDisposable {
+  repository: PersonRepository | null
+  fingerprints: Fingerprints
+}
+
+/**
+ * Takes the lock of the run, ends and puts right what a run that was cut off has left, and opens the fingerprints. A
+ * `UserError` with exit code 6 while somebody runs here.
+ * @param onRemark told what a person should know, a sentence each; later, too
+ * @param hint what they can do while somebody runs here; left out: have a goal wait
+ */
+export async function openWorkDirectory(
+  context: CliContext,
+  records: Records,
+  onRemark: (remark: string) => void,
+  hint?: string,
+): Promise<OpenWorkDirectory> {
+  await using opened = new Cleanup()
+  const { platform, pid, clock } = context
+  const now = new Date(clock.now())
+  opened.use(await takeRunLock(records.lock, { platform, pid, now, ...(hint === undefined ? {} : { hint }) }))
+  for (const remark of await endWhatWasLeft(context, records)) onRemark(remark)
+  for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
+  const options = await fingerprintOptions(context, records, onRemark)
+  const fingerprints = await openFingerprints(options)
+  const held = opened.move()
+  return {
+    repository: options.repository,
+    fingerprints,
+    [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
+  }
+}
+
+/** With what the fingerprints of a work directory are opened, or looked at. */
+export async function fingerprintOptions(
+  { env, platform }: CliContext,
+  { git, directory, root }: Records,
+  onWarning: (warning: string) => void,
+): Promise<FingerprintOptions> {
+  return {
+    gitDir: git,
+    directory,
+    repository: await findRepository(directory),
+    env,
+    // What codemachine prints into the work directory is no work of an agent's.
+    leaveOut: [root, ...(await outputFiles(platform))],
+    onWarning,
+  }
+}
+
+/** For what is no goal. */
+export const WAIT_FOR_ITS_END =
+  'Wait for its end, or end it with codemachine stop; codemachine status shows what it does.'
+
+/**
+ * Refuses a gate that holds a secret: gates are journaled, and run as they are journaled, with `[secret NAME]` in the
+ * place of it.
+ */
+function refuseSecretGates(
+  { gates, gatePlaces }: Pick<Gates, 'gates' | 'gatePlaces'>,
+  { redactor, env }: { redactor: Redactor; env: NodeJS.ProcessEnv },
+): void {
+  for (const gate of gates) {
+    const kept = redactor.event(gate)
+    const name = secretIn(kept)
+    if (name === null) continue
+    const place = gatePlaces.get(gate.name) ?? '--verify'
+    const isInCommand = kept.run !== gate.run
+    const mend = isInCommand && env[name] !== undefined ? `write "$${name}" in its place` : 'take it out'
+    throw new UserError(
+      `${place}: ${isInCommand ? 'this command' : 'this gate'} holds a secret (${name}), which is never kept; ${mend}.`,
+    )
+  }
+}
+
+/** Refuses gates of a session that goes on of which a secret was not kept: they would run without it. */
+export function refuseHiddenGates(id: string, gates: readonly Gate[]): void {
+  for (const gate of gates) {
+    const name = secretIn(gate)
+    if (name === null) continue
+    throw new UserError(
+      `${id} has a gate with a secret in it (${shortened(gate.name)}), which is not kept; write "$${name}" in its place in the file that names it, and add --reread-gates.`,
+    )
+  }
+}
+
+function secretIn(gate: Gate): string | null {
+  return JSON.stringify(gate).match(/\[secret ([\w .:-]+)\]/)?.[1] ?? null
+}

@@ -1,0 +1,409 @@
+import { mkdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { type Agents, findAgent } from '../agents/agent.ts'
+import { cleanResult, rememberResult } from '../agents/memory.ts'
+import {
+  agentInstructions,
+  openPromptsInBuild,
+  type PromptsInBuild,
+  problemsWith,
+  withOwnPrompt,
+  writeAgentsConfig,
+} from '../agents/prompts.ts'
+import { UserError } from '../base/errors.ts'
+import { version } from '../base/package.ts'
+import type { Command, Reply } from '../core/contracts/command.ts'
+import type { Memory } from '../core/contracts/memory.ts'
+import { askPersonTool } from '../core/contracts/tools.ts'
+import type { View } from '../core/events/events.ts'
+import type { Gate, SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
+import type { ReviewTerms } from '../core/rules/review.ts'
+import { emptyState, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { startTimeOf } from '../platform/processes.ts'
+import { watchCommands } from '../records/control.ts'
+import { foldJournal, openJournal } from '../records/journal.ts'
+import { openQueue } from '../records/queue.ts'
+import type { Records } from '../records/records.ts'
+import type { AgentBook } from '../run/delegation.ts'
+import type { BuildFiles, RunnerOptions, RunnerPolicy } from '../run/options.ts'
+import { PersonAsked } from '../run/person.ts'
+import { endForWantOfRoom, keepReserve, SessionLog } from '../run/session-log.ts'
+import { SessionRunner } from '../run/session-runner.ts'
+import { limitsOf } from '../settings/load.ts'
+import type { Settings } from '../settings/schema.ts'
+import { summaryOfEnd } from '../templates/build/build.ts'
+import { readHead } from '../workspace/git/git.ts'
+import { openGuard } from '../workspace/guard/repository-guard.ts'
+import { openMemory } from '../workspace/memory/memory-files.ts'
+import { checkPlanFiles, makeProjectFolders, writePlanSummary } from '../workspace/memory/plan-files.ts'
+import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
+import { serveAgents } from './agents/agent-inbox.ts'
+import { obey, type RunningSession } from './commands.ts'
+import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
+import type { Run } from './project.ts'
+import { certify, proofMeans } from './proof.ts'
+import { reviewIn } from './resume.ts'
+import { templateOf } from './start/templates.ts'
+import { LiveShare } from './watch/live-share.ts'
+import type { CliContext } from './world.ts'
+
+/** What a new session begins with. */
+export interface NewSession {
+  /** Its goal. */
+  text: string
+  /** The id that it had in the queue; null if it did not come from there. */
+  queued: string | null
+  /** Left out: `goal`. */
+  template?: 'goal' | 'build'
+  /** Of a build: whether a person wants to see the plan before it is carried out. */
+  asksPlan?: boolean
+}
+
+/** The most rounds of a build for which nobody has named a limit: each of its tasks takes some. */
+const ROUNDS_OF_BUILD = 50
+
+/** A session that has come to its end; what it was allowed, and what of that it used. */
+export interface EndedSession {
+  id: string
+  outcome: SessionOutcome
+  limits: SessionLimits
+  used: Used
+}
+
+/** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
+export class Sessions implements AsyncDisposable {
+  readonly #context: CliContext
+  readonly #run: Run
+  readonly #views: readonly View[]
+  readonly #asked: PersonAsked
+  readonly #live: LiveShare
+  #commands: AsyncDisposable | null = null
+  readonly #teams: Teams
+  #current: RunningSession | null = null
+
+  constructor(context: CliContext, run: Run, views: readonly View[], live: LiveShare) {
+    this.#context = context
+    this.#asked = new PersonAsked(context.signal, context.clock)
+    this.#run = run
+    this.#views = [...views, run.notifier, live]
+    this.#live = live
+    this.#teams = new Teams(run, context.platform)
+  }
+
+  /** Whether a person wants no further session to start. */
+  get isToEnd(): boolean {
+    return this.#asked.endedBy !== null
+  }
+
+  static async open(context: CliContext, run: Run, views: readonly View[]): Promise<Sessions> {
+    const { clock, pid, platform } = context
+    const owner = { pid, startTime: await startTimeOf(pid, platform) }
+    const live = new LiveShare({ path: run.records.live, owner, redactor: run.redactor, clock })
+    const sessions = new Sessions(context, run, views, live)
+    await makeProjectFolders(run.records.directory)
+    await writeAgentsConfig(run.records.directory, run.agents)
+    sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), context.clock)
+    return sessions
+  }
+
+  /** Asks the session that runs for something, and answers with what came of it. */
+  ask(command: Command): Promise<Reply> {
+    return obey(command, this.#current, this.#live)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#commands?.[Symbol.asyncDispose]()
+    await this.#live[Symbol.asyncDispose]()
+  }
+
+  /**
+   * Creates the session of one prompt and runs it to its end.
+   * @param onCreated called once the session is on the disk
+   */
+  async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
+    const { records, settings, sources, repository } = this.#run
+    const { template = 'goal', asksPlan = false } = prompt
+    const isBuild = template === 'build'
+    const limits = isBuild ? limitsOf(settings, sources, ROUNDS_OF_BUILD) : this.#run.limits
+    const since = await protectFrom(records)
+    const id = await records.nextSessionId(new Date(this.#context.clock.now()))
+    const place = await createSessionFolder({
+      directory: records.directory,
+      id,
+      goal: prompt.text,
+      git: repository ? await readHead(repository) : { commit: null, branch: null },
+      records: records.sessionFolder(id),
+      isBuild,
+    })
+    return await this.#play(emptyState(id), place, async log => {
+      log.emit({
+        type: 'session-created',
+        goal: prompt.text,
+        template,
+        directory: records.directory,
+        limits,
+        sandbox: settings.sandbox,
+        network: settings.network,
+        model: settings.model,
+        effort: settings.effort,
+        overrides: this.#run.overrides,
+        said: this.#run.said,
+        gates: this.#run.gates,
+        review: reviewIn(settings),
+        ...(since === null ? {} : { protectFrom: since }),
+        ...(isBuild ? { asksPlan } : {}),
+        queued: prompt.queued,
+        host: hostname(),
+        codemachine: version,
+      })
+      await log.sync()
+      await onCreated()
+    })
+  }
+
+  /**
+   * Goes on with a session from where its journal stands; `limits` are for the whole of it, `gates` and `review` from
+   * now on.
+   */
+  async resume(
+    state: SessionState,
+    limits: SessionLimits,
+    gates: readonly Gate[],
+    review: ReviewTerms | null,
+  ): Promise<EndedSession> {
+    const { directory, sessionFolder: records } = this.#run.records
+    const isBuild = state.template === 'build'
+    const place = sessionFolder({ directory, id: state.id, records: records(state.id), isBuild })
+    return await this.#play(state, place, async log => {
+      log.emit({
+        type: 'session-resumed',
+        limits,
+        said: this.#run.said,
+        gates,
+        review,
+        host: hostname(),
+        codemachine: version,
+      })
+    })
+  }
+
+  /** Start and resume are one: the state is the fold of the journal so far. */
+  async #play(
+    state: SessionState,
+    place: SessionFolder,
+    begin: (log: SessionLog) => Promise<void>,
+  ): Promise<EndedSession> {
+    const { records, redactor } = this.#run
+    const { clock } = this.#context
+    const roundsDirectory = join(records.sessionFolder(state.id), 'rounds')
+    await mkdir(roundsDirectory, { recursive: true, mode: 0o700 })
+    await using journal = openJournal(records.journal(state.id))
+    const log = new SessionLog(state, journal, this.#views, clock, redactor)
+    await begin(log)
+    const reserve = await keepReserve(records.sessionFolder(state.id))
+    try {
+      const outcome = await this.#runToEnd(log, place, roundsDirectory)
+      return { id: state.id, outcome, limits: log.state.limits, used: usedBy(log.state) }
+    } catch (error) {
+      await endForWantOfRoom(error, log, reserve, clock)
+      throw error
+    } finally {
+      await reserve.release()
+    }
+  }
+
+  async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
+    const { records, settings, engine, fingerprints, repository, remarks, redactor } = this.#run
+    const { clock } = this.#context
+    const { id, gates } = log.state
+    fingerprints.protect(gates.flatMap(({ protect }) => protect))
+    if (log.state.last === null) remarks.push(...(await remarksOnProof(fingerprints.git, { ...settings, gates })))
+    const guard = await openGuard({
+      repository,
+      workTree: records.directory,
+      setAsideDir: join(records.sessionFolder(id), 'set-aside'),
+      baselineFile: records.guard,
+    })
+    const memory = openMemory({
+      folder: place.folder,
+      tasks: place.tasks,
+      directory: records.directory,
+      lastGood: place.lastGood,
+    })
+    const team = await this.#teams.of(log.state, place, memory)
+    const runner = new SessionRunner({
+      log,
+      engine,
+      memory,
+      workTree: fingerprints,
+      guard,
+      means: proofMeans(this.#context, this.#run),
+      ...team,
+      policy: policyOf(this.#run.settings),
+      roundsDirectory,
+      redactor,
+      clock,
+      random: Math.random,
+      isUsual: warning => isTraceWarning(warning, this.#run.traces.isTrace),
+      takeRemarks: () => remarks.splice(0),
+      asked: this.#asked,
+      beforeEnd: async ended => {
+        const summary = ended.build && summaryOfEnd(ended.build, ended.last?.part ?? null)
+        if (summary !== null) await team.build?.keepSummary(summary)
+        const problem = await certify(this.#run, ended, place.folder, this.#context)
+        if (problem !== null) log.emit({ type: 'warning', round: null, message: problem })
+      },
+    })
+    await using _inbox = await serveAgents(records, runner, { clock, remarks })
+    // The inbox is there by now, where agents write, too.
+    if (log.state.build !== null) await this.#run.traces.keep()
+    const queue = openQueue(records.queue)
+    this.#current = { id, runner, asked: this.#asked, waiting: async () => (await queue.list()).prompts.length }
+    this.#sayWhetherKeptAwake(runner)
+    try {
+      const outcome = await runner.run()
+      await guard.close()
+      return outcome
+    } finally {
+      this.#current = null
+    }
+  }
+
+  /** It may take the system some seconds to say so; the work does not wait for it. */
+  #sayWhetherKeptAwake(runner: SessionRunner): void {
+    this.#run.keptAwake
+      ?.then(({ by, problem }) => runner.tell({ type: 'keep-awake', by, problem }))
+      // What cannot be journaled ends the session with the next event.
+      .catch(() => {})
+  }
+}
+
+function usedBy(state: SessionState): Used {
+  return { rounds: state.roundsUsed, timeMs: state.ended?.durationMs ?? 0, tokens: sessionTokens(state) }
+}
+
+function policyOf({ graceMinutes, maxWait, maxUsage, stallRounds }: Settings): RunnerPolicy {
+  return { graceMs: graceMinutes * 60_000, maxWaitMs: maxWait, maxUsage, stallRounds }
+}
+
+/**
+ * The tree that the files which gates protect are compared with in a session that begins now, if that is an older one
+ * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
+ */
+async function protectFrom(records: Pick<Records, 'sessions' | 'journal'>): Promise<string | null> {
+  const newest = (await records.sessions()).at(-1)
+  if (newest === undefined) return null
+  // What cannot be read is said by those who list it.
+  const state = await foldJournal(records.journal(newest), newest).catch(() => null)
+  if (state === null || state.ended?.outcome.kind === 'done') return null
+  if (state.protectFrom !== null || state.protectedChanged.length === 0) return state.protectFrom
+  return state.savepoint?.start ?? null
+}
+
+/** Who works in the sessions of a run, and how. */
+export class Teams {
+  readonly #run: Run
+  readonly #platform: NodeJS.Platform
+  /** What was said of the agents already. */
+  readonly #told = new Set<string>()
+
+  constructor(run: Run, platform: NodeJS.Platform) {
+    this.#run = run
+    this.#platform = platform
+  }
+
+  /** That of one session; `place`: where its memory lies. */
+  async of(
+    { build, template }: SessionState,
+    place: SessionFolder,
+    memory: Memory,
+  ): Promise<Pick<RunnerOptions, 'template' | 'agents' | 'build'>> {
+    const { records, settings, remarks } = this.#run
+    const { directory } = records
+    // Those that a person has tried again are not parked in the file either.
+    const tried = build?.tasks.filter(({ parked }) => parked === null) ?? []
+    if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))
+    const agents = build === null ? this.#run.agents : await this.#agents()
+    const tell = (remark: string) => void remarks.push(remark)
+    const isPlanReady = build?.plan === 'ready'
+    const prompts = build && (await openPromptsInBuild({ directory, team: agents.sub, isPlanReady, tell }))
+    return {
+      template: await templateOf(directory, agents, template, place),
+      agents: {
+        book: openAgentBook({ agents: async () => await this.#agents(), directory, prompts }),
+        directory,
+        platform: this.#platform,
+        atOnce: settings.agents.atOnce,
+      },
+      build: prompts && buildFilesOf(directory, prompts),
+    }
+  }
+
+  /** The agents, with models that codex offers. */
+  async #agents(): Promise<Agents> {
+    const { agents, remarks } = await this.#run.askForModels()
+    this.#run.remarks.push(...remarks.filter(remark => !this.#told.has(remark)))
+    for (const remark of remarks) this.#told.add(remark)
+    return agents
+  }
+}
+
+export interface AgentBookOptions {
+  /** With the models and efforts that they work with; asked for when one is given work. */
+  agents(): Promise<Agents>
+  /** The work directory. */
+  directory: string
+  /** Of a build; null: each agent works by its prompt as it is at that moment. */
+  prompts: PromptsInBuild | null
+}
+
+/** The agents that can be given work in a session, and their memory. */
+export function openAgentBook({ agents, directory, prompts }: AgentBookOptions): AgentBook {
+  return {
+    async thread(name) {
+      const { main, sub } = await agents()
+      if (main.some(agent => agent.name === name)) {
+        return { problem: `${name} leads the work, and cannot be given a task.` }
+      }
+      const found = findAgent(sub, name)
+      if ('problem' in found) return found
+      const { agent } = found
+      const instructions = await agentInstructions(agent, directory, await prompts?.promptOf(agent))
+      if ('problem' in instructions) return instructions
+      const thread = {
+        agent: name,
+        developerInstructions: instructions.text,
+        model: agent.model,
+        effort: agent.modelReasoningEffort,
+        tools: [askPersonTool],
+      }
+      return { thread }
+    },
+    async remember(agent, { at, ...entry }) {
+      return await rememberResult(directory, agent, { ...entry, at: new Date(at).toISOString() })
+    },
+    clean: cleanResult,
+  }
+}
+
+/** The files of a build in a work directory. `prompts`: those of the project, which are kept once there is a plan. */
+export function buildFilesOf(directory: string, prompts: PromptsInBuild): BuildFiles {
+  return {
+    async checkPlan() {
+      const found = await prompts.look()
+      const checked = await checkPlanFiles(directory, { agents: withOwnPrompt(found), problems: problemsWith(found) })
+      if (checked.ok) prompts.keep(found)
+      return checked
+    },
+    async keepSummary(text) {
+      try {
+        await writePlanSummary(directory, text)
+        return null
+      } catch (error) {
+        if (error instanceof UserError) return error.message
+        throw error
+      }
+    },
+  }
+}

@@ -1,0 +1,173 @@
+import { join, relative } from 'node:path'
+import { type Agent, type Agents, loadAgents } from '../../agents/agent.ts'
+import {
+  agentInstructions,
+  agentOfPart,
+  agentPrompt,
+  buildInstructions,
+  compositePrompt,
+  writeAgentsConfig,
+} from '../../agents/prompts.ts'
+import { UserError } from '../../base/errors.ts'
+import { loadPrompt } from '../../base/package.ts'
+import type { RoundPart } from '../../core/state/plan.ts'
+import { execArguments } from '../../engines/codex/exec-agent.ts'
+import { type CodexBinary, capabilitiesOf } from '../../engines/codex/find-codex.ts'
+import type { Settings } from '../../settings/schema.ts'
+import { goalInstructions } from '../../templates/goal/goal.ts'
+import { oneLine } from '../../words/cells.ts'
+import { formatBytes, formatCount } from '../../words/numbers.ts'
+import { makeProjectFolders, specificationFile } from '../../workspace/memory/plan-files.ts'
+import { sessionFolder } from '../../workspace/memory/session-folder.ts'
+import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
+import { refuseUnusablePrompts, type TemplateName } from './templates.ts'
+
+/** A kind of round, as codex would be given it. */
+interface DryRound {
+  /** Null where a template has one kind only. */
+  part: RoundPart | null
+  agent: string
+  model: string | null
+  effort: string | null
+  developerInstructions: string
+}
+
+/** An agent that is given tasks, as codex would be run for one of them. */
+interface DryAgent {
+  agent: string
+  model: string | null
+  effort: string | null
+  /** Whose its prompt is. */
+  from: 'project' | 'shipped'
+  /** Program and arguments; the last one is the composite prompt. */
+  command: readonly string[]
+}
+
+/** What a session would hand to codex. */
+export interface DryRun {
+  rounds: readonly DryRound[]
+  agents: readonly DryAgent[]
+}
+
+interface DryRunOptions {
+  template: TemplateName
+  /** The work directory's real path. */
+  directory: string
+  /** Folder of what is recorded of agents. */
+  agentRecords: string
+  codex: Pick<CodexBinary, 'path' | 'version'>
+  /** Whether the agents have profiles in codex's home. */
+  hasProfiles: boolean
+  settings: Pick<Settings, 'model' | 'effort' | 'sandbox' | 'network'>
+  /** `key=value` pairs that the person hands to codex. */
+  overrides: readonly string[]
+}
+
+/** The request in the place of one that only the agent that asks knows. */
+const SOME_TASK = '<the task that it is given>'
+/** The id of a session that there is not. */
+const SOME_SESSION = '<session>'
+
+/** Puts together what codex would be given; reads prompts, and touches nothing. A `UserError` if a prompt cannot be used. */
+export async function dryRun(options: DryRunOptions): Promise<DryRun> {
+  const agents = loadAgents()
+  if (options.template === 'goal') return { rounds: [roundOfGoal(agents.goal, options)], agents: [] }
+  const rounds: DryRound[] = []
+  for (const part of PARTS) rounds.push(await roundOfBuild(agents, part, options))
+  const team: DryAgent[] = []
+  for (const agent of agents.sub) if (agent.enabled) team.push(await dryAgent(agent, options))
+  return { rounds, agents: team }
+}
+
+const PARTS: readonly RoundPart[] = ['team-building', 'orchestration', 'summary', 'last-look']
+
+function roundOfGoal(agent: Agent, options: DryRunOptions): DryRound {
+  const { directory } = options
+  const place = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION })
+  const developerInstructions = goalInstructions(loadPrompt('goal'), { ...place, directory })
+  return { part: null, ...asSet(agent, options), developerInstructions }
+}
+
+async function roundOfBuild({ main, sub }: Agents, part: RoundPart, options: DryRunOptions): Promise<DryRound> {
+  const { directory } = options
+  const name = agentOfPart(part)
+  const agent = main.find(each => each.name === name)
+  if (agent === undefined) throw new Error(`config/main.agents.js has no ${name}.`)
+  const place = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, isBuild: true })
+  const found = await buildInstructions(agent, part, { directory, main: relative(directory, place.main) }, sub)
+  if ('problem' in found) throw new UserError(found.problem)
+  return { part, ...asSet(agent, options), developerInstructions: found.text }
+}
+
+async function dryAgent(agent: Agent, options: DryRunOptions): Promise<DryAgent> {
+  const prompt = await agentPrompt(agent, options.directory)
+  if ('problem' in prompt) throw new UserError(prompt.problem)
+  const instructions = await agentInstructions(agent, options.directory)
+  if ('problem' in instructions) throw new UserError(instructions.problem)
+  const { codex } = options
+  const request = execRequest(agent, compositePrompt(instructions.text, SOME_TASK), options)
+  const command = [codex.path, ...execArguments(request, capabilitiesOf(codex.version))]
+  return { ...asSet(agent, options), from: prompt.from, command }
+}
+
+function asSet({ name, model, modelReasoningEffort }: Agent, { settings }: DryRunOptions) {
+  return { agent: name, model: settings.model ?? model, effort: settings.effort ?? modelReasoningEffort }
+}
+
+function execRequest(agent: Agent, prompt: string, options: DryRunOptions): Parameters<typeof execArguments>[0] {
+  const { directory, agentRecords, hasProfiles, settings, overrides } = options
+  const { model, effort } = asSet(agent, options)
+  return {
+    agent: { name: agent.name, model, modelReasoningEffort: effort },
+    hasProfile: hasProfiles,
+    directory,
+    sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
+    overrides,
+    forCommands: {},
+    shellPolicy: null,
+    lastMessage: join(agentRecords, `${agent.name}-<time>.last`),
+    prompt,
+  }
+}
+
+/**
+ * The specification of a work directory, whose folders and `agents-config.json` are made first; a `UserError` if it cannot
+ * be built by, or not with the agents that there are.
+ */
+export async function specificationOf(
+  directory: string,
+  template: TemplateName,
+  agents: Agents = loadAgents(),
+): Promise<Specification> {
+  await makeProjectFolders(directory)
+  await writeAgentsConfig(directory, agents)
+  const specification = await readSpecification(directory)
+  await refuseUnusablePrompts(directory, template, agents)
+  return specification
+}
+
+/** The goal of a session that builds what a specification asks for; its first line says so in short. */
+export function goalOf({ text, title }: Specification): string {
+  const file = specificationFile.replaceAll('\\', '/')
+  return `Build ${oneLine(title, TITLE_CHARACTERS).replace(/[.:]+$/, '')}, as ${file} says.\n\n${text.trim()}`
+}
+
+/** What a person looks at before they say that it is complete, a line each. */
+export function describeSpecification({ title, size, others, hasMore }: Specification): string[] {
+  const shown = others.slice(0, MOST_SHOWN)
+  const left = others.length - shown.length
+  const more = hasMore ? 'and more' : left > 0 ? `and ${formatCount(left, 'more file')}` : null
+  return [
+    `${specificationFile}, ${formatBytes(size)}: ${oneLine(title, TITLE_CHARACTERS)}`,
+    ...shown.map(file => `  beside it ${oneLine(file.name, NAME_CHARACTERS)}, ${formatBytes(file.size)}`),
+    ...(more === null ? [] : [`  ${more}`]),
+    ...(others.length === 0 ? ['  no files beside it'] : []),
+  ]
+}
+
+/** What a person is asked. */
+export const IS_IT_COMPLETE = 'Is this all that the agents need to know?'
+
+const MOST_SHOWN = 15
+const TITLE_CHARACTERS = 80
+const NAME_CHARACTERS = 100

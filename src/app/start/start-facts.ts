@@ -1,0 +1,181 @@
+import { relative, resolve, sep } from 'node:path'
+import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { packageRoot } from '../../base/package.ts'
+import { type SessionState, standingOf } from '../../core/state/state.ts'
+import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
+import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
+import { isWithin, pathExists } from '../../platform/files.ts'
+import { foldJournal } from '../../records/journal.ts'
+import { openQueue } from '../../records/queue.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { readRunner } from '../../records/run-lock.ts'
+import type { Settings } from '../../settings/schema.ts'
+import { describeOutcome } from '../../words/outcome.ts'
+import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
+import { askLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
+import { settingsOf } from '../project.ts'
+import type { RunFlags } from '../run-flags.ts'
+import type { CliContext } from '../world.ts'
+
+/**
+ * Finds out what the start screen tells, all at once, and hands on each time that something more is known how it changes
+ * what is shown. A fact that another has told meanwhile is newer, and stays. Starts no run and takes no lock. When
+ * `signal` aborts, what was started is ended and nothing more is told.
+ */
+export async function gatherStartFacts(
+  context: CliContext,
+  flags: RunFlags,
+  onFacts: (change: FactsChange) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let told = NO_FACTS
+  const change = (change: FactsChange) => {
+    if (!signal.aborted) onFacts(change)
+  }
+  const tell: Tell = more => {
+    const before = told
+    told = { ...told, ...more }
+    change(shown => withFound(shown, before, more))
+  }
+  const miss: Miss = (error, isStillSo = () => true) => {
+    const sentence = sentenceOf(error)
+    change(shown => (isStillSo(shown) ? { ...shown, missing: [...shown.missing, sentence] } : shown))
+  }
+  const typed = resolve(context.cwd, flags.cd ?? '.')
+  tell({ directory: shortened(typed, context.home) })
+  const records = await openRecords({ ...context, directory: typed }).catch(orMissing(miss))
+  if (records === null) return
+  tell({ directory: shortened(records.directory, context.home) })
+  await Promise.all([
+    tellGit(context, records.directory, tell).catch(error => miss(error)),
+    tellRecords(context, records, tell).catch(error => miss(error)),
+    tellCodex({ context, flags, records, signal, tell, miss }),
+  ])
+}
+
+/** From what is shown now to what is to be shown. Pure. */
+type FactsChange = (shown: StartFacts) => StartFacts
+
+type Found = Partial<Omit<StartFacts, 'missing'>>
+type Tell = (more: Found) => void
+type Miss = (error: unknown, isStillSo?: (shown: StartFacts) => boolean) => void
+
+/** @param before what was told before: where something else is shown, that is newer */
+function withFound(shown: StartFacts, before: StartFacts, more: Found): StartFacts {
+  const isOurs = (name: string) => shown[name as keyof Found] === before[name as keyof Found]
+  return { ...shown, ...Object.fromEntries(Object.entries(more).filter(([name]) => isOurs(name))) }
+}
+
+async function tellGit({ env }: CliContext, directory: string, tell: Tell): Promise<void> {
+  const repository = await findRepository(directory)
+  if (repository === null) tell({ git: { kind: 'none' } })
+  else tell({ git: { kind: 'repository', branch: (await readHead(repository)).branch } })
+  await findGit(env, repository?.root ?? directory)
+}
+
+async function tellRecords({ platform }: CliContext, records: Records, tell: Tell): Promise<void> {
+  tell({ queue: (await openQueue(records.queue).list()).prompts.map(({ prompt }) => prompt) })
+  tell({ resumable: await resumableSessions(records, platform) })
+}
+
+interface Asking {
+  context: CliContext
+  flags: RunFlags
+  records: Records
+  signal: AbortSignal
+  tell: Tell
+  miss: Miss
+}
+
+/** Each goes by the one before it. */
+async function tellCodex(asking: Asking): Promise<void> {
+  const { context, flags, records, signal, tell, miss } = asking
+  const read = await settingsOf(context, records.directory, flags).catch(orMissing(miss))
+  if (read === null) return
+  const { settings, sources } = read
+  tell({ mode: settings.mode, model: { model: settings.model, effort: settings.effort } })
+  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
+  const codex = await findCodex({ ...context, flag, directory: context.cwd, packageRoot }).catch(orMissing(miss))
+  if (signal.aborted) return
+  if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
+  tell({ codex: { kind: 'found', version: codex.version } })
+  await tellLogin(asking, codex, settings).catch(error => miss(error))
+}
+
+async function tellLogin(
+  { context, flags, records, signal, tell, miss }: Asking,
+  codex: CodexBinary,
+  settings: Settings,
+) {
+  const { env, home, cwd } = context
+  const places = { env, home, codemachineHome: records.root, directory: cwd }
+  const codexHome = await chooseCodexHome({ setting: settings.codexHome, ...places })
+  const choice = { mode: 'workspace-write', network: false, writable: [] } as const
+  const login = (await pathExists(codexHome.path))
+    ? await askLogin(
+        context,
+        {
+          path: codex.path,
+          args: (flags.config ?? []).flatMap(pair => ['-c', pair]),
+          env: shieldEnvironment(codexHome.env, records.directory, choice).env,
+          directory: records.folder,
+        },
+        signal,
+      )
+    : // Codex would make it only to find no login in it.
+      ({ kind: 'out' } as const)
+  tell({ login })
+  if (login.kind === 'out') miss(new UserError(NOT_LOGGED_IN), shown => shown.login === login)
+}
+
+/** For `catch`: told what a person has to mend, and null in the place of the value. */
+function orMissing(miss: Miss): (error: unknown) => null {
+  return error => {
+    miss(error)
+    return null
+  }
+}
+
+/** What is neither a person's nor the system's to mend is thrown on. */
+function sentenceOf(error: unknown): string {
+  if (error instanceof UserError) return error.message
+  if (systemErrorCode(error) === null) throw error
+  return `${messageOf(error)}.`
+}
+
+function shortened(directory: string, home: string): string {
+  if (directory === home) return '~'
+  return isWithin(home, directory) ? `~${sep}${relative(home, directory)}` : directory
+}
+
+/** The sessions that can be gone on with, the newest first: at most 5 of the last 50; those that cannot be read, and builds before the newest one, are passed over. */
+export async function resumableSessions(records: Records, platform: NodeJS.Platform): Promise<ResumableSession[]> {
+  // Before the journals: a session that ends while they are read must not look cut off.
+  const runner = await readRunner(records.lock, platform)
+  const found: ResumableSession[] = []
+  let hasBuild = false
+  for (const id of (await records.sessions()).slice(-MOST_READ).reverse()) {
+    const state = await readState(records, id)
+    if (state === null) continue
+    const isBuild = state.template === 'build'
+    const isOldBuild = hasBuild && isBuild
+    hasBuild ||= isBuild
+    if (isOldBuild || state.ended?.outcome.kind === 'done' || standingOf(state, runner) === 'running') continue
+    const stopped = state.ended === null ? 'cut off' : describeOutcome(state.ended.outcome).short
+    found.push({ id, goal: state.goal, rounds: state.roundsUsed, stopped, at: state.updatedAt })
+    if (found.length === MOST_SHOWN) break
+  }
+  return found
+}
+
+const MOST_READ = 50
+const MOST_SHOWN = 5
+
+async function readState(records: Records, id: string): Promise<SessionState | null> {
+  try {
+    return await foldJournal(records.journal(id), id)
+  } catch (error) {
+    if (error instanceof UserError) return null
+    throw error
+  }
+}

@@ -1,0 +1,158 @@
+import { dirname, join, relative } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import type { Clock } from '../../base/clock.ts'
+import { systemErrorCode } from '../../base/errors.ts'
+import type { TaskBoard } from '../../core/state/plan.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { FolderChanges } from '../../platform/files.ts'
+import type { Records } from '../../records/records.ts'
+import { fileState, findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
+import { planPaths } from '../../workspace/memory/plan-files.ts'
+import { sessionFolder } from '../../workspace/memory/session-folder.ts'
+import {
+  currentTask,
+  type MainOfBoard,
+  parseMainOfBoard,
+  parseTasksOfBoard,
+  type TaskOfBoard,
+} from '../../workspace/memory/tasks-file.ts'
+
+/** Where a session's memory lies: its folder, and the work directory with that folder in it. Absolute paths. */
+export interface BoardPlace {
+  folder: string
+  directory: string
+  /** Where its `tasks.json` lies; null: that is not known yet; left out: in the folder. */
+  tasks?: () => string | null
+}
+
+/** Where the memory of a session in this work directory lies. */
+export function boardPlaceOf(
+  { directory, sessionFolder: folderOf }: Records,
+  id: string,
+  state: () => Known,
+): BoardPlace {
+  const { folder } = sessionFolder({ directory, id, records: folderOf(id) })
+  const tasks = () => {
+    const known = state()
+    if (known?.id !== id) return null
+    return known.build === null ? join(folder, TASKS) : planPaths(directory).tasks
+  }
+  return { folder, directory, tasks }
+}
+
+type Known = Pick<SessionState, 'id' | 'build'> | null
+
+const TASKS = 'tasks.json'
+
+/** What the memory of a session says now; empty as far as it is not there, or not whole. */
+export async function readTaskBoard(place: BoardPlace): Promise<TaskBoard> {
+  return await new BoardFiles(place, null).read()
+}
+
+export interface TaskWatchOptions extends BoardPlace {
+  clock: Clock
+  /** Ends the watching. */
+  signal: AbortSignal
+  /** Told what the memory says, first and whenever that has changed. */
+  onBoard: (board: TaskBoard) => void
+}
+
+/**
+ * Watches the memory of a session until `signal`. A file that is only half written, or gone, counts as what it said
+ * when it was whole.
+ */
+export async function watchTasks(options: TaskWatchOptions): Promise<void> {
+  const { folder, directory, clock, signal, onBoard } = options
+  const files = new BoardFiles(options, clock)
+  let shown: TaskBoard | null = null
+  using changes = new FolderChanges([folder, planPaths(directory).folder], options)
+  while (!signal.aborted) {
+    const board = await files.read()
+    if (!isDeepStrictEqual(board, shown)) onBoard(board)
+    shown = board
+    await changes.next(options.tasks?.() === null ? PACE_MS : POLL_MS)
+    await clock.wait(PACE_MS, signal)
+  }
+}
+
+/** For what a watcher has missed, or where there can be none. */
+const POLL_MS = 2000
+/** An agent writes more than one file at a time. */
+const PACE_MS = 100
+/** A file system's stamps are too coarse to tell a second write in the same moment from the first. */
+const COARSEST_STAMP_MS = 2000
+
+/** A goal of up to 1 MiB, and as much again of what agents write. */
+const MAIN_BYTES = 2 * 1024 * 1024
+const TASKS_BYTES = 4 * 1024 * 1024
+
+class BoardFiles {
+  readonly #place: BoardPlace
+  readonly #main: BoardFile<MainOfBoard>
+  readonly #clock: Clock | null
+  #tasks: { path: string; file: BoardFile<readonly TaskOfBoard[]> } | null = null
+
+  constructor(place: BoardPlace, clock: Clock | null) {
+    this.#place = place
+    this.#main = new BoardFile(join(place.folder, 'MAIN.md'), MAIN_BYTES, parseMainOfBoard, clock)
+    this.#clock = clock
+  }
+
+  async read(): Promise<TaskBoard> {
+    await this.#look().catch(error => {
+      // What cannot be read now (too many open files, say) is read the next time.
+      if (systemErrorCode(error) === null) throw error
+    })
+    const [main, tasks] = [this.#main.good, this.#tasks?.file.good ?? []]
+    return { title: main?.title ?? null, tasks, current: currentTask(tasks, main?.inProgress ?? []) }
+  }
+
+  async #look(): Promise<void> {
+    const { directory, folder } = this.#place
+    if ((await findObstacle(directory, relative(directory, folder))) === null) await this.#main.look()
+    const tasks = this.#tasksNow()
+    if (tasks === null || (await findObstacle(directory, relative(directory, dirname(tasks.path)))) !== null) return
+    await tasks.file.look()
+  }
+
+  #tasksNow(): { path: string; file: BoardFile<readonly TaskOfBoard[]> } | null {
+    const { folder, tasks } = this.#place
+    const path = tasks === undefined ? join(folder, TASKS) : tasks()
+    if (path !== null && path !== this.#tasks?.path) {
+      this.#tasks = { path, file: new BoardFile(path, TASKS_BYTES, parseTasksOfBoard, this.#clock) }
+    }
+    return this.#tasks
+  }
+}
+
+/** A memory file that an agent may be writing. */
+class BoardFile<T> {
+  readonly #path: string
+  readonly #limit: number
+  readonly #parse: (text: string) => T | null
+  readonly #clock: Clock | null
+  #key: string | null = null
+  /** What it said when it was whole last. */
+  good: T | null = null
+
+  /** @param clock null: it is read only once */
+  constructor(path: string, limit: number, parse: (text: string) => T | null, clock: Clock | null) {
+    this.#path = path
+    this.#limit = limit
+    this.#parse = parse
+    this.#clock = clock
+  }
+
+  async look(): Promise<void> {
+    const state = await fileState(this.#path)
+    if (this.#key !== null && state?.key === this.#key) return
+    const file = await readTextFile(this.#path, this.#limit)
+    if (file.kind !== 'text') return
+    this.good = this.#parse(file.text) ?? this.good
+    this.#key = this.#isSettled(file.state.changedAt) ? file.state.key : null
+  }
+
+  #isSettled(changedAt: number): boolean {
+    return this.#clock !== null && changedAt < this.#clock.now() - COARSEST_STAMP_MS
+  }
+}

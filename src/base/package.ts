@@ -1,0 +1,36 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import packageJson from '../../package.json' with { type: 'json' }
+
+/**
+ * The directory of our own package: the nearest one at or above this module whose package.json is named `codemachine`.
+ * The same from `src/`, from the bundled `dist/` and from an installed copy.
+ */
+export const packageRoot = findPackageRoot(dirname(fileURLToPath(import.meta.url)))
+
+/** The absolute path of a file of our own package, given from its root (`settings.js`). */
+export function packageFile(path: string): string {
+  return join(packageRoot, path)
+}
+
+/** The text of `prompts/<name>.md` of our own package. */
+export function loadPrompt(name: string): string {
+  return readFileSync(packageFile(join('prompts', `${name}.md`)), 'utf8')
+}
+
+function findPackageRoot(start: string): string {
+  for (let folder = start; ; folder = dirname(folder)) {
+    if (packageName(join(folder, 'package.json')) === 'codemachine') return folder
+    if (folder === dirname(folder)) throw new Error(`No package.json of codemachine at or above ${start}`)
+  }
+}
+
+function packageName(path: string): unknown {
+  if (!existsSync(path)) return null
+  const content: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  return content !== null && typeof content === 'object' && 'name' in content ? content.name : null
+}
+
+/** The version of codemachine. */
+export const version: string = packageJson.version

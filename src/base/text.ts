@@ -1,0 +1,136 @@
+/** The first `limit` characters of a text, with a note of how much was left out; never cuts a surrogate pair. */
+export function clipEnd(text: string, limit: number): string {
+  if (text.length <= limit) return text
+  return `${text.slice(0, limit).toWellFormed()}\n[… ${text.length - limit} more characters]`
+}
+
+/** The last `limit` characters of a text, with a note of how much was left out before. */
+export function clipStart(text: string, limit: number): string {
+  if (text.length <= limit) return text
+  return `[${text.length - limit} characters before …]\n${text.slice(-limit).toWellFormed()}`
+}
+
+/** The last lines of a text that have at most `limit` characters together; of a line that is longer its last words. */
+export function lastLines(text: string, limit: number): string {
+  if (text.length <= limit) return text
+  const end = text.slice(-limit - 1)
+  const cut = end.indexOf('\n')
+  if (cut !== -1) return end.slice(cut + 1)
+  return end.slice(Math.max(1, end.search(/\s/) + 1)).toWellFormed()
+}
+
+/**
+ * Puts values in for the `{{name}}` of one of our own texts, in one pass: what looks like a placeholder inside a value
+ * stays as it is. Throws if the text has a placeholder that no value is given for.
+ */
+export function fillPlaceholders(text: string, values: Readonly<Record<string, string>>): string {
+  return text.replace(/\{\{([^{}]*)\}\}/g, (placeholder, inner: string) => {
+    const name = inner.trim()
+    const value = Object.hasOwn(values, name) ? values[name] : undefined
+    if (value === undefined) throw new Error(`No value for the placeholder ${placeholder}`)
+    return value
+  })
+}
+
+const NEWLINE = 0x0a
+
+/**
+ * Cuts a byte stream into lines on the byte `\n` alone (not on U+2028, as `readline` does), and decodes each whole line,
+ * so that a character split over two chunks stays whole. A line longer than `maxBytes` is dropped and counted.
+ */
+export class LineSplitter {
+  #parts: Buffer[] = []
+  #length = 0
+  #overlong = false
+  readonly #maxBytes: number
+  readonly #onLine: (line: string) => void
+  readonly #onOverlong: (bytes: number) => void
+
+  constructor(onLine: (line: string) => void, maxBytes: number, onOverlong: (bytes: number) => void = () => {}) {
+    this.#onLine = onLine
+    this.#maxBytes = maxBytes
+    this.#onOverlong = onOverlong
+  }
+
+  push(chunk: Buffer): void {
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      this.#add(chunk.subarray(start, end))
+      this.#finishLine()
+      start = end + 1
+    }
+    if (start < chunk.length) this.#add(chunk.subarray(start))
+  }
+
+  /** What came after the last newline, as a line; nothing if the stream ended with one. */
+  end(): void {
+    if (this.#length > 0) this.#finishLine()
+  }
+
+  #add(part: Buffer): void {
+    this.#length += part.length
+    if (this.#length > this.#maxBytes) {
+      this.#overlong = true
+      this.#parts = []
+    } else if (part.length > 0) this.#parts.push(part)
+  }
+
+  #finishLine(): void {
+    const [first] = this.#parts
+    const bytes = this.#length
+    const overlong = this.#overlong
+    const line =
+      first === undefined ? '' : (this.#parts.length === 1 ? first : Buffer.concat(this.#parts)).toString('utf8')
+    this.#parts = []
+    this.#length = 0
+    this.#overlong = false
+    if (overlong) this.#onOverlong(bytes)
+    else this.#onLine(line)
+  }
+}
+
+/** The known name that was most likely meant: at most a third of its letters differ, not counting case and dashes. */
+export function nearestName(written: string, known: readonly string[]): string | null {
+  const distances = known.map(name => ({ name, distance: editDistance(plain(written), plain(name)) }))
+  const near = distances.filter(({ name, distance }) => distance <= Math.max(1, Math.floor(name.length / 3)))
+  return near.sort((a, b) => a.distance - b.distance)[0]?.name ?? null
+}
+
+function plain(name: string): string {
+  // No name is longer; the distance takes the product of the lengths.
+  return name.slice(0, 100).toLowerCase().replace(/[-_]/g, '')
+}
+
+/** Levenshtein's: how many letters have to be added, taken away or replaced. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i)
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1]
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = at(row, j - 1) + (to[j - 1] === letter ? 0 : 1)
+      next.push(Math.min(replaced, at(row, j) + 1, at(next, j - 1) + 1))
+    }
+    row = next
+  }
+  return at(row, to.length)
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? Number.POSITIVE_INFINITY
+}
+
+/** The most that one prompt may take in UTF-8, 1 MiB: codex takes as many characters, and `MAIN.md` holds as many bytes. */
+const MOST_BYTES = 1_048_576
+
+/** Why a text cannot be a goal, a prompt or a remark for codex, as a sentence; null if it can. */
+export function problemOfPrompt(prompt: string): string | null {
+  return prompt.trim() === '' ? 'The prompt is empty; say what is to be done.' : problemOfPromptSize(prompt)
+}
+
+/** Why a text is too long to be one, as a sentence; null if it is not. */
+export function problemOfPromptSize(prompt: string): string | null {
+  // A NUL takes the three bytes of the U+FFFD that stands for it in a file.
+  const bytes = Buffer.byteLength(prompt.replaceAll('\0', '\uFFFD'))
+  if (bytes <= MOST_BYTES) return null
+  return `The prompt has ${bytes} bytes, and may have at most ${MOST_BYTES} (1 MiB); put the text into a file and name that file.`
+}

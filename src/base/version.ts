@@ -1,4 +1,0 @@
-import packageJson from '../../package.json' with { type: 'json' }
-
-/** The version of codemachine. */
-export const version: string = packageJson.version

@@ -1,0 +1,269 @@
+import { join } from 'node:path'
+import { findSession, latestSession } from '../../app/find.ts'
+import type { CliContext } from '../../app/world.ts'
+import { UserError } from '../../base/errors.ts'
+import type { Recorded } from '../../core/events/events.ts'
+import type { SessionOutcome } from '../../core/events/outcome.ts'
+import { fold } from '../../core/state/fold.ts'
+import {
+  elapsedMs,
+  emptyState,
+  type SessionState,
+  type Standing,
+  sessionTokens,
+  standingOf,
+} from '../../core/state/state.ts'
+import { followJournal, holdsEvents, readJournal, readSessions } from '../../records/journal.ts'
+import { openQueue } from '../../records/queue.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
+import { oneLine } from '../../words/cells.ts'
+import { describeEvent } from '../../words/event.ts'
+import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
+import { type Activity, activityOf, describeOutcome } from '../../words/outcome.ts'
+import { boardNow, tasksOfBoard } from '../../words/plan.ts'
+import { buildReport, proofReport, type SessionReport, type StatusReport, statusLines } from '../../words/status.ts'
+import { wantsColour, wantsScreen } from '../flags.ts'
+import { jsonView, PacedOutput, plainView } from '../output.ts'
+
+const GOAL_CHARS = 80
+
+const IN_WORDS: Record<Standing, string> = {
+  running: 'running',
+  'cut-off': 'cut off',
+  ended: 'ended',
+  unknown: 'not ended',
+}
+
+/** A session as `list --json` shows it. */
+interface ListedSession {
+  id: string
+  goal: string
+  standing: Standing
+  /** What it is doing, as `status --json` says it; null if it does not run. */
+  activity: Activity | null
+  outcome: SessionOutcome | null
+  rounds: number
+  tokens: number
+  durationMs: number
+  /** ISO 8601 in UTC. */
+  createdAt: string
+}
+
+/** `codemachine list`: the sessions of a work directory, the newest last; those that cannot be read are named on stderr. */
+export async function list(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
+  const records = await openRecords({ ...context, directory: options.directory })
+  const sessions = await listSessions(records, context)
+  if (options.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
+  else if (sessions.length === 0) context.stdout.write(await none(records))
+  else context.stdout.write(table(sessions.map(rowOf)))
+  return 0
+}
+
+async function none(records: Records): Promise<string> {
+  return (await records.sessions()).length === 0
+    ? `There are no sessions in ${records.directory} yet. Start one with: codemachine "…"\n`
+    : `There is no session in ${records.directory} that can be read.\n`
+}
+
+async function listSessions(records: Records, { platform, clock, stderr }: CliContext): Promise<ListedSession[]> {
+  // Before the journals: a session that ends while they are read must not look cut off.
+  const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
+  const runner = await askWhoRuns(records.lock, platform, say)
+  const { sessions, problems } = await readSessions(records)
+  for (const problem of problems) say(problem)
+  return sessions.map(state => {
+    const standing = standingOf(state, runner)
+    return {
+      id: state.id,
+      goal: state.goal,
+      standing,
+      activity: standing === 'running' ? activityOf(state) : null,
+      outcome: state.ended?.outcome ?? null,
+      rounds: state.roundsUsed,
+      tokens: sessionTokens(state),
+      durationMs: elapsedMs(state, standing, clock.now()),
+      createdAt: new Date(state.createdAt).toISOString(),
+    }
+  })
+}
+
+function rowOf(session: ListedSession): string[] {
+  return [
+    session.id,
+    formatDayAndTime(Date.parse(session.createdAt)),
+    inWords(session),
+    formatCount(session.rounds, 'round'),
+    formatTokens(session.tokens),
+    formatDuration(session.durationMs),
+    oneLine(session.goal.trim().split('\n', 1)[0] ?? '', GOAL_CHARS),
+  ]
+}
+
+function inWords({ outcome, activity, standing }: ListedSession): string {
+  if (outcome !== null) return describeOutcome(outcome).short
+  return activity === 'paused' ? 'paused' : IN_WORDS[standing]
+}
+
+/** Rows in columns of even width, the last of which may be of any. */
+function table(rows: readonly string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
+  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  return rows.map(row => `${line(row).trimEnd()}\n`).join('')
+}
+
+/** `codemachine status`: what runs in a work directory, how far its session is, and what waits. */
+export async function status(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
+  const { stdout, clock } = context
+  const report = await readStatus(context, options.directory)
+  stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${statusLines(report, clock.now()).join('\n')}\n`)
+  return 0
+}
+
+async function readStatus(context: CliContext, directory: string): Promise<StatusReport> {
+  const records = await openRecords({ ...context, directory })
+  // Before the journal: a session that ends while it is read must not look cut off.
+  const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
+  const runner = await askWhoRuns(records.lock, context.platform, say)
+  const id = await latestSession(records, say)
+  const session = id === null ? null : await readSession(records, id, runner, context.clock.now())
+  if (id !== null && session === null) say(`${records.journal(id)} does not say what ${id} is about.`)
+  const { prompts } = await openQueue(records.queue).list()
+  return {
+    directory: records.directory,
+    runner: runner && (runner === 'unknown' ? runner : { pid: runner.pid, host: runner.host, since: runner.at }),
+    session,
+    sessions: (await records.sessions()).length,
+    queued: prompts.length,
+  }
+}
+
+async function readSession(
+  records: Records,
+  id: string,
+  runner: LockHolder | null | 'unknown',
+  now: number,
+): Promise<SessionReport | null> {
+  const { state, last } = await readToEnd(join(records.sessionFolder(id), 'journal.ndjson'), id)
+  if (state.createdAt === 0) return null
+  const standing = standingOf(state, runner)
+  const isRunning = standing === 'running'
+  const { running, waiting, stall } = state
+  return {
+    id,
+    goal: state.goal,
+    standing,
+    activity: isRunning ? activityOf(state) : null,
+    outcome: state.ended?.outcome ?? null,
+    round:
+      running === null || !isRunning ? null : { round: running.round, elapsedMs: Math.max(0, now - running.startedAt) },
+    roundsUsed: state.roundsUsed,
+    limits: state.limits,
+    elapsedMs: elapsedMs(state, standing, now),
+    tokens: sessionTokens(state),
+    model: state.modelInUse ?? state.model,
+    effort: state.effortInUse ?? state.effort,
+    last,
+    waiting: waiting && { until: isoTime(waiting.until), since: isoTime(waiting.since), cause: waiting.cause },
+    pausedAt: isRunning && state.pausedAt !== null ? isoTime(state.pausedAt) : null,
+    replanAsked: state.replan !== null,
+    stopAsked: isRunning && state.stopAsked,
+    offlineSince: isRunning && state.offlineSince !== null ? isoTime(state.offlineSince) : null,
+    windingDown: isRunning ? state.windingDown : null,
+    stall: { idleRounds: stall.idleRounds, sameRefusals: stall.sameRefusals, remedy: stall.remedy },
+    keptAwake: isRunning ? state.keptAwake : null,
+    plan: state.plan,
+    claim: state.claim,
+    tasks: await countTasks(records, state, isRunning),
+    build: buildReport(state, isRunning),
+    ...proofReport(state, isRunning),
+    primaryWindow: state.primaryWindow,
+    secondaryWindow: state.secondaryWindow,
+  }
+}
+
+function isoTime(at: number): string {
+  return new Date(at).toISOString()
+}
+
+/** More than come between two events that a person is told of. */
+const RECENT_EVENTS = 100
+
+async function readToEnd(path: string, id: string): Promise<{ state: SessionState; last: SessionReport['last'] }> {
+  let state = emptyState(id)
+  const recent: Recorded[] = []
+  for await (const event of readJournal(path)) {
+    state = fold(state, event)
+    recent.push(event)
+    if (recent.length > RECENT_EVENTS) recent.shift()
+  }
+  for (const event of recent.reverse()) {
+    const description = describeEvent(event, state)
+    if (description) return { state, last: { at: event.at, text: description.text } }
+  }
+  return { state, last: null }
+}
+
+/** What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. */
+async function countTasks(records: Records, state: SessionState, isRunning: boolean): Promise<SessionReport['tasks']> {
+  // Loaded only where there is a session: it brings all that reads YAML.
+  const { boardPlaceOf, readTaskBoard } = await import('../../app/watch/task-watch.ts')
+  const board = boardNow(await readTaskBoard(boardPlaceOf(records, state.id, () => state)), state)
+  return board && tasksOfBoard(board, isRunning)
+}
+
+export interface LogsOptions {
+  directory: string
+  /** As typed; null for the latest. */
+  session: string | null
+  /** Go on until the session ends, or nobody runs it any more. */
+  follow: boolean
+  json: boolean
+}
+
+/** `codemachine logs`: what happened in a session, through the same views as while it runs. */
+export async function logs(context: CliContext, options: LogsOptions): Promise<number> {
+  const { clock, stdout } = context
+  const records = await openRecords({ ...context, directory: options.directory })
+  const id = await findSession(records, options.session, problem => context.stderr.write(`codemachine: ${problem}\n`))
+  const path = records.journal(id)
+  const isOver = lookout(context, records)
+  if (!(await holdsEvents(path)) && (!options.follow || (await isOver()))) {
+    throw new UserError(`${path} holds no session.`)
+  }
+  using output = new PacedOutput(stdout, context.signal)
+  const write = (text: string) => output.write(text)
+  const view = options.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
+  let state = emptyState(id)
+  const following = { clock, signal: output.ended, isOver: async () => state.ended !== null || (await isOver()) }
+  const events = options.follow ? followJournal(path, following) : readJournal(path)
+  for await (const event of events) {
+    state = fold(state, event)
+    view.event(event, state)
+    await output.ready()
+    if (output.ended.aborted) break
+  }
+  return 0
+}
+
+/** Tells whether nobody runs any more. Where that cannot be known it is said, once, and somebody may. */
+function lookout({ platform, stderr }: CliContext, { lock }: Records): () => Promise<boolean> {
+  let isSaid = false
+  const say = (problem: string) => {
+    if (!isSaid) stderr.write(`codemachine: ${problem}\n`)
+    isSaid = true
+  }
+  return async () => (await askWhoRuns(lock, platform, say)) === null
+}
+
+/** `codemachine watch`: a session that another process runs, as it happens. Without a terminal: in plain lines. */
+export async function watch(
+  context: CliContext,
+  options: { directory: string; session: string | null },
+): Promise<number> {
+  if (!wantsScreen(context, {})) return await logs(context, { ...options, follow: true, json: false })
+  const records = await openRecords({ ...context, directory: options.directory })
+  const id = await findSession(records, options.session, problem => context.stderr.write(`codemachine: ${problem}\n`))
+  const { openWatchScreen } = await import('../../tui/host/watch-screen.ts')
+  return await openWatchScreen(context, records, id)
+}

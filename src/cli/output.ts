@@ -1,0 +1,201 @@
+import { createInterface } from 'node:readline'
+import type { Writable } from 'node:stream'
+import { styleText } from 'node:util'
+import type { RunFlags } from '../app/run-flags.ts'
+import type { CliContext, Display } from '../app/world.ts'
+import { Interrupted, messageOf, unreachable } from '../base/errors.ts'
+import type { View } from '../core/events/events.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { describeEvent } from '../words/event.ts'
+import { type Description, describe, type Tone } from '../words/names.ts'
+import { Countdown, formatTime } from '../words/numbers.ts'
+import { waitEndOf } from '../words/outcome.ts'
+import { wantsColour } from './flags.ts'
+
+/** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
+export function jsonView(write: (text: string) => void): View {
+  return {
+    event: event => write(`${JSON.stringify(event)}\n`),
+    live() {},
+  }
+}
+
+const CONTINUATION = ' '.repeat('22:41:07  '.length)
+
+/**
+ * Writes a line for each thing that happened, for a person who reads a log: local time, what, how long, how many
+ * tokens. What belongs to a thing follows on indented lines. A wait is counted down, a line every 15 minutes. `write`
+ * gets whole lines, with their newline.
+ */
+export function plainView(write: (text: string) => void, { colour }: { colour: boolean }): View {
+  let countdown: Countdown | null = null
+  const paint = (text: string, tone: Tone) => (colour ? paintTone(text, tone) : text)
+  const say = (at: number, { text, more, tone }: Description) => {
+    const time = paint(formatTime(at), 'quiet')
+    const lines = [`${time}  ${paint(text, tone)}`, ...more.map(line => `${CONTINUATION}${paint(line, tone)}`)]
+    write(`${lines.map(line => line.trimEnd()).join('\n')}\n`)
+  }
+  return {
+    event(event, state) {
+      const at = Date.parse(event.at)
+      countdown = countdownOf(state, countdown, at)
+      const description = describeEvent(event, state)
+      if (description !== null) say(at, description)
+    },
+    live(event) {
+      switch (event.type) {
+        case 'still-waiting': {
+          const text = countdown?.tick(event.leftMs)
+          if (countdown && text) say(countdown.until - event.leftMs, describe(text, 'quiet'))
+          break
+        }
+        // Comes again, whole, as `item-completed`.
+        case 'item-started':
+        case 'text-delta':
+        case 'output-delta':
+          break
+        default:
+          unreachable(event)
+      }
+    },
+  }
+}
+
+/** The countdown after an event at the time `at`: the same one as long as it is the same wait. */
+function countdownOf(state: SessionState, countdown: Countdown | null, at: number): Countdown | null {
+  const end = waitEndOf(state)
+  if (end === null) return null
+  return end === countdown?.until ? countdown : new Countdown(end, end - at)
+}
+
+const COLOURS: Readonly<Record<Tone, Parameters<typeof styleText>[0] | null>> = {
+  plain: null,
+  quiet: 'dim',
+  strong: 'bold',
+  good: 'green',
+  warning: 'yellow',
+  bad: 'red',
+}
+
+/** A text in the colour of its tone, for lines that are written to a terminal. */
+export function paintTone(text: string, tone: Tone): string {
+  const style = COLOURS[tone]
+  return style === null || text === '' ? text : styleText(style, text, { validateStream: false })
+}
+
+/**
+ * Writes no faster than the reader reads, so that a long text never lies in memory: wait for `ready` between writes.
+ * `ended` aborts when the reader has gone away or `signal` aborts.
+ */
+export class PacedOutput implements Disposable {
+  readonly ended: AbortSignal
+  readonly #stream: Writable
+  readonly #signal: AbortSignal
+  readonly #end: () => void
+  #full = false
+
+  constructor(stream: Writable, signal: AbortSignal) {
+    const ending = new AbortController()
+    this.ended = ending.signal
+    this.#stream = stream
+    this.#signal = signal
+    this.#end = () => ending.abort()
+    if (signal.aborted) this.#end()
+    signal.addEventListener('abort', this.#end)
+    stream.on('error', this.#end)
+    stream.on('close', this.#end)
+  }
+
+  write(text: string): void {
+    if (!this.ended.aborted) this.#full = !this.#stream.write(text)
+  }
+
+  async ready(): Promise<void> {
+    if (!this.#full || this.ended.aborted) return
+    await new Promise<void>(resolve => {
+      const done = () => {
+        this.#stream.off('drain', done)
+        this.ended.removeEventListener('abort', done)
+        resolve()
+      }
+      this.#stream.on('drain', done)
+      this.ended.addEventListener('abort', done)
+    })
+    this.#full = false
+  }
+
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener('abort', this.#end)
+    this.#stream.off('error', this.#end)
+    this.#stream.off('close', this.#end)
+  }
+}
+
+/** Opens a page of ours in the person's browser; where there is no desktop, or it fails, says so on stderr. */
+export async function openInBrowser(
+  { env, platform, stderr }: Pick<CliContext, 'env' | 'platform' | 'stderr'>,
+  path: string,
+) {
+  if (!hasDesktop(env, platform)) {
+    stderr.write('There is no desktop here to open it on; it is the file above.\n')
+    return
+  }
+  const { default: open } = await import('open')
+  await open(path).catch((error: unknown) => {
+    stderr.write(`codemachine: it could not be opened (${messageOf(error)}); it is the file above.\n`)
+  })
+}
+
+function hasDesktop(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): boolean {
+  if (platform === 'darwin' || platform === 'win32') return !env.SSH_CONNECTION
+  return Boolean(env.DISPLAY || env.WAYLAND_DISPLAY || env.WSL_DISTRO_NAME)
+}
+
+/**
+ * Asks on the terminal; Enter alone is a yes, and what is neither yes nor no is asked again. Null if the input ends
+ * without an answer. Throws `Interrupted` if the program is asked to end while it waits.
+ */
+export async function askYesOrNo({ stdin, stdout, signal }: CliContext, question: string): Promise<boolean | null> {
+  const ask = () => stdout.write(`${question} [Y/n] `)
+  // Not as a terminal of readline's own, which would take Ctrl-C for itself.
+  const lines = createInterface({ input: stdin, terminal: false, signal })
+  ask()
+  try {
+    for await (const line of lines) {
+      const answer = line.trim().toLowerCase()
+      if (['', 'y', 'yes'].includes(answer)) return true
+      if (['n', 'no'].includes(answer)) return false
+      ask()
+    }
+  } finally {
+    // Leaving the loop does not do it, and a terminal that is still read keeps the program alive.
+    lines.close()
+  }
+  stdout.write('\n')
+  if (signal.aborted) throw new Interrupted(signal.reason)
+  return null
+}
+
+/** Of a file that lines go to. */
+const COLUMNS = 80
+const LEAST_COLUMNS = 40
+
+/** The lines of stdout, as the flags say. */
+export function displayOn(context: CliContext, flags: RunFlags): Display {
+  const { stdout, stderr } = context
+  const write = (text: string) => void stdout.write(text)
+  stdout.once('error', () => {
+    stderr.write('Nobody reads the output any more. The work goes on; codemachine logs -f follows it.\n')
+  })
+  return {
+    view: flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) }),
+    say: text => void (flags.json ? stderr : stdout).write(`${text}\n`),
+    card(lines) {
+      if (flags.json) return
+      const columns = Math.max(LEAST_COLUMNS, stdout.columns ?? COLUMNS)
+      const paint = wantsColour(context) ? paintTone : (text: string) => text
+      write(`${['', ...lines({ columns }).map(({ text, tone }) => paint(text, tone)), ''].join('\n')}\n`)
+    },
+    reach: () => {},
+  }
+}

@@ -1,0 +1,24 @@
+import type { CliContext } from '../app/world.ts'
+import { type Records, recordsAround } from '../records/records.ts'
+import { type LockHolder, readRunner } from '../records/run-lock.ts'
+
+/**
+ * `codemachine status --line`: the session that runs in a directory, or in the nearest above it in which one does;
+ * nothing if none does. A status bar asks every few seconds, wherever a person happens to be: so it makes no records,
+ * and where nobody runs it loads next to nothing.
+ */
+export async function statusInOneLine(context: CliContext, directory: string): Promise<number> {
+  for (const records of await recordsAround({ ...context, directory })) {
+    const runner = await readRunner(records.lock, context.platform)
+    const line = runner && (await lineOf(records, runner, context))
+    if (line === null) continue
+    context.stdout.write(`${line}\n`)
+    break
+  }
+  return 0
+}
+
+async function lineOf(records: Records, runner: LockHolder, { clock }: CliContext): Promise<string | null> {
+  const { runningInOneLine } = await import('../app/running-session.ts')
+  return await runningInOneLine(records, runner, clock.now())
+}

@@ -1,0 +1,94 @@
+import type { EventOf, LiveEvent, SessionEvent } from '../events/events.ts'
+import type { RoundOutcome } from '../events/outcome.ts'
+import type { ThreadSpec } from './template.ts'
+
+/** What an engine reports of a running round. */
+export type RoundEvent = Extract<
+  SessionEvent,
+  {
+    type:
+      | 'turn-started'
+      | 'item-completed'
+      | 'plan-updated'
+      | 'usage'
+      | 'limits'
+      | 'model-rerouted'
+      | 'request-answered'
+      | 'warning'
+      | 'error'
+      | 'machine-slept'
+  }
+>
+
+/** What runs rounds: the real codex today, a recording later. */
+export interface Engine {
+  readonly name: string
+  /** The version of what runs the rounds, as shown and journaled. */
+  readonly version: string
+  /**
+   * Starts what a round needs before it is its turn: process, handshake, thread. Never throws: what went wrong is the
+   * outcome of `run`.
+   */
+  prepare(thread: ThreadSpec): PreparedRound
+  /**
+   * Resolves when nothing runs any more that rounds which have ended had started, as far as it can be found; never
+   * rejects. What is prepared, and a turn that runs, are left alone.
+   */
+  settle(): Promise<void>
+  /** Ends what is still ending in the background; resolves when no process is left. */
+  close(): Promise<void>
+}
+
+export interface RoundRun {
+  round: number
+  input: string
+  onEvent(event: RoundEvent): void
+  onLive(event: LiveEvent): void
+  /** What codex sent, one JSON line each, deltas left out. */
+  onRecord(line: string): void
+  /**
+   * Answers a call of one of the thread's own tools, and of `ask_person` where codex itself asks; several may run at
+   * once. `over` is aborted when nobody waits for the answer any more. Left out: nobody answers.
+   */
+  onToolCall?(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
+  /** JSON Schema that the last message of the turn has to fit; left out: any text. */
+  outputSchema?: object
+}
+
+/** What an agent calls a host tool with. `arguments` is what the model wrote: not checked. */
+export interface ToolCall {
+  tool: string
+  arguments: unknown
+}
+
+export interface ToolAnswer {
+  text: string
+  /** False: the call was wrong, and the text says how. */
+  success: boolean
+}
+
+/** The account's usage limits. */
+export type UsageLimits = Pick<EventOf<'limits'>, 'primary' | 'secondary' | 'credits'>
+
+/** What a thread works with, as far as codex says it. */
+export type ModelInUse = Pick<EventOf<'turn-started'>, 'model' | 'effort'>
+
+/** A thread that waits for its turn. One owner, who runs it once or not at all, and discards it in the end. */
+export interface PreparedRound {
+  readonly thread: ThreadSpec
+  /** What codex says of the account's usage now; null if it cannot say. Never rejects. */
+  limits(): Promise<UsageLimits | null>
+  /** Runs the one turn; resolves when it has ended, however it ended. */
+  run(run: RoundRun): Promise<RoundOutcome>
+  /**
+   * Another turn in the same thread, after one that ended with the class `network`: codex kept what it had done. Null
+   * if the thread has gone. After any other class the thread is given up by itself.
+   */
+  carryOn(input: string): Promise<RoundOutcome | null>
+  /** Adds text to the running turn; false if there is none that takes it. */
+  steer(text: string): Promise<boolean>
+  /** Ends the running turn early; `run` resolves with `interrupted`. */
+  interrupt(): Promise<void>
+  /** Ends what was prepared, or is kept to be carried on. May be called again. */
+  discard(): void
+}

@@ -1,0 +1,273 @@
+import { unreachable } from '../../base/errors.ts'
+import type { LiveEvent, Recorded } from './events.ts'
+import type { Item } from './items.ts'
+
+/** Something that codex does just now. */
+export interface LiveItem {
+  readonly item: Item
+  /** Unix time, ms. */
+  readonly startedAt: number
+  /** What has been streamed so far: of a message its first 64 Ki characters, of an output its last 16 Ki. */
+  readonly text: string
+  /** How many characters of what was streamed are not in `text`. */
+  readonly dropped: number
+  /** The agent whose it is, if that is not the round's own. */
+  readonly instance?: string
+}
+
+/** What tells items apart: each agent counts its own. */
+export function liveKey(id: string, instance: string | undefined): string {
+  return instance === undefined ? id : `${instance}/${id}`
+}
+
+/**
+ * What goes on in the running turn, the latest begun last, from live and recorded events. Mutable, and made for
+ * thousands of deltas a second: none of them copies what came before.
+ */
+export class LiveBoard {
+  readonly #running = new Map<string, RunningItem>()
+  readonly #completed = new Set<string>()
+  #items: readonly LiveItem[] | null = null
+  #revision = 0
+
+  /** How often anything has changed. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  /** What runs now; the same array until something begins or ends. */
+  get items(): readonly LiveItem[] {
+    this.#items ??= [...this.#running.values()]
+    return this.#items
+  }
+
+  /** @param at when it reached us; Unix time, ms */
+  live(event: LiveEvent, at: number): void {
+    switch (event.type) {
+      case 'item-started':
+        if (event.item.kind !== 'user-message') this.#start(event, at)
+        break
+      case 'text-delta':
+      case 'output-delta':
+        this.#append(event, at)
+        break
+      case 'still-waiting':
+        break
+      default:
+        unreachable(event)
+    }
+  }
+
+  event(event: Recorded): void {
+    if (event.type === 'item-completed') this.#complete(liveKey(event.item.id, event.instance))
+    else if (event.type === 'agent-ended') this.#end(event.instance)
+    else if (ENDS_WHAT_RUNS.has(event.type)) this.#clear()
+    else if (breaksStream(event)) this.#abandon()
+  }
+
+  #start({ item, instance }: Extract<LiveEvent, { type: 'item-started' }>, at: number): void {
+    const known = this.#running.get(liveKey(item.id, instance))
+    if (known) known.item = item
+    else this.#add(item, instance, at)
+    this.#revision++
+  }
+
+  #add(item: Item, instance: string | undefined, at: number): RunningItem {
+    const running = new RunningItem(item, instance, at)
+    this.#running.set(liveKey(item.id, instance), running)
+    this.#items = null
+    return running
+  }
+
+  #append(delta: Delta, at: number): void {
+    // What comes late would stay here until the end of the round.
+    const key = liveKey(delta.item, delta.instance)
+    if (delta.text === '' || this.#completed.has(key)) return
+    const running = this.#running.get(key) ?? this.#add(placeholderFor(delta), delta.instance, at)
+    running.append(delta.text)
+    this.#revision++
+  }
+
+  #complete(key: string): void {
+    this.#completed.add(key)
+    const [oldest] = this.#completed
+    if (this.#completed.size > MOST_REMEMBERED && oldest !== undefined) this.#completed.delete(oldest)
+    if (!this.#running.delete(key)) return
+    this.#items = null
+    this.#revision++
+  }
+
+  /** What was being said when the stream broke is never completed. */
+  #abandon(): void {
+    for (const [key, { item, instance }] of this.#running) {
+      if (instance !== undefined) continue
+      if (item.kind !== 'agent-message' && item.kind !== 'reasoning' && item.kind !== 'plan') continue
+      this.#complete(key)
+    }
+  }
+
+  /** What an agent was at when it ended is never completed. */
+  #end(instance: string): void {
+    for (const [key, running] of this.#running) if (running.instance === instance) this.#complete(key)
+  }
+
+  #clear(): void {
+    this.#completed.clear()
+    if (this.#running.size === 0) return
+    this.#running.clear()
+    this.#items = null
+    this.#revision++
+  }
+}
+
+/** Whether codex asks the model anew, and drops what it was saying. */
+export function breaksStream(event: Recorded): boolean {
+  return (event.type === 'error' && event.willRetry) || (event.type === 'steered' && event.delivered)
+}
+
+type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>
+
+/** Nothing that ran before one of these goes on after it. */
+export const ENDS_WHAT_RUNS: ReadonlySet<Recorded['type']> = new Set([
+  'session-created',
+  'session-resumed',
+  'round-started',
+  'turn-continued',
+  'round-ended',
+  'review-started',
+  'review-ended',
+  'session-ended',
+])
+
+const MOST_REMEMBERED = 500
+
+class RunningItem implements LiveItem {
+  item: Item
+  readonly startedAt: number
+  declare readonly instance?: string
+  readonly #streamed: GrowingText
+
+  constructor(item: Item, instance: string | undefined, startedAt: number) {
+    this.item = item
+    this.startedAt = startedAt
+    if (instance !== undefined) this.instance = instance
+    this.#streamed = growingText(item.kind === 'command' ? 'end' : 'start')
+    this.append(wordsIn(item))
+  }
+
+  get text(): string {
+    return this.#streamed.text
+  }
+
+  get dropped(): number {
+    return this.#streamed.dropped
+  }
+
+  append(text: string): void {
+    this.#streamed.append(text)
+  }
+}
+
+/** What an item holds already as it starts, which is next to always nothing. */
+function wordsIn(item: Item): string {
+  switch (item.kind) {
+    case 'agent-message':
+    case 'reasoning':
+    case 'plan':
+      return item.text
+    case 'command':
+      return item.output
+    default:
+      return ''
+  }
+}
+
+/** Stands for an item whose start was missed. */
+function placeholderFor(delta: Delta): Item {
+  const id = delta.item
+  if (delta.type === 'output-delta') {
+    return {
+      kind: 'command',
+      id,
+      command: '',
+      directory: '',
+      status: 'running',
+      exitCode: null,
+      durationMs: null,
+      output: '',
+    }
+  }
+  const { source } = delta
+  switch (source) {
+    case 'agent-message':
+      return { kind: 'agent-message', id, text: '', phase: null }
+    case 'reasoning':
+    case 'plan':
+      return { kind: source, id, text: '' }
+    default:
+      return unreachable(source)
+  }
+}
+
+/** A text that grows at its end and is kept within a bound. */
+interface GrowingText {
+  append(text: string): void
+  readonly text: string
+  /** How many characters are no longer in `text`, or never were. */
+  readonly dropped: number
+}
+
+/** A text of which the `start` (its first 64 Ki characters) or the `end` (its last 16 Ki) is kept. Surrogate pairs stay whole. */
+function growingText(kept: 'start' | 'end'): GrowingText {
+  return kept === 'start' ? new TextStart() : new TextEnd()
+}
+
+const START_CHARACTERS = 64 * 1024
+const END_CHARACTERS = 16 * 1024
+
+/** The engine joins strings without copying them until they are read. */
+class TextStart implements GrowingText {
+  text = ''
+  dropped = 0
+
+  append(text: string): void {
+    const room = this.dropped > 0 ? 0 : START_CHARACTERS - this.text.length
+    const kept = text.length <= room ? text : withoutHalfAtEnd(text.slice(0, room))
+    this.text += kept
+    this.dropped += text.length - kept.length
+  }
+}
+
+class TextEnd implements GrowingText {
+  #text = ''
+  #length = 0
+
+  get text(): string {
+    this.#cut()
+    return this.#text
+  }
+
+  get dropped(): number {
+    this.#cut()
+    return this.#length - this.#text.length
+  }
+
+  append(text: string): void {
+    this.#text += text
+    this.#length += text.length
+    // Seldom enough that a cut costs next to nothing for each delta.
+    if (this.#text.length > 4 * END_CHARACTERS) this.#cut()
+  }
+
+  #cut(): void {
+    if (this.#text.length > END_CHARACTERS) this.#text = withoutHalfAtStart(this.#text.slice(-END_CHARACTERS))
+  }
+}
+
+function withoutHalfAtEnd(text: string): string {
+  return text.replace(/[\uD800-\uDBFF]$/, '')
+}
+
+function withoutHalfAtStart(text: string): string {
+  return text.replace(/^[\uDC00-\uDFFF]/, '')
+}

@@ -1,0 +1,185 @@
+import * as v from 'valibot'
+import { UserError } from '../../base/errors.ts'
+import type { GateStatus } from '../events/outcome.ts'
+import { type SessionState, sessionTokens } from '../state/state.ts'
+import type { Finding } from './review.ts'
+
+/** What of a certificate the journal does not say. */
+export interface CertificateFacts {
+  /** What the person's repository has checked out; null without a repository. */
+  head: { commit: string | null; branch: string | null } | null
+  /** Whether that commit holds all that was accepted; null if that cannot be known. */
+  headHoldsAll: boolean | null
+  /** The savepoint that holds what was accepted, a commit in the private git directory; null if there is none. */
+  savepoint: string | null
+  versions: { codemachine: string; codex: string | null; node: string; platform: string }
+}
+
+const text = v.string()
+const count = v.pipe(v.number(), v.minValue(0))
+const commit = v.pipe(text, v.regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/))
+const moment = v.pipe(text, v.isoTimestamp())
+
+const statuses = [
+  'passed',
+  'flaky',
+  'failed',
+  'timed-out',
+  'not-started',
+  'broken-off',
+] as const satisfies readonly GateStatus[]
+
+const gateSchema = v.object({
+  name: text,
+  run: text,
+  required: v.boolean(),
+  network: v.boolean(),
+  timeoutMs: v.pipe(v.number(), v.integer(), v.minValue(1)),
+  /** Null if it did not run when done was claimed. */
+  status: v.nullable(v.picklist(statuses)),
+  exitCode: v.nullable(v.number()),
+  durationMs: v.nullable(count),
+  /** How it had come out before round 1; null if it did not run then. */
+  before: v.nullable(v.picklist(statuses)),
+  /** Whether it came out flaky at any time of the session; left out by an older version. */
+  wasFlaky: v.optional(v.boolean()),
+  /** What it changed itself when it ran for the claim, at most 50 paths; left out by an older version. */
+  changed: v.optional(v.array(text)),
+})
+
+const findingSchema = v.object({
+  severity: v.picklist(['critical', 'major', 'minor'] as const satisfies readonly Finding['severity'][]),
+  file: v.nullable(text),
+  line: v.nullable(v.number()),
+  problem: text,
+  mend: text,
+})
+
+const certificateSchema = v.object({
+  format: v.literal('codemachine-done'),
+  v: v.literal(1),
+  session: text,
+  goal: text,
+  /** The work directory, absolute. */
+  directory: text,
+  startedAt: moment,
+  endedAt: moment,
+  /** Gates were there, and every one that is required passed. */
+  verified: v.boolean(),
+  /** Fingerprint of what was accepted: a git tree hash. */
+  tree: commit,
+  savepoint: v.nullable(commit),
+  /** Null without a repository. `holdsAll`: the commit alone has that very tree; null: not known. */
+  git: v.nullable(
+    v.object({ commit: v.nullable(commit), branch: v.nullable(text), holdsAll: v.nullable(v.boolean()) }),
+  ),
+  /** Under which the gates ran, as the rounds did. */
+  sandbox: v.picklist(['read-only', 'workspace-write', 'danger-full-access']),
+  network: v.boolean(),
+  gates: v.array(gateSchema),
+  /** Null if there was none. `agreed`: to the very tree that was accepted. */
+  review: v.nullable(v.object({ reviews: count, agreed: v.boolean(), open: v.array(findingSchema) })),
+  /** Whether a gate protects files; if none does, nothing has looked whether tests were weakened. Left out by an older version. */
+  protected: v.optional(v.boolean()),
+  /** The protected files that rounds have changed, at most 50. */
+  protectedChanged: v.array(text),
+  /** Rounds that counted. */
+  rounds: count,
+  tokens: count,
+  /** Time that it was worked on, ms. */
+  timeMs: count,
+  versions: v.object({ codemachine: text, codex: v.nullable(text), node: text, platform: text }),
+})
+
+/** What `done.json` holds: what was proved of a session that is done, and with what. */
+export type Certificate = v.InferOutput<typeof certificateSchema>
+
+/** A gate in it. */
+export type CertifiedGate = Certificate['gates'][number]
+
+/** The most that is read of a `done.json`, bytes. */
+export const CERTIFICATE_BYTES = 8 * 1024 * 1024
+
+/** The certificate of a session that has ended as done; any other is an error of the caller. */
+export function certificateOf(state: SessionState, facts: CertificateFacts): Certificate {
+  const { claim, ended } = state
+  if (claim.state !== 'accepted' || ended?.outcome.kind !== 'done') throw new Error(`${state.id} is not done.`)
+  return {
+    format: 'codemachine-done',
+    v: 1,
+    session: state.id,
+    goal: state.goal,
+    directory: state.directory,
+    startedAt: new Date(state.createdAt).toISOString(),
+    endedAt: new Date(state.updatedAt).toISOString(),
+    verified: claim.verified,
+    tree: claim.tree,
+    savepoint: facts.savepoint,
+    git: facts.head && { ...facts.head, holdsAll: facts.headHoldsAll },
+    sandbox: v.parse(certificateSchema.entries.sandbox, state.sandbox),
+    network: state.network,
+    gates: state.gates.map(({ name, run, required, network, timeoutMs }) => {
+      const result = claim.results.find(({ gate }) => gate === name)
+      return {
+        name,
+        run,
+        required,
+        network,
+        timeoutMs,
+        status: result?.status ?? null,
+        exitCode: result?.exitCode ?? null,
+        durationMs: result?.durationMs ?? null,
+        before: state.before.find(({ gate }) => gate === name)?.status ?? null,
+        wasFlaky: state.flakyGates.includes(name),
+        changed: [...(result?.changed ?? [])],
+      }
+    }),
+    review: reviewOf(state, claim.tree),
+    protected: state.gates.some(({ protect }) => protect.length > 0),
+    protectedChanged: [...state.protectedChanged],
+    rounds: state.roundsUsed,
+    tokens: sessionTokens(state),
+    timeMs: ended.durationMs,
+    versions: facts.versions,
+  }
+}
+
+function reviewOf({ reviews }: SessionState, tree: string): Certificate['review'] {
+  if (reviews.last === null) return null
+  return { reviews: reviews.answered, agreed: reviews.agreedTo === tree, open: [...reviews.last.findings] }
+}
+
+/** The text of a `done.json`. */
+export function certificateText(certificate: Certificate): string {
+  return `${JSON.stringify(certificate, null, 2)}\n`
+}
+
+/** Reads a `done.json`; a `UserError` that names the file and the place if it is none. */
+export function parseCertificate(json: string, path: string): Certificate {
+  const value = parseJson(json)
+  if (value === undefined) throw new UserError(`${path} is not JSON: it was damaged or changed by hand.`)
+  const { format, v: version } = Object(value)
+  if (format !== 'codemachine-done') throw new UserError(`${path} is not a certificate of codemachine.`)
+  if (version !== 1) {
+    throw new UserError(`${path} is a certificate of another version of codemachine; use that to verify it.`)
+  }
+  const result = v.safeParse(certificateSchema, value, { abortEarly: true })
+  if (result.success) return result.output
+  throw new UserError(`${path}: ${placeOf(result.issues[0])}; it was damaged or changed by hand.`)
+}
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+function placeOf(issue: v.BaseIssue<unknown>): string {
+  const place = (issue.path ?? [])
+    .map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+    .join('')
+    .slice(1)
+  return `${place} ${issue.input === undefined ? 'is missing' : 'is not what it has to be'}`
+}

@@ -1,0 +1,183 @@
+import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
+import type { RefusalReason } from '../events/events.ts'
+import { type GateResult, hasPassed, type SessionOutcome, stops } from '../events/outcome.ts'
+import type { EndedRound, SessionState } from '../state/state.ts'
+import { describeGate, isFromPerson } from './notices.ts'
+import { type Finding, keyOf, type ReviewCause } from './review.ts'
+
+/** What codemachine makes of the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
+export type Verdict =
+  | { kind: 'none' }
+  | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
+  | { kind: 'nominated'; by: Nominators; tree: string }
+
+type Nominators = readonly ('MAIN.md' | 'tasks.json')[]
+
+/** Judges the done claim that the memory files make after `round`, if they make one. Pure. */
+export function judgeDone(memory: MemorySnapshot, round: EndedRound): Verdict {
+  const by = nominators(memory, round)
+  if (by.length === 0) return { kind: 'none' }
+  const refused = (reason: RefusalReason, detail: string): Verdict => ({ kind: 'refused', by, reason, detail })
+
+  if (round.outcome.class !== 'worked') {
+    return refused('round-not-completed', 'the round that claimed it did not come to its end. Look again.')
+  }
+  if (memory.problems.length > 0) {
+    const files = memory.problems.map(problem => problem.file).join(' and ')
+    return refused('memory-broken', `${files} could not be read. Write it anew and look again.`)
+  }
+  const left = memory.tasks.filter(task => !task.done)
+  if (left.length > 0) {
+    return refused(
+      'tasks-left',
+      `tasks.json still has ${count(left.length, 'task')} that ${left.length === 1 ? 'is' : 'are'} not done: ${some(left.map(task => `${task.id} ${task.name}`))}.`,
+    )
+  }
+  if (memory.main.open.length > 0) {
+    return refused(
+      'progress-left',
+      `MAIN.md still lists open work: ${some(memory.main.open)}. Finish it, or move it to Done if it is.`,
+    )
+  }
+  if (round.treeBefore !== round.treeAfter) {
+    return refused(
+      'tree-changed',
+      `the round that claimed it changed ${count(round.changedCount, 'file')} (${some(round.changed)}). Look at the whole with fresh eyes; claim done only if nothing needs to change.`,
+    )
+  }
+  return { kind: 'nominated', by, tree: round.treeAfter }
+}
+
+/** In a build all tasks are done before a last look, so that only its own word is a claim. */
+function nominators(memory: MemorySnapshot, { part }: EndedRound): Nominators {
+  const by: ('MAIN.md' | 'tasks.json')[] = []
+  if (claimsDone(memory.main)) by.push('MAIN.md')
+  const isAllDone = memory.tasks.length > 0 && memory.tasks.every(task => task.done)
+  if (isAllDone && (part === null || by.length > 0)) by.push('tasks.json')
+  return by
+}
+
+function count(n: number, noun: string): string {
+  return `${n} ${noun}${n === 1 ? '' : 's'}`
+}
+
+/** At most five of a list, as a sentence part. */
+function some(entries: readonly string[]): string {
+  const shown = entries.slice(0, 5).map(entry => entry.slice(0, 120))
+  const more = entries.length - shown.length
+  return more > 0 ? `${shown.join('; ')}; and ${more} more` : shown.join('; ')
+}
+
+/** What is to be done next to prove a claim, or what has come of it. */
+export type ProofStep =
+  | { kind: 'gate'; gate: SessionState['gates'][number] }
+  | { kind: 'again' }
+  | { kind: 'review'; causes: readonly ReviewCause[] }
+  | { kind: 'refuse'; reason: RefusalReason; detail: string }
+  | { kind: 'accept'; verified: boolean }
+  | { kind: 'end'; outcome: SessionOutcome }
+
+/** The most reviews that a session gets an answer of, and the most in a row that may give none. */
+const MOST_REVIEWS = 3
+const MOST_WITHOUT_ANSWER = 3
+
+/** The work tree while a claim is proved. */
+export interface ProofNow {
+  tree: string
+  /** Whether files that gates protect differ from what the session began with, or nobody knows. */
+  isProtectedChanged: boolean
+  /** The gates that have run in this pass; in the second one they run on what the first has left. */
+  ran: ReadonlySet<string>
+  pass: 1 | 2
+  /** The tree that the pass began with. */
+  from: string
+  /** Files that were claimed, and that gates have changed which had not done so before any work was done. */
+  strayed: readonly string[]
+}
+
+/**
+ * What comes next in the proof of the claim that has been made (docs/design.md, "When is a session done", part 4):
+ * every gate, all once more if they left another tree, for each has to pass on what is accepted; then a review if a
+ * person wants one or a file that gates protect is not what it was. Pure.
+ */
+export function nextProof(state: SessionState, now: ProofNow): ProofStep {
+  const { gates, reviews, review, notices } = state
+  const next = gates.find(({ name }) => !now.ran.has(name))
+  if (next !== undefined) return { kind: 'gate', gate: next }
+
+  const results = state.claim.state === 'nominated' ? state.claim.results : []
+  const failed = results.filter(result => gates.some(gate => gate.name === result.gate && stops(gate, result)))
+  if (failed.length > 0) return { kind: 'refuse', reason: 'gate-failed', detail: wordsForFailed(failed, state.before) }
+  if (now.tree !== now.from && now.pass === 1) return { kind: 'again' }
+  if (now.tree !== now.from && now.strayed.length > 0) {
+    return { kind: 'refuse', reason: 'tree-changed', detail: wordsForStrayed(now.strayed) }
+  }
+  if (notices.some(isFromPerson)) return { kind: 'refuse', reason: 'person-said-more', detail: SAID_MORE }
+
+  const causes: ReviewCause[] = [
+    ...(review === null ? [] : ['asked' as const]),
+    ...(now.isProtectedChanged ? ['protected' as const] : []),
+  ]
+  if (causes.length > 0 && reviews.agreedTo !== now.tree) return afterReviews(state, now.tree, causes)
+  return { kind: 'accept', verified: gates.some(({ required }) => required) }
+}
+
+const SAID_MORE = 'a person has said something meanwhile that no round has been told yet.'
+
+/** What comes of the review of this claim; one is made if there is none, and may be one more. */
+function afterReviews(state: SessionState, tree: string, causes: readonly ReviewCause[]): ProofStep {
+  const { reviews, last: round } = state
+  const { last, answered, withoutAnswer } = reviews
+  const isOfThis = reviews.of?.round === round?.round && reviews.of?.tree === tree
+  if (last === null || !isOfThis || last.verdict === 'agreed') {
+    if (withoutAnswer >= MOST_WITHOUT_ANSWER) {
+      return end(state, `The reviewer gave no answer, ${withoutAnswer} times in a row.`)
+    }
+    if (answered < MOST_REVIEWS) return { kind: 'review', causes }
+    return end(state, last?.verdict === 'agreed' ? CHANGED_AFTER : disagrees(answered, last?.findings ?? []))
+  }
+  const repeated = new Set(reviews.repeated.map(keyOf))
+  const fresh = last.findings.filter(finding => !repeated.has(keyOf(finding)))
+  if (answered >= MOST_REVIEWS || (fresh.length === 0 && last.findings.length > 0)) {
+    return end(state, disagrees(answered, last.findings))
+  }
+  return { kind: 'refuse', reason: 'review-findings', detail: wordsForFindings(last.summary, fresh) }
+}
+
+const CHANGED_AFTER = `The reviewer agreed, but something was changed or said after that, and no more than ${MOST_REVIEWS} reviews are made.`
+
+/** Other goals are none the worse for it. */
+function end({ gates }: SessionState, reason: string): ProofStep {
+  const passes = gates.some(({ required }) => required) ? 'Every required gate passes. ' : ''
+  const hint = `${passes}Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.`
+  return { kind: 'end', outcome: { kind: 'needs-person', reason, hint, goalOnly: true } }
+}
+
+function disagrees(reviews: number, findings: readonly Finding[]): string {
+  const open = findings.length === 1 ? 'one finding is' : `${findings.length} findings are`
+  return `The reviewer does not agree that it is done (${reviews === 1 ? 'one review' : `${reviews} reviews`}); ${open} left to you.`
+}
+
+function wordsForFailed(failed: readonly GateResult[], before: readonly GateResult[]): string {
+  const told = failed.map(result => {
+    const wasBad = before.some(({ gate, status }) => gate === result.gate && !hasPassed(status))
+    return describeGate(result) + (wasBad ? ' It did so before any work was done, too.' : '')
+  })
+  return told.join('\n')
+}
+
+function wordsForFindings(summary: string, findings: readonly Finding[]): string {
+  const list = findings.map(({ severity, file, line, problem, mend }) => {
+    const place = file === null ? '' : ` ${file}${line === null ? '' : `:${line}`}:`
+    return `\n- ${severity}:${place} ${problem} Mend: ${mend}`
+  })
+  return `a reviewer with fresh eyes does not agree. ${summary}${list.join('')}`
+}
+
+const MOST_STRAYED = 10
+
+function wordsForStrayed(paths: readonly string[]): string {
+  const shown = paths.slice(0, MOST_STRAYED).join('; ')
+  const more = paths.length > MOST_STRAYED ? `; and ${paths.length - MOST_STRAYED} more` : ''
+  return `each time the checks run they change files that they check (${shown}${more}), or somebody else does, so nothing shows that all of them pass on the same files. Have them write to where git ignores it.`
+}

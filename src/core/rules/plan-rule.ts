@@ -1,0 +1,185 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Task } from '../contracts/memory.ts'
+import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
+import {
+  type BuildState,
+  type BuildTask,
+  countFailure,
+  isHeldToAllGates,
+  MOST_FAILURES,
+  type TaskVerdict,
+} from '../state/plan.ts'
+
+/** What is made of one task of the plan. `detail`: why, a sentence. */
+export interface Judgement {
+  task: string
+  name: string
+  phase: string | null
+  verdict: TaskVerdict
+  detail: string | null
+}
+
+/** What a judgement of tasks goes by. */
+export interface TaskFacts {
+  /** What `tasks.json` says now. */
+  tasks: readonly Task[]
+  /** The round that has ended. */
+  round: number
+  /** Whether that came to its end, so that what it worked on and is not done has failed. */
+  hasWorked: boolean
+  /** Whether agents may have changed the plan since the tasks were judged last; else a person has, or had it changed. */
+  isAfterRound: boolean
+  /** What the gates came to on this work tree. */
+  results: readonly Pick<GateResult, 'gate' | 'status'>[]
+}
+
+/**
+ * The tasks that are said to be done, on which an agent has worked, and that are not taken for done yet; with the phase in
+ * which they are written, if that is held to more gates. Pure.
+ */
+export function claimedTasks(build: BuildState, tasks: readonly Task[]): readonly BuildTask[] {
+  const claimed = new Map(tasks.filter(({ done }) => done).map(task => [task.id, task]))
+  return build.tasks.flatMap(task => {
+    const { phase = null } = claimed.get(task.id) ?? {}
+    if (!claimed.has(task.id) || task.done || task.workedIn === 0 || task.parked !== null) return []
+    return [isHeldToAllGates(phase) ? { ...task, phase } : task]
+  })
+}
+
+/**
+ * What codemachine makes of the tasks after a round, in their order: it owns `done`, and takes a task for done only if an
+ * agent has worked on it and no gate stands in the way. Pure.
+ */
+export function judgeTasks(build: BuildState, facts: TaskFacts): readonly Judgement[] {
+  const { tasks, results, isAfterRound } = facts
+  const known = new Map(build.tasks.map(task => [task.id, task]))
+  const judgements = tasks.flatMap(task => {
+    const before = known.get(task.id)
+    if (before === undefined) return judgeNew(task)
+    const standing = results.filter(({ gate }) => countsFor(before, build, gate))
+    return judge(before, task, facts, standing)
+  })
+  const gone = goneTasks(build, tasks)
+  return [...judgements, ...gone.map(task => say(task, isAfterRound ? 'put-back' : 'removed', null))]
+}
+
+/** The tasks that a round took out of the plan, to be put back. Pure. */
+export function lostTasks(build: BuildState, tasks: readonly Task[]): readonly Judgement[] {
+  return goneTasks(build, tasks).map(task => say(task, 'put-back', null))
+}
+
+function goneTasks(build: BuildState, tasks: readonly Task[]): readonly BuildTask[] {
+  const present = new Set(tasks.map(({ id }) => id))
+  return build.tasks.filter(({ id }) => !present.has(id))
+}
+
+function judge(
+  before: BuildTask,
+  now: Task,
+  { round, hasWorked }: TaskFacts,
+  results: TaskFacts['results'],
+): Judgement[] {
+  if (before.done) return now.done ? [] : [say(before, 'reopened', null)]
+  if (now.done && before.parked !== null) return [say(before, 'refused', `It is parked: ${before.parked}`)]
+  if (now.done && before.workedIn === 0) return [notDone(before, round, 'refused', NOBODY)]
+  const inTheWay = now.done ? results.find(result => !hasPassed(result.status)) : undefined
+  if (inTheWay !== undefined) return [notDone(before, round, 'refused', `The gate "${inTheWay.gate}" does not pass.`)]
+  if (now.done) return [say(before, 'done', null)]
+  if (before.workedIn !== round || before.failedIn === round || before.parked !== null || !hasWorked) return []
+  return [notDone(before, round, 'failed', UNFINISHED)]
+}
+
+const NOBODY = 'No agent has come to the end of any work on it.'
+const UNFINISHED = 'It was worked on, and does not meet its acceptance criteria yet.'
+
+/** What of a task says what is to be done. */
+const ASKS = ['name', 'details', 'acceptanceCriteria', 'phase'] as const
+
+type Written = ReadonlyMap<string, Readonly<Record<string, unknown>>>
+
+/**
+ * The tasks of which a round changed what they ask for. Pure.
+ * @param before as `tasks.json` had them before the round; null: not known
+ * @param now as it has them now
+ */
+export function changedTasks(
+  build: BuildState,
+  tasks: readonly Task[],
+  { before, now }: { before: Written | null; now: Written },
+): readonly Judgement[] {
+  return withKnown(build, tasks).flatMap(({ task, known }) => {
+    const [was, is] = [before?.get(task.id), now.get(task.id)]
+    const others = othersOf(known, task)
+    const changed = ASKS.filter(field => {
+      if (others.includes(field)) return true
+      return was !== undefined && is !== undefined && !isDeepStrictEqual(was[field], is[field])
+    })
+    return changed.length === 0 ? [] : [sayNow(task, 'changed', `A round changed its ${changed.join(' and ')}.`)]
+  })
+}
+
+/** The tasks that have another name or phase than is known, while no round has worked: a person changed them. Pure. */
+export function editedTasks(build: BuildState, tasks: readonly Task[]): readonly Judgement[] {
+  return withKnown(build, tasks).flatMap(({ task, known }) => {
+    const others = othersOf(known, task)
+    return others.length === 0
+      ? []
+      : [sayNow(task, 'edited', `A person changed its ${others.join(' and ')}, or had it changed.`)]
+  })
+}
+
+/** The tasks that are known already, as they are written and as they are known. */
+function withKnown({ tasks: all }: BuildState, tasks: readonly Task[]): { task: Task; known: BuildTask }[] {
+  const byId = new Map(all.map(task => [task.id, task]))
+  return tasks.flatMap(task => {
+    const known = byId.get(task.id)
+    return known === undefined ? [] : [{ task, known }]
+  })
+}
+
+/** What of a task is not as it is known. */
+function othersOf(known: BuildTask, { name, phase }: Task): (typeof ASKS)[number][] {
+  const isOther = { name: known.name !== name, phase: known.phase !== (phase ?? null) }
+  return [...(isOther.name ? (['name'] as const) : []), ...(isOther.phase ? (['phase'] as const) : [])]
+}
+
+function sayNow({ id, name, phase }: Task, verdict: TaskVerdict, detail: string): Judgement {
+  return { task: id, name, phase: phase ?? null, verdict, detail }
+}
+
+/** A task that nobody planned is not done by being written down. */
+function judgeNew(task: Task): Judgement[] {
+  const { id, name, phase = null } = task
+  const added = { task: id, name, phase, verdict: 'added', detail: null } as const
+  return task.done ? [added, { ...added, verdict: 'refused', detail: NOBODY }] : [added]
+}
+
+function notDone(task: BuildTask, round: number, verdict: 'refused' | 'failed', why: string): Judgement {
+  const failures = countFailure(task, round)
+  return failures < MOST_FAILURES ? say(task, verdict, why) : say(task, 'parked', parkedBecause(failures, why))
+}
+
+/** Why a task is parked, a sentence or two. */
+function parkedBecause(failures: number, why: string): string {
+  return `It failed ${failures} times. ${why}`
+}
+
+function say({ id, name, phase }: BuildTask, verdict: TaskVerdict, detail: string | null): Judgement {
+  return { task: id, name, phase, verdict, detail }
+}
+
+/**
+ * The gates that a task which is said to be done has to pass: those that are required. One that has never passed yet says
+ * nothing while a project is only being planned and built: it holds up what is to test and to run it. Pure.
+ */
+export function gatesForTasks(
+  gates: readonly Gate[],
+  build: BuildState,
+  claimed: readonly BuildTask[],
+): readonly Gate[] {
+  return gates.filter(({ name, required }) => required && claimed.some(task => countsFor(task, build, name)))
+}
+
+function countsFor({ phase, wasMovedFromGates }: BuildTask, { passedGates }: BuildState, gate: string): boolean {
+  return wasMovedFromGates || isHeldToAllGates(phase) || passedGates.includes(gate)
+}

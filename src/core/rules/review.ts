@@ -1,0 +1,257 @@
+import { isAbsolute, relative, resolve, sep } from 'node:path'
+
+/** With what reviews are made; null: what the rounds have. */
+export interface ReviewTerms {
+  model: string | null
+  effort: string | null
+}
+
+/** Why a review is made: a person wants one before done, or a round changed what a gate protects. */
+export type ReviewCause = 'asked' | 'protected'
+
+/** Something that a reviewer wants to have mended. */
+export interface Finding {
+  severity: 'critical' | 'major' | 'minor'
+  /** Relative to the work directory; null if it is about no file. */
+  file: string | null
+  /** From 1; null if it is about no line. */
+  line: number | null
+  problem: string
+  mend: string
+}
+
+/** What a reviewer answered. `agreed`: the work is what was asked for, and may be called done. */
+export interface ReviewAnswer {
+  verdict: 'agreed' | 'findings'
+  summary: string
+  findings: readonly Finding[]
+}
+
+/** The reviews of a session so far. */
+export interface Reviews {
+  /** How many gave an answer. */
+  answered: number
+  /** How many in a row gave none. */
+  withoutAnswer: number
+  /** The tree that the last one agreed to; null if it did not agree. */
+  agreedTo: string | null
+  /** Of what the last one that answered was; null if there was none. */
+  of: { round: number; tree: string } | null
+  /** What the last one found; null if there was none. */
+  last: ReviewAnswer | null
+  /** Of these, what one before it had found, too: it is left to the person. */
+  repeated: readonly Finding[]
+  /** What tells findings of all reviews apart (`keyOf`). */
+  seen: readonly string[]
+}
+
+export const NO_REVIEWS: Reviews = {
+  answered: 0,
+  withoutAnswer: 0,
+  agreedTo: null,
+  of: null,
+  last: null,
+  repeated: [],
+  seen: [],
+}
+
+/** The findings of an answer that no review before it had, and those that one had. */
+export function splitFindings(
+  { seen }: Reviews,
+  { findings }: ReviewAnswer,
+): { fresh: readonly Finding[]; repeated: readonly Finding[] } {
+  const before = seen.map(readKey)
+  const isRepeated = (finding: Finding) => before.some(each => isSameThing(each, readKey(keyOf(finding))))
+  return { fresh: findings.filter(each => !isRepeated(each)), repeated: findings.filter(isRepeated) }
+}
+
+/**
+ * What of a finding is compared with others, as one text. Two are of the same thing if they are about the same file,
+ * speak of the same code where both name some, and share most of their words, whatever the forms and the order of these.
+ */
+export function keyOf({ file, problem }: Finding): string {
+  const quoted = [...problem.matchAll(QUOTED)].map(([, code = '']) => code)
+  const words = problem.match(WORD) ?? []
+  const names = [...quoted.flatMap(code => code.match(WORD) ?? []), ...words.filter(word => NAME.test(word))]
+  const said = words.filter(word => word.length >= SHORTEST && !FILLERS.has(word.toLowerCase())).map(stemOf)
+  return [file ?? '', listOf(names), listOf(said.length > 0 ? said : words.map(stemOf))].join('\n')
+}
+
+const QUOTED = /`([^`\n]+)`/g
+const WORD = /[\p{L}_$][\p{L}\p{N}_$]*/gu
+/** What only code is called: `parseUrl`, `MAX_SIZE`, `utf8`. */
+const NAME = /\p{Ll}\p{Lu}|[_$\p{N}]/u
+const SHORTEST = 4
+const FILLERS = new Set(
+  'also been could does from have into like more must only should still such than that their then there these they this when where which will with would'.split(
+    ' ',
+  ),
+)
+/** Two findings of which as much of the words is shared are of the same thing. */
+const MOST = 0.6
+
+function stemOf(word: string): string {
+  return word.toLowerCase().replace(/(?<=\w{3})(?:ing|ed|es|s)$/, '')
+}
+
+function listOf(words: readonly string[]): string {
+  return [...new Set(words.map(word => word.toLowerCase()))].sort().join(' ')
+}
+
+interface Key {
+  file: string
+  names: readonly string[]
+  words: readonly string[]
+}
+
+function readKey(key: string): Key {
+  const [words = '', names = '', ...file] = key.split('\n').reverse()
+  return { file: file.reverse().join('\n'), names: split(names), words: split(words) }
+}
+
+function split(list: string): string[] {
+  return list === '' ? [] : list.split(' ')
+}
+
+function isSameThing(a: Key, b: Key): boolean {
+  if (a.file !== b.file) return false
+  if (a.names.length > 0 && b.names.length > 0 && shared(a.names, b.names) === 0) return false
+  return 2 * shared(a.words, b.words) >= MOST * (a.words.length + b.words.length)
+}
+
+function shared(some: readonly string[], others: readonly string[]): number {
+  const known = new Set(others)
+  return some.filter(each => known.has(each)).length
+}
+
+/** JSON Schema of a reviewer's answer, as strict as codex wants one: every field is required, and no other is allowed. */
+export const REVIEW_SCHEMA = {
+  type: 'object',
+  properties: {
+    verdict: { type: 'string', enum: ['agreed', 'findings'] },
+    summary: { type: 'string' },
+    findings: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: {
+          severity: { type: 'string', enum: ['critical', 'major', 'minor'] },
+          file: { type: ['string', 'null'] },
+          line: { type: ['integer', 'null'] },
+          problem: { type: 'string' },
+          mend: { type: 'string' },
+        },
+        required: ['severity', 'file', 'line', 'problem', 'mend'],
+        additionalProperties: false,
+      },
+    },
+  },
+  required: ['verdict', 'summary', 'findings'],
+  additionalProperties: false,
+}
+
+/** The most findings that are kept of one answer: those that weigh most. */
+const MOST_FINDINGS = 50
+const MOST_CHARACTERS = 2_000
+const MOST_PATH_CHARACTERS = 1_000
+
+/**
+ * Reads what a reviewer of the work directory answered (`null`: nothing); a problem is a sentence. The answer may stand in
+ * a fenced block or among words, as models without an output schema write it, but there may be only one. Texts are cut to
+ * 2,000 characters and have no control characters; a path that leads out of the work directory is none. Whoever agrees
+ * and names something critical or major does not agree. Pure.
+ * @param directory the work directory, absolute
+ */
+export function readReview(text: string | null, directory: string): ReviewAnswer | { problem: string } {
+  if (text === null || text.trim() === '') return { problem: 'The reviewer said nothing.' }
+  const answers = answersIn(text)
+  const [answer] = answers
+  if (answer === undefined) return { problem: `The reviewer's answer is not the JSON that was asked for.` }
+  if (answers.length > 1) return { problem: `The reviewer gave ${answers.length} answers, of which one may count.` }
+  return read(answer, directory)
+}
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+/** Everything in the text that looks like an answer. */
+function answersIn(text: string): JsonObject[] {
+  const inBraces = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1)
+  const whole = [text, inBraces].flatMap(asAnswer).slice(0, 1)
+  if (whole.length > 0) return whole
+  const fenced = [...text.matchAll(/```\w*[^\S\n]*\n(.*?)```/gs)].map(([, content = '']) => content)
+  return fenced.flatMap(asAnswer)
+}
+
+function asAnswer(text: string): JsonObject[] {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) && 'verdict' in value ? [value] : []
+  } catch {
+    return []
+  }
+}
+
+function read({ verdict, summary, findings }: JsonObject, directory: string): ReviewAnswer | { problem: string } {
+  const said = wordOf(verdict)
+  if (said !== 'agreed' && said !== 'findings') {
+    return { problem: `The reviewer's verdict is neither "agreed" nor "findings".` }
+  }
+  if (!Array.isArray(findings)) return { problem: `The reviewer's answer has no list of findings.` }
+  const found = findings.map(each => readFinding(each, directory)).filter(each => each !== null)
+  if (found.length < findings.length) return { problem: 'The reviewer names a finding without saying what is wrong.' }
+  if (said === 'findings' && found.length === 0) {
+    return { problem: 'The reviewer does not agree, and names nothing that is wrong.' }
+  }
+  const isGrave = found.some(({ severity }) => severity !== 'minor')
+  return {
+    verdict: said === 'agreed' && !isGrave ? 'agreed' : 'findings',
+    summary: clean(summary),
+    findings: found.sort((a, b) => WEIGHTS[a.severity] - WEIGHTS[b.severity]).slice(0, MOST_FINDINGS),
+  }
+}
+
+const WEIGHTS: Readonly<Record<Finding['severity'], number>> = { critical: 0, major: 1, minor: 2 }
+
+/** Null if it says nothing. A severity that is none of ours weighs as much as what stands in the way of done. */
+function readFinding(value: unknown, directory: string): Finding | null {
+  if (!isObject(value)) return null
+  const problem = clean(value.problem)
+  if (problem === '') return null
+  const severity = wordOf(value.severity)
+  return {
+    severity: severity === 'critical' || severity === 'minor' ? severity : 'major',
+    file: fileIn(directory, value.file),
+    line: lineOf(value.line),
+    problem,
+    mend: clean(value.mend),
+  }
+}
+
+function fileIn(directory: string, value: unknown): string | null {
+  const given = clean(value).replaceAll('\n', ' ')
+  if (given === '' || given.length > MOST_PATH_CHARACTERS) return null
+  const path = relative(directory, resolve(directory, given))
+  const isInside = path !== '' && path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path)
+  return isInside ? path.replaceAll(sep, '/') : null
+}
+
+function lineOf(value: unknown): number | null {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === 'string' ? value.trim().toLowerCase() : ''
+}
+
+/** Without what would steer a terminal or reorder a line. */
+function clean(value: unknown): string {
+  if (typeof value !== 'string') return ''
+  const text = value.toWellFormed().replace(/\t/g, ' ').replace(STEERING, '').trim()
+  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS - 1).toWellFormed()}…`
+}
+
+const STEERING = /[^\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

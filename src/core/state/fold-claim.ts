@@ -1,0 +1,207 @@
+import { unreachable } from '../../base/errors.ts'
+import type { ClaimEvent, EventOf } from '../events/events.ts'
+import { type GateResult, hasPassed } from '../events/outcome.ts'
+import { gateNotice, refusalNotice } from '../rules/notices.ts'
+import { told } from '../rules/notices-after-round.ts'
+import { keyOf, type Reviews } from '../rules/review.ts'
+import { stallAfterRefusal } from '../rules/stall.ts'
+import { afterGateOfBuild, buildAfterRefusal } from './fold-plan.ts'
+import { type Claim, failuresAfter, failuresOfGates, type SessionState, sessionTokens } from './state.ts'
+
+/** The state after one more event of a done claim. Pure. */
+export function foldClaim(state: SessionState, event: ClaimEvent, at: number): SessionState {
+  switch (event.type) {
+    case 'gate-started':
+      return { ...state, checking: { kind: 'gate', gate: event.gate, when: event.when, since: at } }
+    case 'gate-ended':
+      return endGate({ ...state, checking: null, build: afterGateOfBuild(state.build, event) }, event)
+    case 'done-nominated':
+      return { ...state, claim: { state: 'nominated', by: event.by, tree: event.tree ?? null, results: [] } }
+    case 'review-started':
+      return { ...state, checking: { kind: 'review', review: event.review, since: at, heard: state.personSaid } }
+    case 'review-ended':
+      return endReview(state, event, at)
+    case 'done-refused':
+      return refuse(state, event)
+    case 'done-accepted':
+      return { ...state, claim: accepted(state.claim, event) }
+    default:
+      return unreachable(event)
+  }
+}
+
+function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionState {
+  const refused: SessionState = {
+    ...state,
+    claim: { state: 'refused', reason: event.reason, detail: event.detail },
+    build: buildAfterRefusal(state.build, event),
+    stall: isJudged(state.last)
+      ? stallAfterRefusal(state.stall, event.round, samenessOf(event, state.claim))
+      : state.stall,
+  }
+  return told(refused, refusalNotice(event.detail))
+}
+
+/** Whether a refused claim of this round says anything: not if it used up none of the limit, or was broken off. */
+function isJudged(round: SessionState['last']): boolean {
+  return round === null || (round.counts && round.outcome.class !== 'interrupted')
+}
+
+/** By what the same refusal is known: what gates print may differ from run to run, though nothing has got better. */
+function samenessOf({ reason, detail }: EventOf<'done-refused'>, claim: SessionState['claim']): string {
+  if (reason !== 'gate-failed' || claim.state !== 'nominated') return `${reason} ${detail}`
+  const failed = claim.results.filter(({ status }) => !hasPassed(status))
+  return `${reason} ${failed.map(({ gate, status, exitCode }) => `${gate} ${status} ${exitCode}`).join(' ')}`
+}
+
+// What the state keeps of the proof of a claim: savepoints, gates, reviews. Pure, as the fold that it is a part of.
+
+/** The first one says what the session began with, unless a round has changed that already. */
+export function savepointAfter(
+  { savepoint, last }: SessionState,
+  { round, commit, tree }: EventOf<'savepoint'>,
+): SessionState['savepoint'] {
+  const start = savepoint === null ? (last === null ? tree : null) : savepoint.start
+  return { round, commit, tree, start }
+}
+
+const MOST_PROTECTED = 50
+
+/** The protected files that rounds have changed, after one more. */
+export function alsoChanged(
+  { protectedChanged }: SessionState,
+  files: EventOf<'protected-changed'>['files'],
+): readonly string[] {
+  return [...new Set([...protectedChanged, ...files.map(({ path }) => path)])].slice(-MOST_PROTECTED)
+}
+
+/** The state after a gate has run. One that was broken off says nothing, and runs again. */
+function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionState {
+  const { type: _, round: __, when, treeAfter, ...result } = event
+  if (result.status === 'broken-off') return state
+  const isBad = result.status !== 'passed'
+  const ran = {
+    ...state,
+    gateRuns: withRun(state.gateRuns, event),
+    gateFailures: failuresOfGates(state.gateFailures, event, state.gates),
+    flakyGates: result.status === 'flaky' ? withName(state.flakyGates, result.gate) : state.flakyGates,
+  }
+  switch (when) {
+    case 'before': {
+      const before = withResult(state.before, result)
+      return isBad ? told({ ...ran, before }, gateNotice(when, result)) : { ...ran, before }
+    }
+    case 'tasks':
+    case 'after-round':
+      return isBad ? told(ran, gateNotice(when, result)) : ran
+    case 'claim':
+      if (state.claim.state !== 'nominated') return ran
+      return { ...ran, claim: afterGate(state.claim, result, treeAfter) }
+  }
+}
+
+const MOST_FLAKY = 100
+
+function withName(names: readonly string[], name: string): readonly string[] {
+  return [...names.filter(each => each !== name), name].slice(-MOST_FLAKY)
+}
+
+function withRun(
+  runs: SessionState['gateRuns'],
+  { gate, when, round, status, exitCode, durationMs }: EventOf<'gate-ended'>,
+): SessionState['gateRuns'] {
+  return [...runs.filter(run => run.gate !== gate), { gate, when, round, status, exitCode, durationMs }]
+}
+
+/** What a gate itself changes in the files does not change what is claimed of them. */
+function afterGate(
+  claim: Extract<Claim, { state: 'nominated' }>,
+  result: GateResult,
+  treeAfter: string | undefined,
+): Claim {
+  return { ...claim, tree: treeAfter ?? claim.tree, results: withResult(claim.results, result) }
+}
+
+/** The last result of each gate. */
+function withResult(results: readonly GateResult[], result: GateResult): readonly GateResult[] {
+  return [...results.filter(({ gate }) => gate !== result.gate), result]
+}
+
+/** The state after a review: its turn fails and is tried again as that of a round is. */
+function endReview(state: SessionState, event: EventOf<'review-ended'>, at: number): SessionState {
+  const { outcome } = event
+  const reviews = reviewsAfter(state.reviews, event)
+  return {
+    ...state,
+    checking: null,
+    heldSince: state.pausedAt === null ? null : at,
+    offlineSince: null,
+    windingDown: null,
+    tokensBefore: sessionTokens(state),
+    threadTokens: {},
+    failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, at),
+    reviews: hasHeardAll(state) ? reviews : withoutAgreement(reviews),
+  }
+}
+
+/** Whether a person has said nothing that the reviewer had not been told. */
+function hasHeardAll({ checking, personSaid }: SessionState): boolean {
+  return checking?.kind !== 'review' || checking.heard === personSaid
+}
+
+function reviewsAfter(before: Reviews, { round, outcome, answer, repeated, tree }: EventOf<'review-ended'>): Reviews {
+  if (answer !== null) {
+    return {
+      answered: before.answered + 1,
+      withoutAnswer: 0,
+      of: { round, tree },
+      agreedTo: answer.verdict === 'agreed' ? tree : null,
+      last: answer,
+      repeated,
+      seen: [...new Set([...before.seen, ...answer.findings.map(keyOf)])],
+    }
+  }
+  return GAVE_NONE.has(outcome.class) ? { ...before, withoutAnswer: before.withoutAnswer + 1 } : before
+}
+
+/** Ends of a review's turn which show that it does not come to an answer, and not that something was in its way. */
+const GAVE_NONE = new Set<string>(['worked', 'context-full', 'refused', 'silent'])
+
+/** The claim once it has been accepted. */
+function accepted(claim: Claim, { tree, verified = false }: EventOf<'done-accepted'>): Claim {
+  return { state: 'accepted', tree, verified, results: claim.state === 'nominated' ? claim.results : [] }
+}
+
+/** The tree of which it is claimed that the goal is reached; null if it is not, or not any more. */
+function claimedTree(claim: Claim): string | null {
+  return claim.state === 'nominated' || claim.state === 'accepted' ? claim.tree : null
+}
+
+/** The claim that a session goes on with, to be proved from the beginning: what holds may have changed meanwhile. */
+export function claimAtResume({ claim, ended }: SessionState): Claim {
+  const tree = claimedTree(claim)
+  // It is gone by, unless the session was cut off while it was looked at.
+  if (ended !== null || tree === null) return { state: 'none' }
+  return { state: 'nominated', by: claim.state === 'nominated' ? claim.by : [], tree, results: [] }
+}
+
+/** The reviews of a session that goes on: a person who has looked at what they found may have new ones made. */
+export function reviewsAtResume({ reviews, ended }: SessionState): Reviews {
+  return ended === null ? reviews : { ...reviews, answered: 0, withoutAnswer: 0, seen: [], repeated: [] }
+}
+
+/** The reviews once a person has said more: none of them has seen that. */
+function withoutAgreement(reviews: Reviews): Reviews {
+  return { ...reviews, agreedTo: null, of: null }
+}
+
+const MOST_SAID = 20
+
+/** The session after a person has said more of the goal: no review has seen that. */
+export function alsoSaid(state: SessionState, text: string): SessionState {
+  return {
+    ...state,
+    personSaid: [...state.personSaid, text].slice(-MOST_SAID),
+    reviews: withoutAgreement(state.reviews),
+  }
+}

@@ -1,0 +1,171 @@
+/** What a round of the `build` template is for; `last-look`: the one that may claim that all is done. */
+export type RoundPart = 'team-building' | 'orchestration' | 'summary' | 'last-look'
+
+/** What codemachine makes of what an agent says about a task of the plan. */
+export type TaskVerdict =
+  /** It is done: an agent has worked on it, and the gates pass. */
+  | 'done'
+  /** It was said to be done, and is not taken for it. */
+  | 'refused'
+  /** It was worked on, and is not done. */
+  | 'failed'
+  /** It was done, and is not any more. */
+  | 'reopened'
+  /** It failed too often: the rest goes on without it. */
+  | 'parked'
+  /** It is in the plan since. */
+  | 'added'
+  /** It is not in the plan any more. */
+  | 'removed'
+  /** A round took it out of the plan, and codemachine put it back. */
+  | 'put-back'
+  /** A round changed what it asks for. */
+  | 'changed'
+  /** A person changed its name or its phase, or had it changed. */
+  | 'edited'
+
+/** A task in the plan of a build, as codemachine believes it to stand. */
+export interface BuildTask {
+  id: string
+  name: string
+  phase: string | null
+  /** Whether a round moved it out of a phase that is held to every gate: no round gets out of gates. */
+  wasMovedFromGates: boolean
+  done: boolean
+  /** How often work on it did not make it done. */
+  failures: number
+  /** The last round after which it was judged not to be done; 0: none. */
+  failedIn: number
+  /** Why nobody works on it any more; null if somebody may. */
+  parked: string | null
+  /** The last round in which an agent that was given it came to its end; 0: none ever did. */
+  workedIn: number
+  /** How often each agent has come to the end of it in this round. */
+  givenTo: Readonly<Record<string, number>>
+}
+
+/** How far a build has come; part of the fold of its journal. */
+export interface BuildState {
+  /** Whether a person wants to see the plan before it is carried out. */
+  asksPlan: boolean
+  plan: 'none' | 'refused' | 'ready'
+  /** Whether the person who wants to see the plan has let it go on, or nobody wants to. */
+  isLetGo: boolean
+  /** How often in a row what the team builder wrote was no plan, and what was wrong with it last. */
+  refusals: number
+  problem: string | null
+  /** Why the plan that a round left could not be read at all, and was put back; null if it could. */
+  broken: string | null
+  tasks: readonly BuildTask[]
+  /** Whether the plan, or its tasks, have been judged since the last round that may have changed them. */
+  judged: boolean
+  /** Whether a round that may have changed the plan was cut off, and none has begun since. */
+  isCutOff: boolean
+  /** The gates that have passed at some time. */
+  passedGates: readonly string[]
+  /** Whether a claim was refused for something that has to be mended, and no agent has looked at that yet. */
+  mends: boolean
+  /** What the last summary said; null before the first. */
+  summary: string | null
+}
+
+/** An agent that works because another one, or a person, has given it a task. */
+export interface AgentAtWork {
+  /** `frontend-dev-20261122T004530123`. */
+  instance: string
+  agent: string
+  /** Ids of the tasks of the plan that it is about, as they were named: `T3.1` for a part of `T3`. */
+  tasks: readonly string[]
+  /** What it was asked for, in a line. */
+  request: string
+  /** Unix time, ms. */
+  since: number
+}
+
+/** How the work of an agent ended. */
+export type AgentStatus = 'completed' | 'error' | 'terminated'
+
+/** Whether tasks of this phase have to pass the gates that have never passed yet, too. Pure. */
+export function isHeldToAllGates(phase: string | null): boolean {
+  return phase === 'Testing' || phase === 'Runtime'
+}
+
+/** After so many failures a task is parked. */
+export const MOST_FAILURES = 5
+
+/** How often a task has failed that is not done after a round: that is judged again if it was cut off in between. Pure. */
+export function countFailure({ failures, failedIn }: BuildTask, round: number): number {
+  return failedIn === round ? failures : failures + 1
+}
+
+/** A build before its first round. */
+export function newBuild(asksPlan: boolean): BuildState {
+  return {
+    asksPlan,
+    plan: 'none',
+    isLetGo: !asksPlan,
+    refusals: 0,
+    problem: null,
+    broken: null,
+    tasks: [],
+    judged: false,
+    isCutOff: false,
+    passedGates: [],
+    mends: false,
+    summary: null,
+  }
+}
+
+/** A task of the plan that a request is about; `id`: as it was named, `T3.1` if only a part of it is meant. */
+export interface NamedTask {
+  id: string
+  task: BuildTask
+}
+
+/** The most that one request may be about. */
+const MOST_NAMED = 10
+
+/**
+ * The tasks of the plan that a request says at its beginning it is about, each id once: those before the first colon of
+ * its first line (`T3: …`, `T3, T4.1: …`), or its first word where there is no colon. What is named later is only
+ * mentioned. A subtask counts for its task.
+ */
+export function tasksNamed(request: string, tasks: readonly BuildTask[]): NamedTask[] {
+  const [line = ''] = request.trimStart().split('\n', 1)
+  const colon = line.indexOf(':')
+  const head = colon === -1 ? (line.split(/\s/, 1)[0] ?? '') : line.slice(0, colon)
+  const words = head.split(/[\s,;&+/*_`[\]()]+|\band\b/).map(word => word.replace(/\.+$/, ''))
+  const ids = new Set(words.filter(word => word !== ''))
+  const named = [...ids].map(id => ({ id, task: taskOf(id, tasks) }))
+  // A sentence that happens to hold an id is not a list of them.
+  if (named.length > MOST_NAMED || named.some(({ task }) => task === null)) return []
+  return named.flatMap(({ id, task }) => (task === null ? [] : [{ id, task }]))
+}
+
+/** The task of the plan that an id stands for, of the task or of a part of it. */
+export function taskOf<T extends Pick<BuildTask, 'id'>>(id: string, tasks: readonly T[]): T | null {
+  const task = tasks.find(each => each.id === id)
+  if (task !== undefined) return task
+  const dot = id.lastIndexOf('.')
+  return dot === -1 ? null : taskOf(id.slice(0, dot), tasks)
+}
+
+interface BoardTask {
+  id: string
+  name: string
+  phase: string | null
+  done: boolean
+  /** Of a build: whether it is said to be done, and codemachine has not taken it for that yet. */
+  claimed?: boolean
+  /** Of a build: why nobody works on it any more. */
+  parked?: string
+}
+
+/** What MAIN.md and tasks.json say of a session now. */
+export interface TaskBoard {
+  /** `short_title` of MAIN.md. */
+  title: string | null
+  tasks: readonly BoardTask[]
+  /** Id of the task at work: the first in `## In progress` of MAIN.md that is a task, else the first not done. */
+  current: string | null
+}

@@ -1,0 +1,387 @@
+import { clipEnd } from '../../base/text.ts'
+import type { MemorySnapshot } from '../contracts/memory.ts'
+import type { EventOf, RefusalReason, Said, TokenCounts } from '../events/events.ts'
+import type {
+  Gate,
+  GateResult,
+  GateTime,
+  RoundOutcome,
+  SessionLimits,
+  SessionOutcome,
+  UsageWindow,
+  WindDownLimit,
+} from '../events/outcome.ts'
+import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
+import { NO_STALL, type Stall } from '../rules/stall.ts'
+import type { AgentAtWork, BuildState, RoundPart } from './plan.ts'
+
+/** A round that has ended. */
+export interface EndedRound
+  extends Pick<
+    EventOf<'round-ended'>,
+    'round' | 'outcome' | 'counts' | 'durationMs' | 'tokens' | 'treeBefore' | 'treeAfter' | 'changed' | 'changedCount'
+  > {
+  part: RoundPart | null
+}
+
+/** A round at work. */
+interface RunningRound {
+  round: number
+  part: RoundPart | null
+  /** The change of plan that it is to make; null if it works on the goal. */
+  replan: string | null
+  /** Unix time, ms. */
+  startedAt: number
+  thread: string | null
+  turn: string | null
+  /** How many of the notices it was told with its input. */
+  told: number
+  /** What reached it while it worked, to be told again if the round does not count. */
+  steered: readonly string[]
+  /** Whether the agent has done anything yet. */
+  hasWorked: boolean
+  /** Whether a person has interrupted it. */
+  isInterrupted: boolean
+  /** How long its commands and tools have run, ms. */
+  commandMs: number
+  /** What the agent said last. */
+  lastWords: string | null
+}
+
+/** What became of the last done claim. */
+export type Claim =
+  | { state: 'none' }
+  /** `tree`: that of the claim, null if it was refused at once; `results`: of the gates that have run on it since. */
+  | { state: 'nominated'; by: readonly string[]; tree: string | null; results: readonly GateResult[] }
+  | { state: 'refused'; reason: RefusalReason; detail: string }
+  | { state: 'accepted'; tree: string; verified: boolean; results: readonly GateResult[] }
+
+/** One run of a gate, in short. */
+export type GateRun = Pick<GateResult, 'gate' | 'status' | 'exitCode' | 'durationMs'> & {
+  when: GateTime
+  round: number
+}
+
+export interface PlanStep {
+  step: string
+  status: 'pending' | 'in-progress' | 'completed'
+}
+
+/** What codemachine does by itself between two rounds. `since`: Unix time, ms. */
+export type Checking =
+  | { kind: 'gate'; gate: string; when: GateTime; since: number }
+  /** `heard`: what a person had said by then. */
+  | { kind: 'review'; review: number; since: number; heard: readonly string[] }
+
+/** What a session has come to: the pure fold of its journal. Its size does not grow with the number of events. */
+export interface SessionState {
+  id: string
+  goal: string
+  template: string
+  directory: string
+  queued: string | null
+  limits: SessionLimits
+  sandbox: string
+  network: boolean
+  model: string | null
+  effort: string | null
+  /** The model that codex last said it works with, also where the person named none; null until it has. */
+  modelInUse: string | null
+  /** As `modelInUse`, the reasoning effort; null: not known, or the model's own default. */
+  effortInUse: string | null
+  overrides: readonly string[]
+  said: Said
+  /** Name of the machine that it ran on last. */
+  host: string
+  /** Unix time, ms. */
+  createdAt: number
+  /** When it began or was last resumed, moved on by the time for which it has been held since; Unix time, ms. */
+  beganAt: number
+  /** How long it had been worked on before it was last resumed, ms. */
+  workedMs: number
+  /** Rounds that counted (docs/design.md, "What ends a round"). */
+  roundsUsed: number
+  running: RunningRound | null
+  /** Agents that work because they were given a task. */
+  agents: readonly AgentAtWork[]
+  /** How far a build has come; null if this is none. */
+  build: BuildState | null
+  last: EndedRound | null
+  failures: Failures
+  stall: Stall
+  claim: Claim
+  /** What has to pass before done, and with what reviews are made if one has to agree. */
+  gates: readonly Gate[]
+  review: ReviewTerms | null
+  /** How the gates came out before round 1, those that have run. */
+  before: readonly GateResult[]
+  /** How each gate came out the last time that it ran to its end, whenever that was. */
+  gateRuns: readonly GateRun[]
+  /** On which trees gates have failed, and which gates came out flaky at any time. */
+  gateFailures: readonly GateFailure[]
+  flakyGates: readonly string[]
+  checking: Checking | null
+  reviews: Reviews
+  /** The tree that protected files are compared with; null: the one that the session began with. */
+  protectFrom: string | null
+  /** The files that gates protect and that rounds have changed, the last 50. */
+  protectedChanged: readonly string[]
+  /** The savepoint made last; `start`: the tree that the session began with, null if that was not kept. */
+  savepoint: { round: number; commit: string; tree: string; start: string | null } | null
+  /** How many questions were noted, and by what each is known again. */
+  questions: number
+  asked: readonly string[]
+  /** What a person has said of the goal since it was typed, the last 20: texts that rounds were steered with, changes of plan. */
+  personSaid: readonly string[]
+  /** What the next round has to be told; what a round was told goes when that round has counted. */
+  notices: readonly string[]
+  plan: readonly PlanStep[]
+  /** Tokens of the rounds that have ended. */
+  tokensBefore: number
+  /** Tokens of the running round's threads, its own and those of its sub-agents, as codex last reported them. */
+  threadTokens: Readonly<Record<string, TokenCounts>>
+  contextWindow: number | null
+  contextTokens: number | null
+  primaryWindow: UsageWindow | null
+  secondaryWindow: UsageWindow | null
+  /** Whether the account goes on with credits where a window is full. */
+  hasCredits: boolean
+  /** What is waited for now; `until` and `since` are Unix time, ms. */
+  waiting: { until: number; since: number; cause: RoundOutcome } | null
+  /** Since when a person wants it to pause, and since when no round has run for that; Unix time, ms. */
+  pausedAt: number | null
+  heldSince: number | null
+  /** The change of plan that a person has asked for, and that has not been made yet. */
+  replan: string | null
+  /** Whether it stops when this round has ended. */
+  stopAsked: boolean
+  /** Since when codex has been waiting for the network; Unix time, ms. */
+  offlineSince: number | null
+  /** The limit for which the running round comes to a safe stop. */
+  windingDown: WindDownLimit | null
+  /** What keeps the machine awake. */
+  keptAwake: string | null
+  ended: { outcome: SessionOutcome; exitCode: number; durationMs: number } | null
+  /** Events folded. */
+  events: number
+  /** Unix time of the last event, ms. */
+  updatedAt: number
+}
+
+/** A session before its first event. */
+export function emptyState(id: string): SessionState {
+  return {
+    id,
+    goal: '',
+    template: '',
+    directory: '',
+    queued: null,
+    limits: { rounds: null, timeMs: null, tokens: null },
+    sandbox: '',
+    network: false,
+    model: null,
+    effort: null,
+    modelInUse: null,
+    effortInUse: null,
+    overrides: [],
+    said: {},
+    host: '',
+    createdAt: 0,
+    beganAt: 0,
+    workedMs: 0,
+    roundsUsed: 0,
+    running: null,
+    agents: [],
+    build: null,
+    last: null,
+    failures: NO_FAILURES,
+    stall: NO_STALL,
+    claim: { state: 'none' },
+    gates: [],
+    review: null,
+    before: [],
+    gateRuns: [],
+    gateFailures: [],
+    flakyGates: [],
+    checking: null,
+    reviews: NO_REVIEWS,
+    protectFrom: null,
+    protectedChanged: [],
+    savepoint: null,
+    questions: 0,
+    asked: [],
+    personSaid: [],
+    notices: [],
+    plan: [],
+    tokensBefore: 0,
+    threadTokens: {},
+    contextWindow: null,
+    contextTokens: null,
+    primaryWindow: null,
+    secondaryWindow: null,
+    hasCredits: false,
+    waiting: null,
+    pausedAt: null,
+    heldSince: null,
+    replan: null,
+    stopAsked: false,
+    offlineSince: null,
+    windingDown: null,
+    keptAwake: null,
+    ended: null,
+    events: 0,
+    updatedAt: 0,
+  }
+}
+
+/** Rounds in a row that did not come to their end; a round that worked forgets them all. */
+export interface Failures {
+  /** Those that used up no round. */
+  inARow: number
+  /** When the first of these ended; Unix time, ms. */
+  since: number | null
+  /** Crashes in a row in which the agent had done nothing. */
+  idleCrashes: number
+  /** Refusals in a row. */
+  refusals: number
+  /** Rounds in a row that ended in silence, whether they used up a round or not. */
+  silences: number
+}
+
+export const NO_FAILURES: Failures = { inARow: 0, since: null, idleCrashes: 0, refusals: 0, silences: 0 }
+
+/** The failures after one more round, which ended at `at` (Unix time, ms). Pure. */
+export function failuresAfter(
+  before: Failures,
+  { outcome, counts }: Pick<EventOf<'round-ended'>, 'outcome' | 'counts'>,
+  hasWorked: boolean,
+  at: number,
+): Failures {
+  // What a signal or a person cut off did not fail.
+  if (!counts && outcome.class === 'interrupted') return before
+  if (outcome.class === 'worked') return NO_FAILURES
+  const silences = outcome.class === 'silent' ? before.silences + 1 : 0
+  if (counts) return { ...NO_FAILURES, refusals: outcome.class === 'refused' ? before.refusals + 1 : 0, silences }
+  return {
+    inARow: before.inARow + 1,
+    since: before.since ?? at,
+    idleCrashes: outcome.class === 'crashed' && !hasWorked ? before.idleCrashes + 1 : 0,
+    refusals: before.refusals,
+    silences,
+  }
+}
+
+/** That a gate has failed on a tree: of a flaky one, the run that failed. */
+export interface GateFailure {
+  gate: string
+  run: string
+  tree: string
+  exitCode: number | null
+}
+
+const MOST_FAILURES = 100
+
+/** The result of a gate, as flaky if it passed on a tree on which the same command has failed before. Pure. */
+export function asKnown(result: GateResult, { name, run }: Gate, failures: readonly GateFailure[]): GateResult {
+  if (result.status !== 'passed') return result
+  const failed = failures.find(each => each.gate === name && each.run === run && each.tree === result.tree)
+  // What it printed when it failed was told then; what it prints when it passes shows nothing of that.
+  return failed === undefined ? result : { ...result, status: 'flaky', exitCode: failed.exitCode, output: '' }
+}
+
+/** The failures after a gate has run, the last 100. One that ran out of time, or could not be run, is none of these. */
+export function failuresOfGates(
+  failures: readonly GateFailure[],
+  { gate, status, exitCode, tree }: EventOf<'gate-ended'>,
+  gates: readonly Gate[],
+): readonly GateFailure[] {
+  const run = gates.find(({ name }) => name === gate)?.run
+  if (run === undefined || (status !== 'failed' && status !== 'flaky')) return failures
+  const others = failures.filter(each => each.gate !== gate || each.run !== run || each.tree !== tree)
+  return [...others, { gate, run, tree, exitCode }].slice(-MOST_FAILURES)
+}
+
+/**
+ * How a session stands now. `cut-off`: it did not come to an end, and nobody works on it. `unknown`: it did not come to
+ * an end, and whether somebody works on it cannot be seen.
+ */
+export type Standing = 'running' | 'cut-off' | 'ended' | 'unknown'
+
+/**
+ * How a session stands, by who runs now (`at`: since when, ISO 8601). A session that has moved on since that one came
+ * is the one that it runs. Pure.
+ */
+export function standingOf(session: SessionState, runner: { at: string } | null | 'unknown'): Standing {
+  if (session.ended) return 'ended'
+  if (runner === 'unknown') return 'unknown'
+  return runner !== null && session.updatedAt >= Date.parse(runner.at) ? 'running' : 'cut-off'
+}
+
+/** How long a session has taken, ms: until it ended, until now if it runs, until its last sign of life if it was cut off; without the time for which it was held. */
+export function elapsedMs(session: SessionState, standing: Standing, now: number): number {
+  if (session.ended) return session.ended.durationMs
+  const until = session.heldSince ?? (standing === 'running' ? now : session.updatedAt)
+  return session.workedMs + Math.max(0, until - session.beganAt)
+}
+
+/** Tokens of the whole session so far, all threads. */
+export function sessionTokens(state: SessionState): number {
+  return state.tokensBefore + (roundTokens(state)?.total ?? 0)
+}
+
+/** Tokens of the running round, its sub-agents included; null if none were reported. */
+export function roundTokens(state: SessionState): TokenCounts | null {
+  const threads = Object.values(state.threadTokens)
+  return threads.length === 0 ? null : threads.reduce(add)
+}
+
+function add(a: TokenCounts, b: TokenCounts): TokenCounts {
+  return {
+    input: a.input + b.input,
+    cachedInput: a.cachedInput + b.cachedInput,
+    output: a.output + b.output,
+    reasoning: a.reasoning + b.reasoning,
+    total: a.total + b.total,
+  }
+}
+
+/** The session after a person has asked at `at` (Unix time, ms) that no further round start. */
+export function hold(state: SessionState, at: number): SessionState {
+  const isIdle = state.running === null && state.waiting === null && state.checking === null
+  return { ...state, pausedAt: state.pausedAt ?? at, heldSince: state.heldSince ?? (isIdle ? at : null) }
+}
+
+/** The session when something runs, or waits for its time, again: the time for which it was held is not time that it was worked on. */
+export function released(state: SessionState, at: number): SessionState {
+  if (state.heldSince === null) return state
+  const ms = Math.max(0, at - state.heldSince)
+  return { ...leaveOut(state, ms), heldSince: null }
+}
+
+/** The session after `ms` that were neither work nor a failure that goes on. */
+function leaveOut(state: SessionState, ms: number): SessionState {
+  const { failures, beganAt } = state
+  const since = failures.since === null ? null : failures.since + ms
+  return { ...state, beganAt: beganAt + ms, failures: { ...failures, since } }
+}
+
+/** The session after a person has asked that the round which runs end early. */
+export function interrupted(state: SessionState): SessionState {
+  return state.running === null ? state : { ...state, running: { ...state.running, isInterrupted: true } }
+}
+
+/** Time for which the machine slept (ms) is neither work nor a failure that goes on; a minute more or less is none. */
+export function afterSleep(state: SessionState, ms: number): SessionState {
+  return ms > 60_000 ? leaveOut(state, ms) : state
+}
+
+const MOST_LEFT = 20
+const NAME_CHARACTERS = 200
+
+/** What the memory says of the tasks when a round has ended, for the record; nothing if there are none. Pure. */
+export function countTasks({ tasks }: Pick<MemorySnapshot, 'tasks'>): Pick<EventOf<'round-ended'>, 'tasks'> {
+  if (tasks.length === 0) return {}
+  const left = tasks.filter(({ done }) => !done)
+  const names = left.slice(0, MOST_LEFT).map(({ id, name }) => clipEnd(`${id} ${name}`, NAME_CHARACTERS))
+  return { tasks: { done: tasks.length - left.length, total: tasks.length, left: names } }
+}

@@ -1,0 +1,402 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { PassThrough, type Readable, type Writable } from 'node:stream'
+import { stripVTControlCharacters } from 'node:util'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf, systemErrorCode, unreachable } from '../../base/errors.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
+import type { ProcessIdentity } from '../../platform/processes.ts'
+import { type CodexError, classifyStartError, classifyTurnError } from './classify.ts'
+import type { SandboxChoice } from './sandbox.ts'
+import type { RequestFailure } from './wire.ts'
+
+/** The last bytes of stderr that are kept. */
+const STDERR_BYTES = 32 * 1024
+/** How long pipes may stay open after the process has ended: what it left running can hold them. */
+const PIPE_GRACE_MS = 250
+/** From SIGTERM to SIGKILL. */
+const KILL_GRACE_MS = 1_000
+/** From SIGKILL to giving the process up: the kernel may hold one for as long as a disk does not answer. */
+export const GIVE_UP_MS = 5_000
+
+/** How an app-server ended. */
+export type AppServerExit =
+  | { reason: 'not-started'; error: Error; stderr: string }
+  | { reason: 'exited'; code: number; stderr: string }
+  | { reason: 'killed'; signal: string; stderr: string }
+  /** It was killed and lives on, or hangs in the kernel; it is left behind. */
+  | { reason: 'not-ended'; stderr: string }
+
+/**
+ * One `codex app-server` process. One owner, who closes it.
+ *
+ *     running ──close()──▶ stdin closed ──endMs──▶ SIGTERM ──1 s──▶ SIGKILL ──5 s──▶ left behind
+ *        │                      │                     │                │
+ *        └──────────────────────┴──────── dies ───────┴────────────────┴──▶ ended
+ *
+ * `exit` resolves in every case, when it has ended or is left behind, and never rejects.
+ */
+export interface AppServer {
+  readonly pid: number | undefined
+  readonly stdin: Writable
+  readonly stdout: Readable
+  readonly exit: Promise<AppServerExit>
+  /** Ends the process and its group; resolves like `exit`. May be called again. */
+  close(): Promise<AppServerExit>
+  /** What the process has said on stderr, the last 32 KiB. */
+  stderr(): string
+}
+
+export interface AppServerOptions {
+  /** The native binary. */
+  path: string
+  /** Arguments before `app-server`. */
+  args: readonly string[]
+  env: NodeJS.ProcessEnv
+  directory: string
+  clock: Clock
+  /** From closing stdin to SIGTERM, ms. */
+  endMs: number
+  /** Sends a signal to the process and what is in its group (platform/processes). */
+  signalTree: (pid: number, signal: 'SIGTERM' | 'SIGKILL') => void | Promise<void>
+}
+
+/** Starts an app-server in a process group of its own, so that Ctrl+C in the terminal does not reach it. Never throws. */
+export function startAppServer(options: AppServerOptions): AppServer {
+  const spawned = spawnChild(options)
+  if (spawned instanceof Promise) return neverStarted(spawned)
+  const child = spawned
+  const tail = new Tail(STDERR_BYTES)
+  child.stderr.on('data', (chunk: Buffer) => tail.push(chunk))
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {})
+
+  const { promise: exit, resolve: resolveExit } = Promise.withResolvers<AppServerExit>()
+  child.once('error', error => {
+    if (child.pid === undefined) resolveExit({ reason: 'not-started', error, stderr: '' })
+  })
+  child.once('exit', (code, signal) => {
+    const pipes = new AbortController()
+    child.once('close', () => pipes.abort())
+    void options.clock.wait(PIPE_GRACE_MS, pipes.signal).then(() => {
+      closePipes()
+      const stderr = tail.text()
+      resolveExit(
+        code === null ? { reason: 'killed', signal: signal ?? 'unknown', stderr } : { reason: 'exited', code, stderr },
+      )
+    })
+  })
+
+  let closing: Promise<AppServerExit> | null = null
+  return {
+    pid: child.pid,
+    stdin: child.stdin,
+    stdout: child.stdout,
+    exit,
+    close: () => {
+      closing ??= end()
+      return closing
+    },
+    stderr: () => tail.text(),
+  }
+
+  async function end(): Promise<AppServerExit> {
+    child.stdin.end()
+    child.stdout.resume()
+    const { pid } = child
+    if (pid === undefined) return await exit
+    for (const [graceMs, signal] of [
+      [options.endMs, 'SIGTERM'],
+      [KILL_GRACE_MS, 'SIGKILL'],
+    ] as const) {
+      if (await endsWithin(graceMs)) break
+      await options.signalTree(pid, signal)
+    }
+    if (!(await endsWithin(GIVE_UP_MS))) leaveBehind()
+    return await exit
+  }
+
+  /** What waits for the end waits no longer, this process itself among it. */
+  function leaveBehind(): void {
+    closePipes()
+    child.unref()
+    resolveExit({ reason: 'not-ended', stderr: tail.text() })
+  }
+
+  function closePipes(): void {
+    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
+  }
+
+  async function endsWithin(ms: number): Promise<boolean> {
+    const ended = new AbortController()
+    const done = exit.then(() => {
+      ended.abort()
+      return true
+    })
+    return await Promise.race([done, options.clock.wait(ms, ended.signal).then(() => ended.signal.aborted)])
+  }
+}
+
+/**
+ * The child, or why there is none. The system's refusal comes in three ways: thrown (ENOTDIR), as the event of a child
+ * without pipes (EMFILE), or as that of one that has them (ENOENT); the last is left to the caller.
+ */
+function spawnChild({ path, args, directory, env }: AppServerOptions): ChildProcessWithoutNullStreams | Promise<Error> {
+  try {
+    const child = spawn(path, [...args, 'app-server'], {
+      cwd: directory,
+      env,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+      windowsHide: true,
+    })
+    const { stderr }: { stderr: Readable | undefined } = child
+    if (stderr !== undefined) return child
+    return new Promise(resolve => child.once('error', resolve))
+  } catch (error) {
+    return Promise.resolve(error instanceof Error ? error : new Error(String(error)))
+  }
+}
+
+function neverStarted(refusal: Promise<Error>): AppServer {
+  const exit = refusal.then<AppServerExit>(error => ({ reason: 'not-started', error, stderr: '' }))
+  return {
+    pid: undefined,
+    stdin: new PassThrough(),
+    stdout: new PassThrough(),
+    exit,
+    close: () => exit,
+    stderr: () => '',
+  }
+}
+
+/** Keeps the last `limit` bytes of a stream that may be endless. */
+export class Tail {
+  #chunks: Buffer[] = []
+  #length = 0
+  readonly #limit: number
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  push(chunk: Buffer): void {
+    const part = chunk.length > this.#limit ? chunk.subarray(-this.#limit) : chunk
+    this.#chunks.push(part)
+    this.#length += part.length
+    while (this.#length - (this.#chunks[0]?.length ?? 0) >= this.#limit) {
+      this.#length -= this.#chunks.shift()?.length ?? 0
+    }
+  }
+
+  text(): string {
+    return Buffer.concat(this.#chunks).subarray(-this.#limit).toString('utf8')
+  }
+}
+
+/** With what codex is run in a work directory. */
+export interface CodexOptions {
+  /** The native codex binary. */
+  binary: { path: string }
+  /** `key=value` pairs that the person hands to codex with `-c`. */
+  overrides: readonly string[]
+  /** The person's environment, `CODEX_HOME` included: what commands of agents have. */
+  env: NodeJS.ProcessEnv
+  directory: string
+  /** That of the rounds. */
+  sandbox: SandboxChoice
+  /** Key of the records, and this process: what the marks of app-servers say. */
+  key: string
+  owner: ProcessIdentity
+  platform: NodeJS.Platform
+  clock: Clock
+  codemachineVersion: string
+  /** Deadline of a request to codex, ms. */
+  requestMs: number
+  /** What codex gets to end by itself, and what it left running then, ms. */
+  endMs: number
+  log(message: string): void
+}
+
+export interface AppServersOptions
+  extends Pick<
+    CodexOptions,
+    'binary' | 'overrides' | 'directory' | 'key' | 'owner' | 'platform' | 'clock' | 'endMs' | 'log'
+  > {
+  /** What they run with, but for the mark. */
+  env: NodeJS.ProcessEnv
+  /** What each is for, as it is logged: `round`. */
+  work: string
+}
+
+/** How often, at most, what they left running is looked for without being asked for, ms. */
+const SWEEP_MS = 5_000
+
+/** Tells apart all that this process starts: the mark of one must never be found for another's. */
+let started = 0
+
+/** App-servers that carry a mark, by which is ended what they leave running. */
+export class AppServers {
+  readonly #options: AppServersOptions
+  readonly #running = new Set<AppServer>()
+  /** Marks of those that have ended and whose leftovers have not been looked for. */
+  readonly #unswept = new Set<string>()
+  readonly #closed = new AbortController()
+  #sweeping: Promise<void> = Promise.resolve()
+  #lastSweep = Number.NEGATIVE_INFINITY
+  #sweepIsDue = false
+
+  constructor(options: AppServersOptions) {
+    this.#options = options
+  }
+
+  /** Starts one; its owner closes it. What it leaves running is ended soon after it. */
+  start(): { server: AppServer; mark: string } {
+    const { binary, overrides, env, directory, key, owner, platform, clock, endMs, log } = this.#options
+    const mark = makeMark({ key, owner, n: started++ })
+    const server = startAppServer({
+      path: binary.path,
+      args: overrides.flatMap(pair => ['-c', pair]),
+      env: { ...env, [MARK_VARIABLE]: mark },
+      directory,
+      clock,
+      endMs,
+      signalTree: (pid, signal) =>
+        endTree(pid, signal, platform).then(
+          () => {},
+          (error: unknown) => log(`Could not send ${signal} to codex (${pid}): ${messageOf(error)}`),
+        ),
+    })
+    this.#running.add(server)
+    void server.exit.then(({ reason }) => {
+      if (reason === 'not-ended')
+        log(`codex (${server.pid}) has not ended ${GIVE_UP_MS / 1000} s after it was killed; it is left behind.`)
+      this.#running.delete(server)
+      this.#unswept.add(mark)
+      this.#sweepSoon()
+    })
+    return { server, mark }
+  }
+
+  isRunning(server: AppServer): boolean {
+    return this.#running.has(server)
+  }
+
+  /** Ends what those that have ended left running; what could not be looked for is looked for the next time. */
+  sweep(): Promise<void> {
+    this.#lastSweep = this.#options.clock.monotonic()
+    this.#sweeping = this.#sweeping.then(async () => {
+      const marks = new Set(this.#unswept)
+      this.#unswept.clear()
+      try {
+        await this.#endLeftovers(marks)
+      } catch (error) {
+        for (const mark of marks) this.#unswept.add(mark)
+        this.#options.log(`Could not look for what ${this.#options.work}s left running: ${messageOf(error)}`)
+      }
+    })
+    return this.#sweeping
+  }
+
+  /** Ends all of them; resolves when no process is left. */
+  async close(): Promise<void> {
+    this.#closed.abort()
+    await Promise.all([...this.#running].map(server => server.close()))
+    await this.sweep()
+  }
+
+  /** Sweeps now or, if that was done just now, once its time has come: what one left is not to disturb the next. */
+  #sweepSoon(): void {
+    if (this.#sweepIsDue || this.#closed.signal.aborted) return
+    this.#sweepIsDue = true
+    const { clock } = this.#options
+    const ms = Math.max(0, this.#lastSweep + SWEEP_MS - clock.monotonic())
+    void clock.wait(ms, this.#closed.signal).then(() => {
+      this.#sweepIsDue = false
+      if (!this.#closed.signal.aborted) void this.sweep()
+    })
+  }
+
+  /** Detached commands outlive the process group of their app-server, and are found by its mark. */
+  async #endLeftovers(marks: ReadonlySet<string>): Promise<void> {
+    if (marks.size === 0) return
+    const { clock, platform, owner, endMs, work, log } = this.#options
+    const options = { clock, platform, self: owner.pid, graceMs: endMs }
+    const { ended, left } = await endMarked(MARK_VARIABLE, value => marks.has(value), options)
+    for (const { pid, command } of ended) log(`Ended what a ${work} left running: ${command} (${pid}).`)
+    for (const { pid, command } of left) log(`Could not end ${command} (${pid}).`)
+  }
+}
+
+/** The outcome of a turn that was interrupted. */
+export const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
+
+/** The outcome of a turn that codex says has ended with this status. */
+export function turnOutcome(status: string, error: CodexError | null): RoundOutcome {
+  if (status === 'completed') return { class: 'worked', message: null }
+  if (status === 'interrupted') return INTERRUPTED
+  return error ? classifyTurnError(error) : { class: 'network', message: `The turn ended: ${status}.` }
+}
+
+/** The outcome of a request that has no result, while the process lives. */
+export function requestOutcome({ cause, message }: RequestFailure): RoundOutcome {
+  switch (cause) {
+    case 'answered':
+      return classifyStartError(message)
+    case 'deadline':
+      return { class: 'silent', message }
+    case 'closed':
+      return { class: 'crashed', message }
+    default:
+      return unreachable(cause)
+  }
+}
+
+/** Why the system starts no program that does not pass by itself, as too many processes or open files do. */
+const LASTING: ReadonlySet<string | null> = new Set([
+  'ENOENT',
+  'EACCES',
+  'EPERM',
+  'ENOEXEC',
+  'ENOTDIR',
+  'EISDIR',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'E2BIG',
+])
+
+/**
+ * The outcome of a process that ended by itself. While it starts, codex exits with 1 and a sentence on stderr when its
+ * home or configuration is unusable.
+ */
+export function exitOutcome(exit: AppServerExit, starting: boolean): RoundOutcome {
+  return { class: isLasting(exit, starting) ? 'config' : 'crashed', message: describeExit(exit) }
+}
+
+function isLasting(exit: AppServerExit, starting: boolean): boolean {
+  if (exit.reason === 'not-started') return LASTING.has(systemErrorCode(exit.error))
+  return starting && exit.reason === 'exited' && exit.code === 1
+}
+
+/** What codex logs as it goes is no last word. */
+const LOG_LINE = /^\s*\d{4}-\d\d-\d\dT\S+\s+(?:TRACE|DEBUG|INFO|WARN|ERROR)\s/
+
+/** How a process ended, with its last words. */
+export function describeExit(exit: AppServerExit): string {
+  // Where the person has RUST_BACKTRACE set, the sentence comes first.
+  const [said = ''] = stripVTControlCharacters(exit.stderr).split('\nStack backtrace:')
+  const words = said
+    .split('\n')
+    .filter(line => line.trim() !== '' && !LOG_LINE.test(line))
+    .slice(-3)
+    .join(' ')
+  switch (exit.reason) {
+    case 'not-started':
+      return `codex could not be started: ${exit.error.message}`
+    case 'killed':
+      return `codex was killed (${exit.signal}). ${words}`.trim()
+    case 'not-ended':
+      return `codex did not end, though it was killed. ${words}`.trim()
+    case 'exited':
+      return `codex ended with exit code ${exit.code}. ${words}`.trim()
+  }
+}

@@ -1,0 +1,88 @@
+import type { Engine, PreparedRound } from '../../core/contracts/engine.ts'
+import type { ThreadSpec } from '../../core/contracts/template.ts'
+import { type AppServer, AppServers, type CodexOptions } from './app-server.ts'
+import type { CodexCapabilities } from './find-codex.ts'
+import { CodexRound } from './round.ts'
+import type { SilenceLimits } from './round-feed.ts'
+import {
+  readOnlyTerms,
+  type SandboxTerms,
+  type ShieldedEnvironment,
+  sandboxTerms,
+  shieldEnvironment,
+  writableTerms,
+} from './sandbox.ts'
+
+export interface CodexEngineOptions extends CodexOptions, SilenceLimits {
+  /** The native codex binary, its version, and what that version can do. */
+  binary: { path: string; version: string }
+  capabilities: CodexCapabilities
+}
+
+/** Runs rounds on the real codex: one app-server a round, started ahead where that is asked for. */
+export class CodexEngine implements Engine {
+  readonly name = 'codex'
+  readonly version: string
+  readonly #options: CodexEngineOptions
+  readonly #shielded: ShieldedEnvironment
+  readonly #servers: AppServers
+  /** Those whose round has ended. */
+  readonly #idle = new Set<AppServer>()
+  /** Whether the next app-server is asked for the login: the first, and one after a login that failed. */
+  #checkLogin = true
+
+  constructor(options: CodexEngineOptions) {
+    this.#options = options
+    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
+    this.#servers = new AppServers({
+      ...options,
+      env: this.#shielded.env,
+      work: 'round',
+    })
+    this.version = options.binary.version
+  }
+
+  prepare(thread: ThreadSpec): PreparedRound {
+    const { directory, clock, log } = this.#options
+    const checkLogin = this.#checkLogin
+    this.#checkLogin = false
+    const { server } = this.#servers.start()
+    void server.exit.then(() => this.#idle.delete(server))
+    return new CodexRound({
+      server,
+      thread,
+      directory,
+      sandbox: this.#termsOf(thread),
+      forCommands: this.#shielded.forCommands,
+      clientVersion: this.#options.codemachineVersion,
+      clock,
+      requestMs: this.#options.requestMs,
+      endMs: this.#options.endMs,
+      silenceMs: this.#options.silenceMs,
+      commandMs: this.#options.commandMs,
+      checkLogin,
+      onIdle: outcome => {
+        this.#checkLogin ||= outcome.class === 'auth'
+        if (this.#servers.isRunning(server)) this.#idle.add(server)
+        void server.close()
+      },
+      log,
+    })
+  }
+
+  async settle(): Promise<void> {
+    await Promise.all([...this.#idle].map(server => server.close()))
+    await this.#servers.sweep()
+  }
+
+  async close(): Promise<void> {
+    await this.#servers.close()
+  }
+
+  #termsOf({ readOnly, writable }: ThreadSpec): SandboxTerms {
+    const { capabilities, directory, sandbox } = this.#options
+    if (readOnly) return readOnlyTerms(capabilities)
+    if (writable) return writableTerms(directory, writable, sandbox, capabilities)
+    return sandboxTerms(directory, sandbox, capabilities)
+  }
+}

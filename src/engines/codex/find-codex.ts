@@ -1,0 +1,346 @@
+import { access, constants, open, realpath, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { basename, dirname, join, resolve } from 'node:path'
+import { CODEX_VERSION } from '../../../protocol/codex.ts'
+import { UserError } from '../../base/errors.ts'
+import { type ProcessResult, runProcess } from '../../platform/run-process.ts'
+
+/** The codex that runs the rounds. */
+export interface CodexBinary {
+  /** What is started: the native binary, or the launcher where there is no native binary beside it. Absolute. */
+  path: string
+  /** `0.169.0`. */
+  version: string
+  source: 'flag' | 'CODEX_BIN' | 'PATH' | 'node_modules'
+  /** npm's launcher script, if that is what was found. */
+  launcher: string | null
+}
+
+export interface CodexSearch {
+  /** The value of `--codex-bin`. */
+  flag: string | null
+  env: Readonly<NodeJS.ProcessEnv>
+  /** What relative paths are relative to. Default: where the process runs. */
+  directory?: string
+  platform: NodeJS.Platform
+  arch: string
+  /** codemachine's own package, whose node_modules come last. */
+  packageRoot: string
+}
+
+/**
+ * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first one that is named counts, and
+ * a UserError says what is wrong with it. Runs `codex --version` (5 ms).
+ */
+export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
+  const { source, file } = await locate(search)
+  const directory = await packageOfLauncher(file)
+  const native = directory === null ? null : await nativeBinary(directory, search.platform, search.arch)
+  const path = native ?? file
+  const version = await versionOf(path, NAMED_BY[source], search.env)
+  return { path, version, source, launcher: directory === null ? null : file }
+}
+
+type Source = CodexBinary['source']
+
+const NAMED_BY: Record<Source, string> = {
+  flag: '--codex-bin names',
+  CODEX_BIN: 'CODEX_BIN names',
+  PATH: 'PATH leads to',
+  node_modules: 'node_modules holds',
+}
+
+const INSTALL = 'Install codex with `npm install --global @openai/codex`, or name one with --codex-bin.'
+
+async function locate(search: CodexSearch): Promise<{ source: Source; file: string }> {
+  if (search.flag !== null) return { source: 'flag', file: await namedFile(search.flag, 'flag', search) }
+  if (search.env.CODEX_BIN)
+    return { source: 'CODEX_BIN', file: await namedFile(search.env.CODEX_BIN, 'CODEX_BIN', search) }
+  const onPath = await fileOnPath('codex', search)
+  if (onPath !== null) return { source: 'PATH', file: onPath }
+  const installed = launcherInNodeModules(search.packageRoot)
+  if (installed !== null) return { source: 'node_modules', file: installed }
+  throw new UserError(
+    'No codex was found: there is no --codex-bin, no CODEX_BIN, no codex on PATH and none in node_modules.',
+    { hint: INSTALL },
+  )
+}
+
+/** What a person named: a path, or, without a slash, also a command that PATH leads to. */
+async function namedFile(name: string, source: 'flag' | 'CODEX_BIN', search: CodexSearch): Promise<string> {
+  const path = resolve(search.directory ?? '', name)
+  if (await isFile(path)) return path
+  const onPath = /[\\/]/.test(name) ? null : await fileOnPath(name, search)
+  if (onPath !== null) return onPath
+  const place = source === 'flag' ? '--codex-bin' : 'CODEX_BIN'
+  throw new UserError(`${NAMED_BY[source]} ${path}, and there is no such file; correct ${place} or leave it out.`)
+}
+
+async function fileOnPath(name: string, { env, platform, directory }: CodexSearch): Promise<string | null> {
+  const windows = platform === 'win32'
+  const names = windows && !/\.\w+$/.test(name) ? [`${name}.exe`, `${name}.cmd`] : [name]
+  // Windows also spells it "Path".
+  const variable = windows ? Object.keys(env).find(key => key.toUpperCase() === 'PATH') : 'PATH'
+  const folders = (env[variable ?? 'PATH'] ?? '').split(windows ? ';' : ':').filter(folder => folder !== '')
+  for (const file of folders.flatMap(folder => names.map(each => resolve(directory ?? '', folder, each)))) {
+    if ((await isFile(file)) && (windows || (await isExecutable(file)))) return file
+  }
+  return null
+}
+
+function isExecutable(file: string): Promise<boolean> {
+  return access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+function launcherInNodeModules(packageRoot: string): string | null {
+  try {
+    const manifest = createRequire(join(packageRoot, 'package.json')).resolve(`${CODEX_PACKAGE}/package.json`)
+    return join(dirname(manifest), 'bin', 'codex.js')
+  } catch {
+    return null
+  }
+}
+
+/** More than any start of codex takes, even on a machine that is busy, ms. */
+const VERSION_MS = 10_000
+
+/** Asks codex which version it is; throws a UserError if it is none that codemachine works with. */
+async function versionOf(path: string, namedBy: string, env: Readonly<NodeJS.ProcessEnv>): Promise<string> {
+  const result = await runProcess(path, ['--version'], {
+    // Codex lays its aliases down in its home at every start; below a file there is none, and this start leaves no trace.
+    env: { ...env, CODEX_HOME: join(path, 'none') },
+    encoding: 'utf8',
+    timeoutMs: VERSION_MS,
+    outputLimit: 65_536,
+  })
+  const fault = (what: string, hint: string) => new UserError(`${namedBy} ${path}, which ${what}.`, { hint })
+  if (result.failure === 'timeout') throw fault(`did not answer \`--version\` within ${VERSION_MS / 1000} s`, INSTALL)
+  if (result.failure === 'EACCES')
+    throw fault('is not executable', 'Make it so with `chmod +x`, or name another codex with --codex-bin.')
+  const version = parseVersionOutput(result.stdout)
+  if (version === null) throw fault(`is not codex: \`--version\` ${answerOf(result)}`, INSTALL)
+  if (isOlderCodex(version, OLDEST_CODEX)) {
+    throw fault(
+      `is codex ${version}, and codemachine needs ${OLDEST_CODEX} or newer`,
+      'Update it with `npm install --global @openai/codex@latest`, or name another one with --codex-bin.',
+    )
+  }
+  return version
+}
+
+function answerOf({ exitCode, stdout, stderr, failure }: ProcessResult): string {
+  const line = `${stdout}\n${stderr}`.trim().split('\n')[0]?.slice(0, 120)
+  if (line) return `answered "${line}"`
+  return exitCode === null ? `could not be run (${failure})` : 'answered nothing'
+}
+
+/**
+ * The oldest codex that codemachine works with: the oldest one that it was measured against in which `turn/steer`, the
+ * sandbox and the messages of a round are what they are today.
+ */
+export const OLDEST_CODEX = '0.120.0'
+
+/** The newest codex that it was measured against: the one whose protocol it speaks. */
+export const NEWEST_MEASURED_CODEX = CODEX_VERSION
+
+/** What a codex can do and may be sent; measured with 0.120, 0.130, 0.140, 0.145, 0.150, 0.155, 0.160, 0.166, 0.169. */
+export interface CodexCapabilities {
+  /**
+   * Under the granular approval policy an `rm -f` style command is asked about, and runs inside the sandbox once it is
+   * accepted. Older ones take the policy and refuse every such command; `never` says the same there, with less.
+   */
+  granularApprovals: boolean
+  /** `rm -f` runs under the policy `never` with full access. Elsewhere it is refused, and `on-request` asks about it. */
+  forcedRemovalUnderNever: boolean
+  /**
+   * `config.agents.enabled = false` turns sub-agents off; older ones refuse to start a thread with it, and there
+   * `config.features.multi_agent = false` does the same.
+   */
+  agentsSwitch: boolean
+  /** `thread/start` takes a permission profile by name: everything read-only but one directory of the work directory. */
+  permissionProfiles: boolean
+  /** `projects.<cwd>.trust_level = "untrusted"` keeps codex from writing to config.toml; older ones write "trusted". */
+  untrustedKeepsConfig: boolean
+  /**
+   * Login shells leave out the variables that `shell_environment_policy` excludes; older ones take them from a snapshot
+   * of the shell all the same, unless `features.shell_snapshot` is off. Measured with 0.120, 0.140, 0.155 and 0.169.
+   */
+  snapshotKeepsPolicy: boolean
+  /**
+   * `--profile NAME` reads `NAME.config.toml`, and fails where config.toml has `[profiles.NAME]`; older ones read that
+   * table and nothing else. Measured with 0.120, 0.132, 0.133, 0.134, 0.135 and 0.169.
+   */
+  profileFiles: boolean
+  /**
+   * `codex exec` writes its directory into config.toml as trusted unless `projects.<directory>.trust_level` is given.
+   * 0.120, 0.133, 0.145 and 0.155 do, 0.166 does not; what came between was not measured.
+   */
+  execWritesTrust: boolean
+}
+
+/** What the codex of `version` (`0.169.0`) can do. A prerelease counts as the version that it leads to. */
+export function capabilitiesOf(version: string): CodexCapabilities {
+  const since = (first: string) => !isOlderCodex(version, first)
+  return {
+    // 0.166 does not have it, and no 0.167 and 0.168 were published.
+    granularApprovals: since('0.167.0'),
+    forcedRemovalUnderNever: !since('0.145.0'),
+    agentsSwitch: since('0.145.0'),
+    permissionProfiles: since('0.140.0'),
+    untrustedKeepsConfig: since('0.130.0'),
+    // 0.155 does not; what came between was not measured, and no 0.167 and 0.168 were published.
+    snapshotKeepsPolicy: since('0.167.0'),
+    profileFiles: since('0.134.0'),
+    execWritesTrust: !since('0.166.0'),
+  }
+}
+
+/** The version in what `codex --version` prints (`codex-cli 0.170.0-alpha.1`); null if no codex printed that. */
+export function parseVersionOutput(output: string): string | null {
+  return /^codex(?:-cli)? (\d+\.\d+\.\d+(?:[-+][\w.+-]+)?)\s*$/m.exec(output)?.[1] ?? null
+}
+
+/** Whether codex `version` came before `other`. A prerelease counts as the version that it leads to. */
+export function isOlderCodex(version: string, other: string): boolean {
+  const [major, minor, patch] = numbersOf(version)
+  const [otherMajor, otherMinor, otherPatch] = numbersOf(other)
+  // Whoever builds codex from its sources gets 0.0.0, which is the newest there is.
+  if (major + minor + patch === 0) return false
+  return (major - otherMajor || minor - otherMinor || patch - otherPatch) < 0
+}
+
+function numbersOf(version: string): [number, number, number] {
+  const match = /^(\d+)\.(\d+)\.(\d+)/.exec(version)
+  if (match === null) throw new Error(`Not a version of codex: "${version}"`)
+  return [Number(match[1]), Number(match[2]), Number(match[3])]
+}
+
+/** The name under which codex's npm package is installed. */
+const CODEX_PACKAGE = '@openai/codex'
+
+/**
+ * The folder of the npm package whose launcher `file` is (a link to `bin/codex.js`, or npm's and pnpm's shims, which
+ * start it by a script); null if it is something else, as a rule the native binary.
+ */
+async function packageOfLauncher(file: string): Promise<string | null> {
+  const real = await realpath(file)
+  if (basename(real) === 'codex.js') return dirname(dirname(real))
+  const started = /[$%](?:basedir|dp0%|~dp0)[\\/]+([^"'\n]*codex[\\/]bin[\\/]codex\.js)/.exec(await headOf(real))?.[1]
+  if (started === undefined) return null
+  const launcher = join(dirname(real), started.replaceAll('\\', '/'))
+  return dirname(dirname(await realpath(launcher).catch(() => launcher)))
+}
+
+/**
+ * The native binary that belongs to codex's npm package in `directory`; null if it is not installed. It lies in a
+ * package of its own for each platform, in versions before 0.100 in the package itself.
+ */
+async function nativeBinary(directory: string, platform: NodeJS.Platform, arch: string): Promise<string | null> {
+  const triple = TRIPLES[`${platform}-${arch}`]
+  if (triple === undefined) return null
+  const platformPackage = platformPackageOf(directory, triple.name)
+  const executable = platform === 'win32' ? 'codex.exe' : 'codex'
+  for (const root of platformPackage === null ? [directory] : [platformPackage, directory]) {
+    for (const folder of ['bin', 'codex']) {
+      const file = join(root, 'vendor', triple.target, folder, executable)
+      if (await isFile(file)) return file
+    }
+  }
+  return null
+}
+
+/** Whether there is a file, or a link to one, at `path`. */
+export async function isFile(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null)
+  return found?.isFile() ?? false
+}
+
+const LINUX_X64 = { name: 'linux-x64', target: 'x86_64-unknown-linux-musl' }
+const LINUX_ARM64 = { name: 'linux-arm64', target: 'aarch64-unknown-linux-musl' }
+
+/** The platforms that codex is built for, by Node's names, as in the launcher of `@openai/codex` 0.169.0. */
+const TRIPLES: Readonly<Record<string, { name: string; target: string }>> = {
+  'linux-x64': LINUX_X64,
+  'linux-arm64': LINUX_ARM64,
+  'android-x64': LINUX_X64,
+  'android-arm64': LINUX_ARM64,
+  'darwin-x64': { name: 'darwin-x64', target: 'x86_64-apple-darwin' },
+  'darwin-arm64': { name: 'darwin-arm64', target: 'aarch64-apple-darwin' },
+  'win32-x64': { name: 'win32-x64', target: 'x86_64-pc-windows-msvc' },
+  'win32-arm64': { name: 'win32-arm64', target: 'aarch64-pc-windows-msvc' },
+}
+
+/** Node's own rules find the package where npm and pnpm put it: beside codex's, inside it, or behind a link. */
+function platformPackageOf(directory: string, name: string): string | null {
+  try {
+    return dirname(createRequire(join(directory, 'package.json')).resolve(`${CODEX_PACKAGE}-${name}/package.json`))
+  } catch {
+    return null
+  }
+}
+
+/** The first 8 KiB of a file as text, empty if it cannot be read: the shims are shorter, and a binary is not read whole. */
+async function headOf(file: string): Promise<string> {
+  const handle = await open(file).catch(() => null)
+  if (handle === null) return ''
+  await using opened = handle
+  const { buffer, bytesRead } = await opened.read(Buffer.alloc(8192), 0, 8192, 0)
+  return buffer.toString('latin1', 0, bytesRead)
+}
+
+/** The directory in which codex keeps its login, its configuration and its threads. */
+export interface CodexHome {
+  /** Absolute. */
+  path: string
+  /** `codemachine`: the one of a login made for codemachine alone. `person`: codex's own, which is used just as it is. */
+  owner: 'person' | 'codemachine'
+  /** The environment that makes codex use it. */
+  env: NodeJS.ProcessEnv
+}
+
+export interface CodexHomeChoice {
+  /** `auto`: codemachine's if there is a login in it, else the person's. */
+  setting: 'auto' | 'own' | 'codemachine'
+  env: Readonly<NodeJS.ProcessEnv>
+  /** The person's home directory. */
+  home: string
+  /** Where codemachine keeps its records. */
+  codemachineHome: string
+  /** What a relative `CODEX_HOME` is relative to. Default: where the process runs. */
+  directory?: string
+}
+
+/** Chooses codex's home and changes nothing in it; a UserError says what is missing. */
+export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHome> {
+  const { setting, env, codemachineHome } = choice
+  const own = join(codemachineHome, 'codex')
+  if (setting === 'own') return personsHome(choice)
+  if (setting === 'auto' && !(await isFile(join(own, 'auth.json')))) return personsHome(choice)
+  if (!(await isDirectory(own))) {
+    throw new UserError(
+      `The setting codexHome is "codemachine", and there is no ${own}; log in, or set it to "auto".`,
+      {
+        hint: 'Log in: codemachine login',
+        exitCode: 4,
+      },
+    )
+  }
+  return { path: own, owner: 'codemachine', env: { ...env, CODEX_HOME: own } }
+}
+
+async function personsHome({ env, home, directory }: CodexHomeChoice): Promise<CodexHome> {
+  const { CODEX_HOME: named, ...rest } = env
+  // Codex makes a missing ~/.codex by itself, but only where CODEX_HOME is not set; an empty one counts as not set.
+  if (!named) return { path: join(home, '.codex'), owner: 'person', env: rest }
+  const path = resolve(directory ?? '', named)
+  if (await isDirectory(path)) return { path, owner: 'person', env: { ...env, CODEX_HOME: path } }
+  throw new UserError(`CODEX_HOME is ${path}, which is not a directory; make it, or unset CODEX_HOME.`)
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null)
+  return found?.isDirectory() ?? false
+}

@@ -1,0 +1,117 @@
+import { clipEnd } from '../../base/text.ts'
+import { type Ask, type AskOptions, askAppServer } from './round-start.ts'
+import { policyIn } from './sandbox.ts'
+import { RequestFailure } from './wire.ts'
+
+/** Which models codex, as it is installed, configured and logged in, can be asked for. */
+export interface OfferedModels {
+  /** Their names, also of those that it shows to nobody; or why they are not known, as the beginning of a sentence. */
+  names: ReadonlySet<string> | { unknown: string }
+  /** The one that codex uses where nobody names one; null if it does not say. */
+  usual: string | null
+  /** The `shell_environment_policy` in force, as `commandSettings` takes it; null if codex does not say. */
+  shellPolicy: unknown
+  /** False only where codex says that it needs a login and has none. */
+  isLoggedIn: boolean
+}
+
+/** Asks a short-lived app-server, in at most 10 s. Never rejects for what codex does. */
+export async function askOfferedModels(options: AskOptions, signal: AbortSignal): Promise<OfferedModels> {
+  let account: unknown = null
+  const asked = await askAppServer(options, signal, async ask => {
+    const [config, models] = await Promise.all([
+      ask('config/read', {}),
+      allModels(ask),
+      // What it says counts, whatever becomes of the others.
+      ask('account/read', {}).then(
+        answer => {
+          account = answer
+        },
+        (error: unknown) => {
+          if (!(error instanceof RequestFailure)) throw error
+        },
+      ),
+    ])
+    return { config, models }
+  })
+  const isLoggedIn = memberOf(account, 'requiresOpenaiAuth') !== true || memberOf(account, 'account') !== null
+  if ('why' in asked)
+    return {
+      names: { unknown: `Codex cannot say which models it offers: ${asked.why}` },
+      usual: null,
+      shellPolicy: null,
+      isLoggedIn,
+    }
+  const { config, models } = asked.answer
+  const configured = memberOf(config, 'config')
+  const usual =
+    textIn(configured, 'model') ??
+    textIn(
+      models.find(each => memberOf(each, 'isDefault') === true),
+      'model',
+    )
+  return { names: namesOf(models, configured), usual, shellPolicy: policyIn(config), isLoggedIn }
+}
+
+/**
+ * The agents, with null in the place of a model that is not offered or may not be: codex's default. `remark`: one
+ * sentence for all of them; null if there is nothing to say.
+ */
+export function withOfferedModels<T extends { model: string | null }>(
+  agents: readonly T[],
+  { names, usual }: Pick<OfferedModels, 'names' | 'usual'>,
+): { agents: T[]; remark: string | null } {
+  const isOffered = (model: string) => 'has' in names && names.has(model)
+  const wanted = agents.flatMap(({ model }) =>
+    // The default in the place of itself is nothing to speak of.
+    model === null || model === usual || isOffered(model) ? [] : [model],
+  )
+  const fitted = agents.map(agent =>
+    agent.model === null || isOffered(agent.model) ? agent : { ...agent, model: null },
+  )
+  if (wanted.length === 0) return { agents: fitted, remark: null }
+  const models = [...new Set(wanted)].join(', ')
+  const instead = usual === null ? "codex's default" : `codex's default, ${usual}`
+  if (!('has' in names))
+    return { agents: fitted, remark: `${withoutPeriod(names.unknown)}; the agents use ${instead}, and not ${models}.` }
+  return { agents: fitted, remark: `Codex does not offer ${models}, so the agents that want it use ${instead}.` }
+}
+
+/** The most that a name may have. */
+const NAME_CHARACTERS = 200
+const MOST_PAGES = 10
+
+async function allModels(ask: Ask): Promise<unknown[]> {
+  const models: unknown[] = []
+  let cursor: string | null = null
+  for (let page = 0; page < MOST_PAGES; page++) {
+    const answer = await ask('model/list', { includeHidden: true, ...(cursor === null ? {} : { cursor }) })
+    const data = memberOf(answer, 'data')
+    models.push(...(Array.isArray(data) ? data : []))
+    cursor = textIn(answer, 'nextCursor')
+    if (cursor === null) break
+  }
+  return models
+}
+
+function namesOf(models: readonly unknown[], configured: unknown): OfferedModels['names'] {
+  const provider = textIn(configured, 'model_provider')
+  // Of any other provider codex lists the models that it knows itself; it does not ask (measured with 0.169).
+  if (provider !== null && provider !== 'openai' && textIn(configured, 'model_catalog_json') === null)
+    return { unknown: `Codex does not know which models the provider ${provider} offers` }
+  const names = models.flatMap(each => [textIn(each, 'model'), textIn(each, 'id')].filter(name => name !== null))
+  return names.length === 0 ? { unknown: 'Codex names no model that it offers' } : new Set(names)
+}
+
+function withoutPeriod(text: string): string {
+  return text.replace(/\.$/, '')
+}
+
+function textIn(value: unknown, name: string): string | null {
+  const text = memberOf(value, name)
+  return typeof text === 'string' ? clipEnd(text, NAME_CHARACTERS) : null
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
+}

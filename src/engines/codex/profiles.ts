@@ -1,0 +1,390 @@
+import { lstat, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser'
+import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { capabilitiesOf } from './find-codex.ts'
+
+export interface ProfilesWanted {
+  /** Codex's home, codemachine's own; it is there. Absolute. */
+  codexHome: string
+  codexVersion: string
+  agents: readonly AgentProfile[]
+  /** Whether the models in profiles that are there already stay: nobody has asked which are offered. */
+  keepModels: boolean
+}
+
+/** The profiles as they now are. */
+export interface ProfilesUpToDate {
+  /** Sentences for the person. */
+  remarks: readonly string[]
+  /** Those that the person wrote, as tables of `config.toml` or files: they count, and codemachine has left its own out. */
+  byHand: ReadonlyMap<string, AgentProfile>
+  /** Those that `--profile NAME` leads to. */
+  usable: ReadonlySet<string>
+  /** By name those whose file cannot be read, and why: codex can run nothing by such a profile. */
+  unreadable: ReadonlyMap<string, UserError>
+}
+
+/**
+ * Brings the agents' profiles in codex's home up to date, in the form that the installed version reads (docs/profiles.md),
+ * and takes them out of the other form. What the person wrote stays, byte by byte. A file that cannot be written is told
+ * in a remark, and so is a profile that cannot be read; a `UserError` names the place in a `config.toml` that cannot be.
+ */
+export async function bringProfilesUpToDate(wanted: ProfilesWanted): Promise<ProfilesUpToDate> {
+  const { codexHome, codexVersion, agents } = wanted
+  const path = join(codexHome, 'config.toml')
+  const config = await readCodexToml(path)
+  const found = config === null ? NOTHING_YET : takeTablesOut(config, path)
+  const byHand = new Map([...found.byHand].filter(([name]) => agents.some(agent => agent.name === name)))
+  const names = agents.map(({ name }) => name)
+  const ours = agents.filter(({ name }) => !byHand.has(name))
+  const { profileFiles } = capabilitiesOf(codexVersion)
+  const tables = profileFiles ? [] : ours.map(agent => withModel(agent, wanted, found.own.get(agent.name)?.model))
+  const problems = [await changeConfig(path, config?.text ?? null, withTables(found.rest, tables))]
+  const usable = new Set(profileFiles || problems[0] !== null ? [] : names)
+  const unreadable = new Map<string, UserError>()
+  const filesByHand = new Map<string, AgentProfile>()
+  for (const agent of ours) {
+    const problem = await changeProfile(agent, wanted, profileFiles, filesByHand).catch((error: unknown) => {
+      if (!(error instanceof UserError)) throw error
+      unreadable.set(agent.name, error)
+      return `The profile of ${agent.name} is left as it is: ${error.message}`
+    })
+    problems.push(problem)
+    if (profileFiles && problem === null) usable.add(agent.name)
+  }
+  if (!profileFiles) for (const name of byHand.keys()) usable.add(name)
+  return {
+    remarks: [
+      ...remarksOn([...byHand.keys()], path),
+      ...[...filesByHand.keys()].map(name => remarkOnFile(profilePath(codexHome, name))),
+      ...problems.filter(each => each !== null),
+    ],
+    byHand: new Map([...byHand, ...filesByHand]),
+    usable,
+    unreadable,
+  }
+}
+
+const NOTHING_YET: ProfileTables = {
+  rest: `# Codex's configuration where codemachine runs it with a login of its own. What you write here stays.\n`,
+  byHand: new Map(),
+  own: new Map(),
+}
+
+function remarksOn(byHand: readonly string[], path: string): string[] {
+  if (byHand.length === 0) return []
+  const tables = byHand.map(name => `[profiles.${name}]`).join(', ')
+  return [`${path} has ${tables}, which counts for that agent in the place of what config/*.agents.js says.`]
+}
+
+function remarkOnFile(path: string): string {
+  return `${path} has a model or an effort of your own, which count for that agent in the place of what config/*.agents.js says.`
+}
+
+function profilePath(codexHome: string, name: string): string {
+  return join(codexHome, `${name}.config.toml`)
+}
+
+function withModel(agent: AgentProfile, { keepModels }: ProfilesWanted, before: string | null | undefined) {
+  return keepModels && before !== undefined ? { ...agent, model: before } : agent
+}
+
+/** Null, or what was in the way, as a sentence. */
+async function changeConfig(path: string, before: string | null, text: string): Promise<string | null> {
+  try {
+    parseCodexToml(text, path)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return `The agents have no profiles, for ${path} writes \`profiles\` in another form; make tables [profiles.NAME] of it.`
+  }
+  return await changeFile(path, before, text)
+}
+
+/** Adds to `byHand` what the person wrote into the file, which then stays as it is. */
+async function changeProfile(
+  agent: AgentProfile,
+  wanted: ProfilesWanted,
+  isFile: boolean,
+  byHand: Map<string, AgentProfile>,
+): Promise<string | null> {
+  const path = profilePath(wanted.codexHome, agent.name)
+  const before = await readCodexToml(path)
+  if (isFile) {
+    const theirs = before === null ? null : profileByHand(before, agent.name)
+    if (theirs !== null) {
+      byHand.set(agent.name, theirs)
+      return null
+    }
+    const text = renderProfileFile(before, withModel(agent, wanted, before === null ? undefined : modelIn(before)))
+    return await changeFile(path, before?.text ?? null, text)
+  }
+  return before === null ? null : await changeFile(path, before.text, withoutProfile(before, agent.name))
+}
+
+const BOM = '\uFEFF'
+
+async function beginsWithBom(path: string): Promise<boolean> {
+  await using file = await open(path, 'r')
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(3), 0, 3, 0)
+  return buffer.subarray(0, bytesRead).equals(Buffer.from(BOM))
+}
+
+async function changeFile(path: string, before: string | null, text: string | null): Promise<string | null> {
+  if (text === before) return null
+  try {
+    const isLink = before !== null && (await lstat(path)).isSymbolicLink()
+    // It may be the person's own configuration for all of codex.
+    if (isLink) return `${path} is a link, so the agents' profiles are not brought up to date there.`
+    if (text === null) await rm(path)
+    else await writeWholeFile(path, before !== null && (await beginsWithBom(path)) ? `${BOM}${text}` : text)
+    return null
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return `${path} could not be written, so a profile in it is not up to date: ${messageOf(error)}.`
+  }
+}
+
+/** A file of codex's configuration: its text, and what stands in it. */
+interface CodexToml {
+  text: string
+  program: AST.TOMLProgram
+}
+
+/** No configuration of a person comes near it. */
+const MOST_BYTES = 1024 * 1024
+
+/** Reads one; null if there is none. A `UserError` names the file, the place and the mend if it cannot be read. */
+async function readCodexToml(path: string): Promise<CodexToml | null> {
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing') return null
+  if ('problem' in read) throw new UserError(`${path} ${read.problem}; mend it or move it away.`)
+  return { text: read.text, program: parseCodexToml(read.text, path) }
+}
+
+/** What stands in it; `path` is its name in the `UserError` that says where it is not valid. */
+function parseCodexToml(text: string, path: string): AST.TOMLProgram {
+  try {
+    // Without a last line end the parser gives a value of one digit an empty range.
+    return parseTOML(`${text}\n`)
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error
+    const place = `${path}:${error.lineNumber}:${error.column + 1}`
+    throw new UserError(`${place}: not valid TOML (${error.message}); mend this line.`)
+  }
+}
+
+/** What stands at the top of a file, before and between its tables. */
+function topLevel({ program }: CodexToml): AST.TOMLTopLevelTable['body'] {
+  return program.body[0].body
+}
+
+/** The path of a key or of a table's name. */
+function keyPath(node: AST.TOMLKeyValue | AST.TOMLTable): readonly string[] {
+  return getStaticTOMLValue(node.key).map(String)
+}
+
+/** A text as TOML writes it. */
+export function tomlText(text: string): string {
+  // A JSON string is a TOML basic string, but for the one control character that JSON leaves as it is.
+  return JSON.stringify(text.toWellFormed()).replaceAll('\u007f', '\\u007f')
+}
+
+/** The profile of an agent: what codex is to run it with. Null leaves it to the rest of codex's configuration. */
+export interface AgentProfile {
+  /** Lower-case letters, digits and dashes: it names a file and a table. */
+  name: string
+  model: string | null
+  modelReasoningEffort: string | null
+}
+
+/** The keys of a profile, as codex calls them, with the values that an agent has for them. */
+export function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: string, value: string | null][] {
+  return [
+    ['model', model],
+    ['model_reasoning_effort', modelReasoningEffort],
+  ]
+}
+
+/**
+ * What a `NAME.config.toml` says of the two keys if these lines are the person's: codemachine has not begun the file, and
+ * at least one of them is there. Null if they are codemachine's to write.
+ */
+function profileByHand(file: CodexToml, name: string): AgentProfile | null {
+  if (headerIn(file.text, name) !== '' || ownLines(file).length === 0) return null
+  return { name, model: modelIn(file), modelReasoningEffort: textIn(file, 'model_reasoning_effort') }
+}
+
+/**
+ * The text of `NAME.config.toml`, brought up to date: the lines of a profile's two keys at its top level are codemachine's,
+ * all others stay as they are, byte by byte. `before`: null if there is no such file; none of which `profileByHand`
+ * says something.
+ */
+function renderProfileFile(before: CodexToml | null, agent: AgentProfile): string {
+  const ours = before ?? { text: '', program: null }
+  let text = ours.text
+  const lineEnd = text.includes('\r\n') ? '\r\n' : '\n'
+  const missing: string[] = []
+  // The last one first, so that what is found before it stays where it is.
+  const found = before === null ? [] : ownLines(before).reverse()
+  for (const { key, node } of found) {
+    const value = profileValues(agent).find(([name]) => name === key)?.[1] ?? null
+    text = value === null ? withoutLine(text, node) : splice(text, node.value.range, tomlText(value))
+  }
+  for (const [key, value] of profileValues(agent)) {
+    if (value !== null && !found.some(each => each.key === key)) missing.push(`${key} = ${tomlText(value)}${lineEnd}`)
+  }
+  const header = headerIn(text, agent.name)
+  return (header || headerOf(agent.name) + lineEnd) + missing.join('') + text.slice(header.length)
+}
+
+/**
+ * The same file without what codemachine wrote into it; null if nothing else is in it. A file that codemachine did not
+ * begin stays as it is.
+ */
+function withoutProfile(before: CodexToml, name: string): string | null {
+  if (headerIn(before.text, name) === '') return before.text
+  let text = before.text
+  for (const { node } of ownLines(before).reverse()) text = withoutLine(text, node)
+  const rest = text.slice(headerIn(text, name).length)
+  return rest.trim() === '' ? null : rest
+}
+
+/** The model that a profile file names; null if it names none. */
+function modelIn(file: CodexToml): string | null {
+  return textIn(file, 'model')
+}
+
+function textIn(file: CodexToml, name: string): string | null {
+  const line = ownLines(file).find(({ key }) => key === name)
+  const value = line === undefined ? null : getStaticTOMLValue(line.node.value)
+  return typeof value === 'string' ? value : null
+}
+
+function headerOf(name: string): string {
+  return `# codemachine writes model and model_reasoning_effort of the agent ${name} here; all other lines are yours.`
+}
+
+/** Codemachine's first line, with its end, which an editor may have made one of Windows; empty if it is not there. */
+function headerIn(text: string, name: string): string {
+  const header = headerOf(name)
+  const rest = text.startsWith(header) ? text.slice(header.length) : null
+  const [lineEnd] = /^\r?\n/.exec(rest ?? '') ?? []
+  return lineEnd === undefined ? '' : header + lineEnd
+}
+
+function ownLines(file: CodexToml): { key: string; node: AST.TOMLKeyValue }[] {
+  return topLevel(file).flatMap(node => {
+    if (node.type !== 'TOMLKeyValue') return []
+    const path = keyPath(node)
+    const key = path.length === 1 ? path[0] : undefined
+    return key === 'model' || key === 'model_reasoning_effort' ? [{ key, node }] : []
+  })
+}
+
+function withoutLine(text: string, { range }: AST.TOMLKeyValue): string {
+  const start = text.lastIndexOf('\n', range[0] - 1) + 1
+  const end = text.indexOf('\n', range[1])
+  return splice(text, [start, end === -1 ? text.length : end + 1], '')
+}
+
+function splice(text: string, [start, end]: AST.Range, value: string): string {
+  return text.slice(0, start) + value + text.slice(end)
+}
+
+const BEGIN = '# codemachine: profiles of the agents begin (written anew at every start)'
+/** The same, where codemachine has also ended the line before. */
+const BEGIN_LINE_ENDED =
+  '# codemachine: profiles of the agents begin (written anew at every start, as is the line end before)'
+const END = '# codemachine: profiles of the agents end'
+
+/** A `config.toml`, taken apart. */
+interface ProfileTables {
+  /** What is not codemachine's, byte by byte. */
+  rest: string
+  /** The profiles that the person wrote, by name. */
+  byHand: ReadonlyMap<string, AgentProfile>
+  /** Those that codemachine wrote. */
+  own: ReadonlyMap<string, AgentProfile>
+}
+
+/** Takes one apart; `path` is its name in the `UserError` that it throws if the rest alone is not valid. */
+function takeTablesOut(config: CodexToml, path: string): ProfileTables {
+  const { text } = config
+  const block = blockIn(text)
+  if (block === null) return { rest: text, byHand: profilesIn(config), own: new Map() }
+  const cut: [number, number][] = []
+  for (const node of topLevel(config)) {
+    if (node.type !== 'TOMLTable' || node.range[0] < block.start || node.range[0] >= block.end) continue
+    // Codex writes tables of its own into the block too, for its end is only a comment.
+    const [first, , ...deeper] = keyPath(node)
+    if (first === 'profiles' && deeper.length === 0) cut.push([node.range[0], endOfLine(text, node.range[1])])
+  }
+  const inside = without(text.slice(0, block.end), cut).slice(block.start)
+  const left = inside
+    .split('\n')
+    .filter(line => !isBegin(line) && line.trimEnd() !== END)
+    .join('\n')
+  const after = (left.trim() === '' ? '' : left) + text.slice(block.end)
+  const before = text.slice(0, block.start)
+  const isEnded = after === '' && text.startsWith(BEGIN_LINE_ENDED, block.start)
+  const rest = (isEnded ? before.replace(/\n$/, '') : before) + after
+  const ours = profilesIn(config)
+  const theirs = profilesIn({ text: rest, program: parseCodexToml(rest, path) })
+  return { rest, byHand: theirs, own: new Map([...ours].filter(([name]) => !theirs.has(name))) }
+}
+
+/** The text of `config.toml` with the tables of these agents in one block at its end. */
+function withTables(rest: string, agents: readonly AgentProfile[]): string {
+  if (agents.length === 0) return rest
+  const tables = agents.flatMap(agent => [
+    `[profiles.${agent.name}]`,
+    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key} = ${tomlText(value)}`])),
+  ])
+  const isEnded = rest === '' || rest.endsWith('\n')
+  const block = [isEnded ? BEGIN : BEGIN_LINE_ENDED, ...tables, END].join('\n')
+  return `${rest}${isEnded ? '' : '\n'}${block}\n`
+}
+
+function isBegin(line: string): boolean {
+  return [BEGIN, BEGIN_LINE_ENDED].includes(line.trimEnd())
+}
+
+/** Where the block is, whole lines; null if there is none that begins and ends. */
+function blockIn(text: string): { start: number; end: number } | null {
+  const lines = [...text.matchAll(/^.*(?:\n|$)/gm)].map(match => ({ at: match.index, text: match[0] }))
+  const end = lines.findLastIndex(line => line.text.trimEnd() === END)
+  const start = lines.slice(0, Math.max(0, end)).findLastIndex(line => isBegin(line.text))
+  const [first, last] = [lines[start], lines[end]]
+  return first === undefined || last === undefined ? null : { start: first.at, end: last.at + last.text.length }
+}
+
+function endOfLine(text: string, at: number): number {
+  const newline = text.indexOf('\n', at)
+  return newline === -1 ? text.length : newline + 1
+}
+
+function without(text: string, ranges: readonly [number, number][]): string {
+  return [...ranges].reverse().reduce((left, [start, end]) => left.slice(0, start) + left.slice(end), text)
+}
+
+function profilesIn(config: CodexToml): Map<string, AgentProfile> {
+  const profiles: unknown = getStaticTOMLValue(config.program).profiles
+  if (typeof profiles !== 'object' || profiles === null) return new Map()
+  return new Map(
+    Object.entries(profiles).map(([name, profile]) => [
+      name,
+      {
+        name,
+        model: textInOfProfileTables(profile, 'model'),
+        modelReasoningEffort: textInOfProfileTables(profile, 'model_reasoning_effort'),
+      },
+    ]),
+  )
+}
+
+function textInOfProfileTables(table: unknown, key: string): string | null {
+  const value: unknown = typeof table === 'object' && table !== null ? Reflect.get(table, key) : null
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,332 @@
+import type { ServerNotification, ThreadItem } from '../../../protocol/codex.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { ModelInUse, RoundEvent, RoundRun } from '../../core/contracts/engine.ts'
+import type { Answered } from './tools.ts'
+import { translate, waitsForNetwork } from './translate.ts'
+
+/**
+ * What the one who runs a round is told of it: the events, and the lines as they came. What comes while nobody runs it
+ * is held until somebody does.
+ *
+ *     held ──open()──▶ open ──hold()──▶ held … ──close()──▶ closed
+ */
+export class RoundFeed {
+  readonly #clock: Clock
+  readonly #log: (message: string) => void
+  readonly #seenUnknown = new Set<string>()
+  readonly #notices = new RetryNotices()
+  #held: (() => void)[] = []
+  #run: RoundRun | null = null
+  #state: 'held' | 'open' | 'closed' = 'held'
+
+  constructor({ clock, log }: { clock: Clock; log(message: string): void }) {
+    this.#clock = clock
+    this.#log = log
+  }
+
+  open(run: RoundRun): void {
+    if (this.#state === 'closed') return
+    this.#run = run
+    this.#state = 'open'
+    for (const action of this.#held.splice(0)) action()
+  }
+
+  hold(): void {
+    if (this.#state === 'open') this.#state = 'held'
+  }
+
+  close(): void {
+    this.#state = 'closed'
+    this.#held = []
+  }
+
+  /** Does it now, or once somebody runs the round. */
+  whenOpen(action: () => void): void {
+    if (this.#state === 'open') action()
+    else if (this.#state === 'held') this.#held.push(action)
+  }
+
+  /** A line as codex wrote it; deltas are left out. */
+  line(line: string, message: object): void {
+    const method: unknown = Reflect.get(message, 'method')
+    if (typeof method === 'string' && (method.endsWith('Delta') || method.endsWith('delta'))) return
+    if (this.#state === 'open') this.#run?.onRecord(line)
+    else this.whenOpen(() => this.#run?.onRecord(line))
+  }
+
+  /**
+   * What codex tells, while the feed is open.
+   * @param inUse what it said of the thread when it started
+   */
+  notification(message: ServerNotification, inUse: ModelInUse): void {
+    const run = this.#run
+    if (!run || this.#state !== 'open') return
+    if (message.method === 'item/completed' || message.method === 'turn/started') this.#notices.forget()
+    const translation = translate(message, run.round, inUse)
+    switch (translation.kind) {
+      case 'event':
+        if (this.#isTold(translation.event)) run.onEvent(translation.event)
+        break
+      case 'live':
+        run.onLive(translation.event)
+        break
+      case 'unknown':
+        this.#logUnknown(message.method)
+        break
+      case 'ignored':
+        break
+    }
+  }
+
+  requestAnswered(method: string, { subject, answer }: Pick<Answered, 'subject' | 'answer'>): void {
+    this.#event(round => ({ type: 'request-answered', round, method, subject, answer }))
+  }
+
+  machineSlept(ms: number): void {
+    this.#event(round => ({ type: 'machine-slept', round, ms }))
+  }
+
+  #event(of: (round: number) => RoundEvent): void {
+    this.whenOpen(() => this.#run?.onEvent(of(this.#run.round)))
+  }
+
+  #isTold(event: RoundEvent): boolean {
+    return event.type !== 'error' || !event.willRetry || this.#notices.isNews(event, this.#clock.monotonic())
+  }
+
+  #logUnknown(method: string): void {
+    if (this.#seenUnknown.has(method)) return
+    this.#seenUnknown.add(method)
+    this.#log(`codex sends ${method}, which this version of codemachine does not know; it is passed over.`)
+  }
+}
+
+/** How often the same notice is told while nothing else happens, ms. */
+const AGAIN_MS = 5 * 60_000
+/** Different notices that are remembered. */
+const MOST_NOTICES = 100
+
+/**
+ * Which of codex's notices that it tries again are told. While the network is away it gives the same one every few
+ * seconds, for hours; told once, and then every five minutes, it does not fill a journal.
+ */
+export class RetryNotices {
+  readonly #told = new Map<string, number>()
+
+  /** Whether this notice, that comes at `now` (monotonic, ms), is told. */
+  isNews({ message, waitsForNetwork }: Extract<RoundEvent, { type: 'error' }>, now: number): boolean {
+    const cause = waitsForNetwork ? 'network' : message
+    const last = this.#told.get(cause)
+    if (last !== undefined && now - last < AGAIN_MS) return false
+    if (this.#told.size >= MOST_NOTICES) this.#told.clear()
+    this.#told.set(cause, now)
+    return true
+  }
+
+  /** The turn goes on: what comes after this is news again. */
+  forget(): void {
+    if (this.#told.size > 0) this.#told.clear()
+  }
+}
+
+/** When codex counts as hung. */
+export interface SilenceLimits {
+  /** Nothing came from codex, and nothing was in progress, for so long, ms. */
+  silenceMs: number
+  /** A command or tool was in progress, and nothing else was begun or done, for so long, ms. */
+  commandMs: number
+}
+
+/** Codex waits a minute between its attempts to connect, and each attempt may take its time. */
+const NETWORK_SILENCE_MS = 15 * 60_000
+
+/**
+ * What codex is doing, as far as its notifications tell, of all threads of a connection. All times are monotonic, ms.
+ *
+ * A message or thought that was begun and is never completed is not in progress: a stream that breaks off leaves such.
+ * What the provider does itself (a search, a picture, a compaction) is part of the stream, whose silence codex watches.
+ */
+export class Activity {
+  /** Commands and tools of this turn that have started and not ended, the newest last. */
+  readonly #open = new Map<string, { item: ThreadItem; since: number }>()
+  #heardAt: number
+  /** When anything was last begun or done. */
+  #movedAt: number
+  #networkIsAway = false
+
+  constructor(now: number) {
+    this.#heardAt = now
+    this.#movedAt = now
+  }
+
+  /** Whether a command of this turn runs, be it in the background. */
+  get hasCommands(): boolean {
+    for (const { item } of this.#open.values()) if (item.type === 'commandExecution') return true
+    return false
+  }
+
+  /** A new turn starts: what an earlier one left open is not of it. */
+  beginTurn(now: number): void {
+    this.#open.clear()
+    this.#networkIsAway = false
+    this.restart(now)
+  }
+
+  /** Starts all clocks anew. */
+  restart(now: number): void {
+    this.#heardAt = now
+    this.#movedAt = now
+  }
+
+  /** Something came, whatever it is. */
+  heard(now: number): void {
+    this.#heardAt = now
+  }
+
+  /** What came. Output, tokens and texts are no steps: they may be of the command that hangs. */
+  note(message: ServerNotification, now: number): void {
+    switch (message.method) {
+      case 'item/started':
+        if (isTool(message.params.item))
+          this.#open.set(message.params.item.id, { item: message.params.item, since: now })
+        this.#move(now)
+        break
+      case 'item/completed':
+        this.#open.delete(message.params.item.id)
+        this.#move(now)
+        break
+      case 'error':
+        // Endless by design: the time without a network is nobody's fault.
+        if (!waitsForNetwork(message.params)) break
+        this.#networkIsAway = true
+        this.#movedAt = now
+        break
+      default:
+        break
+    }
+  }
+
+  /** How long until codex counts as hung if nothing more comes, ms; 0 or less: it does. */
+  msLeft(now: number, { silenceMs, commandMs }: SilenceLimits): number {
+    if (this.#open.size > 0) return this.#movedAt + commandMs - now
+    return this.#heardAt + (this.#networkIsAway ? Math.max(silenceMs, NETWORK_SILENCE_MS) : silenceMs) - now
+  }
+
+  /** What is wrong if codex counts as hung at `now`, in one sentence. */
+  describe(now: number): string {
+    const last = [...this.#open.values()].at(-1)
+    if (!last) return `Nothing came from codex for ${spoken(now - this.#heardAt)}.`
+    return `${toolName(last.item)} was still running after ${spoken(now - last.since)}.`
+  }
+
+  #move(now: number): void {
+    this.#movedAt = now
+    this.#networkIsAway = false
+  }
+}
+
+/** Items that are no commands or tools of their own; what a later codex may have counts as a tool. */
+const NO_TOOLS: ReadonlySet<string> = new Set<ThreadItem['type']>([
+  'userMessage',
+  'hookPrompt',
+  'agentMessage',
+  'functionCallOutput',
+  'plan',
+  'reasoning',
+  'subAgentActivity',
+  'webSearch',
+  'imageView',
+  'imageGeneration',
+  'enteredReviewMode',
+  'exitedReviewMode',
+  'contextCompaction',
+])
+
+function isTool({ type }: ThreadItem): boolean {
+  return !NO_TOOLS.has(type)
+}
+
+/** "90 seconds", "6 minutes": hours are said in minutes, as the settings are. */
+function spoken(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  const [count, unit] = seconds < 120 && seconds !== 60 ? [seconds, 'second'] : [Math.round(seconds / 60), 'minute']
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
+}
+
+/** How a sentence names a tool or command: "`npm test`", "The tool `server.name`"; one short line. */
+function toolName(item: ThreadItem): string {
+  switch (item.type) {
+    case 'commandExecution':
+      return quoted(commandOf(item))
+    case 'mcpToolCall':
+      return `The tool ${quoted(`${item.server}.${item.tool}`)}`
+    case 'dynamicToolCall':
+    case 'collabAgentToolCall':
+      return `The tool ${quoted(item.tool)}`
+    default:
+      return `The tool ${quoted(String(item.type))}`
+  }
+}
+
+const MOST_CHARACTERS = 80
+
+function quoted(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim()
+  const short = line.length <= MOST_CHARACTERS ? line : `${line.slice(0, MOST_CHARACTERS - 1).toWellFormed()}…`
+  return `\`${short}\``
+}
+
+/** The command as the agent gave it: codex runs it by a login shell, and tells what it understood of it. */
+function commandOf({ command, commandActions }: Extract<ThreadItem, { type: 'commandExecution' }>): string {
+  const [action, ...others] = Array.isArray(commandActions) ? commandActions : []
+  if (action && others.length === 0 && typeof action.command === 'string') return action.command
+  const [, inner] = /^\S*sh -l?c (['"])([\s\S]*)\1$/.exec(command)?.slice(1) ?? []
+  return inner ?? command
+}
+
+export interface SilenceWatchOptions extends SilenceLimits {
+  activity: Activity
+  clock: Clock
+  /** The machine slept for about so long, ms; the clocks have been started anew. */
+  onSlept(ms: number): void
+  /** Codex counts as hung, for this reason, a sentence. Called once; nothing is watched after it. */
+  onSilent(message: string): void
+}
+
+/** How often it is looked whether the machine slept, ms. */
+const LOOK_MS = 30_000
+/** A shorter wait is not worth it. */
+const LEAST_WAIT_MS = 1_000
+/** What a look may come too late, or the wall clock gain on the other, before the machine counts as having slept, ms. */
+const SLEEP_MS = 30_000
+
+/**
+ * Watches until `stop` is called whether codex still does something.
+ *
+ * In a machine that sleeps, monotonic time and timers stand still (Linux) or go on (macOS, Windows): either the wall
+ * clock gains on the other, or a look comes far too late. What codex could not do meanwhile is not held against it.
+ */
+export function watchForSilence(options: SilenceWatchOptions): { stop(): void } {
+  const { activity, clock, onSlept, onSilent } = options
+  const stopped = new AbortController()
+  void watch()
+  return { stop: () => stopped.abort() }
+
+  async function watch(): Promise<void> {
+    for (;;) {
+      const [wall, steady] = [clock.now(), clock.monotonic()]
+      const waitMs = Math.max(LEAST_WAIT_MS, Math.min(LOOK_MS, activity.msLeft(steady, options)))
+      await clock.wait(waitMs, stopped.signal)
+      if (stopped.signal.aborted) return
+      const now = clock.monotonic()
+      const missedMs = Math.max(clock.now() - wall, now - steady) - waitMs
+      if (missedMs > SLEEP_MS) {
+        activity.restart(now)
+        onSlept(Math.round(missedMs))
+      } else if (activity.msLeft(now, options) <= 0) {
+        onSilent(activity.describe(now))
+        return
+      }
+    }
+  }
+}

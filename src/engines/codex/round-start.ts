@@ -1,0 +1,209 @@
+import type { JsonValue, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf } from '../../base/errors.ts'
+import { version } from '../../base/package.ts'
+import { clipEnd } from '../../base/text.ts'
+import type { ModelInUse } from '../../core/contracts/engine.ts'
+import type { ThreadSpec } from '../../core/contracts/template.ts'
+import { endTree } from '../../platform/end-processes.ts'
+import { describeExit, startAppServer } from './app-server.ts'
+import { commandSettings, policyIn, type SandboxTerms, type ShieldedEnvironment } from './sandbox.ts'
+import { dynamicTools } from './tools.ts'
+import { openRpc, RequestFailure, type Rpc } from './wire.ts'
+
+/** A thread that was started. `loggedIn` is false only if codex says that a login is needed and there is none. */
+export interface StartedThread {
+  threadId: string
+  loggedIn: boolean
+  inUse: ModelInUse
+}
+
+export interface StartThreadOptions {
+  clientVersion: string
+  params: ThreadStartParams
+  /** Variables that commands have otherwise than the app-server. */
+  forCommands: ShieldedEnvironment['forCommands']
+  /** Whether to ask if anybody is logged in; if not, `loggedIn` is true. */
+  checkLogin: boolean
+  /** Deadline of each request, ms. */
+  requestMs: number
+}
+
+/** The handshake and `thread/start`, on a connection that has just been opened. Throws a `RequestFailure`. */
+export async function startThread(rpc: Rpc, options: StartThreadOptions): Promise<StartedThread> {
+  const { clientVersion, checkLogin, requestMs } = options
+  await rpc.request('initialize', initializeParams(clientVersion), requestMs)
+  rpc.notify('initialized')
+  const [thread, loggedIn] = await Promise.all([
+    requestThread(rpc, options),
+    checkLogin ? isLoggedIn(rpc, requestMs) : true,
+  ])
+  return { threadId: threadIdOf(thread), loggedIn, inUse: modelInUse(thread) }
+}
+
+/** What `initialize` is sent. The granular approval policy is one of the things that codex calls experimental. */
+export function initializeParams(clientVersion: string): object {
+  return {
+    clientInfo: { name: 'codemachine', title: 'codemachine', version: clientVersion },
+    capabilities: { experimentalApi: true },
+  }
+}
+
+async function requestThread(rpc: Rpc, { params, forCommands, requestMs }: StartThreadOptions): Promise<unknown> {
+  if (Object.keys(forCommands).length === 0) return await rpc.request('thread/start', params, requestMs)
+  const commands = commandSettings(forCommands, await readShellPolicy(rpc, params.cwd, requestMs))
+  return await rpc.request('thread/start', { ...params, config: { ...params.config, ...commands } }, requestMs)
+}
+
+/** The person's own `shell_environment_policy`; null if codex refuses to say, as it then does to start the thread. Throws a `RequestFailure`. */
+export async function readShellPolicy(rpc: Rpc, cwd: ThreadStartParams['cwd'], requestMs: number): Promise<unknown> {
+  try {
+    return policyIn(await rpc.request('config/read', { cwd }, requestMs))
+  } catch (error) {
+    if (error instanceof RequestFailure && error.cause === 'answered') return null
+    throw error
+  }
+}
+
+/** Whether a login is there or not needed. Where codex cannot say, the turn will. */
+async function isLoggedIn(rpc: Rpc, requestMs: number): Promise<boolean> {
+  try {
+    const answer = await rpc.request('account/read', {}, requestMs)
+    if (typeof answer !== 'object' || answer === null) return true
+    return !(Reflect.get(answer, 'requiresOpenaiAuth') === true && Reflect.get(answer, 'account') === null)
+  } catch {
+    return true
+  }
+}
+
+function threadIdOf(answer: unknown): string {
+  const thread: unknown = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'thread') : null
+  const id: unknown = typeof thread === 'object' && thread !== null ? Reflect.get(thread, 'id') : null
+  if (typeof id !== 'string')
+    throw new RequestFailure('thread/start', 'answered', 'codex started a thread without an id.')
+  return id
+}
+
+/** The most that a name may have; codex takes any text for one. */
+const NAME_CHARACTERS = 200
+
+/** Older versions of codex say less of it. */
+function modelInUse(answer: unknown): ModelInUse {
+  if (typeof answer !== 'object' || answer === null) return {}
+  const model: unknown = Reflect.get(answer, 'model')
+  const effort: unknown = Reflect.get(answer, 'reasoningEffort')
+  return {
+    ...(typeof model === 'string' ? { model: clipEnd(model, NAME_CHARACTERS) } : {}),
+    ...(typeof effort === 'string' ? { effort: clipEnd(effort, NAME_CHARACTERS) } : {}),
+    ...(effort === null ? { effort } : {}),
+  }
+}
+
+/** What `thread/start` is sent for a round in `directory`. */
+export function threadStartParams(directory: string, thread: ThreadSpec, terms: SandboxTerms): ThreadStartParams {
+  const { config, ...rights } = terms.thread
+  return {
+    cwd: directory,
+    ...(thread.model === null ? {} : { model: thread.model }),
+    ...rights,
+    approvalPolicy: terms.approvalPolicy,
+    developerInstructions: thread.developerInstructions,
+    ...(thread.tools === undefined ? {} : { dynamicTools: dynamicTools(thread.tools) }),
+    config: {
+      ...config,
+      ...(thread.effort === null ? {} : { model_reasoning_effort: thread.effort }),
+      // A goal makes codex start turns by itself, and a round is one turn.
+      features: { goals: false, ...(terms.shellSnapshot ? {} : { shell_snapshot: false }) },
+      tools: { update_plan: { enabled: true }, experimental_request_user_input: { enabled: false } },
+    },
+  }
+}
+
+/**
+ * What `turn/start` is sent for the turn of a round.
+ * @param outputSchema JSON Schema that the last message of the turn has to fit; none: any text
+ */
+export function turnStartParams(
+  threadId: string,
+  input: string,
+  terms: SandboxTerms,
+  outputSchema?: object,
+): TurnStartParams {
+  return {
+    threadId,
+    input: [{ type: 'text', text: input, text_elements: [] }],
+    approvalPolicy: terms.approvalPolicy,
+    ...terms.turn,
+    ...(outputSchema === undefined ? {} : { outputSchema: outputSchema as JsonValue }),
+  }
+}
+
+export interface AskOptions {
+  /** The codex program. */
+  path: string
+  /** What it is started with before `app-server`. */
+  args: readonly string[]
+  env: NodeJS.ProcessEnv
+  /** Where it is started: nowhere that an agent can write. */
+  directory: string
+  clock: Clock
+  platform: NodeJS.Platform
+}
+
+/** Sends one request; throws a `RequestFailure`. */
+export type Ask = (method: string, params: object) => Promise<unknown>
+
+/**
+ * Starts an app-server that lives for these questions alone, and asks it, in at most 10 s. What `converse` makes of the
+ * answers, or why there are none. Its process has ended when this resolves, by `signal` at once.
+ */
+export async function askAppServer<T>(
+  options: AskOptions,
+  signal: AbortSignal,
+  converse: (ask: Ask) => Promise<T>,
+): Promise<{ answer: T } | { why: string }> {
+  const { clock, platform } = options
+  const server = startAppServer({
+    ...options,
+    endMs: END_MS,
+    signalTree: async (pid, name) => {
+      await endTree(pid, name, platform)
+    },
+  })
+  const rpc = openRpc(server.stdout, server.stdin, clock, {
+    onNotification: () => {},
+    onRequest: () => null,
+    onLine: () => {},
+    onRubbish: () => {},
+  })
+  void server.exit.then(() => rpc.dispose())
+  const leave = () => rpc.dispose()
+  signal.addEventListener('abort', leave, { once: true })
+  if (signal.aborted) leave()
+  const deadline = clock.monotonic() + ANSWER_MS
+  const ask: Ask = (method, params) =>
+    rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic())))
+  try {
+    await ask('initialize', initializeParams(version))
+    rpc.notify('initialized')
+    return { answer: await converse(ask) }
+  } catch (error) {
+    if (!(error instanceof RequestFailure)) throw error
+    if (signal.aborted || error.cause === 'deadline') return { why: messageOf(error) }
+    if (error.cause === 'answered') {
+      if (!UNWRITTEN.test(error.message)) return { why: messageOf(error) }
+      // It has ended, and that is not known yet.
+      return { why: describeExit(await server.close()) }
+    }
+    return { why: describeExit(await server.exit) }
+  } finally {
+    signal.removeEventListener('abort', leave)
+    rpc.dispose()
+    await server.close()
+  }
+}
+
+const ANSWER_MS = 10_000
+const END_MS = 300
+/** What Node says of a pipe that nobody reads any more. */
+const UNWRITTEN = /\b(EPIPE|ECONNRESET|EOF|ERR_STREAM_\w+)\b|after end|stream was destroyed/

@@ -1,0 +1,374 @@
+import type { ServerNotification, ServerRequest } from '../../../protocol/codex.ts'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf } from '../../base/errors.ts'
+import type { ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../../core/contracts/engine.ts'
+import type { ThreadSpec } from '../../core/contracts/template.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import {
+  type AppServer,
+  type AppServerExit,
+  exitOutcome,
+  INTERRUPTED,
+  requestOutcome,
+  turnOutcome,
+} from './app-server.ts'
+import { withRetryAt } from './classify.ts'
+import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
+import { startThread, threadStartParams, turnStartParams } from './round-start.ts'
+import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
+import { answerRequest, questionsOfItem, questionsOfRequest, RoundTools } from './tools.ts'
+import { usageLimitsOfAccount } from './translate.ts'
+import { openRpc, RequestFailure, type Rpc } from './wire.ts'
+
+export interface CodexRoundOptions extends SilenceLimits {
+  server: AppServer
+  thread: ThreadSpec
+  directory: string
+  sandbox: SandboxTerms
+  /** Variables that commands have otherwise than the app-server (`shieldEnvironment`); left out: none. */
+  forCommands?: ShieldedEnvironment['forCommands']
+  clientVersion: string
+  clock: Clock
+  /** Deadline of a request, ms. */
+  requestMs: number
+  /** What codex gets to end a turn that is interrupted, ms. */
+  endMs: number
+  /** Whether to ask first if anybody is logged in. */
+  checkLogin: boolean
+  /** Called once, when no turn runs or will run: the process may be closed. */
+  onIdle(outcome: RoundOutcome): void
+  /** Something that only somebody who looks into codemachine itself wants to know. */
+  log(message: string): void
+}
+
+/** What a hung codex gets to end its turn before its process is closed, ms. */
+const SILENT_GRACE_MS = 30_000
+/** How long a round may wait for what codex says of the account's usage, ms. */
+const LIMITS_MS = 10_000
+/** How long a person's text may wait for a codex that hangs: their next command waits with it, ms. */
+const STEER_MS = 5_000
+
+type Ready = { threadId: string } | { failure: RoundOutcome }
+
+/**
+ * One thread of one app-server, and its turn: more than one only where the network broke it off.
+ *
+ *     starting ──▶ ready ──run()──▶ running ──turn/completed, exit, failure, silence──▶ ended
+ *        │           │                │ ▲                                                 ▲
+ *        │           │        network │ │ carryOn()                                       │
+ *        │           │                ▼ │                                                 │
+ *        └───────────┴──discard()──── kept ──discard(), interrupt(), exit ────────────────┘
+ */
+export class CodexRound implements PreparedRound {
+  readonly thread: ThreadSpec
+  readonly #options: CodexRoundOptions
+  readonly #rpc: Rpc
+  readonly #ready: Promise<Ready>
+  readonly #feed: RoundFeed
+  readonly #activity: Activity
+  readonly #tools: RoundTools
+  /** Ids of turns that have ended: what still comes of them is not of the one that runs. */
+  readonly #endedTurns = new Set<string>()
+  #run: RoundRun | null = null
+  #threadId: string | null = null
+  #inUse: ModelInUse = {}
+  #turn: Turn | null = null
+  /** Why the round is being ended: the first cause counts. */
+  #cause: RoundOutcome | null = null
+  #over: RoundOutcome | null = null
+  /** Aborted when it is over. */
+  readonly #ending = new AbortController()
+
+  constructor(options: CodexRoundOptions) {
+    const { server, clock, log } = options
+    this.#options = options
+    this.thread = options.thread
+    this.#feed = new RoundFeed(options)
+    this.#activity = new Activity(clock.monotonic())
+    this.#tools = new RoundTools({
+      ...options,
+      feed: this.#feed,
+      tools: options.thread.tools ?? [],
+      onToolCall: () => this.#run?.onToolCall?.bind(this.#run),
+      over: this.#ending.signal,
+    })
+    this.#rpc = openRpc(server.stdout, server.stdin, clock, {
+      onNotification: (method, params) => this.#onNotification(method, params),
+      onRequest: (method, params) => this.#onRequest(method, params),
+      onLine: (line, message) => {
+        this.#activity.heard(clock.monotonic())
+        this.#feed.line(line, message)
+      },
+      onRubbish: line => log(`codex wrote a line that is not a message: ${line.slice(0, 200)}`),
+    })
+    void server.exit.then(exit => this.#onExit(exit))
+    this.#ready = this.#start()
+  }
+
+  async limits(): Promise<UsageLimits | null> {
+    const ready = await this.#ready
+    if ('failure' in ready || this.#over) return null
+    try {
+      const deadlineMs = Math.min(LIMITS_MS, this.#options.requestMs)
+      return usageLimitsOfAccount(await this.#rpc.request('account/rateLimits/read', undefined, deadlineMs))
+    } catch (error) {
+      this.#options.log(`codex does not say how much of the account is used: ${messageOf(error)}`)
+      return null
+    }
+  }
+
+  async run(run: RoundRun): Promise<RoundOutcome> {
+    this.#run = run
+    const turn = await this.#play(run.input)
+    return turn instanceof Turn ? await turn.ended : turn
+  }
+
+  async carryOn(input: string): Promise<RoundOutcome | null> {
+    if (this.#over) return this.#cause === INTERRUPTED ? INTERRUPTED : null
+    if (this.#turn || !this.#run) return null
+    const turn = await this.#play(input)
+    if (!(turn instanceof Turn)) return turn
+    const outcome = await turn.ended
+    return turn.wasRefused && !this.#cause ? null : outcome
+  }
+
+  async steer(text: string): Promise<boolean> {
+    const expectedTurnId = this.#turn?.id ?? null
+    if (this.#over || expectedTurnId === null) return false
+    try {
+      const params = { threadId: this.#threadId, expectedTurnId, input: [{ type: 'text', text, text_elements: [] }] }
+      await this.#rpc.request('turn/steer', params, Math.min(STEER_MS, this.#options.requestMs))
+      return true
+    } catch (error) {
+      this.#options.log(`codex did not take the text: ${messageOf(error)}`)
+      return false
+    }
+  }
+
+  async interrupt(): Promise<void> {
+    this.#cause ??= INTERRUPTED
+    await this.#turn?.interrupt(this.#options.endMs)
+    this.#end(this.#cause)
+  }
+
+  discard(): void {
+    this.#end(INTERRUPTED)
+  }
+
+  async #start(): Promise<Ready> {
+    const { clientVersion, checkLogin, directory, sandbox, forCommands = {}, requestMs } = this.#options
+    const params = threadStartParams(directory, this.thread, sandbox)
+    try {
+      const options = { clientVersion, params, forCommands, checkLogin, requestMs }
+      const { threadId, loggedIn, inUse } = await startThread(this.#rpc, options)
+      if (!loggedIn) return { failure: { class: 'auth', message: 'Codex is not logged in' } }
+      this.#threadId = threadId
+      this.#inUse = inUse
+      return { threadId }
+    } catch (error) {
+      return { failure: await this.#failure(error) }
+    }
+  }
+
+  /** Asks for a turn; the outcome if there cannot be one. */
+  async #play(input: string): Promise<Turn | RoundOutcome> {
+    const run = this.#run
+    if (run) this.#feed.open(run)
+    const ready = await this.#ready
+    if (this.#over) return this.#over
+    if ('failure' in ready) return this.#end(this.#cause ?? ready.failure)
+    const { clock, silenceMs, commandMs, sandbox, requestMs, log } = this.#options
+    const { threadId } = ready
+    const turn = new Turn({ rpc: this.#rpc, clock, threadId, log })
+    this.#turn = turn
+    this.#activity.beginTurn(clock.monotonic())
+    const watch = watchForSilence({
+      activity: this.#activity,
+      clock,
+      silenceMs,
+      commandMs,
+      onSlept: ms => this.#feed.machineSlept(ms),
+      onSilent: message => void this.#giveUp(turn, message),
+    })
+    void turn.ended.then(() => watch.stop())
+    const params = turnStartParams(threadId, input, sandbox, run?.outputSchema)
+    this.#rpc.request('turn/start', params, requestMs).catch(async (error: unknown) => {
+      if (error instanceof RequestFailure && error.cause !== 'deadline') turn.refuse()
+      const failure = await this.#failure(error)
+      this.#end(this.#cause ?? failure)
+    })
+    return turn
+  }
+
+  /** The outcome of a request that failed. A process that takes no more requests is closed. */
+  async #failure(error: unknown): Promise<RoundOutcome> {
+    if (!(error instanceof RequestFailure)) throw error
+    if (error.cause !== 'closed') return requestOutcome(error)
+    void this.#options.server.close()
+    return exitOutcome(await this.#options.server.exit, this.#threadId === null)
+  }
+
+  async #giveUp(turn: Turn, message: string): Promise<void> {
+    this.#cause ??= { class: 'silent', message }
+    await turn.interrupt(SILENT_GRACE_MS)
+    this.#end(this.#cause)
+  }
+
+  #onNotification(method: string, params: unknown): void {
+    const message = { method, params } as ServerNotification
+    this.#feed.whenOpen(() => this.#take(message))
+  }
+
+  /** The wire is open: what cannot be understood is passed over. */
+  #take(message: ServerNotification): void {
+    try {
+      this.#activity.note(message, this.#options.clock.monotonic())
+      this.#dispatch(message)
+    } catch (error) {
+      this.#options.log(`${message.method} from codex was not understood: ${messageOf(error)}`)
+    }
+  }
+
+  #dispatch(message: ServerNotification): void {
+    const thread = threadOf(message)
+    const ours = thread === null || thread === this.#threadId
+    if (!ours && message.method !== 'thread/tokenUsage/updated') return
+    switch (message.method) {
+      case 'turn/started':
+        if (this.#endedTurns.has(message.params.turn.id)) return
+        this.#turn?.start(message.params.turn.id)
+        break
+      case 'turn/completed': {
+        const { id, status, error } = message.params.turn
+        if (this.#turn && !this.#endedTurns.has(id) && (this.#turn.id ?? id) === id) {
+          this.#endedTurns.add(id)
+          this.#endTurn(this.#turn, turnOutcome(status, error))
+        }
+        break
+      }
+      default:
+        break
+    }
+    this.#feed.notification(message, this.#inUse)
+    if (message.method === 'item/completed') this.#tools.keep(questionsOfItem(message.params.item))
+  }
+
+  #endTurn(turn: Turn, said: RoundOutcome): void {
+    const known = withRetryAt(said, this.#options.clock.now())
+    // What was to be stopped and came to its end all the same did its work.
+    const outcome = known.class === 'worked' ? known : (this.#cause ?? known)
+    if (outcome.class !== 'network') {
+      this.#end(outcome)
+      return
+    }
+    this.#turn = null
+    this.#feed.hold()
+    turn.end(outcome)
+  }
+
+  /** Answered at once, so codex never waits for us; only a tool of ours may take its time. */
+  #onRequest(method: string, params: unknown): unknown {
+    const request = { method, params } as ServerRequest
+    if (request.method === 'item/tool/call') return this.#tools.call(request.params)
+    const answered = answerRequest(request, this.#options.sandbox.acceptsCommands)
+    this.#feed.requestAnswered(method, answered)
+    if (request.method === 'item/tool/requestUserInput') this.#tools.keep(questionsOfRequest(request.params))
+    return answered.result
+  }
+
+  #onExit(exit: AppServerExit): void {
+    this.#rpc.dispose()
+    this.#turn?.refuse()
+    this.#end(this.#cause ?? exitOutcome(exit, this.#threadId === null))
+  }
+
+  /** First cause wins. A turn that left commands running ends when these have ended with its process. */
+  #end(outcome: RoundOutcome): RoundOutcome {
+    if (this.#over) return this.#over
+    this.#over = outcome
+    this.#ending.abort()
+    this.#feed.close()
+    this.#options.onIdle(outcome)
+    this.#turn?.end(this.#activity.hasCommands ? this.#options.server.exit.then(() => outcome) : outcome)
+    return outcome
+  }
+}
+
+function threadOf(message: ServerNotification): string | null {
+  const { params }: { params: unknown } = message
+  const id: unknown = typeof params === 'object' && params !== null ? Reflect.get(params, 'threadId') : null
+  return typeof id === 'string' ? id : null
+}
+
+interface TurnOptions {
+  rpc: Rpc
+  clock: Clock
+  threadId: string
+  log(message: string): void
+}
+
+/** One turn of a thread, from `turn/start` to its end. */
+export class Turn {
+  /** Resolves when it has ended. */
+  readonly ended: Promise<RoundOutcome>
+  readonly #options: TurnOptions
+  readonly #started = Promise.withResolvers<string>()
+  readonly #end = Promise.withResolvers<RoundOutcome>()
+  #id: string | null = null
+  #wasRefused = false
+
+  constructor(options: TurnOptions) {
+    this.#options = options
+    this.ended = this.#end.promise
+  }
+
+  /** Codex's id of it; null before `turn/started`. */
+  get id(): string | null {
+    return this.#id
+  }
+
+  /** Whether codex did not take it: there was no such turn. */
+  get wasRefused(): boolean {
+    return this.#wasRefused
+  }
+
+  /** Codex said no, or has gone; nothing if the turn had started. */
+  refuse(): void {
+    this.#wasRefused ||= this.#id === null
+  }
+
+  start(id: string): void {
+    this.#id = id
+    this.#started.resolve(id)
+  }
+
+  end(outcome: RoundOutcome | Promise<RoundOutcome>): void {
+    this.#end.resolve(outcome)
+  }
+
+  /** Asks codex to end it; resolves when it has ended, or `ms` after it was asked. */
+  async interrupt(ms: number): Promise<void> {
+    const { rpc, threadId, log } = this.#options
+    // Before `turn/started` codex answers "no active turn" and lets the turn run on.
+    const turnId = await this.#within(ms, this.#started.promise)
+    if (turnId === null) return
+    rpc
+      .request('turn/interrupt', { threadId, turnId }, ms)
+      .catch((error: unknown) => log(`codex did not take the interrupt: ${messageOf(error)}`))
+    await this.#within(ms, this.ended)
+  }
+
+  /** What the promise resolves with; null if the turn ends, or `ms` pass, before it. */
+  async #within<T>(ms: number, promise: Promise<T>): Promise<T | null> {
+    const settled = new AbortController()
+    try {
+      return await Promise.race([
+        promise,
+        this.ended.then(() => null),
+        this.#options.clock.wait(ms, settled.signal).then(() => null),
+      ])
+    } finally {
+      settled.abort()
+    }
+  }
+}

@@ -1,0 +1,216 @@
+import type { CommandExecParams } from '../../../protocol/codex.ts'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf } from '../../base/errors.ts'
+import { clipEnd } from '../../base/text.ts'
+import { MARK_VARIABLE } from '../../platform/end-processes.ts'
+import { shellLine } from '../../platform/run-process.ts'
+import { type AppServer, AppServers, type CodexOptions, describeExit } from './app-server.ts'
+import { initializeParams, readShellPolicy } from './round-start.ts'
+import { commandPolicy, commandVariables, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
+import { CommandOutput } from './translate-item.ts'
+import { openRpc, RequestFailure, type Rpc } from './wire.ts'
+
+interface CommandOptions {
+  /** Program and arguments. */
+  command: readonly string[]
+  /** Where it runs: also where the app-server was started, for that is what a sandbox leaves writable. */
+  directory: string
+  sandboxPolicy: NonNullable<CommandExecParams['sandboxPolicy']>
+  /** Variables that it has whatever the person's policy says. */
+  env: Readonly<Record<string, string>>
+  /** Variables that it has otherwise than the app-server. */
+  forCommands: ShieldedEnvironment['forCommands']
+  clientVersion: string
+  clock: Clock
+  /** Deadline of a request that is not the command itself, ms. */
+  requestMs: number
+  /** How long the command may take, ms. */
+  timeoutMs: number
+  /** Ends it. */
+  signal: AbortSignal
+  onOutput(bytes: Buffer): void
+  log(message: string): void
+}
+
+/** How a command ended. `not-started`: codex could not run it, or died while it ran. */
+type RanCommand = (
+  | { kind: 'exited'; exitCode: number }
+  | { kind: 'timed-out' }
+  | { kind: 'broken-off' }
+  | { kind: 'not-started'; problem: string }
+) & { durationMs: number }
+
+/**
+ * Runs one command in codex's own sandbox, on an app-server that has just been started, and closes that: closing it ends
+ * what the command has started, but for what has left its session and is found by the mark. However it ends is a value.
+ */
+async function runCommand(server: AppServer, options: CommandOptions): Promise<RanCommand> {
+  const { clock, signal, timeoutMs } = options
+  const rpc = openRpc(server.stdout, server.stdin, clock, {
+    onNotification: (method, params) => {
+      if (method === OUTPUT) options.onOutput(bytesIn(params))
+    },
+    onRequest: () => ({}),
+    onLine() {},
+    onRubbish: line => options.log(`codex wrote a line that is not a message: ${line.slice(0, 200)}`),
+  })
+  void server.exit.then(() => rpc.dispose())
+  const close = () => void server.close()
+  signal.addEventListener('abort', close, { once: true })
+  if (signal.aborted) close()
+
+  let startedAt: number | null = null
+  const spent = () => ({ durationMs: startedAt === null ? 0 : Math.round(clock.monotonic() - startedAt) })
+  try {
+    const params = await prepare(rpc, options)
+    startedAt = clock.monotonic()
+    // A time-out of codex's own could not be told from a command that ends with its exit code, 124.
+    const exitCode = exitCodeIn(await rpc.request('command/exec', params, Math.min(timeoutMs, LONGEST_WAIT_MS)))
+    if (signal.aborted) return { kind: 'broken-off', ...spent() }
+    return { kind: 'exited', exitCode, ...spent() }
+  } catch (error) {
+    if (!(error instanceof RequestFailure)) throw error
+    if (signal.aborted) return { kind: 'broken-off', ...spent() }
+    if (error.cause === 'deadline' && startedAt !== null) return { kind: 'timed-out', ...spent() }
+    return { kind: 'not-started', problem: await problemOf(error, server), ...spent() }
+  } finally {
+    signal.removeEventListener('abort', close)
+    await server.close()
+  }
+}
+
+const OUTPUT = 'command/exec/outputDelta'
+/** The longest that a timer can be set to. */
+const LONGEST_WAIT_MS = 2 ** 31 - 1
+/** The most of codex's own words that is repeated, in characters. */
+const WORDS = 500
+
+async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecParams> {
+  const { command, directory, sandboxPolicy, env, forCommands, requestMs } = options
+  await rpc.request('initialize', initializeParams(options.clientVersion), requestMs)
+  rpc.notify('initialized')
+  const policy = Object.keys(forCommands).length === 0 ? null : await readShellPolicy(rpc, directory, requestMs)
+  return {
+    command: [...command],
+    cwd: directory,
+    sandboxPolicy,
+    env: { ...commandVariables(forCommands, policy), ...env },
+    processId: 'command',
+    streamStdoutStderr: true,
+    // What is over codex's bound is thrown away, and it is the end that tells how it went.
+    disableOutputCap: true,
+    disableTimeout: true,
+  }
+}
+
+async function problemOf(error: RequestFailure, server: AppServer): Promise<string> {
+  switch (error.cause) {
+    case 'answered':
+      return clipEnd(`codex did not run it in its sandbox: ${messageOf(error)}`, WORDS)
+    case 'deadline':
+      return error.message
+    case 'closed':
+      return clipEnd(describeExit(await server.close()), WORDS)
+  }
+}
+
+function bytesIn(params: unknown): Buffer {
+  const text: unknown = typeof params === 'object' && params !== null ? Reflect.get(params, 'deltaBase64') : null
+  return Buffer.from(typeof text === 'string' ? text : '', 'base64')
+}
+
+/** Where codex says none, it did not end well. */
+function exitCodeIn(answer: unknown): number {
+  const code: unknown = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'exitCode') : null
+  return typeof code === 'number' ? code : -1
+}
+
+interface SandboxCommand {
+  /** A line for a shell, run in the work directory. */
+  run: string
+  /** Whether it may use the network; never more than the rounds may. */
+  network: boolean
+  timeoutMs: number
+  /** Ends it, and all that it has started. */
+  signal: AbortSignal
+}
+
+/**
+ * How it ended, and the last lines of what it printed, both streams, at most 16,000 characters of plain text: more than
+ * is kept, so that secrets can be taken out before it is cut. `not-started`: nothing could be run, or codex died under
+ * it; a program that is not there is an exit code, 127.
+ */
+export type CommandEnd = RanCommand & { output: string }
+
+/** Runs lines that are codemachine's own in the sandbox of the rounds, one at a time. Disposing of it breaks them off. */
+export interface SandboxCommands extends AsyncDisposable {
+  /** Resolves when nothing is left of it that can be found. Never rejects for what the command or codex does. */
+  run(command: SandboxCommand): Promise<CommandEnd>
+}
+
+export interface SandboxCommandsOptions extends CodexOptions {
+  /** Where agents work, if it is not `directory`: no program there is codex's own to use. */
+  agentsDirectory?: string
+}
+
+/** Opens them; nothing is started before the first command, and nothing is left after each. */
+export function openSandboxCommands(options: SandboxCommandsOptions): SandboxCommands {
+  return new OneAtATime(options)
+}
+
+const OUTPUT_CHARACTERS = 16_000
+
+class OneAtATime implements SandboxCommands {
+  readonly #options: SandboxCommandsOptions
+  readonly #shielded: ShieldedEnvironment
+  readonly #servers: AppServers
+  readonly #closed = new AbortController()
+  /** Two at once in one directory fail in the sandbox now and then. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(options: SandboxCommandsOptions) {
+    this.#options = options
+    this.#shielded = shieldEnvironment(options.env, options.agentsDirectory ?? options.directory, options.sandbox)
+    this.#servers = new AppServers({
+      ...options,
+      env: this.#shielded.env,
+      work: 'command',
+    })
+  }
+
+  run(command: SandboxCommand): Promise<CommandEnd> {
+    const end = this.#last.then(() => this.#run(command))
+    this.#last = end.catch(() => {})
+    return end
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort()
+    await this.#last
+    await this.#servers.close()
+  }
+
+  async #run({ run, network, timeoutMs, ...command }: SandboxCommand): Promise<CommandEnd> {
+    const signal = AbortSignal.any([command.signal, this.#closed.signal])
+    if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
+    const { directory, sandbox, platform, clock, codemachineVersion, requestMs, log } = this.#options
+    const output = new CommandOutput()
+    const { server, mark } = this.#servers.start()
+    const end = await runCommand(server, {
+      command: shellLine(run, platform),
+      directory,
+      sandboxPolicy: commandPolicy(sandbox, network),
+      env: { [MARK_VARIABLE]: mark },
+      forCommands: this.#shielded.forCommands,
+      clientVersion: codemachineVersion,
+      clock,
+      requestMs,
+      timeoutMs,
+      signal,
+      onOutput: bytes => output.push(bytes),
+      log,
+    })
+    await this.#servers.sweep()
+    return { ...end, output: output.text(OUTPUT_CHARACTERS) }
+  }
+}

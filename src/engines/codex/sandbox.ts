@@ -1,0 +1,251 @@
+import { join } from 'node:path'
+import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
+import { unreachable } from '../../base/errors.ts'
+import { writableByAgents } from '../../platform/files.ts'
+import { searchPathOutside } from '../../platform/run-process.ts'
+import type { CodexCapabilities } from './find-codex.ts'
+
+type SandboxMode = 'read-only' | 'workspace-write' | 'danger-full-access'
+
+/** What the person has chosen about where codex may write and reach, the same for every round of a run. */
+export interface SandboxChoice {
+  mode: SandboxMode
+  network: boolean
+  /** Directories beside the work directory that stay writable: the repository's git directories. Absolute. */
+  writable: readonly string[]
+}
+
+/** How a sandbox is put to codex: in `thread/start`, in `turn/start`, and what codex's questions are answered. */
+export interface SandboxTerms {
+  thread: Pick<ThreadStartParams, 'sandbox' | 'permissions' | 'config'>
+  turn: Pick<TurnStartParams, 'sandboxPolicy'>
+  approvalPolicy: AskForApproval
+  /** Whether login shells may start from codex's snapshot of one: not where it would undo what commands are not to see. */
+  shellSnapshot: boolean
+  /** Whether a command that codex asks about is allowed: only where that cannot lead out of the sandbox. */
+  acceptsCommands: boolean
+}
+
+/**
+ * The terms for a sandbox in `directory`. A thread is always started read-only, and gets its rights with the turn:
+ * started with more, codex would write the directory into the person's config.toml as trusted, and then read the
+ * directory's own configuration (measured, docs/codex.md).
+ */
+export function sandboxTerms(directory: string, choice: SandboxChoice, capabilities: CodexCapabilities): SandboxTerms {
+  const shellSnapshot = choice.mode === 'danger-full-access' || capabilities.snapshotKeepsPolicy
+  return { ...rights(directory, choice, capabilities), ...approvals(choice.mode, capabilities), shellSnapshot }
+}
+
+/** The terms of a thread that may write nothing at all, its memory neither, and has no network, whatever the rounds may. */
+export function readOnlyTerms(capabilities: CodexCapabilities): SandboxTerms {
+  return {
+    thread: { sandbox: 'read-only' },
+    turn: { sandboxPolicy: { type: 'readOnly', networkAccess: false } },
+    ...approvals('read-only', capabilities),
+    shellSnapshot: capabilities.snapshotKeepsPolicy,
+  }
+}
+
+/**
+ * As `sandboxTerms`, for a thread that may write only in these folders, relative to `directory`, and the temporary ones:
+ * nothing else of the work directory, and no repository's git directory. They have to be there. It narrows the sandbox
+ * `workspace-write` alone: with full access nothing is enforced, and in read-only there is nothing to narrow; nor is it
+ * enforced by a codex without permission profiles.
+ */
+export function writableTerms(
+  directory: string,
+  folders: readonly string[],
+  choice: SandboxChoice,
+  capabilities: CodexCapabilities,
+): SandboxTerms {
+  const terms = sandboxTerms(directory, choice, capabilities)
+  // Without profiles the directory in which commands start is writable in any case, and they have to start in this one.
+  if (choice.mode !== 'workspace-write' || !capabilities.permissionProfiles) return terms
+  const paths = folders.map(folder => join(directory, folder))
+  return { ...terms, ...profileOf(directory, paths, choice) }
+}
+
+function profileOf(
+  directory: string,
+  paths: readonly string[],
+  { network }: SandboxChoice,
+): Pick<SandboxTerms, 'thread' | 'turn'> {
+  const folders = Object.fromEntries(paths.map(path => [path, 'write']))
+  const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', [directory]: 'read', ...folders }
+  const profile = { filesystem, network: { enabled: network } }
+  return { thread: { permissions: SOME_FOLDERS, config: { permissions: { [SOME_FOLDERS]: profile } } }, turn: {} }
+}
+
+/** Name of the permission profile of an agent that may write in some folders only. */
+const SOME_FOLDERS = 'codemachine-folders'
+/** Name of the permission profile that leaves a read-only agent its memory. */
+const MEMORY_ONLY = 'codemachine-memory'
+
+/** The sandbox of a command that codemachine has codex run itself: what the commands of rounds may, less the network if it is not to have it. */
+export function commandPolicy({ mode, network, writable }: SandboxChoice, wantsNetwork: boolean): SandboxPolicy {
+  switch (mode) {
+    case 'read-only':
+      return { type: 'readOnly', networkAccess: false }
+    case 'workspace-write':
+      return {
+        type: 'workspaceWrite',
+        writableRoots: [...writable],
+        networkAccess: network && wantsNetwork,
+        excludeTmpdirEnvVar: false,
+        excludeSlashTmp: false,
+      }
+    case 'danger-full-access':
+      return { type: 'dangerFullAccess' }
+    default:
+      return unreachable(mode)
+  }
+}
+
+function rights(
+  directory: string,
+  choice: SandboxChoice,
+  { permissionProfiles }: CodexCapabilities,
+): Pick<SandboxTerms, 'thread' | 'turn'> {
+  const thread = { sandbox: 'read-only' } as const
+  if (choice.mode !== 'read-only') return { thread, turn: { sandboxPolicy: commandPolicy(choice, true) } }
+  if (!permissionProfiles) return { thread, turn: {} }
+  const filesystem = { ':root': 'read', [join(directory, '.codemachine')]: 'write' }
+  return {
+    thread: { permissions: MEMORY_ONLY, config: { permissions: { [MEMORY_ONLY]: { filesystem } } } },
+    turn: {},
+  }
+}
+
+/**
+ * Under the granular policy codex refuses every way out of the sandbox by itself, and asks only about commands that its
+ * rules stop (`rm -f` and the like), which then run inside. Before it, an approval could not be told from a way out, so
+ * nothing may be asked, except where there is no sandbox to leave.
+ */
+function approvals(
+  mode: SandboxMode,
+  { granularApprovals, forcedRemovalUnderNever }: CodexCapabilities,
+): Pick<SandboxTerms, 'approvalPolicy' | 'acceptsCommands'> {
+  if (granularApprovals) return { approvalPolicy: GRANULAR, acceptsCommands: true }
+  if (mode === 'danger-full-access' && !forcedRemovalUnderNever) {
+    return { approvalPolicy: 'on-request', acceptsCommands: true }
+  }
+  return { approvalPolicy: 'never', acceptsCommands: false }
+}
+
+const GRANULAR: AskForApproval = {
+  granular: {
+    sandbox_approval: false,
+    rules: true,
+    skill_approval: false,
+    request_permissions: false,
+    mcp_elicitations: false,
+  },
+}
+
+/** What an app-server runs with, and what its agents' commands are to have instead. */
+export interface ShieldedEnvironment {
+  /** Of the app-server itself. */
+  env: NodeJS.ProcessEnv
+  /** Variables that are others in commands: the value, or null for one that they are not to see. */
+  forCommands: Readonly<Record<string, string | null>>
+}
+
+/**
+ * The environment of an app-server in `directory`. Codex runs git itself, outside of its sandbox, whenever a thread or a
+ * turn starts, a sub-agent's too; git then runs the filters of a config that an agent may have written a second before,
+ * and the program itself is the first `git` on the PATH. So codex finds no repository (no permission profile keeps an
+ * agent from planting one: docs/codex.md), and no program where an agent can write.
+ */
+export function shieldEnvironment(
+  env: Readonly<NodeJS.ProcessEnv>,
+  directory: string,
+  { mode, writable }: SandboxChoice,
+): ShieldedEnvironment {
+  if (mode === 'danger-full-access') return { env, forCommands: {} }
+  const shielded: NodeJS.ProcessEnv = { ...env, GIT_DIR: NO_REPOSITORY }
+  const forCommands: Record<string, string | null> = { GIT_DIR: env.GIT_DIR ?? null }
+  const name = Object.keys(env).find(each => each.toUpperCase() === 'PATH')
+  const path = name === undefined ? undefined : env[name]
+  if (name !== undefined && path !== undefined) {
+    const outside = searchPathOutside(path, writableByAgents(directory, env, writable))
+    shielded[name] = outside
+    if (outside !== path) forCommands[name] = path
+  }
+  return { env: shielded, forCommands }
+}
+
+/**
+ * The settings of `thread/start` by which commands get `forCommands`.
+ *
+ * @param policy the `shell_environment_policy` in force (`policyIn`): what it says itself stands
+ */
+export function commandSettings(forCommands: ShieldedEnvironment['forCommands'], policy: unknown): Config {
+  const { exclude, filters } = readPolicy(policy)
+  const { hidden, given } = otherwise(forCommands, policy)
+  const settings: Config = {}
+  for (const [name, value] of Object.entries(given)) settings[`${POLICY}.set.${name}`] = value
+  // Codex merges tables and replaces lists, and a list puts a table that was given before it out of force.
+  if (filters) for (const name of hidden) settings[`${POLICY}.filters.${name}`] = 'exclude'
+  else if (hidden.length > 0) settings[`${POLICY}.exclude`] = [...exclude, ...hidden]
+  return settings
+}
+
+/**
+ * The variables by which a command of `command/exec` gets `forCommands`; null: it does not see that one. Codex itself has
+ * done there what the policy says.
+ *
+ * @param policy as for `commandSettings`
+ */
+export function commandVariables(
+  forCommands: ShieldedEnvironment['forCommands'],
+  policy: unknown,
+): Record<string, string | null> {
+  const { set } = readPolicy(policy)
+  const { hidden, given } = otherwise(forCommands, policy)
+  const unset = hidden.filter(name => !Object.hasOwn(set, name))
+  return { ...Object.fromEntries(unset.map(name => [name, null])), ...given }
+}
+
+/** The `shell_environment_policy` in an answer to `config/read`; null if it has none. */
+export function policyIn(answer: unknown): unknown {
+  return memberOf(memberOf(answer, 'config'), POLICY)
+}
+
+type Config = NonNullable<ThreadStartParams['config']>
+
+const POLICY = 'shell_environment_policy'
+const NO_REPOSITORY = '/dev/null/no-repository'
+
+/** What commands are not to see, and what they are to have of what they inherit and the person has not set. */
+function otherwise(
+  forCommands: ShieldedEnvironment['forCommands'],
+  policy: unknown,
+): { hidden: string[]; given: Record<string, string> } {
+  const { set, inherit } = readPolicy(policy)
+  const hidden: string[] = []
+  const given: Record<string, string> = {}
+  for (const [name, value] of Object.entries(forCommands)) {
+    const isInherited = inherit === 'all' || (inherit === 'core' && name.toUpperCase() === 'PATH')
+    if (value === null) hidden.push(name)
+    else if (isInherited && !Object.hasOwn(set, name)) given[name] = value
+  }
+  return { hidden, given }
+}
+
+function readPolicy(policy: unknown): { exclude: string[]; filters: boolean; set: object; inherit: string } {
+  const [exclude, set, inherit] = [memberOf(policy, 'exclude'), memberOf(policy, 'set'), memberOf(policy, 'inherit')]
+  return {
+    exclude: Array.isArray(exclude) ? exclude.filter(each => typeof each === 'string') : [],
+    filters: isObject(memberOf(policy, 'filters')),
+    set: isObject(set) ? set : {},
+    inherit: typeof inherit === 'string' ? inherit : 'all',
+  }
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return isObject(value) ? Reflect.get(value, name) : null
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}

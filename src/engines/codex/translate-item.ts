@@ -1,0 +1,175 @@
+import { stripVTControlCharacters } from 'node:util'
+import type { ThreadItem } from '../../../protocol/codex.ts'
+import { clipEnd, clipStart, lastLines } from '../../base/text.ts'
+import type { Item, ItemFileChange, ItemStatus } from '../../core/events/items.ts'
+import { Tail } from './app-server.ts'
+
+const OUTPUT_CHARS = 16 * 1024
+
+/**
+ * Codex's item in our closed union. An item type that this version does not know becomes `unknown`; fields that older
+ * versions leave out are filled.
+ */
+export function translateItem(item: ThreadItem): Item {
+  const { id } = item
+  switch (item.type) {
+    case 'userMessage':
+      return { kind: 'user-message', id, text: boundedText(userText(item.content)) }
+    case 'agentMessage':
+      return { kind: 'agent-message', id, text: boundedText(item.text), phase: phaseOf(item.phase) }
+    case 'reasoning':
+      return {
+        kind: 'reasoning',
+        id,
+        text: boundedText((item.summary.length > 0 ? item.summary : item.content).join('\n\n')),
+      }
+    case 'plan':
+      return { kind: 'plan', id, text: boundedText(item.text) }
+    case 'commandExecution':
+      return {
+        kind: 'command',
+        id,
+        command: boundedText(item.command),
+        directory: item.cwd,
+        status: statusOf(item.status),
+        exitCode: item.exitCode ?? null,
+        durationMs: item.durationMs ?? null,
+        output: clipStart(item.aggregatedOutput ?? '', OUTPUT_CHARS),
+      }
+    case 'fileChange':
+      return { kind: 'file-change', id, status: statusOf(item.status), changes: translateChanges(item.changes) }
+    case 'mcpToolCall':
+      return {
+        kind: 'mcp-tool-call',
+        id,
+        server: item.server,
+        tool: item.tool,
+        status: statusOf(item.status),
+        durationMs: item.durationMs ?? null,
+        error: boundedOrNull(item.error?.message),
+      }
+    case 'dynamicToolCall':
+      return {
+        kind: 'tool-call',
+        id,
+        tool: item.tool,
+        status: statusOf(item.status),
+        durationMs: item.durationMs ?? null,
+      }
+    case 'collabAgentToolCall':
+      return {
+        kind: 'sub-agent',
+        id,
+        action: item.tool,
+        status: statusOf(item.status),
+        prompt: boundedOrNull(item.prompt),
+        threads: item.receiverThreadIds,
+      }
+    case 'subAgentActivity':
+      return {
+        kind: 'sub-agent',
+        id,
+        action: item.kind,
+        status: 'completed',
+        prompt: null,
+        threads: [item.agentThreadId],
+      }
+    case 'webSearch':
+      return { kind: 'web-search', id, query: boundedText(item.query) }
+    case 'imageView':
+      return { kind: 'image', id, path: item.path }
+    case 'imageGeneration':
+      return { kind: 'image', id, path: item.savedPath ?? null }
+    case 'contextCompaction':
+      return { kind: 'compaction', id }
+    default:
+      return { kind: 'unknown', id, codexType: String(item.type) }
+  }
+}
+
+function userText(content: Extract<ThreadItem, { type: 'userMessage' }>['content']): string {
+  return content.map(part => (part.type === 'text' ? part.text : `[${part.type}]`)).join('\n')
+}
+
+function phaseOf(phase: string | null | undefined): 'commentary' | 'final-answer' | null {
+  if (phase === 'commentary') return 'commentary'
+  return phase === 'final_answer' ? 'final-answer' : null
+}
+
+function statusOf(status: string): ItemStatus {
+  switch (status) {
+    case 'inProgress':
+      return 'running'
+    case 'declined':
+      return 'declined'
+    case 'failed':
+    case 'interrupted':
+      return 'failed'
+    default:
+      return 'completed'
+  }
+}
+
+/** The most of one text that goes into an event, in characters. */
+const MOST_CHARACTERS = 64 * 1024
+
+/** A text of codex as an event holds it: its first 64 Ki characters. */
+export function boundedText(text: string): string {
+  return clipEnd(text, MOST_CHARACTERS)
+}
+
+/** As `boundedText`, for a text that may be missing; then null. */
+export function boundedOrNull(text: string | null | undefined): string | null {
+  return text == null ? null : boundedText(text)
+}
+
+type CodexChange = Extract<ThreadItem, { type: 'fileChange' }>['changes'][number]
+
+const MOST_FILES = 200
+/** Of all diffs of one item. */
+const MOST_DIFF_CHARACTERS = 256 * 1024
+
+/** The first 200 files of a file change; the diff of the last one says how many more there are. */
+function translateChanges(changes: readonly CodexChange[]): ItemFileChange[] {
+  let room = MOST_DIFF_CHARACTERS
+  const translated = changes.slice(0, MOST_FILES).map(change => {
+    const diff = clipEnd(change.diff, Math.min(room, MOST_CHARACTERS))
+    room = Math.max(0, room - diff.length)
+    return translateChange(change, diff)
+  })
+  const last = translated.at(-1)
+  const left = changes.length - translated.length
+  if (last && left > 0) last.diff += `\n[… ${left} more files]`
+  return translated
+}
+
+function translateChange({ path, kind }: CodexChange, diff: string): ItemFileChange {
+  const movedTo = kind.type === 'update' ? kind.move_path : null
+  return { path, change: movedTo === null ? kind.type : 'move', movedTo, diff }
+}
+
+/** Of the bytes as they came: what steers a terminal is still in them. */
+const KEPT_BYTES = 64 * 1024
+
+/** The last of what a command prints, however much that is. */
+export class CommandOutput {
+  readonly #tail = new Tail(KEPT_BYTES)
+
+  push(bytes: Buffer): void {
+    this.#tail.push(bytes)
+  }
+
+  /** Its last lines, at most `limit` characters, as plain text: without colours, and of a line that was written over what stands there last. */
+  text(limit: number): string {
+    const lines = stripVTControlCharacters(this.#tail.text().toWellFormed()).split(/\r*\n/)
+    return lastLines(lines.map(plainLine).join('\n').trimEnd(), limit)
+  }
+}
+
+/** A progress bar goes back to the start of its line and writes over it. */
+function plainLine(line: string): string {
+  const written = line.replace(/\r+$/, '')
+  return written.slice(written.lastIndexOf('\r') + 1).replace(CONTROL, '')
+}
+
+const CONTROL = /[^\t\P{Cc}]/gu

@@ -1,0 +1,232 @@
+import type { ServerNotification, ThreadTokenUsage } from '../../../protocol/codex.ts'
+import { clipEnd } from '../../base/text.ts'
+import type { ModelInUse, RoundEvent, UsageLimits } from '../../core/contracts/engine.ts'
+import type { LiveEvent, TokenCounts } from '../../core/events/events.ts'
+import type { UsageWindow } from '../../core/events/outcome.ts'
+import { boundedOrNull, boundedText, translateItem } from './translate-item.ts'
+
+/** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
+export type Translation =
+  | { kind: 'event'; event: RoundEvent }
+  | { kind: 'live'; event: LiveEvent }
+  | { kind: 'ignored' }
+  | { kind: 'unknown' }
+
+const IGNORED: Translation = { kind: 'ignored' }
+
+/**
+ * The border between codex's open wire and our closed unions. Pure.
+ * @param inUse what codex said of the thread when it started
+ */
+export function translate(message: ServerNotification, round: number, inUse: ModelInUse = {}): Translation {
+  switch (message.method) {
+    case 'turn/started': {
+      const { threadId, turn } = message.params
+      return event({ type: 'turn-started', round, thread: threadId, turn: turn.id, ...inUse })
+    }
+    case 'item/started':
+      return live({ type: 'item-started', round, item: translateItem(message.params.item) })
+    case 'item/completed':
+      return event({ type: 'item-completed', round, item: translateItem(message.params.item) })
+    case 'item/agentMessage/delta':
+      return textDelta(round, 'agent-message', message.params)
+    case 'item/plan/delta':
+      return textDelta(round, 'plan', message.params)
+    case 'item/reasoning/summaryTextDelta':
+      return textDelta(round, 'reasoning', message.params)
+    case 'item/commandExecution/outputDelta': {
+      const { itemId, delta } = message.params
+      return live({ type: 'output-delta', round, item: itemId, text: delta })
+    }
+    case 'turn/plan/updated': {
+      const { explanation, plan } = message.params
+      return event({ type: 'plan-updated', round, explanation: boundedOrNull(explanation), steps: planSteps(plan) })
+    }
+    case 'thread/tokenUsage/updated':
+      return event(usage(round, message.params.threadId, message.params.tokenUsage))
+    case 'account/rateLimits/updated': {
+      const limits = usageLimits(message.params.rateLimits)
+      return limits ? event({ type: 'limits', ...limits }) : IGNORED
+    }
+    case 'model/rerouted': {
+      const { fromModel, toModel, reason } = message.params
+      return event({ type: 'model-rerouted', round, from: fromModel, to: toModel, reason: String(reason) })
+    }
+    case 'error': {
+      const { error, willRetry } = message.params
+      return event({
+        type: 'error',
+        round,
+        message: boundedText(error.message),
+        details: boundedOrNull(error.additionalDetails),
+        willRetry,
+        waitsForNetwork: waitsForNetwork(message.params),
+      })
+    }
+    case 'warning':
+    case 'guardianWarning':
+      return warning(round, message.params.message)
+    case 'configWarning':
+    case 'deprecationNotice':
+      return warning(round, sentences(message.params.summary, message.params.details))
+    case 'mcpServer/startupStatus/updated': {
+      const { name, status, error } = message.params
+      if (status !== 'failed') return IGNORED
+      return warning(round, `The MCP server "${name}" did not start: ${error ?? 'no reason given'}`)
+    }
+    default:
+      return isIgnored(message.method) ? IGNORED : { kind: 'unknown' }
+  }
+}
+
+/** Whether a notice says that codex tries again until the network is back. */
+export function waitsForNetwork({ willRetry, error }: { willRetry: boolean; error: { message: string } }): boolean {
+  return willRetry && /waiting for network/i.test(error.message)
+}
+
+/** Known, and nothing that a person would want to see: they repeat what another event says, or are codex's own affairs. */
+const IGNORED_METHODS: ReadonlySet<string> = new Set([
+  'thread/started',
+  'thread/status/changed',
+  'thread/readState/changed',
+  'thread/settings/updated',
+  'thread/name/updated',
+  'thread/compacted',
+  'thread/closed',
+  'turn/completed',
+  'turn/diff/updated',
+  'turn/moderationMetadata',
+  'hook/started',
+  'hook/completed',
+  'item/reasoning/summaryPartAdded',
+  'item/reasoning/textDelta',
+  'item/commandExecution/terminalInteraction',
+  'item/fileChange/outputDelta',
+  'item/fileChange/patchUpdated',
+  'item/mcpToolCall/progress',
+  'rawResponseItem/completed',
+  'rawResponse/completed',
+  'serverRequest/resolved',
+  'account/updated',
+  'account/login/completed',
+  'app/list/updated',
+  'skills/changed',
+  'remoteControl/status/changed',
+  'model/verification',
+  'model/safetyBuffering/updated',
+  'modelProvider/authRecoveryStarted',
+  'modelProvider/authRecoveryCompleted',
+])
+
+function isIgnored(method: string): boolean {
+  return IGNORED_METHODS.has(method) || method.startsWith('codex/event/')
+}
+
+function event(value: RoundEvent): Translation {
+  return { kind: 'event', event: value }
+}
+
+function live(value: LiveEvent): Translation {
+  return { kind: 'live', event: value }
+}
+
+function warning(round: number, message: string): Translation {
+  return event({ type: 'warning', round, message: boundedText(message) })
+}
+
+function textDelta(
+  round: number,
+  source: 'agent-message' | 'reasoning' | 'plan',
+  params: { itemId: string; delta: string },
+): Translation {
+  return live({ type: 'text-delta', round, item: params.itemId, source, text: params.delta })
+}
+
+type Plan = Extract<ServerNotification, { method: 'turn/plan/updated' }>['params']['plan']
+type Steps = Extract<RoundEvent, { type: 'plan-updated' }>['steps']
+
+const MOST_STEPS = 200
+const STEP_CHARACTERS = 1000
+
+/** The first 200 steps; one more stands for all the others. */
+function planSteps(plan: Plan): Steps {
+  const steps = plan
+    .slice(0, MOST_STEPS)
+    .map(({ step, status }) => ({ step: clipEnd(step, STEP_CHARACTERS), status: stepStatus(status) }))
+  const left = plan.length - steps.length
+  return left > 0 ? [...steps, { step: `[… ${left} more steps]`, status: 'pending' }] : steps
+}
+
+function stepStatus(status: string): 'pending' | 'in-progress' | 'completed' {
+  if (status === 'completed') return 'completed'
+  return status === 'inProgress' ? 'in-progress' : 'pending'
+}
+
+function usage(round: number, thread: string, usage: ThreadTokenUsage): RoundEvent {
+  return {
+    type: 'usage',
+    round,
+    thread,
+    total: counts(usage.total),
+    last: counts(usage.last),
+    contextWindow: usage.modelContextWindow ?? null,
+  }
+}
+
+function counts(tokens: ThreadTokenUsage['total']): TokenCounts {
+  return {
+    input: tokens.inputTokens,
+    cachedInput: tokens.cachedInputTokens,
+    output: tokens.outputTokens,
+    reasoning: tokens.reasoningOutputTokens,
+    total: tokens.totalTokens,
+  }
+}
+
+function sentences(summary: string, details: string | null | undefined): string {
+  return details ? `${summary} ${details}` : summary
+}
+
+/** The limit that codex's own usage counts against; some models have one of their own beside it. */
+const CODEX_LIMIT = 'codex'
+
+/**
+ * Codex's `RateLimitSnapshot`, of a notification, in our terms; null if it says nothing, or is about another limit than
+ * codex's own.
+ */
+function usageLimits(snapshot: unknown): UsageLimits | null {
+  const limit = memberOf(snapshot, 'limitId')
+  if (typeof limit === 'string' && limit !== CODEX_LIMIT) return null
+  const primary = usageWindow(memberOf(snapshot, 'primary'))
+  const secondary = usageWindow(memberOf(snapshot, 'secondary'))
+  if (!primary && !secondary) return null
+  const credits = memberOf(snapshot, 'credits')
+  if (typeof credits !== 'object' || credits === null) return { primary, secondary }
+  const hasCredits = memberOf(credits, 'hasCredits') === true || memberOf(credits, 'unlimited') === true
+  return { primary, secondary, credits: hasCredits }
+}
+
+/** The same of the answer to `account/rateLimits/read`, which may hold several limits. */
+export function usageLimitsOfAccount(answer: unknown): UsageLimits | null {
+  const own = memberOf(memberOf(answer, 'rateLimitsByLimitId'), CODEX_LIMIT)
+  return usageLimits(own ?? memberOf(answer, 'rateLimits'))
+}
+
+function usageWindow(window: unknown): UsageWindow | null {
+  const usedPercent = numberOf(memberOf(window, 'usedPercent'))
+  if (usedPercent === null) return null
+  const resetsAt = numberOf(memberOf(window, 'resetsAt'))
+  return {
+    usedPercent,
+    windowMinutes: numberOf(memberOf(window, 'windowDurationMins')),
+    resetsAt: resetsAt === null ? null : resetsAt * 1000,
+  }
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
+}

@@ -1,0 +1,270 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { isAbsolute } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { version } from '../base/package.ts'
+import { endTree } from '../platform/end-processes.ts'
+import { isWritableByAgents, type WritableByAgents } from '../platform/files.ts'
+import { findProgram, isProgram, pathVariable, searchPathOutside } from '../platform/run-process.ts'
+import { type Notification, plainLine } from './notification.ts'
+
+export interface CommandPlace {
+  clock: Clock
+  platform: NodeJS.Platform
+  env: Readonly<NodeJS.ProcessEnv>
+  /** The person's home directory: where it runs. */
+  home: string
+  /** No program is taken from there. */
+  where: WritableByAgents
+}
+
+/** Runs a command of the person's, without a shell: the notification is the JSON on its stdin. */
+export function commandDoor(argv: readonly string[], place: CommandPlace): Door {
+  const [program = '', ...args] = argv
+  const shown = plainLine(program, NAME_CHARS)
+  return {
+    name: 'command',
+    deliver: async (notification, signal) => {
+      const path = await programOf(program, place)
+      if (typeof path !== 'string') return path
+      const end = await run(path, args, `${JSON.stringify(notification)}\n`, place, signal)
+      return end === null
+        ? null
+        : { kind: `command-${end.kind}`, sentence: `The notification command ${shown} ${end.how}.` }
+    },
+  }
+}
+
+const NAME_CHARS = 200
+/** What it may take, ms. */
+const COMMAND_MS = 30_000
+
+/** A name is looked for on the PATH. */
+async function programOf(program: string, place: CommandPlace): Promise<string | DoorProblem> {
+  const shown = plainLine(program, NAME_CHARS)
+  const path = isAbsolute(program) ? program : null
+  const found =
+    path === null ? await findProgram(program, place) : { path: (await isProgram(path)) ? path : null, passedOver: [] }
+  if (found.path !== null && (path === null || !isWritableByAgents(path, place.where))) return found.path
+  if (found.path !== null || found.passedOver.length > 0)
+    return {
+      kind: 'command-unsafe',
+      sentence: `The notification command ${shown} is not run, for an agent can write where it is; keep it elsewhere.`,
+    }
+  return {
+    kind: 'command-missing',
+    sentence: `The notification command ${shown} is not there${path === null ? '' : ', or may not be run'}; correct notify.command in the settings.`,
+  }
+}
+
+/** Resolves when it has ended, with null if all is well; how it ended goes on after its name. */
+function run(
+  path: string,
+  args: readonly string[],
+  input: string,
+  { clock, platform, env, home, where }: CommandPlace,
+  signal: AbortSignal,
+): Promise<{ kind: string; how: string } | null> {
+  const name = pathVariable(env)
+  return new Promise(resolve => {
+    const notStarted = (error: unknown) =>
+      resolve({ kind: 'not-started', how: `could not be started (${systemErrorCode(error) ?? messageOf(error)})` })
+    let child: ChildProcess
+    try {
+      child = spawn(path, args, {
+        cwd: home,
+        // What it starts in its turn is no agent's program either.
+        env: { ...env, [name]: searchPathOutside(env[name] ?? '', where) },
+        detached: true,
+        windowsHide: true,
+        stdio: ['pipe', 'ignore', 'ignore'],
+      })
+    } catch (error) {
+      return notStarted(error)
+    }
+    const over = new AbortController()
+    let hangs = false
+    const bound = clock.wait(COMMAND_MS, AbortSignal.any([over.signal, signal])).then(async () => {
+      if (over.signal.aborted || child.pid === undefined) return
+      hangs = !signal.aborted
+      await endTree(child.pid, 'SIGKILL', platform)
+    })
+    // It need not read it.
+    child.stdin?.on('error', () => {}).end(input)
+    child.once('error', error => {
+      over.abort()
+      notStarted(error)
+    })
+    child.once('exit', (code, killedBy) => {
+      over.abort()
+      const how = hangs
+        ? { kind: 'hangs', how: `did not end within ${COMMAND_MS / 1000} s, and was ended` }
+        : { kind: 'failed', how: killedBy === null ? `ended with exit code ${code}` : `was ended by ${killedBy}` }
+      void bound.then(() => resolve(code === 0 ? null : how))
+    })
+  })
+}
+
+/** Why a notification did not arrive. One problem of a kind is said, and not again. */
+export interface DoorProblem {
+  kind: string
+  sentence: string
+  /** It was known before the delivery was ended early. */
+  wasKnown?: boolean
+}
+
+/** A way on which notifications reach a person. */
+export interface Door {
+  readonly name: 'command' | 'webhook' | 'terminal'
+  /** Takes bounded time, and ends all that it started when `signal` aborts. Null: it has arrived. Never rejects. */
+  deliver(notification: Notification, signal: AbortSignal): Promise<DoorProblem | null>
+}
+
+/** Sends notifications to an http(s) address, as the body of a POST. */
+export function webhookDoor(address: string, clock: Clock): Door {
+  const url = URL.canParse(address) ? new URL(address) : null
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    const sentence = 'The webhook is no http or https address; correct notify.webhook in the settings.'
+    return { name: 'webhook', deliver: async () => ({ kind: 'webhook-address', sentence }) }
+  }
+  const shown = shownAddress(url)
+  const request = requestOf(url)
+  return {
+    name: 'webhook',
+    deliver: async (notification, signal) => {
+      const body = JSON.stringify(notification)
+      let known: DoorProblem | null = null
+      for (let attempt = 0; ; attempt++) {
+        const answer = await post({ ...request, body }, clock, signal)
+        const problem = problemOf(answer, shown)
+        if (signal.aborted) return known ?? problem
+        const pause = PAUSES_MS[attempt]
+        if (problem === null || !answer.mayPass || pause === undefined) return problem
+        known = { ...problem, wasKnown: true }
+        await clock.wait(pause, signal)
+      }
+    },
+  }
+}
+
+const ATTEMPT_MS = 10_000
+/** Before the second and the third attempt. */
+const PAUSES_MS = [1000, 5000]
+const REASON_CHARS = 200
+
+interface WebhookRequest {
+  url: string
+  headers: Record<string, string>
+  body: string
+}
+
+/** How an attempt ended: with an HTTP status, or without an answer; `mayPass`: another one may do better. */
+type Answer = { status: number; mayPass: boolean } | { failure: string; mayPass: boolean }
+
+/** The address without what may be secret: user, password, query, and the path, which is the key to many a webhook. */
+function shownAddress(url: URL): string {
+  return `${url.origin}${url.pathname === '/' && url.search === '' ? '/' : '/…'}`
+}
+
+/** `fetch` takes no credentials in an address. */
+function requestOf(url: URL): Omit<WebhookRequest, 'body'> {
+  const bare = new URL(url)
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    'user-agent': `codemachine/${version}`,
+  }
+  if (url.username !== '' || url.password !== '') {
+    const credentials = `${decoded(url.username)}:${decoded(url.password)}`
+    headers.authorization = `Basic ${Buffer.from(credentials).toString('base64')}`
+    bare.username = ''
+    bare.password = ''
+  }
+  return { url: bare.href, headers }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+/** Node reads its HTTP client (20 MB, 0.2 s) only when `fetch` is first called. */
+async function post({ url, headers, body }: WebhookRequest, clock: Clock, signal: AbortSignal): Promise<Answer> {
+  const over = new AbortController()
+  const late = new AbortController()
+  const bound = clock.wait(ATTEMPT_MS, over.signal).then(() => late.abort())
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers,
+      body,
+      // A redirect would take the notification to somebody whom the person has not named.
+      redirect: 'manual',
+      signal: AbortSignal.any([late.signal, signal]),
+    })
+    await response.body?.cancel().catch(() => {})
+    return { status: response.status, mayPass: response.status === 429 || response.status >= 500 }
+  } catch (error) {
+    if (late.signal.aborted) return { failure: `no answer within ${ATTEMPT_MS / 1000} s`, mayPass: true }
+    return { failure: reasonOf(error), mayPass: mayPass(error) }
+  } finally {
+    over.abort()
+    await bound
+  }
+}
+
+function problemOf(answer: Answer, shown: string): DoorProblem | null {
+  if ('failure' in answer)
+    return { kind: 'webhook-unreachable', sentence: `The webhook ${shown} could not be reached: ${answer.failure}.` }
+  const { status } = answer
+  if (status >= 200 && status < 300) return null
+  if (status >= 300 && status < 400)
+    return {
+      kind: 'webhook-redirect',
+      sentence: `The webhook ${shown} redirects elsewhere (HTTP ${status}), which is not followed; name the other address in notify.webhook.`,
+    }
+  return { kind: 'webhook-refused', sentence: `The webhook ${shown} did not take a notification (HTTP ${status}).` }
+}
+
+/** What a network does may pass; what `fetch` refuses to do, and what a certificate or the other side's TLS is, stays. */
+function mayPass(error: unknown): boolean {
+  return /^(E(?!RR_)[A-Z0-9_]+|UND_ERR_(SOCKET|[A-Z]+_TIMEOUT))$/.test(systemErrorCode(causeOf(error)) ?? '')
+}
+
+/** `fetch failed` has what happened as its cause. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && error.cause !== undefined ? error.cause : error
+}
+
+/** No text of it that could hold the address is shown. */
+function reasonOf(error: unknown): string {
+  const cause = causeOf(error)
+  return plainLine(systemErrorCode(cause) ?? messageOf(cause), REASON_CHARS)
+}
+
+/** Where a person may be looking. */
+export interface Terminal {
+  isTTY?: boolean
+  write(text: string): unknown
+}
+
+/**
+ * The terminal's bell, and its desktop notification (`OSC 9`), which terminals that do not know it pass over. What is
+ * no terminal gets nothing.
+ */
+export function terminalDoor(terminal: Terminal, env: Readonly<NodeJS.ProcessEnv>): Door {
+  return {
+    name: 'terminal',
+    deliver: async ({ title, message }) => {
+      if (!terminal.isTTY) return { kind: 'no-terminal', sentence: 'The bell is not rung: stdout is no terminal.' }
+      // The text begins with a word: a number would be a command to some terminals (`9;4` is a progress bar).
+      terminal.write(env.TERM === 'dumb' ? BEL : `${BEL}${OSC_9}${title}. ${message}${BEL}`)
+      return null
+    },
+  }
+}
+
+const BEL = '\x07'
+const OSC_9 = '\x1b]9;'

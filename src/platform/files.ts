@@ -1,0 +1,257 @@
+import { randomUUID } from 'node:crypto'
+import { constants, type FSWatcher, realpathSync, watch } from 'node:fs'
+import { type FileHandle, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join, sep } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+
+/**
+ * Writes a whole file of the records atomically, mode 0600: the old one stays until the new one is on the disk, and if
+ * there is no room for it. (A disk that is nearly full cuts a write short without an error: the rest is written too, or
+ * fails.) Not for folders where an agent can write: what lies on the way may be a link.
+ */
+export async function writeWholeFile(path: string, content: string | Buffer): Promise<void> {
+  const temporary = `${path}.${randomUUID()}.tmp`
+  try {
+    await writeNew(temporary, content)
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined)
+    throw error
+  }
+}
+
+async function writeNew(path: string, content: string | Buffer): Promise<void> {
+  await using file = await open(path, 'wx', 0o600)
+  await file.writeFile(content)
+  await file.sync()
+}
+
+/** Whether there is no room in a folder even for a small file. */
+export async function lacksRoom(folder: string): Promise<boolean> {
+  const probe = join(folder, `.${randomUUID()}.tmp`)
+  try {
+    await using file = await open(probe, 'wx', 0o600)
+    await file.writeFile(Buffer.alloc(PROBE_BYTES))
+    return false
+  } catch (error) {
+    return isNoRoom(error)
+  } finally {
+    await rm(probe, { force: true }).catch(() => undefined)
+  }
+}
+
+const PROBE_BYTES = 128 * 1024
+
+/** A file that is written whole, synced, and waits for its name. */
+export interface StagedFile extends AsyncDisposable {
+  /** Gives it the name, at once and for good; false if something has that name already. */
+  linkAs(name: string): Promise<boolean>
+}
+
+/** Writes `content` into a hidden temporary file of the directory, mode 0600; disposing it removes what has no name. */
+export async function stageFile(directory: string, content: string): Promise<StagedFile> {
+  const temporary = join(directory, `.${randomUUID()}.tmp`)
+  const discard = () => rm(temporary, { force: true })
+  try {
+    await using file = await open(temporary, 'wx', 0o600)
+    await file.writeFile(content)
+    await file.sync()
+  } catch (error) {
+    await discard()
+    throw error
+  }
+  return {
+    linkAs: async name => {
+      try {
+        await link(temporary, join(directory, name))
+      } catch (error) {
+        if (systemErrorCode(error) === 'EEXIST') return false
+        throw error
+      }
+      await syncDirectory(directory)
+      return true
+    },
+    [Symbol.asyncDispose]: discard,
+  }
+}
+
+/** Makes a new name last through a power cut; not every platform can sync a directory, and the file itself is synced. */
+async function syncDirectory(directory: string): Promise<void> {
+  try {
+    await using folder = await open(directory, 'r')
+    await folder.sync()
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+  }
+}
+
+/** The text of a file, or why there is none: `problem` goes on after the file's name, as in `is a directory`. */
+export type BoundedText = { text: string } | { problem: string } | 'missing'
+
+/**
+ * Reads a UTF-8 file of at most `maxBytes` (a BOM is dropped). Anything else is a problem in words, and never waited
+ * for: a pipe, a device, a directory, a file that is too long or not UTF-8 or may not be read.
+ */
+export async function readBoundedText(path: string, maxBytes: number): Promise<BoundedText> {
+  try {
+    // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
+    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const stat = await file.stat()
+    if (stat.isDirectory()) return { problem: 'is a directory; a file is expected' }
+    if (!stat.isFile()) return { problem: 'is not a regular file' }
+    if (stat.size > maxBytes) return { problem: `is longer than ${maxBytes} bytes` }
+    // A file that grows while it is read counts as what it was when it was opened.
+    const bytes = await readFirst(file, stat.size)
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === 'ENOENT') return 'missing'
+    if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return { problem: 'is not UTF-8 text; save it as UTF-8' }
+    if (code !== null) return { problem: `cannot be read (${code})` }
+    throw error
+  }
+}
+
+/** The first `size` bytes of a file, or as many as it has. The system may give less at a time than it is asked for. */
+async function readFirst(file: Pick<FileHandle, 'read'>, size: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(size)
+  let length = 0
+  while (length < size) {
+    const { bytesRead } = await file.read(bytes, length, size - length, length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return bytes.subarray(0, length)
+}
+
+/** Whether something, if only a dangling link, has this path; throws if that may not be known. */
+export async function pathExists(path: string): Promise<boolean> {
+  try {
+    await lstat(path)
+    return true
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return false
+    throw error
+  }
+}
+
+/** Whether a path is a folder itself or lies in it, by name. Both absolute and normalized. */
+export function isWithin(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+/** Renames a file; false if there was none, which somebody else may have renamed first. */
+export async function renameIfThere(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to)
+    return true
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+/** Folders in which agents can write in every sandbox that may write, by name and by real path. */
+export interface WritableByAgents {
+  workDirectory: readonly string[]
+  /** Of the repository around it. */
+  gitDirectories: readonly string[]
+  temporary: readonly string[]
+}
+
+/** Where agents that work in `directory` can write. */
+export function writableByAgents(
+  directory: string,
+  env: Readonly<NodeJS.ProcessEnv>,
+  gitDirectories: readonly string[],
+): WritableByAgents {
+  return {
+    workDirectory: bothNames([directory]),
+    gitDirectories: bothNames(gitDirectories),
+    temporary: bothNames(['/tmp', ...(env.TMPDIR ? [env.TMPDIR] : [])]),
+  }
+}
+
+/** Whether a path lies, by name or by real path, in one of these folders. Absolute; it need not be there. */
+export function isWritableByAgents(path: string, where: WritableByAgents): boolean {
+  return Object.values(where).some(folders => liesIn(path, folders))
+}
+
+/** As `isWritableByAgents`, for some of the folders. */
+export function liesIn(path: string, folders: readonly string[]): boolean {
+  return bothNames([path]).some(name => folders.some(folder => isWithin(folder, name)))
+}
+
+function bothNames(paths: readonly string[]): string[] {
+  return [...new Set(paths.flatMap(path => [path, realPathOf(path)]))]
+}
+
+/** Of a folder that is not there yet too: then that of what is there, with the rest of the name. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return dirname(path) === path ? path : join(realPathOf(dirname(path)), basename(path))
+  }
+}
+
+/** Whether something in some folders may have changed. */
+export class FolderChanges implements Disposable {
+  readonly #clock: Clock
+  readonly #signal: AbortSignal
+  readonly #watchers: (FSWatcher | null)[]
+  #changed = new AbortController()
+  readonly #awaken = () => this.#changed.abort()
+
+  constructor(folders: readonly string[], { clock, signal }: { clock: Clock; signal: AbortSignal }) {
+    this.#clock = clock
+    this.#signal = signal
+    this.#watchers = folders.map(folder => watchFolder(folder, this.#awaken))
+    signal.addEventListener('abort', this.#awaken)
+  }
+
+  /** Resolves at the next change, or at once if there was one since the last call, or after `ms`, or with the signal. */
+  async next(ms: number): Promise<void> {
+    if (this.#signal.aborted) return
+    await this.#clock.wait(ms, this.#changed.signal)
+    this.#changed = new AbortController()
+  }
+
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener('abort', this.#awaken)
+    for (const watcher of this.#watchers) watcher?.close()
+  }
+}
+
+/** Null where it cannot be watched (no inotify watches left, for one): then polling has to do. */
+function watchFolder(folder: string, onChange: () => void): FSWatcher | null {
+  try {
+    return watch(folder, onChange).on('error', () => {})
+  } catch {
+    return null
+  }
+}
+
+/** The real path of a directory to work in; a `UserError` if it is none, or not there. */
+export async function realWorkDirectory(directory: string): Promise<string> {
+  try {
+    const real = await realpath(directory)
+    if ((await stat(real)).isDirectory()) return real
+  } catch (error) {
+    throw new UserError(`${directory} cannot be worked in: ${whyNot(error)}.`, { cause: error })
+  }
+  throw new UserError(`${directory} is not a directory; codemachine works in one.`)
+}
+
+const WHY_NOT: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such directory',
+  ENOTDIR: 'a part of its path is a file',
+  EACCES: 'you may not look into a part of its path',
+  ELOOP: 'its links lead in a circle',
+}
+
+function whyNot(error: unknown): string {
+  return WHY_NOT[systemErrorCode(error) ?? ''] ?? messageOf(error)
+}

@@ -1,0 +1,212 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { lstat, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { kill, pid } from 'node:process'
+import type { Clock } from '../base/clock.ts'
+import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { readBoundedText, type WritableByAgents } from './files.ts'
+import { pathVariable, searchPathOutside } from './run-process.ts'
+
+/** How an editor ended. */
+export type EditorEnd = { exitCode: number } | { signal: string } | { error: string }
+
+export interface EditTextOptions {
+  text: string
+  env: Readonly<NodeJS.ProcessEnv>
+  platform: NodeJS.Platform
+  /** Where the private directory of the file is made: best among the records, where no agent can write. */
+  temporary: string
+  /** An editor in there is not found by its name: an agent may have put it there. */
+  where: WritableByAgents
+  /** Calls `edit` once, with the terminal left to it: gives the terminal away before, and takes it back after. */
+  run: (edit: () => Promise<EditorEnd>) => Promise<EditorEnd>
+}
+
+/** What became of a text; where it failed, `message` is a sentence, and the text is what it was. */
+export type EditedText = { kind: 'edited'; text: string } | { kind: 'unchanged' } | { kind: 'failed'; message: string }
+
+/**
+ * Has a person edit a text in their own editor: `$VISUAL`, else `$EDITOR`, else vi (Windows: notepad), which may hold
+ * arguments and quotes, and is started as git starts it, through the shell. It takes the terminal, in this process's
+ * group. A newline that the editor has added at the end is none of the text.
+ */
+export async function editText(options: EditTextOptions): Promise<EditedText> {
+  const editor = editorOf(options.env, options.platform)
+  let folder: string | null = null
+  try {
+    folder = await mkdtemp(join(options.temporary, 'edit-'))
+    const path = join(folder, 'PROMPT.md')
+    await writeFile(path, options.text, { mode: 0o600 })
+    const end = await options.run(() => runEditor(editor, path, folder ?? '', options))
+    const problem = problemOf(end)
+    return problem === null ? await readBack(path, options) : failed(`${named(editor)} ${problem}`)
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return failed(`The text could not be handed to ${named(editor)}: ${messageOf(error)}`)
+  } finally {
+    if (folder !== null) await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined)
+  }
+}
+
+const MOST_BYTES = 1024 * 1024
+
+function editorOf({ VISUAL, EDITOR }: Readonly<NodeJS.ProcessEnv>, platform: NodeJS.Platform): string {
+  return VISUAL?.trim() || EDITOR?.trim() || (platform === 'win32' ? 'notepad' : 'vi')
+}
+
+/** It starts in the private directory: in the work directory it may obey what an agent has left there for it. */
+function runEditor(
+  editor: string,
+  path: string,
+  directory: string,
+  { env, platform, where }: EditTextOptions,
+): Promise<EditorEnd> {
+  const variable = pathVariable(env)
+  const options = {
+    cwd: directory,
+    env: { ...env, [variable]: searchPathOutside(env[variable] ?? '', where) },
+    stdio: 'inherit' as const,
+  }
+  const { promise, resolve } = Promise.withResolvers<EditorEnd>()
+  const child =
+    platform === 'win32'
+      ? spawn(`${editor} "${path}"`, { ...options, shell: true })
+      : spawn('/bin/sh', ['-c', `${editor} "$@"`, editor, path], options)
+  child.once('error', error => resolve({ error: error.message }))
+  child.once('exit', (code, signal) => resolve(code === null ? { signal: signal ?? 'a signal' } : { exitCode: code }))
+  return promise
+}
+
+/** Goes on after the editor's name. */
+function problemOf(end: EditorEnd): string | null {
+  if ('error' in end) return `could not be started: ${end.error}`
+  if ('signal' in end) return `was ended by ${end.signal}; the text is as it was.`
+  if (end.exitCode === 0) return null
+  if (end.exitCode === 127) return 'was not found; name another editor in $VISUAL or $EDITOR.'
+  if (end.exitCode > 128) return 'was killed; the text is as it was.'
+  if (end.exitCode === 126) return 'cannot be run; name another editor in $VISUAL or $EDITOR.'
+  return `ended with exit code ${end.exitCode}; the text is as it was.`
+}
+
+async function readBack(path: string, { text: before, platform }: EditTextOptions): Promise<EditedText> {
+  const found = await lstat(path).catch(() => null)
+  if (found === null) return failed('The editor has left no file behind; the text is as it was.')
+  if (!found.isFile())
+    return failed('The editor has put something else in the place of the file; the text is as it was.')
+  if (found.size > MOST_BYTES) return failed('What the editor has written is larger than 1 MiB; the text is as it was.')
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing') return failed('The editor has left no file behind; the text is as it was.')
+  if ('problem' in read) return failed(`What the editor has written ${read.problem}; the text is as it was.`)
+  const lines = platform === 'win32' ? read.text.replaceAll('\r\n', '\n') : read.text
+  const text = before.endsWith('\n') ? lines : lines.replace(/\n$/, '')
+  return text === before ? { kind: 'unchanged' } : { kind: 'edited', text }
+}
+
+function failed(message: string): EditedText {
+  return { kind: 'failed', message }
+}
+
+function named(editor: string): string {
+  return `The editor "${editor}"`
+}
+
+/** How a program that had the terminal ended; `error`: why it could not be started. */
+export type TerminalEnd = { exitCode: number } | { signal: string } | { error: string }
+
+export interface TerminalProgram {
+  directory: string
+  /** The whole environment; nothing is inherited. */
+  env: NodeJS.ProcessEnv
+  /** For its stdin, which is closed behind it. Null: it reads this process's own. */
+  input: string | null
+  /** Ends it by the signal that is its reason, and kills it if that does not help. */
+  signal: AbortSignal
+  clock: Clock
+}
+
+/**
+ * Runs a program to its end with this process's terminal, and in its group, so that Ctrl+C reaches it. Nothing of what
+ * it says is seen by us.
+ */
+export async function runInTerminal(
+  program: string,
+  args: readonly string[],
+  { directory, env, input, signal, clock }: TerminalProgram,
+): Promise<TerminalEnd> {
+  const { promise, resolve } = Promise.withResolvers<TerminalEnd>()
+  let child: ChildProcess
+  try {
+    child = spawn(program, args, {
+      cwd: directory,
+      env,
+      stdio: [input === null ? 'inherit' : 'pipe', 'inherit', 'inherit'],
+    })
+  } catch (error) {
+    return { error: messageOf(error) }
+  }
+  const over = new AbortController()
+  const end = () => {
+    child.kill(asSignal(signal.reason))
+    void clock.wait(GRACE_MS, over.signal).then(() => {
+      if (!over.signal.aborted) child.kill('SIGKILL')
+    })
+  }
+  child.once('error', error => resolve({ error: error.message }))
+  child.once('exit', (code, by) => resolve(code === null ? { signal: by ?? 'a signal' } : { exitCode: code }))
+  child.stdin?.on('error', () => {}).end(input)
+  signal.addEventListener('abort', end, { once: true })
+  if (signal.aborted) end()
+  try {
+    return await promise
+  } finally {
+    signal.removeEventListener('abort', end)
+    over.abort()
+  }
+}
+
+const GRACE_MS = 2_000
+
+function asSignal(reason: unknown): NodeJS.Signals {
+  return reason === 'SIGINT' || reason === 'SIGHUP' ? reason : 'SIGTERM'
+}
+
+export interface SuspendOptions {
+  platform: NodeJS.Platform
+  clock: Clock
+  /** Where this process hears of signals: `process`. */
+  signals: Pick<NodeJS.EventEmitter, 'once' | 'off'>
+}
+
+/** A shell that has stopped its job says so at once; after this long nothing has stopped it, ms. */
+const STOP_MS = 500
+/** How long the new size of the terminal may take, ms. */
+const SIZE_MS = 100
+
+/**
+ * Stops this process and its whole group, as Ctrl-Z does in a terminal, so that the shell goes on; resolves with true
+ * once it has been continued (`fg`), by which time the size of the terminal is known anew. False where there is no job
+ * control: on Windows, and where no shell waits for this process (the kernel then does not stop it).
+ */
+export async function suspendSelf({ platform, clock, signals }: SuspendOptions): Promise<boolean> {
+  if (platform === 'win32') return false
+  const before = clock.monotonic()
+  const continued = await heard('SIGCONT', STOP_MS, () => kill(0, 'SIGTSTP'))
+  // When all stood still for long, the bound may be over before the signal that woke it has been heard.
+  if (!continued && clock.monotonic() - before < 2 * STOP_MS) return false
+  // A terminal tells only the job in its foreground that its size has changed.
+  await heard('SIGWINCH', SIZE_MS, () => kill(pid, 'SIGWINCH'))
+  return true
+
+  async function heard(signal: NodeJS.Signals, boundMs: number, cause: () => void): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const listener = () => resolve(true)
+    const over = new AbortController()
+    signals.once(signal, listener)
+    cause()
+    void clock.wait(boundMs, over.signal).then(() => resolve(false))
+    const isHeard = await promise
+    over.abort()
+    signals.off(signal, listener)
+    return isHeard
+  }
+}

@@ -1,0 +1,306 @@
+import {
+  closeSync,
+  createReadStream,
+  fdatasync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
+import type { Clock } from '../base/clock.ts'
+import { diskFull, isNoRoom, systemErrorCode, UserError } from '../base/errors.ts'
+import { LineSplitter } from '../base/text.ts'
+import { isEvent, withNewerFields } from '../core/events/checks.ts'
+import type { Recorded } from '../core/events/events.ts'
+import { fold } from '../core/state/fold.ts'
+import { emptyState, type SessionState } from '../core/state/state.ts'
+import { FolderChanges } from '../platform/files.ts'
+import type { Records } from './records.ts'
+
+const FORMAT = 'codemachine-journal'
+const VERSION = 1
+/** The longest line that is read. No event comes near it: texts in events are bounded. */
+const MAX_LINE_BYTES = 16 * 1024 * 1024
+
+/** The append-only record of one session. One owner; a line has reached the operating system when `append` returns. */
+export interface Journal extends AsyncDisposable {
+  append(event: Recorded): void
+  /** Resolves when everything appended before is on the disk. */
+  sync(): Promise<void>
+}
+
+/**
+ * Opens a journal for appending. A new one gets its first line, which names the format and its version; one whose last
+ * line was torn gets the missing newline, so that the next event stands on a line of its own.
+ */
+export function openJournal(path: string): Journal {
+  const fd = openSync(path, 'a+', 0o600)
+  const { size } = fstatSync(fd)
+  let torn = size > 0 && lastByte(fd, size) !== NEWLINE
+  let failed = false
+  const failure = (error: unknown) => {
+    failed = true
+    return isNoRoom(error) ? diskFull(path, error) : error
+  }
+  const write = (value: unknown) => {
+    const bytes = Buffer.from(`${torn ? '\n' : ''}${JSON.stringify(value)}\n`)
+    let written = 0
+    try {
+      while (written < bytes.length) written += writeSync(fd, bytes, written)
+      torn = false
+    } catch (error) {
+      // Taken back, the part of a line is no tear in the middle once there is room for more.
+      if (written > 0) ftruncateSync(fd, fstatSync(fd).size - written)
+      throw failure(error)
+    }
+  }
+  const sync = async () => {
+    try {
+      await promisify(fdatasync)(fd)
+    } catch (error) {
+      throw failure(error)
+    }
+  }
+  try {
+    if (size === 0) write({ format: FORMAT, v: VERSION })
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+  return {
+    append: write,
+    sync,
+    async [Symbol.asyncDispose]() {
+      // What has failed before is what the person is told: a second error would stand in front of it.
+      const toldBefore = failed
+      try {
+        await sync()
+      } catch (error) {
+        if (!toldBefore) throw error
+      } finally {
+        closeSync(fd)
+      }
+    },
+  }
+}
+
+const NEWLINE = 0x0a
+
+function lastByte(fd: number, size: number): number | undefined {
+  const buffer = Buffer.alloc(1)
+  readSync(fd, buffer, 0, 1, size - 1)
+  return buffer[0]
+}
+
+/**
+ * The events of a journal in their order, read in pieces of bounded size. Blank, torn and rubbish lines are passed over;
+ * so are events of a type that this version does not know. A file that is not there gives none; a `UserError` if it is
+ * of a newer format, or cannot be read.
+ */
+export async function* readJournal(path: string): AsyncGenerator<Recorded> {
+  const lines = new JournalLines(path)
+  try {
+    for await (const chunk of createReadStream(path)) yield* lines.push(chunk)
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return
+    throw unreadable(path, error)
+  }
+  yield* lines.end()
+}
+
+/** Cuts the bytes of a journal into its events. Throws a `UserError` at the first line of a newer format. */
+export class JournalLines {
+  readonly #splitter: LineSplitter
+  #ready: Recorded[] = []
+  #first = true
+
+  constructor(path: string) {
+    this.#splitter = new LineSplitter(line => {
+      if (this.#first) refuseNewer(path, line)
+      this.#first = false
+      const event = parseEvent(line)
+      if (event) this.#ready.push(event)
+    }, MAX_LINE_BYTES)
+  }
+
+  /** The events whose lines have become whole. */
+  push(chunk: Buffer): Recorded[] {
+    this.#splitter.push(chunk)
+    return this.#take()
+  }
+
+  /** The event of a last line without its newline. */
+  end(): Recorded[] {
+    this.#splitter.end()
+    return this.#take()
+  }
+
+  #take(): Recorded[] {
+    const ready = this.#ready
+    this.#ready = []
+    return ready
+  }
+}
+
+/** Why a journal cannot be read, as a sentence; null if it can, and if there is none. */
+export async function problemOfJournal(path: string): Promise<string | null> {
+  try {
+    // What is wrong with the whole of it shows at its beginning.
+    for await (const _ of readJournal(path)) return null
+    return null
+  } catch (error) {
+    if (error instanceof UserError) return error.message
+    throw error
+  }
+}
+
+/** Whether a journal holds any event; a `UserError` as of `readJournal`. */
+export async function holdsEvents(path: string): Promise<boolean> {
+  for await (const _ of readJournal(path)) return true
+  return false
+}
+
+/** How many lines of a journal are no JSON; the last one, which a crash can tear, and blank ones are not counted. */
+export async function countRubbish(path: string): Promise<number> {
+  let rubbish = 0
+  let isLastRubbish = false
+  const splitter = new LineSplitter(line => {
+    if (line.trim() === '') return
+    isLastRubbish = parse(line) === null
+    if (isLastRubbish) rubbish += 1
+  }, MAX_LINE_BYTES)
+  for await (const chunk of createReadStream(path)) splitter.push(chunk)
+  splitter.end()
+  return isLastRubbish ? rubbish - 1 : rubbish
+}
+
+function refuseNewer(path: string, firstLine: string): void {
+  const header = parse(firstLine)
+  if (!isObject(header) || header.format !== FORMAT) return
+  if (typeof header.v !== 'number' || header.v <= VERSION) return
+  throw new UserError(`${path} was written by a newer codemachine (journal format ${header.v}); use that one.`)
+}
+
+function unreadable(path: string, cause: unknown): unknown {
+  const code = systemErrorCode(cause)
+  if (code === null) return cause
+  const why = code === 'EISDIR' ? 'it is a directory; put the journal back in its place' : `${code}; make it readable`
+  return new UserError(`${path} cannot be read: ${why}.`, { cause })
+}
+
+/** The event in one line of a journal; null if it is blank, torn, rubbish, or none that this version knows. */
+function parseEvent(line: string): Recorded | null {
+  const value = parse(line)
+  return isRecorded(value) ? withNewerFields(value) : null
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return null
+  }
+}
+
+function isRecorded(value: unknown): value is Recorded {
+  return isObject(value) && isEvent(value)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** What the session `id` has come to, by its journal; null if the journal holds no session. */
+export async function foldJournal(path: string, id: string): Promise<SessionState | null> {
+  let state = emptyState(id)
+  for await (const event of readJournal(path)) state = fold(state, event)
+  return state.createdAt === 0 ? null : state
+}
+
+const CHUNK_BYTES = 64 * 1024
+
+/** A journal that is still being written, and may not be there yet. */
+export class GrowingJournal implements AsyncDisposable {
+  readonly #path: string
+  readonly #buffer = Buffer.alloc(CHUNK_BYTES)
+  readonly #lines: JournalLines
+  #file: FileHandle | null = null
+
+  constructor(path: string) {
+    this.#path = path
+    this.#lines = new JournalLines(path)
+  }
+
+  /** What has become whole since the last time. A torn last line counts once it is completed. */
+  async *readOn(signal: AbortSignal): AsyncGenerator<Recorded> {
+    this.#file ??= await openIfThere(this.#path)
+    while (this.#file && !signal.aborted) {
+      const { bytesRead } = await this.#file.read(this.#buffer)
+      if (bytesRead === 0) return
+      // The lines keep what they are given; the buffer is used again.
+      yield* this.#lines.push(Buffer.from(this.#buffer.subarray(0, bytesRead)))
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file?.close()
+  }
+}
+
+async function openIfThere(path: string): Promise<FileHandle | null> {
+  try {
+    return await open(path)
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+export interface FollowOptions {
+  clock: Clock
+  /** Ends the following. */
+  signal: AbortSignal
+  /** Asked whenever all that is written has been yielded: whether nothing more will come. */
+  isOver(): Promise<boolean>
+}
+
+/**
+ * The events of a journal that is still being written, from its first on. An event is yielded when its line is whole,
+ * so a torn last line counts once it is completed. Ends after `isOver` or with `signal`.
+ */
+export async function* followJournal(path: string, options: FollowOptions): AsyncGenerator<Recorded> {
+  const { signal, isOver } = options
+  await using journal = new GrowingJournal(path)
+  using changes = new FolderChanges([dirname(path)], options)
+  while (!signal.aborted) {
+    yield* journal.readOn(signal)
+    if (await isOver()) {
+      yield* journal.readOn(signal)
+      return
+    }
+    await changes.next(POLL_MS)
+  }
+}
+
+/** A network drive tells nothing of what changes on it. */
+const POLL_MS = 1000
+
+/** The sessions of a work directory, the oldest first, and a sentence for each whose journal cannot be read. */
+export async function readSessions(records: Records): Promise<{ sessions: SessionState[]; problems: string[] }> {
+  const sessions: SessionState[] = []
+  const problems: string[] = []
+  for (const id of await records.sessions()) {
+    try {
+      const state = await foldJournal(records.journal(id), id)
+      if (state !== null) sessions.push(state)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      problems.push(error.message)
+    }
+  }
+  return { sessions, problems }
+}

@@ -1,0 +1,228 @@
+import { readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { messageOf, systemErrorCode, UserError, writing } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/text.ts'
+import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile } from '../platform/files.ts'
+
+/** A prompt that waits to become a session. */
+export interface QueuedPrompt {
+  /** Six digits or more, never given twice in one queue: `000001`. */
+  id: string
+  prompt: string
+  /** When it was added; ISO 8601 in UTC. */
+  at: string
+}
+
+/** What waits, in order, and one sentence for each file that could not be read. */
+export interface QueueContents {
+  prompts: QueuedPrompt[]
+  problems: string[]
+}
+
+/**
+ * The prompts that wait for one work directory: a directory with one file per prompt, so that any number of terminals
+ * can add at once without a lock.
+ *
+ * Taking a prompt has three steps, so that neither a crash nor somebody else loses or doubles it: `claim` (only one can),
+ * create the session (its `session-created` carries the prompt's id), `removeIfWaiting`. At start, a prompt whose id a
+ * session already carries is removed, and another one that was claimed is released.
+ */
+export interface Queue {
+  /** Adds a prompt behind all others; it is on disk when this resolves. */
+  add(prompt: string, at: Date): Promise<QueuedPrompt>
+  list(): Promise<QueueContents>
+  /** The prompt whose turn it is; null if none waits. Files that cannot be read are passed over. */
+  peek(): Promise<QueuedPrompt | null>
+  /** How many wait, whatever their files hold. */
+  count(): Promise<number>
+  /** Takes a prompt for oneself: it waits no more, and is kept until it is removed or released. False if it did not wait. */
+  claim(id: string): Promise<boolean>
+  /** Ids of those that are claimed. */
+  claimed(): Promise<string[]>
+  /** Lets a prompt that was claimed wait again. */
+  release(id: string): Promise<void>
+  /** Puts another text in the place of a prompt; a `UserError` if it does not wait any more. */
+  edit(id: string, prompt: string): Promise<void>
+  /** Takes a prompt out, whatever its file holds; a `UserError` if it does not wait any more. */
+  remove(id: string): Promise<void>
+  /** As `remove`, also of one that is claimed, and content if a person has taken the prompt out meanwhile. */
+  removeIfWaiting(id: string): Promise<void>
+}
+
+/** The queue in this directory, which has to exist. */
+export function openQueue(directory: string): Queue {
+  return {
+    add: (prompt, at) => add(directory, prompt, at),
+    list: () => list(directory),
+    peek: () => peek(directory),
+    count: async () => (await readNames(directory)).waiting.length,
+    claim: id => renameIfThere(promptFile(directory, knownId(id)), claimedFile(directory, knownId(id))),
+    claimed: async () => (await readNames(directory)).claimed,
+    release: async id =>
+      void (await renameIfThere(claimedFile(directory, knownId(id)), promptFile(directory, knownId(id)))),
+    edit: (id, prompt) => edit(directory, id, prompt),
+    remove: async id => {
+      if (!(await remove(directory, knownId(id)))) throw notWaiting(knownId(id))
+    },
+    removeIfWaiting: async id => {
+      await remove(directory, knownId(id))
+      await rm(claimedFile(directory, knownId(id)), { force: true })
+    },
+  }
+}
+
+/** Of the longest prompt, every character of it written as `\u0000`. */
+const MOST_BYTES = 8 * 1024 * 1024
+const HIGHEST_NUMBER = 999_999_999
+
+const atMend = 'use a time such as "2026-11-20T23:00:00.000Z"'
+const fileSchema = v.object({
+  prompt: v.pipe(
+    v.string('use a text'),
+    v.check(prompt => problemOfPrompt(prompt) === null, 'use a text that is neither empty nor too long'),
+  ),
+  at: v.pipe(v.string(atMend), v.isoTimestamp(atMend)),
+})
+
+async function add(directory: string, prompt: string, at: Date): Promise<QueuedPrompt> {
+  const content = checked({ prompt, at: at.toISOString() })
+  await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
+  for (;;) {
+    const { gone, highest } = await readNames(directory)
+    if (highest >= HIGHEST_NUMBER)
+      throw new UserError(`${directory} has no number left; remove ${highest}.json from it.`)
+    const id = idOf(highest + 1)
+    // A reader of the directory can miss a prompt that is just being removed, but not both it and its `.gone`.
+    if (await pathExists(goneFile(directory, id))) continue
+    if (!(await staged.linkAs(`${id}.json`))) continue
+    for (const old of gone) await rm(goneFile(directory, old), { force: true })
+    return { id, ...content }
+  }
+}
+
+async function list(directory: string): Promise<QueueContents> {
+  const { waiting, strange } = await readNames(directory)
+  const contents: QueueContents = {
+    prompts: [],
+    problems: strange.map(name => `${join(directory, name)} is not named as a queued prompt is; remove it.`),
+  }
+  for (const id of waiting) {
+    const read = await readPrompt(directory, id)
+    if (read === 'missing') continue
+    if (typeof read === 'string') contents.problems.push(read)
+    else contents.prompts.push(read)
+  }
+  return contents
+}
+
+async function peek(directory: string): Promise<QueuedPrompt | null> {
+  for (const id of (await readNames(directory)).waiting) {
+    const read = await readPrompt(directory, id)
+    if (typeof read !== 'string') return read
+  }
+  return null
+}
+
+async function edit(directory: string, written: string, prompt: string): Promise<void> {
+  const id = knownId(written)
+  const old = await readPrompt(directory, id)
+  if (old === 'missing') throw notWaiting(id)
+  if (typeof old === 'string') throw new UserError(old)
+  const text = textOf(checked({ prompt, at: old.at }))
+  await writing(directory, () => writeWholeFile(promptFile(directory, id), text))
+  if (!(await pathExists(goneFile(directory, id)))) return
+  // It was removed meanwhile, and this has put it back.
+  await rm(promptFile(directory, id), { force: true })
+  throw notWaiting(id)
+}
+
+/** Whether it was there to be taken out. */
+async function remove(directory: string, id: string): Promise<boolean> {
+  const isThere = (await pathExists(promptFile(directory, id))) || (await pathExists(claimedFile(directory, id)))
+  if (!isThere) return false
+  // While the number is the highest, this keeps it from being given again: a session carries it as the id of its prompt.
+  await writeFile(goneFile(directory, id), '', { mode: 0o600 })
+  try {
+    await rm(promptFile(directory, id), { recursive: true })
+    return true
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+/** The prompt in a file; `missing`; or a sentence about what is wrong with the file. */
+async function readPrompt(directory: string, id: string): Promise<QueuedPrompt | 'missing' | string> {
+  const path = promptFile(directory, id)
+  const read = await readBoundedText(path, MOST_BYTES)
+  if (read === 'missing') return read
+  if ('problem' in read) return `${path} ${read.problem}.`
+  let content: unknown
+  try {
+    content = JSON.parse(read.text)
+  } catch (error) {
+    return `${path} is not JSON: ${messageOf(error)}.`
+  }
+  const result = v.safeParse(fileSchema, content)
+  if (result.success) return { id, ...result.output }
+  const [issue] = result.issues
+  const name = v.getDotPath(issue)
+  if (name === null) return `${path} holds no JSON object.`
+  return issue.received === 'undefined'
+    ? `${path}: ${name} is missing.`
+    : `${path}: ${name} is wrong; ${issue.message}.`
+}
+
+async function readNames(
+  directory: string,
+): Promise<{ waiting: string[]; claimed: string[]; gone: string[]; strange: string[]; highest: number }> {
+  const names = await readdir(directory)
+  const idsWith = (ending: RegExp) =>
+    names.filter(name => ending.test(name)).map(name => name.slice(0, name.indexOf('.')))
+  const waiting = idsWith(/^\d{6,9}\.json$/).sort((a, b) => Number(a) - Number(b))
+  const gone = idsWith(/^\d{6,9}\.gone$/)
+  const claimed = idsWith(/^\d{6,9}\.claimed$/)
+  return {
+    waiting,
+    claimed,
+    gone,
+    strange: names.filter(name => name.endsWith('.json') && !name.startsWith('.') && !/^\d{6,9}\.json$/.test(name)),
+    highest: Math.max(0, ...[...waiting, ...claimed, ...gone].map(Number)),
+  }
+}
+
+function knownId(written: string): string {
+  if (!/^\d{1,9}$/.test(written)) throw notWaiting(written)
+  return idOf(Number(written))
+}
+
+function idOf(number: number): string {
+  return String(number).padStart(6, '0')
+}
+
+function promptFile(directory: string, id: string): string {
+  return join(directory, `${id}.json`)
+}
+
+function claimedFile(directory: string, id: string): string {
+  return join(directory, `${id}.claimed`)
+}
+
+function goneFile(directory: string, id: string): string {
+  return join(directory, `${id}.gone`)
+}
+
+function textOf(content: { prompt: string; at: string }): string {
+  return `${JSON.stringify(content, null, 2)}\n`
+}
+
+function checked<T extends { prompt: string }>(content: T): T {
+  const problem = problemOfPrompt(content.prompt)
+  if (problem !== null) throw new UserError(problem)
+  return content
+}
+
+function notWaiting(id: string): UserError {
+  return new UserError(`No prompt ${id} waits in the queue; it has been started or removed.`)
+}

@@ -1,0 +1,224 @@
+import { createHash } from 'node:crypto'
+import { access, chmod, constants, mkdir, readdir, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join } from 'node:path'
+import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+import { pathExists, realWorkDirectory } from '../platform/files.ts'
+
+/** Where the records of a work directory are looked for. */
+export interface RecordsPlaces {
+  /** The work directory. */
+  directory: string
+  env: NodeJS.ProcessEnv
+  /** The person's home directory. */
+  home: string
+  platform: NodeJS.Platform
+}
+
+/** What codemachine writes and believes about one work directory (docs/design.md, "On disk"). All paths are absolute. */
+export interface Records {
+  /** `$CODEMACHINE_HOME` or `~/.codemachine`. */
+  root: string
+  /** The folder of this work directory in it, and that folder's name, by which processes are marked. */
+  folder: string
+  key: string
+  /** The work directory's real path. */
+  directory: string
+  lock: string
+  queue: string
+  control: string
+  /** What stands in the composer of the screen. */
+  draft: string
+  /** What the running session does just now, while somebody watches. */
+  live: string
+  git: string
+  /** What the repository's config and hooks were like before the running session. */
+  guard: string
+  /** Which folders that codex's sandbox leaves were not there before the running session. */
+  traces: string
+  /** The folder of one session. */
+  sessionFolder(id: string): string
+  /** The journal of one session. */
+  journal(id: string): string
+  /** What a person has answered to a question of a session. */
+  answer(session: string, question: string): string
+  /** The ids of all sessions, the oldest first. */
+  sessions(): Promise<string[]>
+  /**
+   * Makes the folder of a new session and returns its id: the local day of `now` and a counter, as in `20261120_1`. A
+   * number that a session has, or that something has in the work directory's `.codemachine/projects`, is not used.
+   */
+  nextSessionId(now: Date): Promise<string>
+}
+
+/** Opens the records, and makes their folders, for this user only; a `UserError` if they cannot be written. */
+export async function openRecords(places: RecordsPlaces): Promise<Records> {
+  const directory = await realWorkDirectory(places.directory)
+  const root = await openRoot(places)
+  const records = recordsIn(root, directory)
+  const folders = ['queue', 'control', 'git', 'sessions', 'answers'].map(name => join(records.folder, name))
+  for (const each of [join(root, 'state'), records.folder, ...folders]) await makePrivate(each, places.platform)
+  return records
+}
+
+/**
+ * Where the records of a directory, and of each above it, are or would be, the nearest first; none of a directory that
+ * is not there. Makes nothing.
+ */
+export async function recordsAround(places: RecordsPlaces): Promise<Records[]> {
+  const root = rootOf(places)
+  const directory = await realpath(places.directory).catch(() => null)
+  return directory === null ? [] : upwards(directory).map(each => recordsIn(root, each))
+}
+
+function upwards(directory: string): string[] {
+  const above = dirname(directory)
+  return above === directory ? [directory] : [directory, ...upwards(above)]
+}
+
+function recordsIn(root: string, directory: string): Records {
+  const key = keyOf(directory)
+  const folder = join(root, 'state', key)
+  const inFolder = (name: string) => join(folder, name)
+  return {
+    root,
+    folder,
+    key,
+    directory,
+    lock: inFolder('lock'),
+    queue: inFolder('queue'),
+    control: inFolder('control'),
+    draft: inFolder('draft.json'),
+    live: inFolder('live.json'),
+    git: inFolder('git'),
+    guard: inFolder('guard.json'),
+    traces: inFolder('traces.json'),
+    sessionFolder: id => join(folder, 'sessions', id),
+    journal: id => join(folder, 'sessions', id, 'journal.ndjson'),
+    answer: (session, question) => join(folder, 'answers', `${session}-${question}.json`),
+    sessions: () => listSessions(inFolder('sessions')),
+    nextSessionId: now => makeSession(inFolder('sessions'), join(directory, '.codemachine', 'projects'), now),
+  }
+}
+
+/** What codemachine itself keeps in the root. */
+const OWN_ENTRIES = new Set(['state', 'codex', 'demo'])
+
+function isOwn(name: string): boolean {
+  return OWN_ENTRIES.has(name) || name.startsWith('history.jsonl')
+}
+
+function rootOf({ env, home }: RecordsPlaces): string {
+  const given = env.CODEMACHINE_HOME || null
+  if (given !== null && !isAbsolute(given)) throw new UserError(`CODEMACHINE_HOME is "${given}"; use an absolute path.`)
+  return given ?? join(home, '.codemachine')
+}
+
+async function openRoot(places: RecordsPlaces): Promise<string> {
+  const { env, platform } = places
+  const root = rootOf(places)
+  await makeFolder(root)
+  // A directory that someone shares for other things too (/tmp, a home) is not closed; `state` in it is, always.
+  if (!env.CODEMACHINE_HOME || (await readdir(root)).every(isOwn)) await makePrivate(root, platform)
+  return realpath(root)
+}
+
+async function makePrivate(folder: string, platform: NodeJS.Platform): Promise<void> {
+  await makeFolder(folder)
+  if (platform === 'win32') return
+  const { mode } = await stat(folder)
+  if ((mode & 0o077) === 0) return
+  await chmod(folder, 0o700).catch(error => {
+    throw unwritable(folder, error)
+  })
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await makeWithParents(folder)
+    await access(folder, constants.W_OK)
+  } catch (error) {
+    throw unwritable(folder, error)
+  }
+}
+
+/** Node's own `recursive` never ends where the system says of a new folder in one that exists that it is not there, as in `/proc`. */
+async function makeWithParents(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { mode: 0o700 })
+  } catch (error) {
+    if (await isDirectory(folder)) return
+    const above = dirname(folder)
+    if (systemErrorCode(error) !== 'ENOENT' || above === folder || (await pathExists(above))) throw error
+    await makeWithParents(above)
+    await mkdir(folder, { mode: 0o700 }).catch(async again => {
+      // Another codemachine may have made it meanwhile.
+      if (!(await isDirectory(folder))) throw again
+    })
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return await stat(path).then(
+    found => found.isDirectory(),
+    () => false,
+  )
+}
+
+const UNWRITABLE: Readonly<Record<string, string>> = {
+  EEXIST: 'a file is in the way',
+  ENOTDIR: 'a file is in the way',
+  ENOENT: 'nothing can be made there',
+}
+
+function unwritable(folder: string, cause: unknown): UserError {
+  const code = systemErrorCode(cause)
+  return new UserError(
+    `codemachine cannot keep its records in ${folder}: ${UNWRITABLE[code ?? ''] ?? messageOf(cause)}.`,
+    {
+      hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
+      cause,
+    },
+  )
+}
+
+function keyOf(directory: string): string {
+  const name = basename(directory)
+    .replace(/[^\w.-]+/g, '-')
+    .replace(/^[.-]+/, '')
+    .slice(0, 40)
+  const hash = createHash('sha256').update(directory).digest('hex').slice(0, 12)
+  return `${name || 'root'}-${hash}`
+}
+
+async function listSessions(folder: string): Promise<string[]> {
+  const ids = (await readdir(folder)).filter(name => /^\d{8}_[1-9]\d{0,9}$/.test(name))
+  return ids.sort((a, b) => dayOf(a).localeCompare(dayOf(b)) || counterOf(a) - counterOf(b))
+}
+
+async function makeSession(folder: string, projects: string, now: Date): Promise<string> {
+  const day = localDay(now)
+  const today = (await listSessions(folder)).filter(id => dayOf(id) === day)
+  for (let counter = Math.max(0, ...today.map(counterOf)) + 1; ; counter++) {
+    const id = `${day}_${counter}`
+    if (await pathExists(join(projects, id))) continue
+    try {
+      await mkdir(join(folder, id), { mode: 0o700 })
+      return id
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EEXIST') throw unwritable(join(folder, id), error)
+    }
+  }
+}
+
+function localDay(now: Date): string {
+  const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
+  return `${now.getFullYear()}${month}${day}`
+}
+
+function dayOf(id: string): string {
+  return id.slice(0, 8)
+}
+
+function counterOf(id: string): number {
+  return Number(id.slice(9))
+}

@@ -1,0 +1,270 @@
+import { clipEnd } from '../base/text.ts'
+import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
+import { roundOfSettingsChanged } from '../core/rules/notices.ts'
+import { type Finding, keyOf } from '../core/rules/review.ts'
+import type { BuildState, BuildTask } from '../core/state/plan.ts'
+import type { Claim } from '../core/state/state.ts'
+import { agentOf } from '../words/plan.ts'
+import { FirstAndLast } from './fold-rounds.ts'
+import type {
+  ReportAgent,
+  ReportBuild,
+  ReportData,
+  ReportGate,
+  ReportProof,
+  ReportReview,
+  ReportTask,
+} from './report-data.ts'
+
+const NAME_CHARS = 500
+const TEXT_CHARS = 1000
+const OUTPUT_CHARS = 2000
+const MOST_GATES = 100
+const MOST_FINDINGS = 50
+const MOST_FILES = 50
+
+/** What a report says of gates, reviews, and the files that gates protect. */
+export class ProofSoFar {
+  readonly #gates = new Map<string, ReportGate>()
+  readonly #reviews = new FirstAndLast<ReportReview>({ first: 10, last: 20 })
+  readonly #protected = new Map<string, ReportProof['protectedFiles'][number]>()
+  #protectedCount = 0
+  #causes: readonly string[] = []
+  #findings: readonly Finding[] = []
+  #repeated: ReadonlySet<string> = new Set()
+  #agreedTo: string | null = null
+  #settingsChangedIn: number | null = null
+
+  add(event: Recorded): void {
+    switch (event.type) {
+      case 'session-created':
+      case 'session-resumed':
+        this.#configure(event.gates ?? [])
+        break
+      case 'gate-ended':
+        this.#endGate(event)
+        break
+      case 'review-started':
+        this.#causes = event.causes
+        break
+      case 'review-ended':
+        this.#endReview(event)
+        break
+      case 'warning':
+        this.#settingsChangedIn ??= roundOfSettingsChanged(event.message)
+        break
+      case 'protected-changed':
+        this.#changeProtected(event)
+        break
+      default:
+        break
+    }
+  }
+
+  result(claim: Claim, outcome: SessionOutcome | null): ReportProof {
+    const isDone = outcome?.kind === 'done'
+    const gates = [...this.#gates.values()]
+    const tree = claim.state === 'accepted' ? claim.tree : null
+    return {
+      claim: claim.state,
+      verified: isDone ? outcome.verified : claim.state === 'accepted' && claim.verified,
+      tree,
+      gates: gates.map(gate => ({ ...gate })),
+      reviews: this.#reviews.shortened(),
+      findings: this.#findings.slice(0, MOST_FINDINGS).map(finding => ({
+        ...finding,
+        file: finding.file === null ? null : clipEnd(finding.file, NAME_CHARS),
+        problem: clipEnd(finding.problem, TEXT_CHARS),
+        mend: clipEnd(finding.mend, TEXT_CHARS),
+        repeated: this.#repeated.has(keyOf(finding)),
+      })),
+      findingsCount: this.#findings.length,
+      reviewed: tree !== null && tree === this.#agreedTo,
+      protected: gates.some(({ protect }) => protect.length > 0),
+      settingsChangedIn: this.#settingsChangedIn,
+      protectedFiles: [...this.#protected.values()],
+      protectedCount: Math.max(this.#protectedCount, this.#protected.size),
+    }
+  }
+
+  /** A session that goes on may have other gates. */
+  #configure(gates: readonly Gate[]): void {
+    for (const { name, run, required, network, protect } of gates.slice(0, MOST_GATES)) {
+      const known = this.#gates.get(name) ?? unknownGate(name)
+      this.#gates.set(name, {
+        ...known,
+        run: clipEnd(run, NAME_CHARS),
+        required,
+        network,
+        protect: protect.slice(0, 20).map(glob => clipEnd(glob, NAME_CHARS)),
+      })
+    }
+  }
+
+  #endGate({ when, round, ...result }: RecordedOf<'gate-ended'>): void {
+    const { gate: name, status, exitCode, durationMs, changed } = result
+    if (status === 'broken-off' || (!this.#gates.has(name) && this.#gates.size >= MOST_GATES)) return
+    const gate = this.#gates.get(name) ?? unknownGate(name)
+    const problem = result.problem === null ? null : clipEnd(result.problem, TEXT_CHARS)
+    const facts = { status, exitCode, durationMs, problem }
+    const paths = [...new Set([...gate.changed, ...changed.map(path => clipEnd(path, NAME_CHARS))])]
+    const output = status === 'passed' ? '' : result.output.slice(-OUTPUT_CHARS).toWellFormed()
+    this.#gates.set(name, {
+      ...gate,
+      ...(when === 'before' ? { before: facts } : { last: { ...facts, when, round, output } }),
+      runs: gate.runs + 1,
+      flaky: gate.flaky + (status === 'flaky' ? 1 : 0),
+      failed: gate.failed + (hasPassed(status) ? 0 : 1),
+      changed: paths.slice(0, MOST_FILES),
+      changedCount: Math.max(gate.changedCount, result.changedCount, paths.length),
+    })
+  }
+
+  #endReview({ at, round, review, answer, repeated, durationMs, tokens, tree }: RecordedOf<'review-ended'>): void {
+    this.#reviews.add({
+      review,
+      round,
+      at,
+      causes: this.#causes.slice(0, 5),
+      verdict: answer?.verdict ?? null,
+      summary: clipEnd(answer?.summary ?? '', TEXT_CHARS),
+      findings: answer?.findings.length ?? 0,
+      repeated: repeated.length,
+      durationMs,
+      tokens: tokens?.total ?? 0,
+    })
+    if (answer === null) return
+    this.#agreedTo = answer.verdict === 'agreed' ? tree : null
+    this.#findings = answer.verdict === 'agreed' ? [] : answer.findings
+    this.#repeated = new Set(repeated.map(keyOf))
+  }
+
+  #changeProtected({ round, files, count }: RecordedOf<'protected-changed'>): void {
+    for (const { path, how } of files) {
+      this.#protected.delete(path)
+      this.#protected.set(path, { path: clipEnd(path, NAME_CHARS), how, round })
+      const [oldest] = this.#protected.keys()
+      if (this.#protected.size > MOST_FILES && oldest !== undefined) this.#protected.delete(oldest)
+    }
+    this.#protectedCount = Math.max(this.#protectedCount, count)
+  }
+}
+
+function unknownGate(name: string): ReportGate {
+  return {
+    name: clipEnd(name, NAME_CHARS),
+    run: null,
+    required: false,
+    network: false,
+    protect: [],
+    before: null,
+    last: null,
+    runs: 0,
+    flaky: 0,
+    failed: 0,
+    changed: [],
+    changedCount: 0,
+  }
+}
+
+const MOST_TASKS = 200
+const MOST_TASKS_LEFT = 20
+const MOST_AGENTS = 50
+const NAME_CHARS_OF_BUILD_SO_FAR = 300
+const TEXT_CHARS_OF_BUILD_SO_FAR = 2000
+const SUMMARY_CHARS = 16_000
+
+/** Who worked in a build so far, and what plans were refused. */
+export class BuildSoFar {
+  readonly #agents = new Map<string, ReportAgent>()
+  readonly #refusals = new FirstAndLast<ReportBuild['refusals']['entries'][number]>({ first: 5, last: 5 })
+
+  add(event: Recorded): void {
+    switch (event.type) {
+      case 'plan-refused':
+        this.#refusals.add({
+          at: event.at,
+          round: event.round,
+          problem: clipEnd(event.problem, TEXT_CHARS_OF_BUILD_SO_FAR),
+        })
+        break
+      case 'agent-started':
+        this.#change(event.instance, agent => ({ ...agent, instances: agent.instances + 1 }))
+        break
+      case 'agent-ended':
+        this.#change(event.instance, agent => withEnd(agent, event))
+        break
+      default:
+        break
+    }
+  }
+
+  result(build: BuildState | null): ReportBuild | null {
+    if (build === null) return null
+    const { tasks, summary } = build
+    return {
+      summary: summary === null ? null : clipEnd(summary.trim(), SUMMARY_CHARS),
+      tasks: tasks.slice(0, MOST_TASKS).map(reported),
+      counts: {
+        tasks: tasks.length,
+        done: tasks.filter(({ done }) => done).length,
+        parked: tasks.filter(task => stateOf(task) === 'parked').length,
+      },
+      agents: [...this.#agents.values()],
+      refusals: this.#refusals.shortened(),
+    }
+  }
+
+  #change(instance: string, how: (agent: ReportAgent) => ReportAgent): void {
+    const name = clipEnd(agentOf(instance), NAME_CHARS_OF_BUILD_SO_FAR)
+    const known = this.#agents.get(name)
+    if (known === undefined && this.#agents.size >= MOST_AGENTS) return
+    this.#agents.set(name, how(known ?? newAgent(name)))
+  }
+}
+
+/** How many tasks of a build are done, and what is left of them but for what is parked; null if it is none. */
+export function tasksOfBuild(build: BuildState | null): ReportData['tasks'] {
+  if (build === null || build.tasks.length === 0) return null
+  const { tasks } = build
+  const open = tasks.filter(task => stateOf(task) === 'open').slice(0, MOST_TASKS_LEFT)
+  return {
+    done: tasks.filter(({ done }) => done).length,
+    total: tasks.length,
+    left: open.map(({ id, name }) => clipEnd(`${id}: ${name}`, NAME_CHARS_OF_BUILD_SO_FAR)),
+  }
+}
+
+function newAgent(agent: string): ReportAgent {
+  return { agent, instances: 0, completed: 0, failed: 0, terminated: 0, durationMs: 0, tokens: 0 }
+}
+
+function withEnd(agent: ReportAgent, { status, durationMs, tokens }: RecordedOf<'agent-ended'>): ReportAgent {
+  return {
+    ...agent,
+    completed: agent.completed + (status === 'completed' ? 1 : 0),
+    failed: agent.failed + (status === 'error' ? 1 : 0),
+    terminated: agent.terminated + (status === 'terminated' ? 1 : 0),
+    durationMs: agent.durationMs + durationMs,
+    tokens: agent.tokens + (tokens?.total ?? 0),
+  }
+}
+
+function reported(task: BuildTask): ReportTask {
+  const { id, name, phase, failures, parked } = task
+  const state = stateOf(task)
+  return {
+    id: clipEnd(id, NAME_CHARS_OF_BUILD_SO_FAR),
+    name: clipEnd(name, NAME_CHARS_OF_BUILD_SO_FAR),
+    phase: phase === null ? null : clipEnd(phase, NAME_CHARS_OF_BUILD_SO_FAR),
+    state,
+    reason: state === 'parked' ? clipEnd(parked ?? '', TEXT_CHARS_OF_BUILD_SO_FAR) : null,
+    failures,
+  }
+}
+
+function stateOf({ done, parked }: BuildTask): ReportTask['state'] {
+  if (done) return 'done'
+  return parked === null ? 'open' : 'parked'
+}

@@ -1,0 +1,318 @@
+import { clipEnd } from '../base/text.ts'
+import type { Recorded, RecordedOf, TokenCounts } from '../core/events/events.ts'
+import type { RoundClass } from '../core/events/outcome.ts'
+import type { BuildState } from '../core/state/plan.ts'
+import type { SessionState } from '../core/state/state.ts'
+import type { TreeChanges } from '../workspace/git/trees.ts'
+import type { PointSums, ReportChanges, ReportData, ReportPoint, ReportRound, Shortened } from './report-data.ts'
+
+const MESSAGE_CHARS = 500
+/** What a round's end says of it: what waiting mends is no failure. */
+const HOW_IT_WENT: Readonly<Record<RoundClass, 'worked' | 'limited' | 'failed'>> = {
+  worked: 'worked',
+  interrupted: 'worked',
+  window: 'limited',
+  throttle: 'limited',
+  network: 'limited',
+  'context-full': 'failed',
+  refused: 'failed',
+  quota: 'failed',
+  auth: 'failed',
+  config: 'failed',
+  silent: 'failed',
+  crashed: 'failed',
+}
+const NOTHING: PointSums = { durationMs: 0, tokens: 0, files: 0 }
+const MOST_ROUNDS = { first: 20, last: 180 }
+
+/** What a report says of the rounds: a table of the first and the last ones, and a series of all of them. */
+export class RoundsSoFar {
+  attempts = 0
+  commands = 0
+  tokensByKind: TokenCounts = { input: 0, cachedInput: 0, output: 0, reasoning: 0, total: 0 }
+  readonly #sums = { durationMs: 0, tokens: 0, failed: 0 }
+  readonly #rows = new FirstAndLast<ReportRound>(MOST_ROUNDS, ({ durationMs, tokens, outcome }) => {
+    this.#sums.durationMs += durationMs
+    this.#sums.tokens += tokens ?? 0
+    this.#sums.failed += outcome === 'worked' ? 0 : 1
+  })
+  readonly #series = new RoundSeries()
+  #row: ReportRound | null = null
+
+  /** @param after the session after the event */
+  add(event: Recorded, after: SessionState): void {
+    switch (event.type) {
+      case 'round-started':
+        // A summary is no attempt at the work.
+        if (event.part !== 'summary') this.attempts += 1
+        this.#row = {
+          round: event.round,
+          startedAt: event.at,
+          agent: clipEnd(event.agent, 100),
+          part: event.part ?? null,
+          changesPlan: after.running?.replan != null,
+          durationMs: 0,
+          tokens: null,
+          files: 0,
+          outcome: null,
+          message: null,
+          counts: false,
+          claim: null,
+          tasks: null,
+        }
+        this.#rows.add(this.#row)
+        break
+      case 'item-completed':
+        if (event.item.kind === 'command') this.commands += 1
+        this.#lasts(event.at)
+        break
+      case 'usage':
+        this.#lasts(event.at)
+        break
+      case 'round-ended':
+        this.#endRound(event, after)
+        break
+      case 'plan-ready':
+      case 'task-judged':
+      case 'tasks-judged':
+        this.#believe(after)
+        break
+      case 'review-ended':
+        this.#count(event.tokens)
+        break
+      case 'done-refused':
+        if (this.#row !== null) this.#row.claim = 'refused'
+        break
+      case 'done-accepted':
+        if (this.#row !== null) this.#row.claim = 'accepted'
+        break
+      default:
+        break
+    }
+  }
+
+  /** How the tasks of a build stand after the round that ended last, as codemachine believes it. */
+  #believe({ build }: SessionState): void {
+    if (build === null || this.#row === null || this.#row.outcome === null) return
+    const tasks = believed(build)
+    this.#row.tasks = tasks
+    this.#series.amend({ tasks })
+  }
+
+  /** What is known of the round that ended last. */
+  afterRound({ changed: { files, added, removed } }: { changed: TreeChanges }): void {
+    this.#series.amend({ changed: { files, added, removed } })
+  }
+
+  result(): Pick<ReportData, 'rounds' | 'series'> {
+    return { rounds: { ...this.#rows.shortened(), leftOutSums: { ...this.#sums } }, series: this.#series.points() }
+  }
+
+  /** As long as a round has not ended, it has lasted until the last that is known of it. */
+  #lasts(at: string): void {
+    if (this.#row?.outcome === null)
+      this.#row.durationMs = Math.max(0, Date.parse(at) - Date.parse(this.#row.startedAt))
+  }
+
+  #endRound(event: RecordedOf<'round-ended'>, { build }: SessionState): void {
+    const { round, outcome, durationMs, tokens, changedCount, counts } = event
+    // Of a build that is no more than a claim, which is judged after it.
+    const { tasks: said } = event
+    const tasks = build !== null ? believed(build) : said === undefined ? null : { done: said.done, total: said.total }
+    this.#count(tokens)
+    if (this.#row !== null) {
+      const message = outcome.message === null ? null : clipEnd(outcome.message, MESSAGE_CHARS)
+      const files = changedCount
+      Object.assign(this.#row, { durationMs, tokens: tokens?.total ?? null, files, counts, tasks, message })
+      this.#row.outcome = outcome.class
+    }
+    const sums = { durationMs, tokens: tokens?.total ?? 0, files: changedCount }
+    const end = HOW_IT_WENT[outcome.class]
+    this.#series.add({
+      from: round,
+      to: round,
+      rounds: 1,
+      ...sums,
+      failed: end === 'failed' ? 1 : 0,
+      limited: end === 'limited' ? 1 : 0,
+      ofFailed: end === 'failed' ? sums : NOTHING,
+      ofLimited: end === 'limited' ? sums : NOTHING,
+      tasks,
+      changed: null,
+    })
+  }
+
+  #count(tokens: TokenCounts | null): void {
+    if (tokens === null) return
+    const sum = this.tokensByKind
+    this.tokensByKind = {
+      input: sum.input + tokens.input,
+      cachedInput: sum.cachedInput + tokens.cachedInput,
+      output: sum.output + tokens.output,
+      reasoning: sum.reasoning + tokens.reasoning,
+      total: sum.total + tokens.total,
+    }
+  }
+}
+
+/** How many tasks of a build are done; null as long as it has none. */
+function believed({ tasks }: BuildState): ReportRound['tasks'] {
+  return tasks.length === 0 ? null : { done: tasks.filter(({ done }) => done).length, total: tasks.length }
+}
+
+/** A list that keeps its beginning and its end, and counts what lies between. */
+export class FirstAndLast<T> {
+  readonly #first: T[] = []
+  readonly #last: T[] = []
+  readonly #most: { first: number; last: number }
+  readonly #onLeftOut: (entry: T) => void
+  #leftOut = 0
+
+  constructor(most: { first: number; last: number }, onLeftOut: (entry: T) => void = () => {}) {
+    this.#most = most
+    this.#onLeftOut = onLeftOut
+  }
+
+  add(entry: T): void {
+    if (this.#first.length < this.#most.first) {
+      this.#first.push(entry)
+      return
+    }
+    this.#last.push(entry)
+    if (this.#last.length <= this.#most.last) return
+    const dropped = this.#last.shift()
+    this.#leftOut += 1
+    if (dropped !== undefined) this.#onLeftOut(dropped)
+  }
+
+  shortened(): Shortened<T> {
+    const entries = [...this.#first, ...this.#last]
+    return {
+      entries,
+      count: entries.length + this.#leftOut,
+      leftOut: this.#leftOut,
+      leftOutAfter: this.#leftOut === 0 ? 0 : this.#first.length,
+    }
+  }
+}
+
+const MOST_POINTS = 120
+
+/** The rounds of a session as so many points that a chart can show them: with more rounds a point stands for several. */
+class RoundSeries {
+  #points: ReportPoint[] = []
+  #roundsPerPoint = 1
+
+  /** One more round. */
+  add(round: ReportPoint): void {
+    const last = this.#points.at(-1)
+    if (last !== undefined && last.rounds < this.#roundsPerPoint) {
+      this.#points[this.#points.length - 1] = joined(last, round)
+      return
+    }
+    if (this.#points.length === MOST_POINTS) {
+      this.#roundsPerPoint *= 2
+      this.#points = inPairs(this.#points)
+    }
+    this.#points.push(round)
+  }
+
+  /** What is known of the last round once it has ended. */
+  amend(facts: Partial<Pick<ReportPoint, 'changed' | 'tasks'>>): void {
+    const last = this.#points.at(-1)
+    if (last !== undefined) this.#points[this.#points.length - 1] = { ...last, ...facts }
+  }
+
+  points(): ReportPoint[] {
+    return [...this.#points]
+  }
+}
+
+function inPairs(points: readonly ReportPoint[]): ReportPoint[] {
+  const pairs: ReportPoint[] = []
+  for (let at = 0; at < points.length; at += 2) {
+    const [first, second] = [points[at], points[at + 1]]
+    if (first !== undefined) pairs.push(second === undefined ? first : joined(first, second))
+  }
+  return pairs
+}
+
+function joined(a: ReportPoint, b: ReportPoint): ReportPoint {
+  return {
+    from: a.from,
+    to: b.to,
+    rounds: a.rounds + b.rounds,
+    durationMs: a.durationMs + b.durationMs,
+    tokens: a.tokens + b.tokens,
+    files: a.files + b.files,
+    failed: a.failed + b.failed,
+    limited: a.limited + b.limited,
+    ofFailed: sumOf(a.ofFailed, b.ofFailed),
+    ofLimited: sumOf(a.ofLimited, b.ofLimited),
+    tasks: b.tasks ?? a.tasks,
+    changed: b.changed ?? a.changed,
+  }
+}
+
+function sumOf(a: PointSums, b: PointSums): PointSums {
+  return { durationMs: a.durationMs + b.durationMs, tokens: a.tokens + b.tokens, files: a.files + b.files }
+}
+
+const MOST_PATHS = 50
+const MOST_COUNTED = 5000
+const PATH_CHARS = 500
+
+/** What a report says of the files: by the savepoints, or, where none holds its beginning, by what the rounds say. */
+export class ChangesSoFar {
+  readonly #commits = new FirstAndLast<{ commit: string; subject: string }>({ first: 25, last: 25 })
+  readonly #touched = new Set<string>()
+  readonly #byGates = new Set<string>()
+  #start: ReportChanges['start'] = null
+  #now: ReportChanges['now'] = null
+  #changes: TreeChanges | null = null
+  #savepoints = 0
+  /** Whether the first savepoint holds what the session began with. */
+  #isWhole = true
+
+  add(event: Recorded): void {
+    if (event.type === 'savepoint') this.#addSavepoint(event)
+    if (event.type === 'gate-ended') note(this.#byGates, event.changed)
+    if (event.type === 'round-ended') note(this.#touched, event.changed)
+  }
+
+  result(): ReportChanges {
+    const changes = this.#isWhole ? this.#changes : null
+    return {
+      from: changes === null ? 'rounds' : 'savepoints',
+      ...(changes ?? touchedOnly(this.#touched)),
+      start: this.#isWhole ? this.#start : null,
+      now: this.#now,
+      byGates: (changes?.paths ?? []).map(({ path }) => path).filter(path => this.#isByGate(path)),
+      savepoints: this.#savepoints,
+      commits: this.#commits.shortened(),
+    }
+  }
+
+  #isByGate(path: string): boolean {
+    return this.#byGates.has(path) && !this.#touched.has(path)
+  }
+
+  #addSavepoint({ round, commit, tree, head, changes, commits }: RecordedOf<'savepoint'>): void {
+    this.#savepoints += 1
+    if (this.#start === null && round > 0) this.#isWhole = false
+    this.#start ??= { tree, commit, head }
+    this.#now = { tree, commit, head, round }
+    const paths = changes.paths.slice(0, MOST_PATHS)
+    this.#changes = { ...changes, paths: paths.map(each => ({ ...each, path: clipEnd(each.path, PATH_CHARS) })) }
+    for (const each of commits) this.#commits.add({ commit: each.commit, subject: clipEnd(each.subject, PATH_CHARS) })
+  }
+}
+
+function note(paths: Set<string>, changed: readonly string[]): void {
+  for (const path of changed) if (paths.size < MOST_COUNTED) paths.add(clipEnd(path, PATH_CHARS))
+}
+
+function touchedOnly(touched: ReadonlySet<string>): TreeChanges {
+  const paths = [...touched].slice(0, MOST_PATHS).map(path => ({ path, added: null, removed: null }))
+  return { files: touched.size, added: 0, removed: 0, paths }
+}

@@ -1,0 +1,410 @@
+import { unreachable } from '../base/errors.ts'
+import { hasPassed } from '../core/events/outcome.ts'
+import { PROJECT_FILE } from '../core/rules/notices.ts'
+import { safeText } from '../words/cells.ts'
+import { here, resumeWithMore } from '../words/commands.ts'
+import { type Tone, wordsForClass } from '../words/names.ts'
+import { formatCount, formatDuration, shortNumber } from '../words/numbers.ts'
+import { describeOutcome, type OutcomeInWords } from '../words/outcome.ts'
+import { wordsForPart } from '../words/plan.ts'
+import {
+  type ProvedState,
+  placeOf,
+  TONE_OF_SEVERITY,
+  wordsForBefore,
+  wordsForChangedByGate,
+  wordsForFlaky,
+  wordsForGate,
+  wordsForReview,
+} from '../words/proof.ts'
+import type {
+  ReportAgent,
+  ReportBuild,
+  ReportData,
+  ReportGate,
+  ReportReview,
+  ReportRound,
+  ReportTask,
+} from './report-data.ts'
+
+/** A sentence of the proof, and how it is meant. Its text came from outside in part, and is not made safe. */
+export interface ProofLine {
+  text: string
+  tone: Tone
+}
+
+/** How a gate came out the last time, after its name: `failed (exit code 1), 41.2 s; it failed before round 1, too`. */
+export function gateInWords(gate: ReportGate): string {
+  const { last, before, required } = gate
+  const optional = required ? [] : ['it is not required']
+  if (last === null) {
+    const first = before === null ? 'has not run' : `before round 1: ${wordsForGate(before)}; has not run since`
+    return [first, ...optional].join('; ')
+  }
+  const since = before === null || hasPassed(last.status) ? null : wordsForBefore(before.status, last.status)
+  const flaky = last.status === 'flaky' ? wordsForFlaky(last) : null
+  const earlier = wasFlakyEarlier(gate) ? FLAKY_EARLIER : null
+  const remarks = [since, flaky, earlier, ...optional].filter(remark => remark !== null)
+  return [`${wordsForGate(last)}, ${formatDuration(last.durationMs)}`, ...remarks].join('; ')
+}
+
+/** How it had come out before round 1, where that is not said already; null if it is, or if it did not run then. */
+export function beforeInWords({ last, before }: ReportGate): string | null {
+  if (before === null || last === null) return null
+  const isSaid = !hasPassed(last.status) && wordsForBefore(before.status, last.status) !== null
+  return isSaid ? null : `before round 1: ${wordsForGate(before)}`
+}
+
+/** What a review came to, after the last of them that is told. */
+export function reviewInWords(review: ReportReview): ProofLine {
+  return { text: wordsForReview(review), tone: review.verdict === 'agreed' ? 'good' : 'warning' }
+}
+
+/** What a person has to know of the proof beside how gates and reviews came out. */
+export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] {
+  const { gates, protectedCount, settingsChangedIn } = proof
+  const changedByGates = gates.flatMap(({ name, changed, changedCount }) => {
+    const words = wordsForChangedByGate({ changed, changedCount })
+    return words === null ? [] : [{ text: `gate ${shortName(name)}: ${words}`, tone: 'warning' as const }]
+  })
+  return [
+    ...changedByGates,
+    ...(protectedCount === 0
+      ? []
+      : [
+          {
+            text: `rounds changed ${formatCount(protectedCount, 'file')} that gates protect`,
+            tone: 'warning' as const,
+          },
+        ]),
+    ...(settingsChangedIn === null
+      ? []
+      : [
+          {
+            text: `round ${settingsChangedIn} changed ${PROJECT_FILE}; what it says now counts from the next run on`,
+            tone: 'warning' as const,
+          },
+        ]),
+    ...(gates.length === 0 || proof.protected ? [] : [{ text: UNPROTECTED, tone: 'quiet' as const }]),
+  ]
+}
+
+const UNPROTECTED = 'no gate protects its files: nothing looks whether tests were weakened'
+
+/** The name of a gate, which may be a whole command: what is long is cut in the middle. */
+export function shortName(name: string): string {
+  const characters = [...name]
+  return characters.length <= 40 ? name : `${characters.slice(0, 26).join('')}…${characters.slice(-12).join('')}`
+}
+
+/** Whether a gate came out flaky before it ran the last time, and not again then. */
+export function wasFlakyEarlier({ last, flaky }: ReportGate): boolean {
+  return flaky > 0 && last?.status !== 'flaky'
+}
+
+const FLAKY_EARLIER = 'it was flaky earlier in the session'
+
+/** How good it is that a gate came out so. */
+export function toneOfGate(gate: ReportGate): Tone {
+  const { last, required } = gate
+  if (last === null) return 'quiet'
+  if (last.status === 'passed') return wasFlakyEarlier(gate) ? 'warning' : 'good'
+  return last.status === 'flaky' || !required ? 'warning' : 'bad'
+}
+
+/** What has changed since the session began: `12 files, +340 −22 lines, 3 commits (report.xml by a gate)`. */
+export function changesInWords({ changes }: ReportData, { areSavepointsGone = false } = {}): string {
+  const { files, added, removed, commits, from } = changes
+  if (files === 0 && commits.count === 0) return 'nothing has changed'
+  const lines = from === 'rounds' ? [] : [`+${added} −${removed} lines`]
+  const made = commits.count === 0 ? [] : [formatCount(commits.count, 'commit')]
+  const by = byGatesInWords(changes)
+  const gone = areSavepointsGone ? '; its savepoints were pruned' : ''
+  return `${[formatCount(files, 'file'), ...lines, ...made].join(', ')}${by === null ? '' : ` (${by})`}${gone}`
+}
+
+const MOST_NAMED = 3
+
+/** Which of the changed files no round has changed, but a gate: `report.xml by a gate`; null if none. */
+export function byGatesInWords({ byGates }: Pick<ReportData['changes'], 'byGates'>): string | null {
+  if (byGates.length === 0) return null
+  const left = byGates.length - MOST_NAMED
+  const more = left > 0 ? ` and ${formatCount(left, 'more file')}` : ''
+  return `${byGates.slice(0, MOST_NAMED).join(', ')}${more} by ${byGates.length === 1 ? 'a gate' : 'gates'}`
+}
+
+/** What it took: `7 rounds, 5 h 12 min, 1.3M tokens`. */
+export function effortInWords({ totals }: ReportData): string {
+  const again = totals.attempts > totals.rounds ? ` (${totals.attempts} started)` : ''
+  const waited = totals.waitedMs < 1000 ? '' : `, ${formatDuration(totals.waitedMs)} of it waiting`
+  return `${formatCount(totals.rounds, 'round')}${again}, ${formatDuration(totals.durationMs)}${waited}, ${shortNumber(totals.tokens)} tokens`
+}
+
+/** How far the tasks are; null if there are none. */
+export function tasksInWords({ tasks, build }: ReportData): string | null {
+  const parked = build?.counts.parked ?? 0
+  if (tasks === null || tasks.total === 0) return null
+  return `${tasks.done} of ${tasks.total} done${parked === 0 ? '' : `, ${parked} parked`}`
+}
+
+/** How a round ended, with codex's words and what became of a claim: `worked; claimed done, refused`. */
+export function outcomeOfRow(row: ReportRound): string {
+  const { outcome, message, claim, counts, part, changesPlan } = row
+  const purpose = changesPlan ? 'change of plan: ' : part === null ? '' : `${wordsForPart(part)}: `
+  const isFree = isFreeRow(row)
+  const ended = outcome === null ? 'did not come to its end' : wordsForClass(outcome)
+  const why = message === null || outcome === 'worked' ? '' : `: ${message}`
+  const claimed = claim === null ? '' : `; claimed done, ${claim}`
+  const again = outcome !== null && !counts && !isFree ? ' (tried again)' : ''
+  return `${purpose}${ended}${why}${again}${claimed}${isFree ? ' (uses up no round)' : ''}`
+}
+
+/** The number of a round in a table; a dash for one that uses up none, whose number the next one has, too. */
+export function numberOfRow(row: ReportRound): string {
+  return isFreeRow(row) ? '–' : String(row.round)
+}
+
+/** Whether a round is none of the person's, however it ends. */
+function isFreeRow({ part, changesPlan }: ReportRound): boolean {
+  return changesPlan || part === 'summary'
+}
+
+/** What comes before the words of a summary. */
+export const WHOSE_SUMMARY = 'As the agent that sums up says: a claim, and no proof.'
+
+/** How a task stands: `done`, `parked: …`, `open, failed 2 times`. */
+export function taskInWords({ state, reason, failures }: ReportTask): string {
+  if (state === 'parked') return `parked: ${reason ?? ''}`
+  const times = failures === 0 ? '' : `, after ${formatCount(failures, 'failure')}`
+  return state === 'done' ? `done${times}` : `not done${times}`
+}
+
+/** How often an agent worked, and how that ended: `3 times, 1 failed`. */
+export function instancesInWords({ instances, failed, terminated }: ReportAgent): string {
+  const ends = [
+    ...(failed === 0 ? [] : [`${failed} failed`]),
+    ...(terminated === 0 ? [] : [`${terminated} broken off`]),
+  ]
+  return [formatCount(instances, 'time'), ...ends].join(', ')
+}
+
+/** Who worked in a build, on one line; null if nobody did. */
+export function agentsInWords({ agents }: ReportBuild): string | null {
+  if (agents.length === 0) return null
+  return agents
+    .map(
+      each =>
+        `${each.agent} ${each.instances}× (${formatDuration(each.durationMs)}, ${shortNumber(each.tokens)} tokens)`,
+    )
+    .join(', ')
+}
+
+/** How many tasks the table of a report does not have; null if it has all. */
+export function tasksLeftOut({ tasks, counts }: ReportBuild): string | null {
+  const left = counts.tasks - tasks.length
+  return left === 0 ? null : `… and ${left} more ${left === 1 ? 'task' : 'tasks'}`
+}
+
+/** How the session came out, or how it stands, in words. */
+export function headlineOf({ outcome, standing, proof }: ReportData): OutcomeInWords {
+  return outcome === null ? stands(standing) : describeOutcome(outcome, provedBy(proof))
+}
+
+function provedBy({ tree, gates, reviewed }: ReportData['proof']): ProvedState {
+  const results = gates.flatMap(({ name, last }) =>
+    last?.when === 'claim' ? [{ gate: name, status: last.status }] : [],
+  )
+  return {
+    claim: tree === null ? { state: 'none' } : { state: 'accepted', tree, results },
+    gates,
+    reviews: { agreedTo: reviewed ? tree : null },
+  }
+}
+
+function stands(standing: ReportData['standing']): OutcomeInWords {
+  switch (standing) {
+    case 'running':
+      return { short: 'at work', text: 'at work: this is how far it is', hint: null, tone: 'strong' }
+    case 'cut-off':
+      return {
+        short: 'cut off',
+        text: 'cut off: codemachine was ended before the session was',
+        hint: 'Nothing that was written down is lost; it can go on from there.',
+        tone: 'warning',
+      }
+    case 'unknown':
+    case 'ended':
+      return { short: 'not ended', text: 'not ended; it is not known whether it runs', hint: null, tone: 'warning' }
+    default:
+      return unreachable(standing)
+  }
+}
+
+/** Something that is left to do or to look at. Its text came from outside in part, and is not made safe. */
+export interface LeftItem {
+  text: string
+  tone: Tone
+}
+
+/** What is left for a person, the most urgent first; none if all is done. */
+export function whatIsLeft(data: ReportData): LeftItem[] {
+  const { proof, tasks, questions, refusals, outcome, build } = data
+  const { hint } = headlineOf(data)
+  const parked = build?.counts.parked ?? 0
+  const lastRefusal = refusals.entries.at(-1)
+  // What gates and reviews say stands above.
+  const isToldAbove = lastRefusal?.reason === 'gate-failed' || lastRefusal?.reason === 'review-findings'
+  const isRefused = outcome?.kind !== 'done' && proof.claim === 'refused' && lastRefusal !== undefined && !isToldAbove
+  return [
+    ...(hint === null ? [] : [{ text: hint, tone: 'strong' as const }]),
+    ...proof.gates.flatMap(({ name, last, required }) =>
+      last !== null && !hasPassed(last.status)
+        ? [
+            {
+              text: `gate ${shortName(name)}: ${wordsForGate(last)}`,
+              tone: required ? ('bad' as const) : ('warning' as const),
+            },
+          ]
+        : [],
+    ),
+    ...proof.findings.map(finding => {
+      const { severity, problem, mend, repeated } = finding
+      const place = placeOf(finding)
+      const again = repeated ? ' (found before, and left to you)' : ''
+      return {
+        text: `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Mend: ${mend}${again}`,
+        tone: TONE_OF_SEVERITY[severity],
+      }
+    }),
+    ...(isRefused ? [{ text: `the last claim was refused: ${lastRefusal.detail}`, tone: 'warning' as const }] : []),
+    ...(build?.tasks ?? []).flatMap(task =>
+      task.state === 'parked'
+        ? [{ text: `task ${task.id} ${task.name} is ${taskInWords(task)}`, tone: 'warning' as const }]
+        : [],
+    ),
+    ...(tasks === null || tasks.done + parked >= tasks.total
+      ? []
+      : [{ text: tasksLeft({ ...tasks, total: tasks.total - parked }), tone: 'plain' as const }]),
+    ...(questions.count === 0
+      ? []
+      : [
+          {
+            text: `${formatCount(questions.count, 'question')} went on with the agent's own assumptions: see whether they are yours`,
+            tone: 'plain' as const,
+          },
+        ]),
+  ]
+}
+
+/** A reviewer may leave out the full stop. */
+function asSentence(text: string): string {
+  const trimmed = text.trimEnd()
+  return /[.!?:…]$/.test(trimmed) ? trimmed : `${trimmed}.`
+}
+
+function tasksLeft({ done, total, left }: NonNullable<ReportData['tasks']>): string {
+  const count = `${formatCount(total - done, 'task')} not done`
+  return left.length === 0 ? count : `${count}: ${left.join(' · ')}`
+}
+
+/** A command to type, and what it does. */
+export interface ReportCommand {
+  command: string
+  what: string
+}
+
+export interface CommandPlace {
+  /** What follows a command so that it is about this work directory, as ` -C ../other`; empty where that is not needed. */
+  here: string
+  /** The command that goes on with the session, with what it may take more. */
+  resume: string
+  /** Whether the savepoints of the session are no longer kept. */
+  areSavepointsGone?: boolean
+}
+
+/** What to type to look closer, to go on, and to undo, those that matter most first. */
+export function commandsOf(data: ReportData, place: CommandPlace): ReportCommand[] {
+  const { here, resume, areSavepointsGone = false } = place
+  const { session: id, changes, proof, outcome, standing, questions } = data
+  const isRunning = outcome === null && standing === 'running'
+  const isDone = outcome?.kind === 'done'
+  const typed = (words: string, what: string) => ({ command: `codemachine ${words}${here}`, what })
+  const until = isRunning ? 'now' : `${id}/${changes.now?.round ?? 0}`
+  const looks =
+    areSavepointsGone || changes.start === null || changes.now === null || (changes.now.round === 0 && !isRunning)
+      ? []
+      : [typed(`diff ${id}/start ${until}`, 'what has changed, line by line')]
+  const undoes =
+    areSavepointsGone || changes.start === null || isRunning
+      ? []
+      : [typed(`rewind ${id}/start`, 'puts all files back as they were at the start; that can be undone, too')]
+  const logs = typed(`logs ${id}`, 'everything that happened')
+  if (isRunning) return [typed(`watch ${id}`, 'see it at work'), logs, ...looks]
+  const answers = questions.count === 0 ? [] : [typed(`questions ${id}`, 'what was asked, and how to answer it')]
+  const review = typed(`review ${id}`, 'has the work looked through by a fresh pair of eyes')
+  if (!isDone) return [{ command: resume, what: 'goes on from here' }, ...looks, ...undoes, ...answers, logs, review]
+  const verify = proof.gates.length === 0 ? [] : [typed(`verify ${id}`, 'runs the gates again: does it still hold?')]
+  return [...looks, ...verify, ...undoes, ...answers, logs, review]
+}
+
+/** How the commands of a report are typed. `directory`: as it was named on the command line; null if it was not. */
+export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandPlace {
+  const used = { rounds: totals.rounds, timeMs: totals.durationMs, tokens: totals.tokens }
+  return { here: here(directory), resume: resumeWithMore({ id: session, limits, used, directory }) }
+}
+
+/** A piece of HTML: what it holds of texts from outside is escaped. */
+export class Html {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+type Piece = Html | string | number | null | readonly Piece[]
+
+/** A template of HTML: what is put in is escaped, but for what is HTML already; lists are joined, null is nothing. */
+export function html(parts: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
+  return new Html(parts.map((part, index) => part + textOf(pieces[index] ?? null)).join(''))
+}
+
+function textOf(piece: Piece): string {
+  if (piece === null) return ''
+  if (piece instanceof Html) return piece.text
+  if (typeof piece === 'object') return piece.map(textOf).join('')
+  return escapeHtml(String(piece))
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** A text as it is shown in HTML; what would reorder a line is made visible. */
+export function escapeHtml(text: string): string {
+  return safeText(text).replace(/[&<>"']/g, character => ENTITIES[character] ?? '')
+}
+
+/** A text as it is shown in Markdown, on one line: nothing in it is a link, an image, a heading, HTML, or a table's edge. */
+export function escapeMarkdown(text: string): string {
+  return safeText(text)
+    .trim()
+    .replace(/\s*\n\s*/g, ' ')
+    .replace(SPECIAL, '\\$&')
+    .replace(/^(\d+)([.)])/, '$1\\$2')
+}
+
+// Also what begins a list, a heading's line or a table's at the beginning, and what would be made a link without asking.
+const SPECIAL = /[\\`*[\]<>|~&$#@]|(?<![a-z0-9])_|_(?![a-z0-9])|:(?=\/\/)|(?<=\bwww)\.|^[-+=:]/gi
+
+/** A code span. */
+export function codeSpan(text: string): string {
+  const line = safeText(text).replace(/\s*\n\s*/g, ' ')
+  const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length))
+  const fence = '`'.repeat(longest + 1)
+  return longest === 0 ? `${fence}${line}${fence}` : `${fence} ${line} ${fence}`
+}

@@ -1,0 +1,93 @@
+import { join } from 'node:path'
+import { messageOf } from '../base/errors.ts'
+import { standingOf } from '../core/state/state.ts'
+import { writeWholeFile } from '../platform/files.ts'
+import { readJournal } from '../records/journal.ts'
+import { pathInside, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { sessionFolder } from '../workspace/memory/session-folder.ts'
+import { ReportFold } from './fold-report.ts'
+import { markdownOf } from './markdown.ts'
+import type { ReportData } from './report-data.ts'
+import type { CommandPlace } from './words.ts'
+
+/** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
+export interface ReportPlaces {
+  id: string
+  records: string
+  directory: string
+}
+
+/** What was written. `html`: the path of the page, null if it could not be written; `problems`: a sentence each. */
+export interface WrittenReports {
+  html: string | null
+  problems: readonly string[]
+}
+
+/**
+ * Writes `report.json` into the records, and `report.md` and `report.html` into the session's folder of the work
+ * directory. Never rejects.
+ * @param drawPage writes the page; throws if it cannot
+ */
+export async function writeReports(
+  data: ReportData,
+  places: ReportPlaces,
+  commands: CommandPlace,
+  drawPage: () => Promise<void> = async () => writePage(await pageOf(data, commands), places),
+): Promise<WrittenReports> {
+  const { folder } = sessionFolder(places)
+  const problems: string[] = []
+  const attempt = async (path: string, write: () => Promise<void>) => {
+    try {
+      await write()
+      return path
+    } catch (error) {
+      problems.push(`The report could not be written to ${path}: ${messageOf(error)}`)
+      return null
+    }
+  }
+  const json = join(places.records, 'report.json')
+  const md = join(folder, 'report.md')
+  await attempt(json, () => writeWholeFile(json, jsonOf(data)))
+  await attempt(md, () => writeInFolder(places.directory, md, markdownOf(data, commands)))
+  return { html: await attempt(pagePath(places), drawPage), problems }
+}
+
+/** Where the page of a session lies in the work directory. */
+export function pagePath(places: ReportPlaces): string {
+  return join(sessionFolder(places).folder, 'report.html')
+}
+
+/** Writes the page there; a `UserError` if something is in the way. */
+export async function writePage(page: string, places: ReportPlaces): Promise<void> {
+  await writeInFolder(places.directory, pagePath(places), page)
+}
+
+/** The report as the content of `report.json`. */
+export function jsonOf(data: ReportData): string {
+  return `${JSON.stringify(data)}\n`
+}
+
+/** The report as a page. What draws the charts is loaded now. */
+export async function pageOf(data: ReportData, commands: CommandPlace): Promise<string> {
+  const { htmlOf } = await import('./page.ts')
+  return htmlOf(data, commands)
+}
+
+async function writeInFolder(directory: string, path: string, content: string): Promise<void> {
+  await writeFileInside(directory, pathInside(directory, path), content)
+}
+
+/**
+ * The report of a session, by its journal alone; null if that holds no session. Events are read one by one: how much
+ * memory it takes does not depend on how many there are.
+ * @param runner who runs in the work directory, as of `standingOf`, asked before this is called
+ */
+export async function readReport(
+  journal: string,
+  id: string,
+  runner: Parameters<typeof standingOf>[1],
+): Promise<ReportData | null> {
+  const report = new ReportFold(id)
+  for await (const event of readJournal(journal)) report.add(event)
+  return report.data(state => standingOf(state, runner))
+}

@@ -1,0 +1,205 @@
+import { unreachable } from '../base/errors.ts'
+import type { Engine } from '../core/contracts/engine.ts'
+import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
+import type { RefusalReason } from '../core/events/events.ts'
+import type { SessionOutcome } from '../core/events/outcome.ts'
+import { judgeDone, nextProof, type Verdict } from '../core/rules/done-rule.ts'
+import type { ReviewCause } from '../core/rules/review.ts'
+import { stallStep } from '../core/rules/stall.ts'
+import type { Proof } from './gates.ts'
+import type { PersonAsked } from './person.ts'
+import type { SessionLog } from './session-log.ts'
+
+export interface ClaimProofOptions {
+  log: SessionLog
+  memory: Memory
+  asked: PersonAsked
+  proof: Proof
+  stallRounds: number
+  /** Resolves when a person who has paused the session lets it go on. */
+  hold(): Promise<null>
+  /** Has a tree reviewed; an outcome if the session ends with that. */
+  review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null>
+}
+
+/** What became of one step: the tree that is there now, null if it has to be looked at again, and the end if it is one. */
+interface AfterStep {
+  tree: string | null
+  end: SessionOutcome | null
+}
+
+/** How far the proof of one claim has come. */
+interface Passing {
+  /** The round that made the claim. */
+  round: number
+  /** The tree that was claimed. */
+  claimed: string
+  pass: 1 | 2
+  /** The tree that the pass began with, and the gates that have run in it. */
+  from: string
+  ran: ReadonlySet<string>
+}
+
+const TAKEN_BACK = 'MAIN.md and tasks.json do not say it any more.'
+const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whole with fresh eyes.'
+
+/**
+ * The way of a done claim from nominated to accepted, refused, or the session's end, one step at a time: between two of
+ * them a person can break in, and a crash loses no more than the proof so far.
+ */
+export class ClaimProof {
+  readonly #options: ClaimProofOptions
+  #passing: Passing | null = null
+
+  constructor(options: ClaimProofOptions) {
+    this.#options = options
+  }
+
+  /** The next step in the proof of what is claimed, as long as the memory files claim it. */
+  async prove(tree: string, memory: MemorySnapshot): Promise<AfterStep> {
+    const { log, asked, proof } = this.#options
+    const { claim, last } = log.state
+    if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
+    // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
+    if (claim.state !== 'nominated' || claim.tree !== tree) {
+      return await this.#refused(tree, 'tree-changed', CHANGED_SINCE)
+    }
+    const stands: Verdict = last === null ? { kind: 'none' } : judgeDone(memory, last)
+    if (stands.kind === 'none') return await this.#refused(tree, 'progress-left', TAKEN_BACK)
+    if (stands.kind === 'refused') return await this.#refused(tree, stands.reason, stands.detail)
+    const { claimed, pass, from, ran } = this.#begun(tree)
+    const isProtectedChanged = await proof.isProtectedChanged(tree)
+    const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []
+    const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
+    const takesTime = step.kind === 'gate' || step.kind === 'review'
+    // Who wants it to stop after the round still learns what that one has come to, where it is plain.
+    if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
+    if (takesTime && asked.isPaused) return { tree: await this.#options.hold(), end: null }
+    switch (step.kind) {
+      case 'gate': {
+        const after = await proof.run([step.gate], 'claim', tree)
+        if (after.isComplete) this.#passing = { ...this.#begun(tree), ran: new Set([...ran, step.gate.name]) }
+        return { tree: after.tree, end: null }
+      }
+      case 'again':
+        this.#passing = { ...this.#begun(tree), pass: 2, from: tree, ran: new Set() }
+        return { tree, end: null }
+      case 'review':
+        return { tree: null, end: await this.#options.review(step.causes, tree) }
+      case 'refuse':
+        return await this.#refused(tree, step.reason, step.detail)
+      case 'accept':
+        await proof.keepAccepted(this.#round, tree)
+        log.emit({ type: 'done-accepted', round: this.#round, tree, verified: step.verified })
+        return { tree, end: null }
+      case 'end':
+        return { tree, end: step.outcome }
+      default:
+        return unreachable(step)
+    }
+  }
+
+  get #round(): number {
+    return this.#options.log.state.last?.round ?? 0
+  }
+
+  get #interrupted(): SessionOutcome | null {
+    const by = this.#options.asked.endedBy
+    return by === null ? null : { kind: 'interrupted', by }
+  }
+
+  #begun(tree: string): Passing {
+    const round = this.#round
+    if (this.#passing?.round !== round) {
+      this.#passing = { round, claimed: tree, pass: 1, from: tree, ran: new Set() }
+    }
+    return this.#passing
+  }
+
+  async #refused(tree: string, reason: RefusalReason, detail: string): Promise<AfterStep> {
+    const { log, memory, stallRounds } = this.#options
+    log.emit({ type: 'done-refused', round: this.#round, reason, detail })
+    await memory.withdrawClaim()
+    return { tree, end: followStall(log, stallRounds) }
+  }
+}
+
+/** Journals what is done about rounds that do not get on; an outcome if nothing has helped. */
+export function followStall(log: SessionLog, stallRounds: number): SessionOutcome | null {
+  const { claim, last, stall } = log.state
+  // What is claimed is looked at first.
+  if (claim.state === 'accepted' || claim.state === 'nominated' || last === null) return null
+  const step = stallStep(stall, stallRounds)
+  if (step === null) return null
+  if (step.kind === 'end') return { kind: 'stalled', rounds: step.rounds, why: step.why }
+  const { remedy, why, rounds } = step
+  log.emit({ type: 'stuck', round: last.round, rounds, why, remedy })
+  return null
+}
+
+/** What tells whether a round changed the work tree. */
+export interface WorkTree {
+  /** The fingerprint of the work tree now: a git tree hash. */
+  take(): Promise<string>
+  changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
+}
+
+export interface JudgeOptions {
+  log: SessionLog
+  memory: Memory
+  engine: Engine
+  workTree: WorkTree
+}
+
+/**
+ * Judges the round that has just ended, however it ended: a claim must not outlive the round that made it. One that is
+ * not refused stays nominated, to be proved. Returns the fingerprint of the work tree, if it was taken anew.
+ */
+export async function judgeClaim(snapshot: MemorySnapshot, options: JudgeOptions): Promise<string | null> {
+  const { log, memory } = options
+  const { last } = log.state
+  if (!last) return null
+  const verdict = judgeDone(snapshot, last)
+  if (verdict.kind === 'none') return null
+  const { round } = last
+  const claimed = verdict.kind === 'refused' ? {} : { tree: verdict.tree }
+  log.emit({ type: 'done-nominated', round, by: verdict.by, ...claimed })
+  const { tree, refusal } =
+    verdict.kind === 'refused' ? { tree: null, refusal: verdict } : await lookOnceMore(verdict.tree, options)
+  if (refusal === null) return tree
+  log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail })
+  await memory.withdrawClaim()
+  return tree
+}
+
+/** Before a claim is believed, nothing may be left that could still change the tree that it is about. */
+async function lookOnceMore(
+  claimed: string,
+  { engine, workTree }: JudgeOptions,
+): Promise<{ tree: string; refusal: { reason: RefusalReason; detail: string } | null }> {
+  await engine.settle()
+  const tree = await workTree.take()
+  if (tree === claimed) return { tree, refusal: null }
+  const { paths } = await workTree.changed(claimed, tree)
+  const detail = `something that was left running changed files (${paths.slice(0, 5).join('; ')}) after the round had ended. Look at the whole with fresh eyes.`
+  return { tree, refusal: { reason: 'tree-changed', detail } }
+}
+
+/** What puts the repository's own settings back if a round changed them. */
+export interface RepositoryGuard {
+  check(): Promise<{
+    restored: readonly string[]
+    setAside: string | null
+    /** A sentence for each thing that could not be put right. */
+    problems: readonly string[]
+  } | null>
+}
+
+/** Journals what was put back, and what could not be. */
+export function tellRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
+  if (!restored) return
+  const round = log.state.last?.round ?? 0
+  const { restored: paths, setAside, problems } = restored
+  if (paths.length > 0) log.emit({ type: 'repository-restored', round, paths, setAside })
+  for (const message of problems) log.emit({ type: 'warning', round, message })
+}

@@ -1,0 +1,286 @@
+import { lastLines } from '../base/text.ts'
+import type { ThreadSpec } from '../core/contracts/template.ts'
+import type { EventOf } from '../core/events/events.ts'
+import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
+import { PROJECT_FILE, settingsChanged, wantOfNetwork } from '../core/rules/notices.ts'
+import { asKnown, type EndedRound, type SessionState } from '../core/state/state.ts'
+import { type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
+import type { PersonAsked } from './person.ts'
+import type { SessionLog } from './session-log.ts'
+
+/** With what claims are proved, and with what the work that they are about is kept. */
+export interface ProofMeans {
+  /** Runs a gate on this work tree, in the sandbox of the rounds; whatever the gate does is a result. */
+  runGate(gate: Gate, on: { when: GateTime; tree: string; signal: AbortSignal }): Promise<GateResult>
+  /** Keeps a work tree; null if it cannot, which has been told. */
+  keepSavepoint(of: {
+    session: string
+    round: number
+    tree: string
+  }): Promise<Pick<EventOf<'savepoint'>, 'commit' | 'tree' | 'changes' | 'head' | 'commits'> | null>
+  /** The files of a tree that are changed or gone in another one; null: that cannot be known. */
+  lost(before: string, after: string): Promise<readonly string[] | null>
+  /** The files that gates protect and that differ between two trees. */
+  changedProtected(
+    gates: readonly Gate[],
+    before: string,
+    after: string,
+  ): Promise<Pick<EventOf<'protected-changed'>, 'files' | 'count'>>
+  /** The reviewer of a tree, and what is put to it. */
+  reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
+}
+
+export interface ProofOptions {
+  log: SessionLog
+  workTree: WorkTree
+  guard: RepositoryGuard
+  asked: PersonAsked
+  means: ProofMeans
+  /** The longest that a gate may take now, ms. */
+  mostGateMs(): number
+}
+
+const UNKEPT =
+  'What the session began with could not be kept: nothing can be put back to it, and what gates protect counts as changed.'
+
+/** The tree that the files which gates protect are compared with; null if it is not known. */
+export function protectedSince({ protectFrom, savepoint }: SessionState): string | null {
+  return protectFrom ?? savepoint?.start ?? null
+}
+
+/** What codemachine does beside and between rounds for the proof of what they did: savepoints and gates. */
+export class Proof {
+  readonly #options: ProofOptions
+  readonly #log: SessionLog
+  #hasToldOfProject = false
+  /** Whether what the session began with could not be kept. */
+  #isUnkept = false
+  #saving: Promise<unknown> = Promise.resolve()
+  #breakingOff = new AbortController()
+
+  constructor(options: ProofOptions) {
+    this.#options = options
+    this.#log = options.log
+  }
+
+  /** Whether all has been done that comes before the first round. */
+  get hasBegun(): boolean {
+    const { savepoint, last } = this.#log.state
+    return (savepoint !== null || this.#isUnkept || last !== null) && (last !== null || this.#due.length === 0)
+  }
+
+  /** What comes before the first round: what the session begins with is kept, and the gates run. Answers the fingerprint after it. */
+  async begin(tree: string): Promise<string> {
+    const { state } = this.#log
+    const isKept = state.savepoint !== null || this.#isUnkept || state.last !== null
+    if (!isKept && !(await this.#save(0, tree))) {
+      // What was borrowed for it may be broken, and is read again.
+      const again = await this.#options.workTree.take()
+      this.#isUnkept = !(await this.#save(0, again))
+      if (this.#isUnkept) this.#log.emit({ type: 'warning', round: null, message: UNKEPT })
+      return again
+    }
+    if (!isKept) await this.#tellProtected(0, state.protectFrom ?? tree, tree)
+    return state.last === null ? (await this.run(this.#due, 'before', tree)).tree : tree
+  }
+
+  /** After a round: its tree is kept, while the session goes on, and what it did to protected files is told. */
+  async afterRound(round: EndedRound): Promise<void> {
+    await this.#saving
+    this.#saving = this.#save(round.round, round.treeAfter)
+    this.#saving.catch(() => {})
+    if (round.treeBefore !== round.treeAfter) await this.#lookAtProtected(round)
+  }
+
+  /** Runs the gates that run after every round. Answers the fingerprint after it. */
+  async runEachRound(tree: string): Promise<string> {
+    const { gates } = this.#log.state
+    const { tree: after } = await this.run(
+      gates.filter(({ everyRound }) => everyRound),
+      'after-round',
+      tree,
+    )
+    return after
+  }
+
+  /** Runs gates one after the other until a person wants something else: then it is not complete. */
+  async run(gates: readonly Gate[], when: GateTime, tree: string): Promise<{ tree: string; isComplete: boolean }> {
+    const { asked, means, workTree, guard, mostGateMs } = this.#options
+    if (gates.length === 0) return { tree, isComplete: true }
+    this.#breakingOff = new AbortController()
+    const signal = AbortSignal.any([asked.ending, this.#breakingOff.signal])
+    let after = tree
+    let isComplete = true
+    for (const gate of gates) {
+      if (signal.aborted || asked.endedBy !== null) {
+        isComplete = false
+        break
+      }
+      const round = this.#log.state.last?.round ?? 0
+      this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
+      const timeoutMs = Math.min(gate.timeoutMs, mostGateMs())
+      const ran = await means.runGate({ ...gate, timeoutMs }, { when, tree: after, signal })
+      const result = asKnown(ran, gate, this.#log.state.gateFailures)
+      after = await workTree.take()
+      this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter: after })
+      isComplete = result.status !== 'broken-off'
+    }
+    tellRestored(this.#log, await guard.check())
+    return { tree: after, isComplete: isComplete && !signal.aborted }
+  }
+
+  /** Whether files that gates protect differ from what the session began with; true where that is not known. */
+  async isProtectedChanged(tree: string): Promise<boolean> {
+    const { gates } = this.#log.state
+    if (gates.every(({ protect }) => protect.length === 0)) return false
+    // What is kept is there to be compared, whatever becomes of the person's repository.
+    await this.#saving
+    const start = protectedSince(this.#log.state)
+    if (start === null) return true
+    return (await this.#options.means.changedProtected(gates, start, tree)).count > 0
+  }
+
+  /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */
+  async strayed(claimed: string, tree: string): Promise<readonly string[]> {
+    const lost = await this.#options.means.lost(claimed, tree)
+    if (lost === null) return ['files that are not known']
+    const usual = new Set(this.#log.state.before.flatMap(({ changed }) => changed))
+    return lost.filter(path => !usual.has(path))
+  }
+
+  /** Keeps the tree that is accepted, where gates have made another one of it. */
+  async keepAccepted(round: number, tree: string): Promise<void> {
+    await this.#saving
+    if (this.#log.state.savepoint?.tree !== tree) await this.#save(round, tree)
+  }
+
+  /** Breaks off the gate that runs, if there is one. */
+  interrupt(): void {
+    this.#breakingOff.abort()
+  }
+
+  /** Resolves when nothing is being kept any more. */
+  async finish(): Promise<void> {
+    await this.#saving
+  }
+
+  /** The gates that have to run before the first round, and have not. */
+  get #due(): readonly Gate[] {
+    const { gates, before } = this.#log.state
+    const done = new Set(before.map(({ gate }) => gate))
+    return gates.filter(({ name }) => !done.has(name))
+  }
+
+  /** Whether it could be kept; if not, that has been told. */
+  async #save(round: number, tree: string): Promise<boolean> {
+    const kept = await this.#options.means.keepSavepoint({ session: this.#log.state.id, round, tree })
+    if (kept !== null) this.#log.emit({ type: 'savepoint', round, ...kept })
+    return kept !== null
+  }
+
+  async #lookAtProtected(ended: EndedRound): Promise<void> {
+    const { round, treeBefore, treeAfter } = ended
+    if (!this.#hasToldOfProject && (await this.#hasChangedProject(ended))) {
+      this.#hasToldOfProject = true
+      this.#log.emit({ type: 'warning', round: null, message: settingsChanged(round) })
+    }
+    await this.#tellProtected(round, treeBefore, treeAfter)
+  }
+
+  async #tellProtected(round: number, before: string, after: string): Promise<void> {
+    const { gates } = this.#log.state
+    if (before === after || gates.every(({ protect }) => protect.length === 0)) return
+    const { files, count } = await this.#options.means.changedProtected(gates, before, after)
+    if (count > 0) this.#log.emit({ type: 'protected-changed', round, files, count })
+  }
+
+  /** Of many files only some are named in the round's end. */
+  async #hasChangedProject({ changed, changedCount, treeBefore, treeAfter }: EndedRound): Promise<boolean> {
+    if (changed.includes(PROJECT_FILE)) return true
+    // Not all that a large round changed is listed.
+    if (changedCount <= changed.length) return false
+    return (await this.#options.means.lost(treeBefore, treeAfter))?.includes(PROJECT_FILE) ?? false
+  }
+}
+
+/** What runs a line in the sandbox of the rounds. */
+interface GateDoor {
+  run(command: { run: string; network: boolean; timeoutMs: number; signal: AbortSignal }): Promise<GateRun>
+}
+
+/** How one run of a gate ended. */
+type GateRun = (
+  | { kind: 'exited'; exitCode: number }
+  | { kind: 'timed-out' }
+  | { kind: 'broken-off' }
+  | { kind: 'not-started'; problem: string }
+) & {
+  /** The last lines of what it printed. */
+  output: string
+  durationMs: number
+}
+
+export interface GateOptions {
+  door: GateDoor
+  workTree: WorkTree
+  /** Fingerprint of the work tree now, where it is known; taken otherwise. */
+  tree?: string
+  signal: AbortSignal
+  /** Takes secrets out of what the gate printed. */
+  redact(text: string): string
+  /** Whether one that fails is run once more, to find out if it is flaky. Left out: it is. */
+  isAgainOnFailure?: boolean
+}
+
+/**
+ * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky. Looks what
+ * it has changed of the files that it checks. However it comes out is a value.
+ */
+export async function runGate(gate: Gate, options: GateOptions): Promise<GateResult> {
+  const { workTree, redact, isAgainOnFailure = true } = options
+  const before = options.tree ?? (await workTree.take())
+  const first = await play(gate, options)
+  let after = await workTree.take()
+  let second: GateRun | null = null
+  if (isAgainOnFailure && statusOf(first) === 'failed' && after === before) {
+    second = await play(gate, options)
+    after = await workTree.take()
+  }
+  const { paths, count } = await workTree.changed(before, after)
+  return {
+    gate: gate.name,
+    status: statusOfBoth(first, second),
+    exitCode: first.kind === 'exited' ? first.exitCode : null,
+    durationMs: first.durationMs + (second?.durationMs ?? 0),
+    output: lastLines(redact(first.output), OUTPUT_CHARACTERS),
+    problem: problemOf(first, gate, options),
+    tree: before,
+    changed: paths.slice(0, CHANGED_PATHS),
+    changedCount: count,
+  }
+}
+
+const OUTPUT_CHARACTERS = 4_000
+const CHANGED_PATHS = 50
+
+function play({ run, network, timeoutMs }: Gate, { door, signal }: GateOptions): Promise<GateRun> {
+  return door.run({ run, network, timeoutMs, signal })
+}
+
+function problemOf(run: GateRun, { network }: Gate, { redact }: GateOptions): string | null {
+  if (run.kind === 'not-started') return redact(run.problem)
+  if (network || run.kind === 'broken-off' || statusOf(run) === 'passed') return null
+  return wantOfNetwork(run.output)
+}
+
+/** A second run that neither passed nor was cut short by us changes nothing of a gate that has failed. */
+function statusOfBoth(first: GateRun, second: GateRun | null): GateResult['status'] {
+  const status = second === null ? null : statusOf(second)
+  if (status === 'passed') return 'flaky'
+  return status === 'broken-off' ? status : statusOf(first)
+}
+
+function statusOf(run: GateRun): GateResult['status'] {
+  if (run.kind !== 'exited') return run.kind
+  return run.exitCode === 0 ? 'passed' : 'failed'
+}

@@ -1,0 +1,76 @@
+import type { Clock } from '../base/clock.ts'
+import type { Redactor } from '../base/redactor.ts'
+import type { Engine } from '../core/contracts/engine.ts'
+import type { Memory } from '../core/contracts/memory.ts'
+import type { Template } from '../core/contracts/template.ts'
+import type { SessionState } from '../core/state/state.ts'
+import type { RepositoryGuard, WorkTree } from './claim.ts'
+import type { AgentBook } from './delegation.ts'
+import type { ProofMeans } from './gates.ts'
+import type { PersonAsked } from './person.ts'
+import type { SessionLog } from './session-log.ts'
+
+/** Where a session stops, waits and turns to other means. */
+export interface RunnerPolicy {
+  /** What an agent gets to come to a safe stop when a limit is reached, ms. */
+  graceMs: number
+  /** The longest wait, and the longest time that failures in a row may take, ms. */
+  maxWaitMs: number
+  /** The part of the account's usage window that may be used, 0 to 100; null: all. */
+  maxUsage: number | null
+  /** Rounds without progress before something is done about it. */
+  stallRounds: number
+}
+
+/** With what other agents work for those of the rounds. */
+interface AgentMeans {
+  book: AgentBook
+  /** The work directory, a real path. */
+  directory: string
+  platform: NodeJS.Platform
+  /** How many may work at once. */
+  atOnce: number
+}
+
+/** The files of a build beside its memory. */
+export interface BuildFiles {
+  /** Looks at the plan that the team builder has written. `problems`: at most ten, a sentence each. */
+  checkPlan(): Promise<PlanCheck>
+  /** Keeps what was said of the state of the build, for the person; a sentence if that failed. */
+  keepSummary(text: string): Promise<string | null>
+}
+
+/** What was found of a plan; `agents`: those that have a prompt of this project's own. */
+type PlanCheck =
+  | { ok: true; tasks: readonly { id: string; name: string; phase: string }[]; agents: readonly string[] }
+  | { ok: false; problems: readonly string[] }
+
+/** What a session is run with. */
+export interface RunnerOptions {
+  log: SessionLog
+  template: Template
+  engine: Engine
+  memory: Memory
+  workTree: WorkTree
+  guard: RepositoryGuard
+  means: ProofMeans
+  agents: AgentMeans
+  /** Of a build; null: it is none. */
+  build: BuildFiles | null
+  policy: RunnerPolicy
+  /** Where `001.ndjson`, … go. */
+  roundsDirectory: string
+  /** Takes secrets out of what is kept. */
+  redactor: Redactor
+  clock: Clock
+  /** A number from 0 to 1, another one each time. */
+  random(): number
+  /** Whether a warning of codex's is about what codemachine itself has brought about, and nobody has to know. */
+  isUsual(warning: string): boolean
+  /** What was noticed meanwhile and a person should know, a sentence each; every one is given once. */
+  takeRemarks(): readonly string[]
+  /** What a person asks of the session meanwhile. */
+  asked: PersonAsked
+  /** Called once, with the session as it will have ended, before that is journaled. */
+  beforeEnd(ended: SessionState): Promise<void>
+}

@@ -1,0 +1,303 @@
+import { createWriteStream, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import type { PreparedRound, RoundEvent, RoundRun, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
+import { questionKey, readQuestion } from '../core/contracts/tools.ts'
+import { limitReached, type RoundOutcome, renewalOf, type WindDownLimit } from '../core/events/outcome.ts'
+import { CARRY_ON, WIND_DOWN } from '../core/rules/notices.ts'
+import { sessionTokens } from '../core/state/state.ts'
+import type { SessionLog } from './session-log.ts'
+
+export interface PlayTurnsOptions {
+  clock: Clock
+  /** Aborted when the round has to end now. */
+  ending: AbortSignal
+  /** Whether it has to come to a safe stop, so that no turn is begun any more. */
+  isWindingDown(): boolean
+  /** Called with how the first turn ended before another one begins. */
+  onCarryOn?(cause: RoundOutcome): void
+}
+
+/** From a turn that lost the network to the next one in its thread, ms. */
+const CARRY_ON_MS = 2_000
+
+/** Plays the turn of a round, and another one in its thread if the network broke it off; then the thread is given up. */
+export async function playTurns(
+  prepared: PreparedRound,
+  run: RoundRun,
+  { clock, ending, isWindingDown, onCarryOn }: PlayTurnsOptions,
+): Promise<RoundOutcome> {
+  const interrupt = () => void prepared.interrupt()
+  ending.addEventListener('abort', interrupt)
+  try {
+    if (ending.aborted) prepared.discard()
+    const cause = await prepared.run(run)
+    const mayGoOn = () => !ending.aborted && !isWindingDown()
+    if (cause.class !== 'network' || !mayGoOn()) return cause
+    await clock.wait(CARRY_ON_MS, ending)
+    if (!mayGoOn()) return cause
+    onCarryOn?.(cause)
+    return (await prepared.carryOn(CARRY_ON)) ?? cause
+  } finally {
+    ending.removeEventListener('abort', interrupt)
+    prepared.discard()
+  }
+}
+
+export interface RoundPlayOptions extends LimitPolicy {
+  log: SessionLog
+  clock: Clock
+  /** Where `001.ndjson`, … go. */
+  roundsDirectory: string
+  /** Takes secrets out of a line of JSON. */
+  redactLine(line: string): string
+  /** Aborted when a person wants the round to end now. */
+  ending: AbortSignal
+  onEvent(event: RoundEvent): void
+  /** Answers a call of one of codemachine's own tools. */
+  onToolCall(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
+  /** Told first how to report what others do for this round, which is journaled and counted with it. */
+  onOpen?(report: (event: RoundEvent) => void): void
+  /** Resolves when those others have ended, after its own turn has. `ending` is aborted when they have to end now. */
+  untilOthersEnd?(outcome: RoundOutcome, ending: AbortSignal): Promise<void>
+}
+
+/** What is played: the input of its turn, and what is said of it. */
+interface RoundToPlay {
+  round: number
+  input: string
+  /** Name of its record without `.ndjson`; left out: the round's number. */
+  record?: string
+  /** JSON Schema that its last message has to fit; left out: any text. */
+  outputSchema?: object
+}
+
+/**
+ * Plays one round: journals and records what the engine reports, goes on in the same thread once if the network broke
+ * off, and brings the agent to a safe stop when a limit is reached.
+ */
+export async function playRound(
+  prepared: PreparedRound,
+  { round, input, record: name, outputSchema }: RoundToPlay,
+  options: RoundPlayOptions,
+): Promise<RoundOutcome> {
+  const { log, clock, redactLine } = options
+  const failure = new FirstFailure()
+  const ending = AbortSignal.any([options.ending, failure.signal])
+  const path = join(options.roundsDirectory, `${name ?? String(round).padStart(3, '0')}.ndjson`)
+  const record = openRecord(path, problem =>
+    failure.safely(() => log.emit({ type: 'warning', round, message: `The round is not recorded: ${problem}` })),
+  )
+  const limits = new LimitWatch(prepared, round, options, action => failure.safely(action))
+  const report = (event: RoundEvent) =>
+    failure.safely(() => {
+      options.onEvent(event)
+      limits.look(event)
+    })
+  options.onOpen?.(report)
+  const run: RoundRun = {
+    round,
+    input,
+    onEvent: report,
+    onLive: event => failure.safely(() => log.live(event)),
+    onRecord: line => record.write(redactLine(line)),
+    onToolCall: (call, over) => failure.answer(() => options.onToolCall(call, over)),
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+  }
+  try {
+    const outcome = await playTurns(prepared, run, {
+      clock,
+      ending,
+      isWindingDown: () => log.state.windingDown !== null,
+      onCarryOn: cause => failure.safely(() => log.emit({ type: 'turn-continued', round, cause })),
+    })
+    await options.untilOthersEnd?.(outcome, ending)
+    failure.rethrow()
+    return outcome
+  } finally {
+    limits.end()
+    // What comes next need not wait for the disk.
+    void record.end()
+  }
+}
+
+const COULD_NOT: ToolAnswer = { text: 'It could not be done.', success: false }
+
+/**
+ * The first thing that failed of what is done beside a turn. What cannot be journaled must not go on: after it nothing
+ * more is done.
+ */
+export class FirstFailure {
+  readonly #failed = new AbortController()
+
+  /** Aborted when there is one. */
+  get signal(): AbortSignal {
+    return this.#failed.signal
+  }
+
+  /** Does it, unless something has failed before. */
+  safely(action: () => void): void {
+    if (this.signal.aborted) return
+    try {
+      action()
+    } catch (error) {
+      this.#failed.abort(error)
+    }
+  }
+
+  /** Answers the call of a tool, also where that fails, or something has failed before. */
+  async answer(answering: () => Promise<ToolAnswer> | ToolAnswer): Promise<ToolAnswer> {
+    if (this.signal.aborted) return COULD_NOT
+    try {
+      return await answering()
+    } catch (error) {
+      this.#failed.abort(error)
+      return COULD_NOT
+    }
+  }
+
+  /** Throws it, if there is one. */
+  rethrow(): void {
+    this.signal.throwIfAborted()
+  }
+}
+
+/** What a round may take, beside the session's own limits. */
+interface LimitPolicy {
+  /** What an agent gets to come to a safe stop, ms. */
+  graceMs: number
+  /** The part of the account's usage window that may be used, 0 to 100; null: all. */
+  maxUsage: number | null
+  /** How long the session may still be worked on, ms; infinity: no limit. */
+  timeLeftMs: number
+  /** What the agent is asked when it has to come to its end; left out: to leave the work in a good state. */
+  windDown?: string
+  /** Called when it has to. */
+  onWindDown?(): void
+}
+
+interface LimitWatchOptions extends LimitPolicy {
+  log: SessionLog
+  clock: Clock
+}
+
+/** Looks whether the running round reaches a limit; then the agent is asked to stop safely, and interrupted if it does not. */
+class LimitWatch {
+  readonly #prepared: PreparedRound
+  readonly #round: number
+  readonly #options: LimitWatchOptions
+  readonly #safely: (action: () => void) => void
+  readonly #ended = new AbortController()
+  #state: 'watching' | 'untold' | 'told' = 'watching'
+
+  constructor(
+    prepared: PreparedRound,
+    round: number,
+    options: LimitWatchOptions,
+    safely: (action: () => void) => void,
+  ) {
+    this.#prepared = prepared
+    this.#round = round
+    this.#options = options
+    this.#safely = safely
+    if (Number.isFinite(options.timeLeftMs)) void this.#after(options.timeLeftMs, () => this.#windDown('time'))
+  }
+
+  look(event: RoundEvent): void {
+    // A limit that was reached before the turn had started.
+    if (this.#state === 'untold' && event.type === 'turn-started') void this.#tell()
+    if (this.#state !== 'watching') return
+    const { log, maxUsage, clock } = this.#options
+    const { state } = log
+    if (event.type === 'usage') {
+      const used = { rounds: 0, timeMs: 0, tokens: sessionTokens(state) }
+      if (limitReached(state.limits, used) === 'tokens') this.#windDown('tokens')
+    } else if (event.type === 'limits' && maxUsage !== null) {
+      const windows = [state.primaryWindow, state.secondaryWindow]
+      if (renewalOf(windows, maxUsage, clock.now()) !== null) this.#windDown('usage')
+    }
+  }
+
+  end(): void {
+    this.#ended.abort()
+  }
+
+  #windDown(limit: WindDownLimit): void {
+    if (this.#state !== 'watching' || this.#ended.signal.aborted) return
+    this.#state = 'untold'
+    const { graceMs, log } = this.#options
+    this.#safely(() => log.emit({ type: 'winding-down', round: this.#round, limit, graceMs }))
+    this.#options.onWindDown?.()
+    void this.#tell()
+    void this.#after(graceMs, () => void this.#prepared.interrupt())
+  }
+
+  async #tell(): Promise<void> {
+    if (await this.#prepared.steer(this.#options.windDown ?? WIND_DOWN)) this.#state = 'told'
+  }
+
+  async #after(ms: number, action: () => void): Promise<void> {
+    const { signal } = this.#ended
+    // A timer cannot be set to more than 24 days, and no round takes as long.
+    await this.#options.clock.wait(Math.min(Math.max(0, ms), 2 ** 31 - 1), signal)
+    if (!signal.aborted) action()
+  }
+}
+
+/** A file of what codex sends in a round, one JSON line each. */
+interface RoundRecord {
+  write(line: string): void
+  /** Resolves when all of it is written, or cannot be; never rejects. */
+  end(): Promise<void>
+}
+
+/** Opens one, to go on with it if it is there already; what goes wrong with it before its end is told. */
+export function openRecord(path: string, onProblem: (problem: string) => void): RoundRecord {
+  const isAgain = existsSync(path)
+  const stream = createWriteStream(path, { flags: 'a', mode: 0o600 })
+  // An attempt that was cut off may have left half a line.
+  if (isAgain) stream.write('\n')
+  let isOver = false
+  stream.on('error', ({ message }) => {
+    if (!isOver) onProblem(message)
+  })
+  return {
+    write: line => void stream.write(`${line}\n`),
+    async end() {
+      isOver = true
+      const closed = Promise.withResolvers<void>()
+      stream.once('close', closed.resolve)
+      stream.end()
+      if (!stream.closed) await closed.promise
+    },
+  }
+}
+
+/** The most questions that one session keeps. */
+const MOST_QUESTIONS = 50
+
+export interface QuestionNoteOptions {
+  log: Pick<SessionLog, 'state' | 'emit'>
+  /** Takes secrets out of a text, as the log does: by what is left a question is known again. */
+  redact(text: string): string
+}
+
+/** Keeps what an agent would have asked (a call of `ask_person`), and tells it how to go on. */
+export function noteQuestion({ arguments: args }: ToolCall, { log, redact }: QuestionNoteOptions): ToolAnswer {
+  const read = readQuestion(args)
+  if ('problem' in read) return { text: read.problem, success: false }
+  const text = redact(read.question)
+  const { state } = log
+  const known = state.asked.indexOf(questionKey(text))
+  if (known !== -1) return { text: `This is kept already, as Q${known + 1}. ${GO_ON}`, success: true }
+  if (state.questions >= MOST_QUESTIONS) {
+    const text = `${MOST_QUESTIONS} questions are kept, and no more are taken. Decide for yourself, and note in MAIN.md what you assumed.`
+    return { text, success: false }
+  }
+  const question = `Q${state.questions + 1}`
+  const round = state.running?.round ?? state.last?.round ?? 0
+  log.emit({ type: 'question-asked', round, question, text, options: read.options, assumption: read.assumption })
+  return { text: `Nobody is there now. The question is kept, as ${question}. ${GO_ON}`, success: true }
+}
+
+const GO_ON = 'Go on with your assumption, and note it in MAIN.md.'

@@ -1,0 +1,107 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { isDiskFull, isNoRoom, messageOf, UserError } from '../base/errors.ts'
+import type { Redactor } from '../base/redactor.ts'
+import type { LiveEvent, Recorded, SessionEvent, View } from '../core/events/events.ts'
+import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
+import { fold } from '../core/state/fold.ts'
+import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { writeWholeFile } from '../platform/files.ts'
+import type { Journal } from '../records/journal.ts'
+
+/**
+ * The one place where something comes to have happened: journaled, folded, shown. Without its secrets: what a restart
+ * reads is what was known before it. A live text may come in pieces that hold a part of a secret each, which is not
+ * found; nothing of it is kept, and what comes whole afterwards is without it.
+ */
+export class SessionLog {
+  #state: SessionState
+  readonly #journal: Journal
+  readonly #views: readonly View[]
+  readonly #clock: Clock
+  readonly #redactor: Redactor
+
+  constructor(state: SessionState, journal: Journal, views: readonly View[], clock: Clock, redactor: Redactor) {
+    this.#state = state
+    this.#journal = journal
+    this.#views = views
+    this.#clock = clock
+    this.#redactor = redactor
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  emit(event: SessionEvent): void {
+    const recorded = this.#record(event)
+    this.#journal.append(recorded)
+    this.#state = fold(this.#state, recorded)
+    for (const view of this.#views) view.event(recorded, this.#state)
+  }
+
+  /** What the session would come to with this event, if it happened now. */
+  stateAfter(event: SessionEvent): SessionState {
+    return fold(this.#state, this.#record(event))
+  }
+
+  live(event: LiveEvent): void {
+    const shown = this.#redactor.event(event)
+    for (const view of this.#views) view.live(shown)
+  }
+
+  sync(): Promise<void> {
+    return this.#journal.sync()
+  }
+
+  #record(event: SessionEvent): Recorded {
+    const at = new Date(this.#clock.now()).toISOString()
+    return { v: 1, at, session: this.#state.id, ...this.#redactor.event(event) }
+  }
+}
+
+/**
+ * If it was a full disk that broke a session off: journals that the session ended so, in the room that was kept for it.
+ * Where there is none even for that, the session is left as one that was cut off.
+ */
+export async function endForWantOfRoom(error: unknown, log: SessionLog, reserve: Reserve, clock: Clock): Promise<void> {
+  const { state } = log
+  if (!isDiskFull(error) || state.createdAt === 0 || state.ended !== null) return
+  const hint = error instanceof UserError ? error.hint : null
+  const outcome: SessionOutcome = { kind: 'needs-person', reason: messageOf(error), hint }
+  try {
+    await reserve.release()
+    log.emit({
+      type: 'session-ended',
+      outcome,
+      exitCode: exitCodeOf(outcome),
+      rounds: state.roundsUsed,
+      tokens: sessionTokens(state),
+      durationMs: elapsedMs(state, 'running', clock.now()),
+    })
+    await log.sync()
+  } catch (second) {
+    if (!isDiskFull(second)) throw second
+  }
+}
+
+const BYTES = 64 * 1024
+
+/** Room on the disk that is kept for the last events of a session. */
+export interface Reserve {
+  /** Gives the room back to the disk. */
+  release(): Promise<void>
+}
+
+/** Keeps room in the folder of a session's records; where there is none left, there is nothing to keep. */
+export async function keepReserve(folder: string): Promise<Reserve> {
+  const path = join(folder, 'reserve')
+  try {
+    // Not zeros: some file systems keep no room for them.
+    await writeWholeFile(path, Buffer.alloc(BYTES, 'codemachine '))
+  } catch (error) {
+    if (!isNoRoom(error)) throw error
+  }
+  return { release: () => rm(path, { force: true }) }
+}

@@ -1,0 +1,343 @@
+import { unreachable } from '../base/errors.ts'
+import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
+import type { RoundStep } from '../core/contracts/template.ts'
+import type { SessionEvent } from '../core/events/events.ts'
+import { exitCodeOf, type RoundOutcome, type SessionOutcome } from '../core/events/outcome.ts'
+import type { AfterRound } from '../core/rules/after-round.ts'
+import type { ReviewCause } from '../core/rules/review.ts'
+import { type SessionState, sessionTokens } from '../core/state/state.ts'
+import { ClaimProof, followStall, tellRestored } from './claim.ts'
+import type { AgentAnswer, AgentRequest } from './delegation.ts'
+import { Proof } from './gates.ts'
+import type { RunnerOptions } from './options.ts'
+import { OwnLook } from './plan-check.ts'
+import { PlanChange, Rounds, ThreadAhead } from './rounds.ts'
+import type { SessionLog } from './session-log.ts'
+import { TurnPlay } from './turn.ts'
+import { Budget, Patience } from './waiting.ts'
+
+/**
+ * Runs one session from where its log stands to its end: asks the template, runs the round, judges what it left, and
+ * again. Start and resume are the same: the state is the fold of the journal.
+ */
+export class SessionRunner {
+  readonly #options: RunnerOptions
+  readonly #log: SessionLog
+  readonly #budget: Budget
+  readonly #patience: Patience
+  readonly #ahead: ThreadAhead
+  readonly #turns: TurnPlay
+  readonly #planChange: PlanChange
+  readonly #memory: MemoryAtHand
+  readonly #proof: Proof
+  readonly #claim: ClaimProof
+  readonly #ownLook: OwnLook
+  readonly #rounds: Rounds
+  /** The fingerprint that the last round left, while nothing but time can have passed since. */
+  #tree: string | null = null
+  /** Whether no round has run yet. */
+  #isFirst = true
+  #stage: 'running' | 'ending' | 'over' = 'running'
+
+  constructor(options: RunnerOptions) {
+    this.#options = options
+    this.#log = options.log
+    this.#budget = new Budget(options)
+    this.#patience = new Patience({ ...options, ...options.policy })
+    this.#ahead = new ThreadAhead({ ...options, budget: this.#budget })
+    this.#turns = new TurnPlay({
+      ...options,
+      budget: this.#budget,
+      patience: this.#patience,
+      onRoundBegun: () => this.#ahead.startNext(),
+    })
+    this.#planChange = new PlanChange(options.log, text => options.redactor.text(text))
+    this.#memory = new MemoryAtHand(options)
+    this.#proof = new Proof({
+      ...options,
+      // A claim is not left unproved for a limit that is reached in the middle of it.
+      mostGateMs: () => Math.max(this.#budget.timeLeftMs, options.policy.graceMs),
+    })
+    this.#rounds = new Rounds({
+      ...options,
+      ahead: this.#ahead,
+      turns: this.#turns,
+      planChange: this.#planChange,
+      atHand: this.#memory,
+      proof: this.#proof,
+      tellRemarks: () => this.#tellRemarks(),
+    })
+    this.#ownLook = new OwnLook({ ...options, proof: this.#proof })
+    this.#claim = new ClaimProof({
+      ...options,
+      proof: this.#proof,
+      stallRounds: options.policy.stallRounds,
+      hold: () => this.#hold(),
+      review: (causes, tree) => this.#review(causes, tree),
+    })
+  }
+
+  /** What the session has come to. */
+  get state(): SessionState {
+    return this.#log.state
+  }
+
+  async run(): Promise<SessionOutcome> {
+    try {
+      this.#tellRemarks()
+      return await this.#end(await this.#workThrough())
+    } finally {
+      this.#stage = 'over'
+      this.#options.asked.forgetSession()
+      this.#ahead.discard()
+      await this.#log.sync()
+    }
+  }
+
+  /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. */
+  async steer(text: string): Promise<'delivered' | 'kept' | 'over'> {
+    if (this.#isOver) return 'over'
+    const delivered = await this.#turns.steer(text)
+    if (this.#isOver && !delivered) return 'over'
+    this.tell({ type: 'steered', round: this.#log.state.running?.round ?? null, text, delivered })
+    return delivered ? 'delivered' : 'kept'
+  }
+
+  /** Has an agent do something for the round that runs. */
+  async runAgent(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
+    return await this.#turns.runAgent(request, over)
+  }
+
+  /** Whether no round can be told anything any more. */
+  get #isOver(): boolean {
+    return this.#stage !== 'running' || this.#log.state.claim.state === 'accepted'
+  }
+
+  /** Whether nothing follows any more but the end of the session. */
+  get isEnding(): boolean {
+    return this.#stage !== 'running'
+  }
+
+  /** The limit for which no round can change the plan any more; null if one can. */
+  get limitOfPlan(): ReturnType<Budget['limitReached']> {
+    // It uses up none of the rounds, so it needs none that is left.
+    return this.#budget.limitReached(0)
+  }
+
+  /** Ends the running turn early, if there is one. */
+  interrupt(): void {
+    this.#turns.interrupt()
+    this.#proof.interrupt()
+  }
+
+  /** Journals what happened beside the rounds, unless the session is over. */
+  tell(event: SessionEvent): boolean {
+    const isOver = this.#stage === 'over'
+    if (!isOver) this.#log.emit(event)
+    return !isOver
+  }
+
+  async #workThrough(): Promise<SessionOutcome> {
+    const { template, workTree } = this.#options
+    await this.#begin()
+    for (;;) {
+      const tree = this.#tree ?? (await workTree.take())
+      const memory = await this.#memory.now()
+      this.#tree = null
+      if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null) {
+        const { tree: after, end } = await this.#claim.prove(tree, memory)
+        if (end) return end
+        this.#tree = after
+        continue
+      }
+      if (!this.#proof.hasBegun && this.#options.asked.endedBy === null && !this.#options.asked.isPaused) {
+        this.#tree = await this.#proof.begin(tree)
+        continue
+      }
+      // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
+      const step = template.next(this.#log.state, memory)
+      switch (step.kind) {
+        case 'end':
+          return step.outcome
+        case 'check': {
+          const end = await this.#check(step.check, tree, memory)
+          if (end) return end
+          break
+        }
+        case 'round':
+        case 'replan': {
+          const end = await this.#tryRound(step, tree, memory)
+          if (end) return end
+          break
+        }
+        default:
+          return unreachable(step)
+      }
+    }
+  }
+
+  /** What was waited for when the session was left is waited for first. */
+  async #begin(): Promise<void> {
+    const { waiting, build } = this.#log.state
+    if (build?.plan === 'ready' && !build.isLetGo && this.#options.asked.endedBy === null) this.#options.asked.hold()
+    // From the session before it.
+    if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
+    if (waiting !== null && this.#options.asked.endedBy === null) {
+      await this.#patience.waitOn(waiting.until, this.#budget.timeLeftMs)
+    }
+    if (this.#log.state.claim.state !== 'nominated') await this.#ahead.lookAtUsage()
+  }
+
+  /** Codemachine's own look between two rounds of a build; an outcome if the session ends first. */
+  async #check(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    // What a person writes into the plan while the session holds must not be taken for what the round did.
+    const takesTime = what === 'plan' || this.#ownLook.needsGates(memory, tree)
+    if (takesTime && asked.isPaused && this.#log.state.replan === null) return await this.#hold()
+    if (what === 'plan') await this.#ownLook.atPlan()
+    else this.#tree = await this.#ownLook.atTasks(memory, tree)
+    return null
+  }
+
+  /** The round, if nothing is in its way, and what follows; an outcome if the session ends. */
+  async #tryRound(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    const isReplan = step.kind === 'replan'
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    if (asked.isPaused && !isReplan) return await this.#hold()
+    const limit = isReplan ? this.limitOfPlan : this.#budget.limitReached(this.#roundsBefore(step))
+    if (limit !== null) return { kind: 'limit', limit }
+    const usage = this.#patience.beforeRound(this.#isFirst)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    this.#isFirst = false
+    if (isReplan) this.#planChange.begin(memory)
+    this.#ownLook.beforeRound(memory)
+    const { outcome, tree: after } = await this.#rounds.play(step, tree)
+    this.#tree = after
+    const isOver = isReplan && this.#log.state.replan === null
+    return asked.ending.aborted || isOver ? null : await this.#follow(outcome, this.#patience.after(outcome))
+  }
+
+  /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
+  #roundsBefore({ round }: RoundStep): number {
+    const { roundsUsed } = this.#log.state
+    return round.isFree ? Math.max(0, roundsUsed - 1) : roundsUsed
+  }
+
+  /** Until a person lets it go on, or wants the plan changed. */
+  async #hold(): Promise<null> {
+    this.#leaveAlone()
+    const goesOn = this.#options.asked.untilGoesOn(() => this.#log.state.replan !== null)
+    this.#log.emit({ type: 'held' })
+    await goesOn
+    return null
+  }
+
+  /** A review of what is claimed, if nothing is in its way; an outcome if the session ends. */
+  async #review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    const limit = this.limitOfPlan
+    if (limit !== null) return { kind: 'limit', limit }
+    const usage = this.#patience.beforeRound(false)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    const outcome = await this.#turns.review(causes, tree)
+    return asked.ending.aborted ? null : await this.#follow(outcome, this.#patience.after(outcome))
+  }
+
+  /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
+  #leaveAlone(): void {
+    this.#ahead.discard()
+    this.#tree = null
+    this.#memory.forget()
+  }
+
+  /** What comes after a round that ended so; an outcome if the session ends with it. */
+  async #follow(outcome: RoundOutcome, after: AfterRound): Promise<SessionOutcome | null> {
+    switch (after.kind) {
+      case 'end':
+        return after.outcome
+      case 'wait':
+        this.#leaveAlone()
+        await this.#patience.wait(outcome, after.until, this.#budget.timeLeftMs)
+        return null
+      case 'ask-template':
+        // What is to be done about it would be said of a round that never comes.
+        if (this.#budget.limitReached(this.#log.state.roundsUsed) !== null) return null
+        return followStall(this.#log, this.#options.policy.stallRounds)
+      default:
+        return unreachable(after)
+    }
+  }
+
+  #tellRemarks(): void {
+    for (const message of this.#options.takeRemarks()) this.#log.emit({ type: 'warning', round: null, message })
+  }
+
+  async #end(outcome: SessionOutcome): Promise<SessionOutcome> {
+    const { engine } = this.#options
+    this.#stage = 'ending'
+    this.#ahead.discard()
+    await engine.settle()
+    tellRestored(this.#log, await this.#options.guard.check())
+    await this.#proof.finish()
+    const { state } = this.#log
+    const end: SessionEvent = {
+      type: 'session-ended',
+      outcome,
+      exitCode: exitCodeOf(outcome),
+      rounds: state.roundsUsed,
+      tokens: sessionTokens(state),
+      durationMs: Math.round(this.#budget.elapsedMs),
+    }
+    await this.#options.beforeEnd(this.#log.stateAfter(end))
+    this.#stage = 'over'
+    this.#log.emit(end)
+    return outcome
+  }
+}
+
+/** What the memory files say between two rounds: as the last round left them, or read anew. */
+export class MemoryAtHand {
+  readonly #log: SessionLog
+  readonly #memory: Memory
+  #left: MemorySnapshot | null = null
+
+  constructor({ log, memory }: { log: SessionLog; memory: Memory }) {
+    this.#log = log
+    this.#memory = memory
+  }
+
+  /** What a round has left: as good as read anew, until something else may have written. */
+  leave(memory: MemorySnapshot): void {
+    this.#tell(memory)
+    this.#left = memory
+  }
+
+  /** Somebody may have written since. */
+  forget(): void {
+    this.#left = null
+  }
+
+  /** What they say before a round. A claim is taken back first if that one is to change the plan. */
+  async now(): Promise<MemorySnapshot> {
+    for (;;) {
+      const { replan } = this.#log.state
+      if (replan !== null) await this.#memory.withdrawClaim()
+      const memory = (replan === null ? this.#left : null) ?? (await this.#read())
+      this.#left = null
+      if (replan !== null || this.#log.state.replan === null) return memory
+    }
+  }
+
+  async #read(): Promise<MemorySnapshot> {
+    const memory = await this.#memory.read()
+    this.#tell(memory)
+    return memory
+  }
+
+  #tell(memory: MemorySnapshot): void {
+    for (const problem of memory.problems) this.#log.emit({ type: 'memory-broken', problem })
+  }
+}

@@ -1,0 +1,131 @@
+import type { PreparedRound, RoundEvent, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
+import { RUN_AGENT, readRunAgent } from '../core/contracts/tools.ts'
+import type { RoundOutcome } from '../core/events/outcome.ts'
+import type { ReviewCause } from '../core/rules/review.ts'
+import { type AgentAnswer, type AgentRequest, Delegation } from './delegation.ts'
+import type { RunnerOptions } from './options.ts'
+import { reviewClaim } from './review.ts'
+import { noteQuestion, playRound, type RoundPlayOptions } from './round-play.ts'
+import type { Budget, Patience } from './waiting.ts'
+
+export interface TurnPlayOptions extends RunnerOptions {
+  budget: Budget
+  patience: Patience
+  /** Called when the turn of a round has begun. */
+  onRoundBegun(): void
+}
+
+/** Plays the turns of rounds and reviews, one at a time; a person can break each of them off. */
+export class TurnPlay {
+  readonly #options: TurnPlayOptions
+  readonly #warnings: KnownWarnings
+  #current: PreparedRound | null = null
+  #interrupting = new AbortController()
+  readonly #delegation: Delegation
+  /** What agents report is of the round that runs. */
+  #report: (event: RoundEvent) => void = () => {}
+
+  constructor(options: TurnPlayOptions) {
+    this.#options = options
+    const { agents, policy } = options
+    this.#warnings = new KnownWarnings(options.isUsual)
+    this.#delegation = new Delegation({
+      ...options,
+      ...agents,
+      graceMs: policy.graceMs,
+      onRoundEvent: event => this.#report(event),
+    })
+  }
+
+  async round(prepared: PreparedRound, round: number, input: string): Promise<RoundOutcome> {
+    this.#current = prepared
+    this.#interrupting = new AbortController()
+    const outcome = await playRound(prepared, { round, input }, this.#terms())
+    this.#current = null
+    return outcome
+  }
+
+  /** Has an agent do something for the round that runs. */
+  async runAgent(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
+    return await this.#delegation.run(request, over)
+  }
+
+  /** Has a tree reviewed that is claimed to be done. What a person says meanwhile is not for the reviewer. */
+  async review(causes: readonly ReviewCause[], tree: string): Promise<RoundOutcome> {
+    this.#interrupting = new AbortController()
+    return await reviewClaim(causes, tree, { ...this.#options, play: this.#terms() })
+  }
+
+  /** Adds text to the turn of the round that runs; false if there is none that takes it. */
+  async steer(text: string): Promise<boolean> {
+    return (await this.#current?.steer(text)) ?? false
+  }
+
+  interrupt(): void {
+    this.#interrupting.abort()
+  }
+
+  /** A round is over when those who were given tasks in it are. */
+  async #untilAgentsEnd(outcome: RoundOutcome, ending: AbortSignal): Promise<void> {
+    if (outcome.class !== 'worked' || ending.aborted) return await this.#delegation.end()
+    const end = () => void this.#delegation.end()
+    ending.addEventListener('abort', end, { once: true })
+    await this.#delegation.settled()
+    ending.removeEventListener('abort', end)
+  }
+
+  async #answer(call: ToolCall, over: AbortSignal): Promise<ToolAnswer> {
+    const { log, redactor } = this.#options
+    if (call.tool !== RUN_AGENT) return noteQuestion(call, { log, redact: text => redactor.text(text) })
+    const read = readRunAgent(call.arguments)
+    if ('problem' in read) return { text: read.problem, success: false }
+    return await this.#delegation.run({ ...read, door: 'tool', thread: log.state.running?.thread ?? null }, over)
+  }
+
+  #terms(): RoundPlayOptions {
+    const { log, asked, policy, clock, roundsDirectory, redactor, patience, budget, onRoundBegun } = this.#options
+    return {
+      log,
+      clock,
+      roundsDirectory,
+      redactLine: line => redactor.line(line),
+      graceMs: policy.graceMs,
+      maxUsage: patience.maxUsage,
+      timeLeftMs: budget.timeLeftMs,
+      ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
+      onEvent: event => {
+        if (event.type === 'warning' && !this.#warnings.add(event.message)) return
+        log.emit(event)
+        // While a claim is reviewed, nobody knows whether another round follows.
+        if (event.type === 'turn-started' && log.state.running !== null) onRoundBegun()
+      },
+      onToolCall: (call, over) => this.#answer(call, over),
+      onOpen: report => {
+        this.#report = report
+      },
+      onWindDown: () => this.#delegation.windDown(),
+      untilOthersEnd: (outcome, over) => this.#untilAgentsEnd(outcome, over),
+    }
+  }
+}
+
+/** Different warnings of codex that one session shows. */
+const MOST_WARNINGS = 100
+
+/** The warnings that a session has shown: codex gives the same ones in every round. */
+export class KnownWarnings {
+  readonly #known = new Set<string>()
+  readonly #isUsual: (warning: string) => boolean
+
+  /** @param isUsual whether a warning is about what codemachine itself has brought about */
+  constructor(isUsual: (warning: string) => boolean) {
+    this.#isUsual = isUsual
+  }
+
+  /** Whether to show it: it is new, and there were not too many. */
+  add(warning: string): boolean {
+    if (this.#known.has(warning) || this.#isUsual(warning) || this.#known.size >= MOST_WARNINGS) return false
+    this.#known.add(warning)
+    return true
+  }
+}

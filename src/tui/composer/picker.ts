@@ -1,0 +1,190 @@
+import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import type { Theme } from '../terminal/cells.ts'
+import { EMPTY_BUFFER, expanded, paste, type TextBuffer } from './buffer.ts'
+import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
+import { type Drawn, type Frame, mark, textColumns, textLines } from './lines.ts'
+import { isEmpty, scrolled } from './text.ts'
+
+/** One of the answers that a person may choose. */
+export interface PickerOption {
+  readonly id: string
+  readonly label: string
+  readonly hint?: string
+}
+
+/** A question with its answers; `freeText` is the label of the one that is written, if that is allowed. */
+export interface PickerQuestion {
+  readonly title: string
+  readonly body?: readonly string[]
+  readonly options: readonly PickerOption[]
+  readonly freeText?: string
+}
+
+/** A question that is being answered. Never changed in place. */
+export interface Picker {
+  readonly question: PickerQuestion
+  /** The chosen row: of the options, or behind them that of the free text. */
+  readonly selected: number
+  /** Whether keys go into the free text. */
+  readonly writing: boolean
+  readonly written: TextBuffer
+}
+
+/** What a person has answered. */
+export type PickerResult = { kind: 'chosen'; id: string } | { kind: 'text'; text: string } | { kind: 'closed' }
+
+/** What stands before the free text that is being written. */
+const WRITING_PROMPT = '  › '
+
+/** A question as it is first shown; one that has no options is answered in writing. */
+export function openPicker(question: PickerQuestion): Picker {
+  const writing = question.options.length === 0 && question.freeText !== undefined
+  return { question, selected: 0, writing, written: EMPTY_BUFFER }
+}
+
+/** A picker after a key, and the answer if the key gave one. `columns`: how wide it is drawn. */
+export function pickerKey(picker: Picker, key: Key, columns: number): { picker: Picker; result: PickerResult | null } {
+  return picker.writing ? writingKey(picker, key, columns) : choosingKey(picker, key, columns)
+}
+
+/** A picker after something was pasted: it opens the free text if there may be one. */
+export function pickerPaste(picker: Picker, text: string): Picker {
+  return picker.question.freeText === undefined ? picker : { ...opened(picker), written: paste(picker.written, text) }
+}
+
+/** How many rows can be chosen. */
+function countChoices({ options, freeText }: PickerQuestion): number {
+  return options.length + (freeText === undefined ? 0 : 1)
+}
+
+type Step = ReturnType<typeof pickerKey>
+
+function choosingKey(picker: Picker, key: Key, columns: number): Step {
+  const count = countChoices(picker.question)
+  const direction = directionOf(key)
+  if (direction !== null && count > 0) {
+    return goOn({ ...picker, selected: (picker.selected + direction + count) % count })
+  }
+  const chord = chordOf(key)
+  if (chord === 'escape') return { picker, result: { kind: 'closed' } }
+  if (chord === 'return') return choose(picker, picker.selected)
+  if (chord !== '') return goOn(picker)
+  // It only goes there: what begins with a number may be meant as an answer in words, and one of them stops the work.
+  if (/^[1-9]$/.test(key.input))
+    return goOn(Number(key.input) > count ? picker : { ...picker, selected: Number(key.input) - 1 })
+  if (picker.question.freeText === undefined || key.input.trim() === '') return goOn(picker)
+  return writingKey(opened(picker), key, columns)
+}
+
+function choose(picker: Picker, index: number): Step {
+  const option = picker.question.options[index]
+  if (option !== undefined) return { picker: { ...picker, selected: index }, result: { kind: 'chosen', id: option.id } }
+  return goOn(index < countChoices(picker.question) ? opened(picker) : picker)
+}
+
+function opened(picker: Picker): Picker {
+  return { ...picker, selected: picker.question.options.length, writing: true }
+}
+
+function writingKey(picker: Picker, key: Key, columns: number): Step {
+  const chord = chordOf(key)
+  const { written, question } = picker
+  if (chord === 'escape' || (chord === 'backspace' && isEmpty(written.text))) return leaveWriting(picker, chord)
+  if (chord === 'return') {
+    const text = expanded(written)
+    return text.trim() === '' ? goOn(picker) : { picker, result: { kind: 'text', text } }
+  }
+  const width = textColumns(columns, WRITING_PROMPT)
+  const direction = directionOf(key)
+  if (direction === null) return goOn({ ...picker, written: editKey(written, key, width) ?? written })
+  const moved = moveVertically(written, direction, width)
+  if (moved !== null) return goOn({ ...picker, written: moved })
+  return goOn(
+    direction === -1 && question.options.length > 0
+      ? { ...picker, writing: false, selected: question.options.length - 1 }
+      : picker,
+  )
+}
+
+/** Back to the options with what was written kept; without any there is nothing to go back to. */
+function leaveWriting(picker: Picker, chord: string): Step {
+  if (picker.question.options.length > 0) return goOn({ ...picker, writing: false })
+  return { picker, result: chord === 'escape' ? { kind: 'closed' } : null }
+}
+
+function goOn(picker: Picker): Step {
+  return { picker, result: null }
+}
+
+/**
+ * A question as it is drawn: title, body, choices. Where rows are few the choice at hand comes first, then its
+ * neighbours, the title, and the body; the body tells by an ellipsis that there is more of it.
+ */
+export function pickerLines(picker: Picker, frame: Frame): Drawn {
+  const { columns, maxRows, theme } = frame
+  const field = picker.writing ? fieldLines(picker, frame) : null
+  const title =
+    maxRows > 1 ? wrapLine(oneLine(picker.question.title, 1_000), columns).slice(0, Math.ceil(maxRows / 4)) : []
+  const room = maxRows - title.length
+  const fieldRows = field === null ? 0 : field.lines.length
+  // One that is answered in writing alone has nothing to choose from.
+  const count = picker.question.options.length === 0 ? 0 : countChoices(picker.question)
+  const choiceRoom = room - fieldRows
+  const { from, to } = scrolled(count, picker.selected, Math.max(0, choiceRoom))
+  const body = bodyLines(picker.question.body ?? [], columns, choiceRoom - (to - from), theme)
+  const choices = Array.from({ length: to - from }, (_, at) =>
+    choiceRow(picker, from + at, { from, to, count }, columns, theme),
+  )
+  const lines = [...title.map(line => theme.paint('strong', line)), ...body, ...choices]
+  // The free text is the last choice: what is written stands below it.
+  if (field?.caret == null) return { lines, caret: null }
+  return { lines: [...lines, ...field.lines], caret: { x: field.caret.x, y: lines.length + field.caret.y } }
+}
+
+function fieldLines(picker: Picker, { columns, maxRows, theme }: Frame): Drawn {
+  const rows = maxRows < 4 ? 1 : Math.floor(maxRows / 2)
+  return textLines(picker.written, { columns, maxRows: rows, theme, prompt: theme.symbols ? WRITING_PROMPT : '  > ' })
+}
+
+function bodyLines(body: readonly string[], columns: number, room: number, theme: Theme): string[] {
+  if (room <= 0) return []
+  const lines: string[] = []
+  for (const paragraph of body) {
+    for (const line of safeText(paragraph).split('\n')) lines.push(...wrapLine(line, columns))
+    if (lines.length > room) return [...lines.slice(0, room - 1), theme.paint('dim', theme.symbols ? '…' : '...')]
+  }
+  return lines
+}
+
+interface Shown {
+  from: number
+  to: number
+  count: number
+}
+
+function choiceRow(
+  { question, selected, writing, written }: Picker,
+  index: number,
+  shown: Shown,
+  columns: number,
+  theme: Theme,
+): string {
+  const isSelected = index === selected
+  const before = `${edge(index, shown, theme) ?? mark(isSelected, theme)}${index < 9 ? `${index + 1}. ` : '   '}`
+  const { label, hint } = optionAt(question, index)
+  const kept = index === question.options.length && !writing ? oneLine(expanded(written).slice(0, 200), 100) : ''
+  const name = cutLine(`${before}${oneLine(label, 400)}${kept === '' ? '' : ` ${kept}`}`, columns)
+  const rest = hint === undefined ? '' : cutLine(`  ${oneLine(hint, 400)}`, Math.max(0, columns - widthOf(name)))
+  return `${isSelected ? theme.paint('selected', name) : name}${rest === '' ? '' : theme.paint('dim', rest)}`
+}
+
+/** That there are more choices is told in the first and last row that are shown, unless that one is selected. */
+function edge(index: number, { from, to, count }: Shown, theme: Theme): string | null {
+  if (to - from < 3) return null
+  if (index === from && from > 0) return theme.symbols ? '↑ ' : '^ '
+  return index === to - 1 && to < count ? (theme.symbols ? '↓ ' : 'v ') : null
+}
+
+function optionAt({ options, freeText }: PickerQuestion, index: number): Pick<PickerOption, 'label' | 'hint'> {
+  return options[index] ?? { label: freeText ?? '' }
+}

@@ -1,0 +1,330 @@
+import type { LiveItem } from '../../core/events/live-board.ts'
+import type { TaskBoard } from '../../core/state/plan.ts'
+import { elapsedMs, type SessionState, sessionTokens } from '../../core/state/state.ts'
+import { cutLine, oneLine, widthOf } from '../../words/cells.ts'
+import { type Doing, doing, taskAtWork, titleOf, usedWindow } from '../../words/doing.ts'
+import { formatClock, formatCount, formatFullClock, formatSpan, shortMoment, shortNumber } from '../../words/numbers.ts'
+import { wordsForTokensUsed } from '../../words/outcome.ts'
+import { wordsForPart } from '../../words/plan.ts'
+import type { Role, Theme } from '../terminal/cells.ts'
+
+/** What the header tells of. */
+export interface HeaderData {
+  state: SessionState
+  board: TaskBoard | null
+  live: readonly LiveItem[]
+  /** How many prompts wait in the queue. */
+  queued: number
+}
+
+export interface HeaderPlace {
+  columns: number
+  rows: 1 | 2
+  theme: Theme
+  /** Unix time, ms. */
+  now: number
+}
+
+const NAME_CHARS = 120
+/** Of the name of a task, before the title is cut. */
+const TASK_CELLS = 40
+
+/**
+ * The one or two lines that say how things are: which session, task and round, what it does just now, what it has used.
+ * Each at most `columns` cells wide: what does not fit is said more shortly, or left out, the least important first.
+ */
+export function headerLines(data: HeaderData, { columns, rows, theme, now }: HeaderPlace): string[] {
+  const place = { columns, theme }
+  const { state, board } = data
+  const upper = [titlePart(state, board), ...taskParts(state, board), roundPart(state), elapsedPart(state, now)]
+  const does = doing(state, data.live, now)
+  const lower = [...doingParts(does), ...usedParts(state, now), modelPart(state), queuedPart(data)]
+  const fitted = (parts: readonly (LinePart | null)[], columns: number) =>
+    fitParts(parts.filter(part => part !== null).map(wordsOnly(theme)), { ...place, columns })
+  if (rows === 2) return [fitted(upper, columns), fitted(lower, columns)]
+  // In a build much is said of what it works on, and an activity that changes each second must not change how.
+  const room = state.build === null ? null : roomBesideDoing(does, columns)
+  if (room === null) return [fitted([...upper, ...lower], columns)]
+  const separator = theme.paint('dim', theme.symbols ? ' · ' : ', ')
+  const begin = fitted(upper, room) + separator
+  const end = doingParts({ ...does, words: does.short }, LEAST_DOING)
+  return [begin + fitted(end, columns - widthOf(begin))]
+}
+
+/** Cells that an activity takes at least before it is cut, as a rule and on a narrow line. */
+const ENOUGH_DOING = 24
+const LEAST_DOING = 10
+
+/** A screen reader gets words: the forms that are short for the eye are none. */
+function wordsOnly({ symbols }: Theme): (part: LinePart) => LinePart {
+  return part => (symbols ? part : { ...part, forms: [part.forms[0]] })
+}
+
+function titlePart(state: SessionState, board: TaskBoard | null): LinePart | null {
+  const title = titleOf(state, board)
+  return title === '' ? null : { forms: [title], importance: 60, least: 12, role: 'strong' }
+}
+
+function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
+  const at = board && taskAtWork(board)
+  if (!at) return phaseParts(state, null)
+  const { task, place, shortPlace, done, total } = at
+  if (task === null) {
+    const words: LinePart['forms'] = [`${done} of ${formatCount(total, 'task')} done`, `${place} tasks`]
+    return [{ forms: words, importance: 70, role: 'accent' }, ...phaseParts(state, null)]
+  }
+  const label = `Task ${place}`
+  const name: LinePart = {
+    forms: [`${label}: ${oneLine(task.name, NAME_CHARS)}`, label, shortPlace],
+    importance: 70,
+    least: 26,
+    enough: widthOf(label) + TASK_CELLS,
+    role: 'accent',
+  }
+  return [name, ...phaseParts(state, task.phase)]
+}
+
+/** The phase of the task at work: of a build, `Building Phase`, or what the round is for if it is not for a task. */
+function phaseParts({ build, running }: SessionState, phase: string | null): LinePart[] {
+  const name = oneLine(phase ?? '', NAME_CHARS)
+  if (build === null) return name === '' ? [] : [{ forms: [name], importance: 10, least: 8, role: 'dim' }]
+  const part = running?.part ?? null
+  const isOfTask = part === null || part === 'orchestration'
+  if (!isOfTask || name === '') return part === null || isOfTask ? [] : [phasePart(capital(wordsForPart(part)))]
+  return [phasePart(`${name} Phase`, name)]
+}
+
+function phasePart(...forms: LinePart['forms']): LinePart {
+  return { forms, importance: 65, least: 16, role: 'plain' }
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+function roundPart({ running, roundsUsed, limits }: SessionState): LinePart {
+  const most = limits.rounds
+  const [of, ofShort] = most === null ? ['', ''] : [` of ${most}`, `/${most}`]
+  const words = running === null ? wordsForRounds(roundsUsed, most) : `round ${running.round}${of}`
+  return { forms: [words, `R${running?.round ?? roundsUsed}${ofShort}`], importance: 80, role: 'plain' }
+}
+
+function wordsForRounds(used: number, most: number | null): string {
+  return most === null ? formatCount(used, 'round') : `${used} of ${formatCount(most, 'round')}`
+}
+
+function elapsedPart(state: SessionState, now: number): LinePart {
+  const elapsed = elapsedMs(state, 'running', now)
+  const isBuild = state.build !== null
+  const clock = isBuild ? formatFullClock(elapsed) : formatClock(elapsed)
+  const { timeMs } = state.limits
+  const full = `${isBuild ? 'Time ' : ''}${clock}${timeMs === null ? '' : ` of ${formatSpan(timeMs)}`}`
+  return { forms: isBuild ? [full, clock, formatClock(elapsed)] : [full, clock], importance: 75, role: 'plain' }
+}
+
+const DOING_ROLES: Readonly<Record<Doing['kind'], Role>> = {
+  'at-work': 'accent',
+  waiting: 'warning',
+  held: 'warning',
+  done: 'good',
+  ended: 'bad',
+}
+
+function doingParts({ kind, words, short, time, next }: Doing, least = ENOUGH_DOING): LinePart[] {
+  const now: LinePart = { forms: [words, short], importance: 100, least, tail: time, role: DOING_ROLES[kind] }
+  return next === null ? [now] : [now, { forms: [next, next.split(' ', 1)[0] ?? ''], importance: 90, role: 'warning' }]
+}
+
+function usedParts(state: SessionState, now: number): LinePart[] {
+  const tokens = sessionTokens(state)
+  const context = contextPercent(state)
+  return [
+    {
+      forms: [wordsForTokensUsed(tokens, state.limits), `${shortNumber(tokens)} tok`],
+      importance: 30,
+      role: 'dim',
+    },
+    ...(context === null ? [] : [contextPart(context)]),
+    ...windowParts(state, now),
+  ]
+}
+
+function contextPart(percent: number): LinePart {
+  const role = percent >= 85 ? 'warning' : 'dim'
+  return { forms: [`context ${percent} %`, `ctx ${percent}%`], importance: 40, role }
+}
+
+/** How full the context of the running round is; null if codex has not said it of this one. */
+function contextPercent({ running, threadTokens, contextTokens, contextWindow }: SessionState): number | null {
+  const isReported = running !== null && running.thread !== null && Object.hasOwn(threadTokens, running.thread)
+  if (!isReported || contextTokens === null || !contextWindow) return null
+  return Math.min(100, Math.round((contextTokens / contextWindow) * 100))
+}
+
+function windowParts(state: SessionState, now: number): LinePart[] {
+  const window = usedWindow(state, now)
+  if (window === null) return []
+  const percent = Math.round(window.usedPercent)
+  const span = window.windowMinutes === null ? '' : ` of ${formatSpan(window.windowMinutes * 60_000)}`
+  const resets = window.resetsAt === null ? '' : `, resets ${shortMoment(window.resetsAt, now)}`
+  return [
+    {
+      forms: [`usage ${percent} %${span}${resets}`, `usage ${percent} %${resets}`, `${percent} %${resets}`],
+      importance: 50,
+      role: percent >= 85 ? 'warning' : 'dim',
+    },
+  ]
+}
+
+function modelPart({ model, effort, modelInUse, effortInUse }: SessionState): LinePart | null {
+  const words = [modelInUse ?? model, effortInUse ?? effort]
+    .filter(word => word !== null)
+    .map(word => oneLine(word, NAME_CHARS))
+  return words.length === 0 ? null : { forms: [words.join(' ')], importance: 20, least: 10, role: 'dim' }
+}
+
+function queuedPart({ queued }: HeaderData): LinePart | null {
+  return queued === 0 ? null : { forms: [`${queued} queued`], importance: 45, role: 'dim' }
+}
+
+/** One of the things that a line says. */
+interface LinePart {
+  /** The ways to say it, the longest first. */
+  forms: readonly [string, ...string[]]
+  /** What does not fit in its shortest form is left out, the least important first; what is left over goes to the most important. */
+  importance: number
+  /** To how many cells a form may be cut; none may if this is left out. */
+  least?: number
+  /** More cells than this it takes only when every other part has all it can use. */
+  enough?: number
+  /** Follows each form, and is not cut with it: `0:42`. */
+  tail?: string | null
+  role: Role
+}
+
+/** As many of the parts as fit into `columns` cells, in their order, on one line. */
+function fitParts(parts: readonly LinePart[], { columns, theme }: { columns: number; theme: Theme }): string {
+  const separator = theme.symbols ? ' · ' : ', '
+  const kept = parts.map(inShort)
+  let room = columns - widthOfAll(kept, separator)
+  while (room < 0 && kept.length > 1) {
+    kept.splice(leastImportant(kept), 1)
+    room = columns - widthOfAll(kept, separator)
+  }
+  const byImportance = kept.toSorted((a, b) => b.part.importance - a.part.importance)
+  for (const fitted of byImportance) room -= sayMore(fitted, room)
+  for (const fitted of byImportance) room -= cutLess(fitted, room, fitted.part.enough)
+  for (const fitted of byImportance) room -= cutLess(fitted, room)
+  const texts = kept.map(fitted => theme.paint(fitted.part.role, textOf(fitted)))
+  return cutLine(texts.join(theme.paint('dim', separator)), columns)
+}
+
+/** A part in one of its forms, which takes `width` cells. */
+interface Fitted {
+  part: LinePart
+  text: string
+  width: number
+}
+
+function inShort(part: LinePart): Fitted {
+  const form = part.forms.length - 1
+  return { part, text: part.forms[form] ?? '', width: leastWidth(part, form) }
+}
+
+function leastWidth({ forms, least }: LinePart, form: number): number {
+  const width = widthOf(forms[form] ?? '')
+  return Math.min(width, least ?? width)
+}
+
+function widthOfAll(all: readonly Fitted[], separator: string): number {
+  return all.reduce((sum, { part, width }) => sum + width + tailWidth(part), (all.length - 1) * separator.length)
+}
+
+function tailWidth({ tail }: LinePart): number {
+  return tail ? widthOf(tail) + 1 : 0
+}
+
+function leastImportant(all: readonly Fitted[]): number {
+  const importances = all.map(({ part }) => part.importance)
+  return importances.lastIndexOf(Math.min(...importances))
+}
+
+/** Takes the longest form for which there is room; answers how much of that it takes. */
+function sayMore(fitted: Fitted, room: number): number {
+  const { part, width } = fitted
+  for (const [form, text] of part.forms.entries()) {
+    const more = leastWidth(part, form) - width
+    if (more > room || more < 0) continue
+    fitted.text = text
+    fitted.width += more
+    return more
+  }
+  return 0
+}
+
+/** Gives a form that is cut as much of the room as it can use, at most `enough`, or takes what is missing; answers how much. */
+function cutLess(fitted: Fitted, room: number, enough = Number.POSITIVE_INFINITY): number {
+  const most = Math.min(widthOf(fitted.text), Math.max(enough, fitted.width))
+  const more = Math.max(-fitted.width, Math.min(most - fitted.width, room))
+  fitted.width += more
+  return more
+}
+
+function textOf({ part, text, width }: Fitted): string {
+  const cut = cutLine(text, width)
+  return part.tail ? `${cut} ${part.tail}` : cut
+}
+
+/** Below so many columns one line has no room for all that is said in words. */
+const NARROW_COLUMNS = 60
+const SEPARATOR_CELLS = 3
+/** Cells for an activity and its time, which change while it works: `npm run tes… 0:12`. */
+const AT_WORK = 17
+/** The most that is kept for it. */
+const MOST_SHARE = 0.6
+/** Cells of `T2/8 · R2/20`. */
+const LEAST_REST = 14
+
+/**
+ * The cells of a narrow line of `columns` for all but what goes on. As long as a session works they are always as many.
+ * Null if the line is wide, or too narrow for that.
+ */
+function roomBesideDoing({ kind, short, time, next }: Doing, columns: number): number | null {
+  if (columns >= NARROW_COLUMNS) return null
+  const still = widthOf(short) + (time === null ? 0 : widthOf(time) + 1)
+  const then = next === null ? 0 : widthOf(next.split(' ', 1)[0] ?? '') + SEPARATOR_CELLS
+  const now = Math.min((kind === 'at-work' ? AT_WORK : still) + then, Math.ceil(columns * MOST_SHARE))
+  const room = columns - now - SEPARATOR_CELLS
+  return room < LEAST_REST ? null : room
+}
+
+const MOST_CELLS = 80
+const DOING_CELLS = 36
+
+const SYMBOLS: Readonly<Record<Doing['kind'], string>> = {
+  'at-work': '▸ ',
+  waiting: '⏳ ',
+  held: '⏸ ',
+  done: '✔ ',
+  ended: '✖ ',
+}
+
+/**
+ * What the terminal's window is called: `▸ R4 T2/15 npm test — linkcheck`. One line without control characters, at
+ * most 80 cells wide; words alone if `symbols` is false. It says no time, so that it changes only when something does.
+ */
+export function windowTitle(
+  { state, board, live }: { state: SessionState; board: TaskBoard | null; live: readonly LiveItem[] },
+  { symbols, now }: { symbols: boolean; now: number },
+): string {
+  const { kind, words, short } = doing(state, live, now)
+  const at = board && state.ended === null ? taskAtWork(board) : null
+  const facts = [
+    ...(state.running === null ? [] : [symbols ? `R${state.running.round}` : `round ${state.running.round}`]),
+    ...(at ? [at.shortPlace] : []),
+    cutLine(symbols ? short : words, DOING_CELLS),
+  ]
+  const title = titleOf(state, board)
+  const line = `${symbols ? SYMBOLS[kind] : ''}${facts.join(' ')}${title === '' ? '' : ` — ${title}`}`
+  return cutLine(line, MOST_CELLS)
+}

@@ -1,0 +1,416 @@
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import type { RunFlags } from '../../app/run-flags.ts'
+import { boardPlaceOf, watchTasks } from '../../app/watch/task-watch.ts'
+import type { CliContext } from '../../app/world.ts'
+import type { Clock } from '../../base/clock.ts'
+import { Cleanup, messageOf, unreachable } from '../../base/errors.ts'
+import { redactorOf } from '../../base/redactor.ts'
+import { showError } from '../../cli/entry.ts'
+import type { Reply } from '../../core/contracts/command.ts'
+import type { Recorded } from '../../core/events/events.ts'
+import { limitReached } from '../../core/events/outcome.ts'
+import { fold } from '../../core/state/fold.ts'
+import type { TaskBoard } from '../../core/state/plan.ts'
+import { elapsedMs, emptyState, type SessionState, sessionTokens } from '../../core/state/state.ts'
+import { writableByAgents } from '../../platform/files.ts'
+import { keepScreenSmall } from '../../platform/keep-awake.ts'
+import { type EditorEnd, editText, suspendSelf } from '../../platform/terminal.ts'
+import { foldJournal, followJournal } from '../../records/journal.ts'
+import type { Records } from '../../records/records.ts'
+import { secretVariables } from '../../secrets/secrets.ts'
+import type { Settings } from '../../settings/schema.ts'
+import { countAsTyped, durationAsTyped } from '../../words/commands.ts'
+import { formatCount } from '../../words/numbers.ts'
+import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
+import { eventLines } from '../blocks/event.ts'
+import type { SlashCommandInfo } from '../composer/completion.ts'
+import { KeptLines } from '../pager/lines.ts'
+import type { PagerSource } from '../pager/pager.ts'
+import type { Ask, ScreenHost } from '../screen/controls.ts'
+import { Screen } from '../screen/screen.tsx'
+import { openTheme, type Role, type Theme } from '../terminal/cells.ts'
+import {
+  type DraftFile,
+  keepDraft,
+  openDraftFile,
+  openPromptHistory,
+  type PromptHistory,
+  WaitingPrompts,
+} from './kept-input.ts'
+
+/** Who carries out what a person asks of what is shown. */
+interface ScreenControl {
+  ask(ask: Ask): Promise<Reply>
+  /** A goal was typed where no session is shown. */
+  begin(goal: string): void
+  /** A slash command. */
+  command(name: string, rest: string): Promise<void>
+  /** The slash commands as they are now. */
+  commands(): readonly SlashCommandInfo[]
+  /** The person leaves. */
+  leave(): void
+  /** The terminal has gone. */
+  gone(): void
+}
+
+interface PersonScreenOptions {
+  context: CliContext
+  records: Records
+  settings: Settings
+  isWatching: boolean
+  control: ScreenControl
+}
+
+/** The screen with all that it keeps on the disk: draft, history, queue, files. */
+export class PersonScreen implements ScreenHost, AsyncDisposable {
+  readonly screen: Screen
+  /** Whether it is drawn for a screen reader. */
+  readonly isForReader: boolean
+  readonly queue: WaitingPrompts
+  /** Whether a session was shown since this was last put back. */
+  hasShown = false
+  readonly #options: PersonScreenOptions
+  readonly #opened = new Cleanup()
+  readonly #closing = new AbortController()
+  readonly #history: PromptHistory
+  /** Null where another screen keeps its own there. */
+  readonly #draft: DraftFile | null
+  readonly #files: FileIndex
+  #board: AbortController | null = null
+  #session: string | null = null
+  #sent: string[] = []
+
+  constructor(options: PersonScreenOptions) {
+    keepScreenSmall()
+    const { context, records, settings, isWatching, control } = options
+    const { env, clock, host, signal } = context
+    this.#options = options
+    const onProblem = (problem: string) => this.screen.notice(problem, 'warning')
+    const redactor = redactorOf(secretVariables(env))
+    this.#history = openPromptHistory({ root: records.root, clock, redactor, onProblem })
+    this.#draft = isWatching ? null : this.#opened.use(openDraftFile({ path: records.draft, clock, onProblem }))
+    this.#files = openFileIndex({
+      directory: records.directory,
+      gitDir: join(records.folder, 'files'),
+      env,
+      clock,
+      onProblem: error => onProblem(`The files cannot be listed: ${messageOf(error)}`),
+    })
+    const reader = settings.screen.reader || env.INK_SCREEN_READER === 'true'
+    this.isForReader = reader
+    this.screen = new Screen({
+      stdin: context.stdin,
+      stdout: context.stdout,
+      env,
+      clock,
+      host: this,
+      theme: openTheme({ theme: settings.screen.theme, env, reader }),
+      motion: reader ? 'reduced' : settings.screen.motion,
+      isWatching,
+      redact: text => redactor.text(text),
+      searchFiles: query => this.#files.search(query, MOST_FILES),
+      writeNow: host.writeNow,
+      rawModeOff: host.rawModeOff,
+      // The terminal's end is a signal too, but not on every platform.
+      onGone: () => control.gone(),
+      onFailure: error => this.fail(error),
+    })
+    this.queue = new WaitingPrompts({ path: records.queue, screen: this.screen, clock, draft: this.#draft })
+    this.#opened.defer(context.host.beforeCrash(() => this.screen.release()))
+    const leaving = () => {
+      this.screen.model.isLeaving = true
+      this.screen.changed()
+    }
+    signal.addEventListener('abort', leaving)
+    this.#opened.defer(() => signal.removeEventListener('abort', leaving))
+    const begun = this.#begin().catch(error => void this.fail(error))
+    this.#opened.defer(() => begun)
+    this.#opened.defer(() => this.screen.close())
+  }
+
+  /** Shows what was thrown, and goes on. */
+  fail(error: unknown): number {
+    let text = ''
+    const stderr = { write: (part: string) => (text += part) }
+    const exitCode = showError(error, {
+      env: this.#options.context.env,
+      stderr: stderr as unknown as CliContext['stderr'],
+    })
+    if (text !== '') this.screen.say(`\n${text}`, 'bad')
+    return exitCode
+  }
+
+  /** Shows this session from now on. */
+  showSession(id: string): void {
+    const { clock } = this.#options.context
+    if (this.#session === id && this.#board !== null) return
+    this.hasShown = true
+    this.#session = id
+    this.#board?.abort()
+    this.#board = new AbortController()
+    const { model } = this.screen
+    model.board = null
+    model.showsSession = true
+    this.refreshCommands()
+    const place = boardPlaceOf(this.#options.records, id, () => model.pane.state)
+    const onBoard = (board: TaskBoard) => {
+      model.board = board
+      this.screen.changed()
+    }
+    watchTasks({ ...place, clock, signal: this.#board.signal, onBoard }).catch(error => this.fail(error))
+    void this.queue.show()
+  }
+
+  /** What is offered behind a slash is another now. */
+  refreshCommands(): void {
+    this.screen.model.composer.setCommands(this.#options.control.commands())
+    this.screen.changed()
+  }
+
+  /** Shows the start screen again. */
+  showStart(): void {
+    this.#board?.abort()
+    this.#board = null
+    const { model } = this.screen
+    model.showsSession = false
+    if (!model.theme.symbols) this.screen.say('Type what to work on, and Enter. /help tells the keys and commands.')
+    this.refreshCommands()
+    void this.queue.show()
+  }
+
+  async ask(ask: Ask): Promise<Reply> {
+    return await this.#options.control.ask(ask)
+  }
+
+  begin(goal: string): void {
+    this.#options.control.begin(goal)
+  }
+
+  async command(name: string, rest: string): Promise<void> {
+    // What stands behind /login may be a key.
+    const shown = name === 'login' ? '' : rest
+    if (name !== 'exit') this.screen.say(`\n› /${name} ${shown}`.trimEnd(), 'dim')
+    await this.#options.control.command(name, rest)
+  }
+
+  leave(): void {
+    this.#options.control.leave()
+  }
+
+  leaveNow(): void {
+    this.#options.context.host.endNow()
+  }
+
+  async enqueue(prompt: string): Promise<string> {
+    return await this.queue.add(prompt)
+  }
+
+  async takeBack(keep: (prompt: string) => void): Promise<boolean> {
+    return await this.queue.takeBackLast(keep)
+  }
+
+  async edit(text: string): Promise<string | null> {
+    return await lendToEditor(this.screen, this.#options.context, this.#options.records, text)
+  }
+
+  async openLogs(): Promise<void> {
+    const { context, records } = this.#options
+    if (this.#session === null) return this.screen.notice('There is no session to show the log of', 'warning')
+    const left = new AbortController()
+    const { columns } = this.screen.output
+    const { theme } = this.screen.model
+    const source = openLogSource({
+      records,
+      id: this.#session,
+      clock: context.clock,
+      signal: left.signal,
+      columns,
+      theme,
+      onFailure: error => this.fail(error),
+    })
+    try {
+      await this.screen.page(`The log of ${this.#session}`, source)
+    } finally {
+      left.abort()
+    }
+  }
+
+  async suspend(): Promise<void> {
+    await lendToShell(this.screen, this.#options.context)
+  }
+
+  remember(text: string): void {
+    this.#sent = [...this.#sent, text].slice(-MOST_SENT)
+    this.screen.model.composer.setHistory(this.#sent)
+    this.#history.add(text, this.#options.records.directory).catch(error => this.fail(error))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.screen.settled(this.#options.context.signal)
+    this.#closing.abort()
+    this.#board?.abort()
+    await this.#opened[Symbol.asyncDispose]()
+  }
+
+  /** What was kept of the last time comes behind the first paint. */
+  async #begin(): Promise<void> {
+    if (this.#draft !== null) await keepDraft(this.screen.model, this.#draft, this.#options.context)
+    this.screen.changed()
+    this.#sent = [...(await this.#history.list()), ...this.#sent]
+    this.screen.model.composer.setHistory(this.#sent)
+    await this.queue.follow(this.#closing.signal)
+  }
+}
+
+const MOST_FILES = 50
+const MOST_SENT = 500
+
+/** Opens a text in the person's editor; null: it stays as it was, which has been said if it is for a failure. */
+async function lendToEditor(
+  screen: Screen,
+  context: CliContext,
+  { directory, folder }: Records,
+  text: string,
+): Promise<string | null> {
+  const { env, platform, host } = context
+  const lent = async (edit: () => Promise<EditorEnd>): Promise<EditorEnd> => {
+    let end: EditorEnd = { error: 'the terminal is in use' }
+    await screen.lend(async () => {
+      await letGoOfKeys(context)
+      end = await host.withoutInterrupt(edit)
+    })
+    return end
+  }
+  const where = writableByAgents(directory, env, [])
+  const edited = await editText({ text, env, platform, temporary: folder, where, run: lent })
+  if (edited.kind === 'failed') screen.notice(edited.message, 'warning')
+  return edited.kind === 'edited' ? edited.text : null
+}
+
+/** Stops the program, as Ctrl+Z does; resolves when it goes on. */
+async function lendToShell(screen: Screen, { platform, clock, host }: CliContext): Promise<void> {
+  let isDone = false
+  await screen.lend(async () => {
+    isDone = await suspendSelf({ platform, clock, signals: host.signals })
+  })
+  if (!isDone) screen.notice('There is no shell here that could bring it back', 'warning')
+}
+
+/** Reads no more, until Ink does again; Ink only stops to listen, and what is typed elsewhere would be lost in part. */
+export async function letGoOfKeys({ stdin, clock }: Pick<CliContext, 'stdin' | 'clock'>): Promise<void> {
+  await clock.wait(0)
+  stdin.pause()
+  await clock.wait(0)
+}
+
+interface LogSourceOptions {
+  records: Records
+  id: string
+  clock: Clock
+  /** Ends the reading. */
+  signal: AbortSignal
+  columns: number
+  theme: Theme
+  /** What the reading has failed with. */
+  onFailure(error: unknown): void
+}
+
+/** The whole log of a session for the pager; it grows as long as it is read. */
+function openLogSource(options: LogSourceOptions): PagerSource {
+  const { signal, onFailure } = options
+  const listeners = new Set<(gone: number) => void>()
+  let reading = new AbortController()
+  let lines = read(options.columns)
+
+  function read(columns: number): KeptLines<Recorded> {
+    const kept = linesFor(options, columns)
+    kept.onGrow(gone => {
+      for (const listener of listeners) listener(gone)
+    })
+    const over = AbortSignal.any([signal, reading.signal])
+    const { records, id, clock } = options
+    const events = followJournal(records.journal(id), { clock, signal: over, isOver: async () => false })
+    kept.read(events, over).catch(onFailure)
+    return kept
+  }
+
+  return {
+    get count() {
+      return lines.count
+    },
+    line: index => lines.line(index),
+    onGrow: listener => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    resize: columns => {
+      reading.abort()
+      reading = new AbortController()
+      lines = read(columns)
+    },
+  }
+}
+
+function linesFor({ id, theme }: LogSourceOptions, columns: number): KeptLines<Recorded> {
+  let state = emptyState(id)
+  return new KeptLines<Recorded>({
+    render: event => {
+      state = fold(state, event)
+      return eventLines(event, state, { columns, theme, full: true })
+    },
+  })
+}
+
+/** A stream whose text is printed above the frame. */
+export function printerOn(screen: Screen, role: Role): Writable {
+  return new Writable({
+    decodeStrings: false,
+    write: (text: string | Buffer, _encoding, written) => {
+      screen.say(String(text), role)
+      written()
+    },
+  })
+}
+
+/** What a session may take from now on, in all. */
+export type MoreFlags = Pick<RunFlags, 'rounds' | 'maxTime' | 'maxTokens'>
+
+/**
+ * Asks how much a session may take that has used up what it was allowed, and is to go on. Empty if it has not; null if
+ * the person thinks better of it.
+ */
+export async function askForMore(screen: Screen, records: Records, id: string): Promise<MoreFlags | null> {
+  const state = await foldJournal(records.journal(id), id)
+  const lacking = state && whatItLacks(state)
+  if (lacking === null) return {}
+  const { flag, had, twice } = lacking
+  const answer = await screen.choose({
+    title: `It has used up its ${had}. How much may it take in all?`,
+    options: [{ id: twice, label: twice, hint: `as --${NAMES[flag]} ${twice}` }],
+    freeText: 'Something else …',
+  })
+  if (answer.kind === 'chosen') return { [flag]: answer.id }
+  return answer.kind === 'text' ? { [flag]: answer.text.trim() } : null
+}
+
+const NAMES: Record<keyof MoreFlags, string> = { rounds: 'rounds', maxTime: 'max-time', maxTokens: 'max-tokens' }
+
+/** Null if there is room for more. */
+function whatItLacks(state: SessionState): { flag: keyof MoreFlags; had: string; twice: string } | null {
+  const { limits } = state
+  const used = { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
+  const reached = limitReached(limits, used)
+  switch (reached) {
+    case null:
+      return null
+    case 'rounds':
+      return { flag: 'rounds', had: formatCount(used.rounds, 'round'), twice: String(2 * used.rounds) }
+    case 'time':
+      return { flag: 'maxTime', had: 'time', twice: durationAsTyped(2 * used.timeMs) }
+    case 'tokens':
+      return { flag: 'maxTokens', had: 'tokens', twice: countAsTyped(2 * used.tokens) }
+    default:
+      return unreachable(reached)
+  }
+}

@@ -1,0 +1,344 @@
+import { join, resolve } from 'node:path'
+import { latestSession } from '../../app/find.ts'
+import { NO_FACTS, type StartFacts } from '../../app/login.ts'
+import { settingsOf } from '../../app/project.ts'
+import type { RunFlags } from '../../app/run-flags.ts'
+import { gatherStartFacts } from '../../app/start/start-facts.ts'
+import type { NewStart } from '../../app/work-through.ts'
+import type { CliContext, Display, Reachable } from '../../app/world.ts'
+import { Interrupted, unreachable } from '../../base/errors.ts'
+import type { Reply } from '../../core/contracts/command.ts'
+import type { EndedBy } from '../../core/events/outcome.ts'
+import { openRecords, type Records } from '../../records/records.ts'
+import { readRunner } from '../../records/run-lock.ts'
+import type { Settings } from '../../settings/schema.ts'
+import { memoryHome } from '../../workspace/memory/memory-files.ts'
+import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
+import type { PickerOption } from '../composer/picker.ts'
+import type { Ask } from '../screen/controls.ts'
+import type { Question } from '../screen/scrollback.ts'
+import { type MoreFlags, PersonScreen, printerOn } from './person-screen.ts'
+import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
+import { openWatchScreen } from './watch-screen.ts'
+
+/** A screen that runs are shown on, one at a time. */
+export class ScreenHome implements AsyncDisposable {
+  readonly person: PersonScreen
+  readonly records: Records
+  readonly #context: CliContext
+  readonly #leaving = new AbortController()
+  #flags: RunFlags
+  #reachable: Reachable | null = null
+  #wish: PromiseWithResolvers<Wish> | null = null
+
+  private constructor(context: CliContext, flags: RunFlags, records: Records, settings: Settings) {
+    this.#context = context
+    this.records = records
+    this.#flags = flags
+    const start: SlashPlace['start'] = {
+      isRunning: () => this.#wish === null,
+      flags: () => this.#flags,
+      resume: (session, more) => this.#wishFor({ kind: 'resume', session, more }),
+      workThroughQueue: () => this.#wishFor({ kind: 'run', goal: null }),
+      begin: session => this.#wishFor({ kind: 'start', session }),
+      choose: chosen => {
+        this.#flags = { ...this.#flags, ...chosen }
+      },
+    }
+    this.person = new PersonScreen({
+      context,
+      records,
+      settings,
+      isWatching: false,
+      control: {
+        ask: ask => this.#ask(ask),
+        begin: goal => this.#begin(goal),
+        command: (name, rest) => runSlashCommand(place, name, rest),
+        commands: () => commandsOf(place),
+        leave: () => this.#leave('SIGINT'),
+        gone: () => this.#leave('SIGHUP'),
+      },
+    })
+    const place: SlashPlace = { context, records, settings, person: this.person, start }
+  }
+
+  static async open(context: CliContext, flags: RunFlags): Promise<ScreenHome> {
+    const records = await openRecords({ ...context, directory: resolve(context.cwd, flags.cd ?? '.') })
+    const { settings } = await settingsOf(context, records.directory, flags)
+    return new ScreenHome(context, flags, records, settings)
+  }
+
+  /** What was said on the command line, and chosen on the screen since. */
+  get flags(): RunFlags {
+    return this.#flags
+  }
+
+  get isLeft(): boolean {
+    return this.#leaving.signal.aborted || this.#context.signal.aborted
+  }
+
+  /** What a run is given in place of the terminal: it prints above the frame. */
+  contextOfRun(): CliContext {
+    const { screen } = this.person
+    return {
+      ...this.#context,
+      stdout: printerOn(screen, 'plain'),
+      stderr: printerOn(screen, 'warning'),
+      signal: AbortSignal.any([this.#context.signal, this.#leaving.signal]),
+      display: this.#display(),
+    }
+  }
+
+  /** Runs something, and shows what it failed with; resolves with its exit code. */
+  async during(work: (context: CliContext) => Promise<number>): Promise<number> {
+    this.person.hasShown = false
+    try {
+      return await work(this.contextOfRun())
+    } catch (error) {
+      return this.person.fail(error)
+    }
+  }
+
+  /** The start screen, until the person wishes something. */
+  async atStart(): Promise<Wish> {
+    if (this.isLeft) return { kind: 'leave' }
+    const wish = Promise.withResolvers<Wish>()
+    this.#wish = wish
+    const leave = () => this.#wishFor({ kind: 'leave' })
+    this.#context.signal.addEventListener('abort', leave)
+    const looking = new AbortController()
+    this.person.showStart()
+    const { model } = this.person.screen
+    model.facts = NO_FACTS
+    const gathered = gatherStartFacts(
+      this.#context,
+      this.#flags,
+      change => {
+        model.facts = change(model.facts ?? NO_FACTS)
+        this.person.refreshCommands()
+      },
+      looking.signal,
+    )
+    const fail = (error: unknown) => void this.person.fail(error)
+    void gathered
+      .catch(fail)
+      .then(() => this.#offer(looking.signal))
+      .catch(fail)
+    try {
+      return await wish.promise
+    } finally {
+      this.#context.signal.removeEventListener('abort', leave)
+      looking.abort()
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.person[Symbol.asyncDispose]()
+  }
+
+  async #offer(over: AbortSignal): Promise<void> {
+    const wish = await askHowToBegin({ records: this.records, person: this.person, ...this.#context }, over)
+    if (wish !== null) this.#wishFor(wish)
+  }
+
+  /** What is typed too late to be begun, while the screen is left, stands in the composer for the next time. */
+  #begin(goal: string): void {
+    if (this.#wish === null) this.person.screen.model.addText(goal)
+    else this.#wishFor({ kind: 'run', goal })
+  }
+
+  #wishFor(wish: Wish): void {
+    const asked = this.#wish
+    if (asked === null) return
+    this.#wish = null
+    // At once: the next Enter may come before anything has begun, and belongs to the queue then.
+    if (wish.kind !== 'leave' && wish.kind !== 'watch') this.person.screen.model.showNextSession()
+    asked.resolve(wish)
+  }
+
+  #leave(by: EndedBy): void {
+    this.#leaving.abort(by)
+    this.person.screen.model.isLeaving = true
+    this.person.screen.changed()
+    this.#wishFor({ kind: 'leave' })
+  }
+
+  async #ask(ask: Ask): Promise<Reply> {
+    const nobody = { delivered: false, message: 'No session is running just now; try again in a moment.' }
+    return (await this.#reachable?.ask({ ...ask, at: new Date(this.#context.clock.now()).toISOString() })) ?? nobody
+  }
+
+  #display(): Display {
+    const { person } = this
+    const { view, output } = person.screen
+    return {
+      view: {
+        event: (event, state) => {
+          person.showSession(event.session)
+          view.event(event, state)
+        },
+        live: event => view.live(event),
+      },
+      terminal: output,
+      say: text => person.screen.say(text, 'strong'),
+      card: lines => person.screen.card(columns => lines({ columns, isEndShown: true })),
+      reach: reachable => {
+        this.#reachable = reachable
+      },
+    }
+  }
+}
+
+const GOAL_CHARS = 60
+
+/** The start screen, and what it is about. */
+interface StartPlace {
+  records: Records
+  person: PersonScreen
+  platform: NodeJS.Platform
+}
+
+/** Asks what the person may want first, unless they are at something; null if it is something else, or nothing. */
+async function askHowToBegin(place: StartPlace, over: AbortSignal): Promise<Wish | null> {
+  const { records, person } = place
+  const { screen } = person
+  const isAtSomething = () => over.aborted || screen.model.dialog !== null || screen.model.composer.text !== ''
+  const { facts } = screen.model
+  if (facts === null || isAtSomething()) return null
+  const atWork = await sessionAtWork(place)
+  // Meanwhile they may have begun to type: an Enter that is meant for that must not choose here.
+  if (isAtSomething()) return null
+  const offers = offersAtStart(facts, atWork)
+  if (offers.length === 0) return null
+  const question: Question = {
+    title: 'How do you want to begin?',
+    options: [...offers, { id: 'new', label: 'With something else', hint: 'or just type' }],
+    yieldsToTyping: true,
+  }
+  over.addEventListener('abort', () => {
+    if (screen.model.question === question) screen.model.dismiss('closed')
+  })
+  const answer = await screen.choose(question)
+  if (answer.kind !== 'chosen') return null
+  if (answer.id === 'watch' && atWork !== null) return { kind: 'watch', records, session: atWork }
+  if (answer.id === 'queue') return { kind: 'run', goal: null }
+  const [left] = facts.resumable ?? []
+  if (answer.id === 'resume' && left !== undefined) return { kind: 'resume', session: left.id, more: {} }
+  if (answer.id === 'doctor') await person.command('doctor', '')
+  return null
+}
+
+/** The session that another codemachine works on here. */
+async function sessionAtWork({ records, platform }: StartPlace): Promise<string | null> {
+  if ((await readRunner(records.lock, platform)) === null) return null
+  return await latestSession(records, () => {})
+}
+
+/**
+ * To mend what is missing, to watch what another codemachine does here (`atWork`: its
+ * session), to go on where it was left, to begin what waits.
+ */
+function offersAtStart({ missing, resumable, queue }: StartFacts, atWork: string | null): PickerOption[] {
+  const offers: PickerOption[] = []
+  if (missing.length > 0) offers.push({ id: 'doctor', label: 'Look what is missing (/doctor)', hint: missing[0] ?? '' })
+  if (atWork !== null) {
+    return [...offers, { id: 'watch', label: 'Watch what is at work here', hint: `${atWork}, by another codemachine` }]
+  }
+  const [left] = resumable ?? []
+  if (left?.stopped === 'cut off' || left?.stopped === 'interrupted') {
+    const goal = left.goal.trim().slice(0, GOAL_CHARS)
+    offers.push({ id: 'resume', label: `Go on with: ${goal}`, hint: `${left.id}, ${left.stopped}` })
+  }
+  if (queue !== null && queue.length > 0) offers.push({ id: 'queue', label: 'Work through the queue' })
+  return offers
+}
+
+/** The commands that the screen starts, each as from the command line. */
+export interface ScreenWork {
+  run(context: CliContext, goal: string | null, flags: RunFlags): Promise<number>
+  resume(context: CliContext, session: string, flags: RunFlags): Promise<number>
+}
+
+/** What a person wants of a screen on which nothing runs. */
+export type Wish =
+  | { kind: 'run'; goal: string | null }
+  | { kind: 'resume'; session: string; more: MoreFlags }
+  | { kind: 'start'; session: NewStart }
+  | { kind: 'watch'; records: Records; session: string }
+  | { kind: 'leave' }
+
+/** Runs what the person wants to have run; resolves with its exit code. */
+async function carryOut(
+  wish: Extract<Wish, { kind: 'run' | 'resume' | 'start' }>,
+  context: CliContext,
+  flags: RunFlags,
+  work: ScreenWork,
+): Promise<number> {
+  switch (wish.kind) {
+    case 'run':
+      return await work.run(context, wish.goal, flags)
+    case 'resume':
+      return await work.resume(context, wish.session, { ...flags, ...wish.more })
+    case 'start': {
+      // Not loaded before it is wanted.
+      const { beginStart } = await import('../../app/work-through.ts')
+      return await beginStart(context, wish.session, flags)
+    }
+    default:
+      return unreachable(wish)
+  }
+}
+
+/** One run on the screen: its work is begun at once, and the screen ends with it. Resolves with its exit code. */
+export async function runOnScreen(
+  context: CliContext,
+  flags: RunFlags,
+  work: (context: CliContext) => Promise<number>,
+  goal: string | null = null,
+): Promise<number> {
+  await using home = await ScreenHome.open(context, flags)
+  home.person.screen.model.showNextSession()
+  if (goal !== null) home.person.remember(goal)
+  return await work(home.contextOfRun())
+}
+
+/**
+ * The start screen: one run after the other, as the person wishes, until they leave. Resolves with the exit code: of the
+ * run that was left, else 0. Throws `Interrupted` if the program is asked to end while nothing runs.
+ */
+export async function startScreen(context: CliContext, flags: RunFlags, work: ScreenWork): Promise<number> {
+  const end = await workFromStart(context, flags, work)
+  return typeof end === 'number' ? end : await openWatchScreen(context, end.records, end.session)
+}
+
+/** Resolves with the exit code, or with what the person wants to watch instead. */
+async function workFromStart(
+  context: CliContext,
+  flags: RunFlags,
+  work: ScreenWork,
+): Promise<number | { records: Records; session: string }> {
+  await using home = await ScreenHome.open(context, flags)
+  // Who types at once is not kept waiting.
+  const made = makeFirstFolders(home.records).catch(error => void home.person.fail(error))
+  for (;;) {
+    const wish = await home.atStart()
+    await made
+    if (context.signal.aborted) throw new Interrupted(context.signal.reason)
+    if (wish.kind === 'leave') return 0
+    if (wish.kind === 'watch') return wish
+    const exitCode = await home.during(inner => carryOut(wish, inner, home.flags, work))
+    if (home.isLeft) return exitCode
+    // What could not even begin is not lost.
+    if (wish.kind === 'run' && wish.goal !== null && !home.person.hasShown) home.person.screen.model.addText(wish.goal)
+  }
+}
+
+/** Makes the folders in which a person may write a specification before anything is started, and the list of agents. */
+async function makeFirstFolders({ directory, root }: Records): Promise<void> {
+  // In a home directory that is where the records lie.
+  if (join(directory, memoryHome) === root) return
+  await makeProjectFolders(directory)
+  const { loadAgents } = await import('../../agents/agent.ts')
+  const { writeAgentsConfig } = await import('../../agents/prompts.ts')
+  await writeAgentsConfig(directory, loadAgents())
+}

@@ -1,0 +1,106 @@
+import {
+  afterLogin,
+  afterLogout,
+  askKey,
+  beforeLogin,
+  type LoginEnd,
+  type LoginPlace,
+  type LoginWay,
+  logIn,
+  loginOfRounds,
+  logOut,
+  NO_FACTS,
+  NOT_LOGGED_IN,
+  withoutLogin,
+} from '../../app/login.ts'
+import type { CodexBinary } from '../../engines/codex/find-codex.ts'
+import { letGoOfKeys } from './person-screen.ts'
+import type { SlashPlace } from './slash.ts'
+
+/** `/login`: codex's own login, in the terminal, which it is lent. */
+export async function loginOnScreen(slash: SlashPlace, codex: CodexBinary, rest: string): Promise<void> {
+  const { screen } = slash.person
+  const place = placeOf(slash, codex)
+  const way = await chooseWay(slash, place, rest)
+  if (way === null) return
+  let end: LoginEnd | null = null
+  await screen.lend(async () => {
+    end = await inTerminal(place, way)
+  })
+  // The compiler does not see that the action has run.
+  const ended = end as LoginEnd | null
+  if (ended === null) return screen.notice('The terminal is in use', 'warning')
+  if (ended.kind === 'not') return screen.say(withoutLogin(ended), 'warning')
+  screen.say(await afterLogin(place, ended.login), 'good')
+  await showLogin(slash, place)
+}
+
+/** `/logout`: takes codemachine's own login away. */
+export async function logoutOnScreen(slash: SlashPlace, codex: CodexBinary): Promise<void> {
+  const place = placeOf(slash, codex)
+  const wasIn = await logOut(place)
+  slash.person.screen.say(await afterLogout(place, wasIn), wasIn ? 'good' : 'plain')
+  await showLogin(slash, place)
+}
+
+function placeOf({ context, records, settings, start }: SlashPlace, codex: CodexBinary): LoginPlace {
+  return {
+    context,
+    codex,
+    setting: settings.codexHome,
+    root: records.root,
+    directory: records.directory,
+    overrides: start?.flags().config ?? [],
+  }
+}
+
+/** As on the command line, if it was typed behind the name. What else was typed is not repeated: it may be a key. */
+async function chooseWay({ person }: SlashPlace, place: LoginPlace, rest: string): Promise<LoginWay | null> {
+  const typed = rest.trim()
+  if (typed !== '') {
+    const way = TYPED[typed] ?? null
+    if (way === null) person.screen.notice('Behind /login may stand --device-auth or --with-api-key', 'warning')
+    return way
+  }
+  const remark = beforeLogin(place)
+  const answer = await person.screen.choose({
+    title: 'How do you log in?',
+    ...(remark === null ? {} : { body: [remark] }),
+    options: [
+      { id: 'browser', label: 'In the browser', hint: 'with your ChatGPT account' },
+      { id: '--device-auth', label: 'With a code', hint: 'that you type in a browser on any machine' },
+      { id: '--with-api-key', label: 'With an API key', hint: 'which is not shown as you type it' },
+    ],
+  })
+  return answer.kind === 'chosen' ? (TYPED[answer.id] ?? null) : null
+}
+
+const TYPED: Readonly<Record<string, LoginWay>> = {
+  browser: 'browser',
+  '--device-auth': 'device',
+  '--with-api-key': 'api-key',
+}
+
+async function inTerminal(place: LoginPlace, way: LoginWay): Promise<LoginEnd> {
+  const { context } = place
+  await letGoOfKeys(context)
+  const typed = way === 'api-key' ? await askKey(context) : null
+  if (typed?.kind === 'left') return { kind: 'not', stays: false, interrupted: true, why: 'No key was typed.' }
+  return await context.host.withoutInterrupt(() => logIn(place, way, typed?.key ?? null))
+}
+
+/** The start screen tells it, and of `/login` and `/logout` the one that applies is offered. */
+async function showLogin({ person }: SlashPlace, place: LoginPlace): Promise<void> {
+  const rounds = await loginOfRounds(place)
+  if ('problem' in rounds) return
+  const { login } = rounds
+  const { model } = person.screen
+  const facts = model.facts ?? NO_FACTS
+  const missing = facts.missing.filter(each => each !== NOT_LOGGED_IN)
+  model.facts = {
+    ...facts,
+    login,
+    missing: login.kind === 'out' ? [...missing, NOT_LOGGED_IN] : missing,
+  }
+  person.refreshCommands()
+}

@@ -1,0 +1,345 @@
+import { render, useApp, useCursor, useInput, usePaste, useStdout } from 'ink'
+import { useEffect, useSyncExternalStore } from 'react'
+import type { Clock } from '../../base/clock.ts'
+import { messageOf } from '../../base/errors.ts'
+import { oneLine, safeText, wrapLine } from '../../words/cells.ts'
+import type { Tone } from '../../words/names.ts'
+import { roleOf } from '../blocks/frame.ts'
+import { outputLines } from '../blocks/item.ts'
+import { loadGrammars } from '../blocks/markdown.ts'
+import { type InkKey, type Key, keysFromInk } from '../composer/keys.ts'
+import { openPager, Rows } from '../pager/open-pager.tsx'
+import type { PagerSource } from '../pager/pager.ts'
+import { TerminalCare } from '../terminal/care.ts'
+import type { Role, Theme } from '../terminal/cells.ts'
+import { narrowingOf, TerminalOutput, type TerminalStream } from '../terminal/output.ts'
+import { Controls, type ScreenHost, SessionView } from './controls.ts'
+import type { Frame } from './frame.ts'
+import { ScreenModel, type ScreenModelOptions } from './model.ts'
+import { Painter } from './painter.ts'
+import type { Answer, Question } from './scrollback.ts'
+
+export interface ScreenOptions extends Omit<ScreenModelOptions, 'size' | 'onChange'> {
+  stdin: NodeJS.ReadableStream
+  stdout: TerminalStream
+  env: Readonly<Record<string, string | undefined>>
+  clock: Clock
+  host: ScreenHost
+  /** Writes to the terminal before it returns. */
+  writeNow(text: string): void
+  /** Gives the terminal its echo and line editing back. */
+  rawModeOff(): void
+  /** The terminal has gone. */
+  onGone(): void
+  /** What a key set going, or drawing, has failed with. */
+  onFailure(error: unknown): void
+}
+
+/** How often the screen moves while text streams in, ms. */
+const TICK_MS = 50
+/** How often its clocks move. */
+const CLOCK_MS = 1_000
+/** How long a person who is writing may take to see that it is too late. */
+const SEEN_MS = 60_000
+
+/** The screen of a terminal: draws a session, and what a person types becomes calls of the host. */
+export class Screen {
+  readonly model: ScreenModel
+  readonly view: SessionView
+  readonly output: TerminalOutput
+  readonly #options: ScreenOptions
+  readonly #care: TerminalCare
+  readonly #controls: Controls
+  readonly #painter: Painter
+  readonly #closed = new AbortController()
+  readonly #ink: ReturnType<typeof render>
+  #mounted: Mounted | null = null
+  #wake = new AbortController()
+  #hasChanged = false
+  #isLent = false
+  /** What drawing has failed with last. */
+  #drawingProblem: string | null = null
+  #lending: Promise<void> = Promise.resolve()
+  #closing: Promise<void> | null = null
+
+  constructor(options: ScreenOptions) {
+    const { stdin, stdout, env, clock, host, writeNow, rawModeOff } = options
+    this.#options = options
+    this.output = new TerminalOutput({ stream: stdout, narrowing: narrowingOf(env), onGone: () => this.#gone() })
+    this.#care = new TerminalCare({ output: this.output, term: env.TERM, writeNow, rawModeOff })
+    this.model = new ScreenModel({ ...options, size: () => this.output, onChange: () => this.changed() })
+    const { model, output } = this
+    const asking = { model, host, clock, onFailure: options.onFailure }
+    this.#controls = new Controls({ ...asking, redraw: () => this.#redraw(), openOutput: () => this.#openOutput() })
+    this.view = new SessionView(asking)
+    this.#painter = new Painter({ model, output, clock, closed: this.#closed.signal })
+    const app = (
+      <App
+        subscribe={this.#painter.subscribe}
+        frame={this.#painter.frame}
+        onKeys={keys => {
+          for (const key of keys) this.#controls.key(key)
+          this.#draw()
+        }}
+        onPaste={text => {
+          this.#controls.paste(text)
+          this.#draw()
+        }}
+        onMounted={this.#onMounted}
+      />
+    )
+    output.on('resize', () => {
+      // A terminal that got lower has dropped rows below the cursor, from where Ink would count.
+      if (!this.#isLent) this.#ink.clear()
+      this.#painter.forgetHeight()
+      this.#draw()
+      // At once, for Ink would draw the old frame once more in the new size.
+      this.#ink.rerender(app)
+    })
+    // Ink asks the terminal something before it does this: the answer would be echoed onto the screen.
+    if ('setRawMode' in stdin) (stdin as NodeJS.ReadStream).setRawMode(true)
+    this.#ink = render(app, {
+      stdout: output as unknown as NodeJS.WriteStream,
+      stdin: stdin as NodeJS.ReadStream,
+      interactive: true,
+      incrementalRendering: true,
+      exitOnCtrlC: false,
+      patchConsole: false,
+      maxFps: 60,
+      isScreenReaderEnabled: !model.theme.symbols,
+      kittyKeyboard: { mode: 'auto' },
+      onRender: () => output.frameDrawn(),
+    })
+    this.#run().catch(options.onFailure)
+  }
+
+  /** Something that is shown has changed: it is drawn soon. */
+  changed(): void {
+    if (this.#hasChanged) return
+    this.#hasChanged = true
+    this.#wake.abort()
+  }
+
+  /** Prints finished lines: safe, and not wider than the terminal. */
+  print(lines: readonly string[]): void {
+    this.model.scrollback.add(lines)
+    this.changed()
+  }
+
+  /** Prints a card above the frame, in the lines that fit. */
+  card(lines: (columns: number) => readonly { text: string; tone: Tone }[]): void {
+    const { columns } = this.output
+    this.print(['', ...lines(columns).map(({ text, tone }) => this.model.theme.paint(roleOf(tone), text))])
+  }
+
+  /** Prints a text that may come from outside. */
+  say(text: string, role: Role = 'plain'): void {
+    const { columns } = this.output
+    const lines = safeText(text.replace(/\n$/, '')).split('\n')
+    this.print(lines.flatMap(line => indented(line, columns)).map(line => this.model.theme.paint(role, line)))
+  }
+
+  notice(text: string, role: Role = 'plain'): void {
+    this.model.notice(text, role)
+  }
+
+  choose(question: Question): Promise<Answer> {
+    return this.model.choose(question)
+  }
+
+  setTheme(theme: Theme): void {
+    this.model.theme = theme
+    this.changed()
+  }
+
+  /** Lends the terminal to something else; what is printed meanwhile comes afterwards. */
+  async lend(action: () => Promise<void>): Promise<void> {
+    if (this.#mounted === null || this.#isLent || this.#closed.signal.aborted) return
+    this.#painter.flush()
+    this.#isLent = true
+    this.output.frameGone()
+    const lending = this.#mounted.suspend(action)
+    this.#lending = lending.catch(() => {})
+    try {
+      await lending
+    } finally {
+      this.#isLent = false
+      this.#painter.expectFrame()
+      this.output.frameDrawn()
+      this.#draw()
+    }
+  }
+
+  /** Shows lines on the alternate screen, from their end on, until the person leaves it. */
+  async page(title: string, source: PagerSource): Promise<void> {
+    const { stdin, clock } = this.#options
+    const { theme } = this.model
+    await this.lend(() =>
+      openPager({ stdin, output: this.output, title, source, theme, clock, signal: this.#closed.signal }),
+    )
+  }
+
+  /**
+   * To be waited for before the screen closes by itself: whoever was writing an answer would go on in the shell. Resolves
+   * once they have seen that it is too late; at the latest after a minute, or when it is `over`.
+   */
+  async settled(over: AbortSignal): Promise<void> {
+    const { model } = this
+    if (!this.view.wasWriting || !model.showsSession || model.isLeaving || !this.output.writable) return
+    const seen = new AbortController()
+    void sayTooLate(model).then(() => seen.abort())
+    await this.#options.clock.wait(SEEN_MS, AbortSignal.any([over, seen.signal]))
+  }
+
+  /** Ends the screen; the terminal is as it was, with what was printed. */
+  close(): Promise<void> {
+    this.#closing ??= this.#end()
+    return this.#closing
+  }
+
+  /** Gives the terminal back before this returns: for a program that falls. */
+  release(): void {
+    this.#care.leave()
+    void this.close()
+  }
+
+  readonly #onMounted = (mounted: Mounted) => {
+    this.#mounted = mounted
+    this.#painter.printBy(mounted.write)
+    this.changed()
+    loadGrammars().catch(this.#options.onFailure)
+  }
+
+  async #run(): Promise<void> {
+    const { clock } = this.#options
+    const unsubscribe = this.model.composer.subscribe(() => this.changed())
+    while (!this.#closed.signal.aborted) {
+      this.#wake = new AbortController()
+      this.#hasChanged = false
+      const isMoving = this.#draw()
+      // Whatever comes within a tick is drawn together.
+      await clock.wait(TICK_MS, this.#closed.signal)
+      if (!isMoving && !this.#hasChanged) await clock.wait(CLOCK_MS - TICK_MS, this.#wake.signal)
+      if (this.output.isFull) await this.output.ready()
+    }
+    unsubscribe()
+  }
+
+  async #end(): Promise<void> {
+    this.#closed.abort()
+    this.#wake.abort()
+    this.model.dismiss('withdrawn')
+    // Whoever has the terminal gives it back first, or what was printed meanwhile would be lost.
+    await this.#lending
+    this.#painter.flush()
+    // What is still to be drawn would be drawn while Ink is unmounted, and stay.
+    if (!this.output.isFull) await this.#ink.waitUntilRenderFlush().catch(() => {})
+    this.#ink.clear()
+    this.output.frameGone()
+    this.#ink.unmount()
+    await this.#ink.waitUntilExit().catch(() => {})
+    this.#care.leave()
+  }
+
+  /**
+   * Draws what there is now; whether it will have moved soon. The work goes on whatever cannot be drawn of it, and so do
+   * the keys: the last frame stays, and what is wrong is said once.
+   */
+  #draw(): boolean {
+    if (this.#closed.signal.aborted) return false
+    try {
+      return this.#drawNow()
+    } catch (error) {
+      const problem = messageOf(error)
+      if (problem !== this.#drawingProblem) this.#options.onFailure(error)
+      this.#drawingProblem = problem
+      if (!this.#isLent) this.#painter.flush()
+      return false
+    }
+  }
+
+  #drawNow(): boolean {
+    const now = this.#options.clock.now()
+    const isMoving = this.model.pane.step(now)
+    if (this.#isLent) return isMoving
+    this.#painter.paint(now)
+    this.#care.setTitle(this.model.title(now))
+    return isMoving
+  }
+
+  #redraw(): void {
+    if (this.#isLent) return
+    this.#ink.clear()
+    this.#painter.empty()
+    this.changed()
+  }
+
+  #openOutput(): void {
+    const { lastCommand } = this.model.pane
+    if (lastCommand === null) {
+      this.notice('No command has run yet', 'warning')
+      return
+    }
+    const lines = outputLines(lastCommand, { columns: this.output.columns, theme: this.model.theme })
+    const source: PagerSource = { count: lines.length, line: index => lines[index] ?? '', onGrow: () => () => {} }
+    this.page('The output of the last command', source).catch(this.#options.onFailure)
+  }
+
+  #gone(): void {
+    this.model.dismiss('withdrawn')
+    this.#options.onGone()
+  }
+}
+
+/** What only a mounted Ink app can do. */
+export interface Mounted {
+  /** Writes above the frame. */
+  write(text: string): void
+  /** Lends the terminal, and takes it back when the action is over. */
+  suspend(action: () => Promise<void>): Promise<void>
+}
+
+interface AppProps {
+  subscribe(listener: () => void): () => void
+  /** The same object until something has changed. */
+  frame(): Frame
+  onKeys(keys: readonly Key[]): void
+  onPaste(text: string): void
+  onMounted(mounted: Mounted): void
+}
+
+/** The frame as Ink draws it: a row is a `Text` of its own, so that only those are written that have changed. */
+function App({ subscribe, frame, onKeys, onPaste, onMounted }: AppProps) {
+  const { lines, caret } = useSyncExternalStore(subscribe, frame)
+  const { write } = useStdout()
+  const { suspendTerminal } = useApp()
+  const { setCursorPosition } = useCursor()
+  useInput((input, key: InkKey) => onKeys(keysFromInk(input, key)))
+  usePaste(onPaste)
+  useEffect(() => {
+    onMounted({ write, suspend: async action => void (await suspendTerminal(action)) })
+  }, [onMounted, write, suspendTerminal])
+  setCursorPosition(caret ?? undefined)
+  return <Rows lines={lines} />
+}
+
+/** A line in rows that all begin as far in as the first; a list's sign counts as its indent, and so do short columns. */
+export function indented(line: string, columns: number): string[] {
+  const indent = /^(?:\S+ {2,}\S+ {2,}|\s*(?:[-•✔✘!?→]\s+)?)/.exec(line)?.[0].length ?? 0
+  if (indent === 0 || indent > columns / 2) return wrapLine(line, columns)
+  const [first = '', ...more] = wrapLine(line.slice(indent), columns - indent)
+  return [line.slice(0, indent) + first, ...more.map(row => ' '.repeat(indent) + row)]
+}
+
+const TEXT_CHARS = 500
+
+/** Says that what is being written comes too late, for the session has ended. Resolves once the person has seen it. */
+async function sayTooLate(model: ScreenModel): Promise<void> {
+  model.dismiss('withdrawn')
+  const written = oneLine(model.composer.text, TEXT_CHARS)
+  await model.choose({
+    title: 'The session has ended meanwhile.',
+    body: [written === '' ? 'There is nothing to be told any more.' : `This was not sent: ${written}`],
+    options: [{ id: 'close', label: 'Close' }],
+  })
+}

@@ -1,0 +1,253 @@
+import { unreachable } from '../../base/errors.ts'
+
+/** How many colours a terminal has, as far as its environment tells. */
+type Depth = 'none' | '16' | '256' | 'full'
+
+/** What to open a theme with: the setting, the terminal's environment, and whether a screen reader reads it out. */
+export interface ThemeOptions {
+  theme: 'auto' | 'dark' | 'light' | 'plain'
+  env: Readonly<NodeJS.ProcessEnv>
+  reader: boolean
+}
+
+/** The theme for a terminal. `NO_COLOR` and `plain` leave out all that SGR can do, bold and dim too. */
+export function openTheme({ theme, env, reader }: ThemeOptions): Theme {
+  const depth = depthOf(theme, env)
+  const styles = depth === 'none' ? NO_STYLES : stylesOf(theme, depth)
+  const links = theme !== 'plain' && !reader && hasLinks(env)
+  return {
+    symbols: !reader,
+    paint(role, text) {
+      const style = styles[role]
+      return style === undefined || text === '' ? text : `${ESC}[${style.open}m${text}${ESC}[${style.close}m`
+    },
+    link: (text, url) =>
+      links && text !== '' && isSafeUrl(url) ? `${OSC}8;;${url}${BEL}${text}${OSC}8;;${BEL}` : text,
+    gradient: lines => inGradient(lines, depth),
+  }
+}
+
+const ESC = String.fromCharCode(0x1b)
+const BEL = String.fromCharCode(0x07)
+const OSC = `${ESC}]`
+
+/** SGR parameters that begin and end a style. */
+interface Style {
+  open: string
+  close: string
+}
+type Styles = Partial<Record<Role, Style>>
+
+const NO_STYLES: Styles = {}
+const BOLD: Style = { open: '1', close: '22' }
+const DIM: Style = { open: '2', close: '22' }
+const ITALIC: Style = { open: '3', close: '23' }
+const UNDERLINED: Style = { open: '4', close: '24' }
+const INVERSE: Style = { open: '7', close: '27' }
+
+/** For any background: the palette's own colours, which a person has chosen to be readable on it. */
+const PALETTE: Styles = {
+  dim: DIM,
+  strong: BOLD,
+  emphasis: ITALIC,
+  accent: palette(36),
+  good: palette(32),
+  warning: palette(33),
+  bad: palette(31),
+  heading: { open: '1;36', close: '22;39' },
+  code: palette(36),
+  link: UNDERLINED,
+  quote: ITALIC,
+  person: palette(35),
+  added: palette(32),
+  removed: palette(31),
+  hunk: palette(36),
+  keyword: palette(35),
+  string: palette(32),
+  number: palette(33),
+  comment: DIM,
+  name: palette(34),
+  type: palette(36),
+  selected: INVERSE,
+}
+
+type Colours = Partial<Record<Role, string>>
+
+const ON_DARK: Colours = {
+  dim: '8b949e',
+  accent: '58a6ff',
+  good: '56d364',
+  warning: 'e3b341',
+  bad: 'ff7b72',
+  heading: '79c0ff',
+  code: 'a5d6ff',
+  link: '58a6ff',
+  quote: '9da7b1',
+  person: 'd2a8ff',
+  added: '56d364',
+  removed: 'ff7b72',
+  hunk: '79c0ff',
+  keyword: 'ff7b72',
+  string: 'a5d6ff',
+  number: '79c0ff',
+  comment: '8b949e',
+  name: 'd2a8ff',
+  type: 'ffa657',
+}
+
+const ON_LIGHT: Colours = {
+  dim: '59636e',
+  accent: '0550ae',
+  good: '116329',
+  warning: '7d4e00',
+  bad: 'b3151e',
+  heading: '0550ae',
+  code: '0a3069',
+  link: '0550ae',
+  quote: '59636e',
+  person: '6639ba',
+  added: '116329',
+  removed: 'a40e26',
+  hunk: '0550ae',
+  keyword: 'a40e26',
+  string: '0a3069',
+  number: '0550ae',
+  comment: '59636e',
+  name: '6639ba',
+  type: '953800',
+}
+
+function depthOf(theme: ThemeOptions['theme'], env: ThemeOptions['env']): Depth {
+  if (theme === 'plain' || env.NO_COLOR || env.TERM === 'dumb') return 'none'
+  if (/^(?:truecolor|24bit)$/i.test(env.COLORTERM ?? '')) return 'full'
+  return /256/.test(env.TERM ?? '') ? '256' : '16'
+}
+
+function stylesOf(theme: ThemeOptions['theme'], depth: Depth): Styles {
+  switch (theme) {
+    case 'auto':
+    case 'plain':
+      return PALETTE
+    case 'dark':
+      return depth === '16' ? PALETTE : stylesFor(ON_DARK, depth)
+    case 'light':
+      return depth === '16' ? PALETTE : stylesFor(ON_LIGHT, depth)
+    default:
+      return unreachable(theme)
+  }
+}
+
+/** The palette's styles with exact colours in place of its own. */
+function stylesFor(colours: Colours, depth: Depth): Styles {
+  const exact = Object.entries(colours).map(([role, hex]) => [role, { open: colour(hex, depth), close: '39' }])
+  return {
+    ...PALETTE,
+    ...(Object.fromEntries(exact) as Styles),
+    heading: { open: `1;${colour(colours.heading ?? '', depth)}`, close: '22;39' },
+    link: { open: `4;${colour(colours.link ?? '', depth)}`, close: '24;39' },
+  }
+}
+
+function palette(code: number): Style {
+  return { open: String(code), close: '39' }
+}
+
+/** SGR parameters for a colour `rrggbb`; with 256 colours, for the nearest in their cube. */
+function colour(hex: string, depth: Depth): string {
+  const [red, green, blue] = channels(hex)
+  if (depth === 'full') return `38;2;${red};${green};${blue}`
+  const step = (channel: number) => Math.round((channel / 255) * 5)
+  return `38;5;${16 + 36 * step(red) + 6 * step(green) + step(blue)}`
+}
+
+function channels(hex: string): [red: number, green: number, blue: number] {
+  const value = Number.parseInt(hex, 16)
+  return [value >> 16, (value >> 8) & 255, value & 255]
+}
+
+/**
+ * A terminal that does not know OSC 8 passes over it, but for these: the ones that print it, and multiplexers that
+ * drop it or count it as text. tmux knows it from 3.4 on, and tells its version where it runs.
+ */
+function hasLinks(env: ThemeOptions['env']): boolean {
+  const term = env.TERM ?? ''
+  if (term === '' || term === 'dumb' || term === 'linux' || env.STY) return false
+  if (env.VTE_VERSION && Number(env.VTE_VERSION) < 5000) return false
+  if (env.TERM_PROGRAM === 'tmux') return Number.parseFloat(env.TERM_PROGRAM_VERSION ?? '') >= 3.4
+  return !env.TMUX && !/^(?:screen|tmux)/.test(term)
+}
+
+/** Whether a link may lead there: the kinds that an address bar takes, in characters that steer nothing. */
+function isSafeUrl(url: string): boolean {
+  return url.length <= 2000 && /^(?:https?:\/\/|file:\/\/|mailto:)[!-~]+$/i.test(url)
+}
+
+const GRADIENT = ['1d4fd8', '2f7df0', '4fb0ff']
+const BLUE = palette(34)
+
+function inGradient(lines: readonly string[], depth: Depth): string[] {
+  if (depth === 'none') return [...lines]
+  if (depth === '16') return lines.map(line => `${ESC}[${BLUE.open}m${line}${ESC}[${BLUE.close}m`)
+  const width = Math.max(2, ...lines.map(line => line.length))
+  return lines.map(line => `${paintAcross(line, width, depth)}${ESC}[39m`)
+}
+
+/** A line with its colour changed where the gradient's is another one. */
+function paintAcross(line: string, width: number, depth: Depth): string {
+  let last = ''
+  let painted = ''
+  for (const [i, character] of [...line].entries()) {
+    const now = colour(between(i / (width - 1)), depth)
+    painted += character === ' ' || now === last ? character : `${ESC}[${now}m${character}`
+    if (character !== ' ') last = now
+  }
+  return painted
+}
+
+/** The colour of the gradient at a place from 0 to 1. */
+function between(place: number): string {
+  const scaled = Math.min(1, place) * (GRADIENT.length - 1)
+  const start = Math.min(GRADIENT.length - 2, Math.floor(scaled))
+  const from = channels(GRADIENT[start] ?? '')
+  const to = channels(GRADIENT[start + 1] ?? '')
+  const mixed = from.map((channel, i) => Math.round(channel + ((to[i] ?? 0) - channel) * (scaled - start)))
+  return mixed.map(channel => channel.toString(16).padStart(2, '0')).join('')
+}
+
+/** What a piece of text is, which decides how it is painted. */
+export type Role =
+  | 'plain'
+  | 'dim'
+  | 'strong'
+  | 'emphasis'
+  | 'accent'
+  | 'good'
+  | 'warning'
+  | 'bad'
+  | 'heading'
+  | 'code'
+  | 'link'
+  | 'quote'
+  | 'person'
+  | 'added'
+  | 'removed'
+  | 'hunk'
+  | 'keyword'
+  | 'string'
+  | 'number'
+  | 'comment'
+  | 'name'
+  | 'type'
+  | 'selected'
+
+/** How things look on this terminal. */
+export interface Theme {
+  /** The text with the SGR sequences of its role around it, or as it is where there are no colours. */
+  paint(role: Role, text: string): string
+  /** The text as a link (OSC 8) where the terminal is trusted with it, else the text alone. */
+  link(text: string, url: string): string
+  /** A text in a gradient, each element of `lines` a row of the same figure; as it is where there are no colours. */
+  gradient(lines: readonly string[]): string[]
+  /** Whether box drawing and other symbols are used; a screen reader gets words. */
+  readonly symbols: boolean
+}

@@ -1,0 +1,98 @@
+import { unreachable } from '../base/errors.ts'
+import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
+
+/** A session that has ended, and what is left to do. */
+export interface Stop {
+  id: string
+  outcome: SessionOutcome
+  /** What it was allowed, and what of that it used. */
+  limits: SessionLimits
+  used: Used
+  /** Prompts that wait and are not worked on any more. */
+  waiting: number
+  /** The work directory as it was named on the command line; null if it was not. */
+  directory: string | null
+}
+
+/** What to type to go on from here, as lines for a person; null if nothing is left. */
+export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Stop): string | null {
+  const kept = waiting === 0 ? '' : `\nWhat waits in the queue (${waiting}) is kept.`
+  switch (outcome.kind) {
+    case 'done':
+      return waiting === 0 ? null : `Stopped. To go on: codemachine${here(directory)}${kept}`
+    case 'limit':
+    case 'needs-person':
+    case 'stalled':
+    case 'interrupted':
+      return `To go on: ${resumeWithMore({ id, limits, used, directory })}${kept}`
+    default:
+      return unreachable(outcome)
+  }
+}
+
+/** The command that goes on with a session. `directory`: as it was named on the command line; null if it was not. */
+export function resumeCommand(id: string, directory: string | null): string {
+  return `codemachine resume ${id}${here(directory)}`
+}
+
+/** As `resumeCommand`, with more of what the session has used up. */
+export function resumeWithMore({ id, limits, used, directory }: Omit<Stop, 'outcome' | 'waiting'>): string {
+  return `codemachine resume ${id}${more(limits, used)}${here(directory)}`
+}
+
+/** What follows a command that is about this work directory. */
+export function here(directory: string | null): string {
+  return directory === null ? '' : ` -C ${shellWord(directory)}`
+}
+
+/** The flags that give a session more of what it has used up: twice as much, counted from its start. */
+function more(limits: SessionLimits, used: Used): string {
+  const twice = (limit: number | null, value: number) =>
+    limit !== null && value >= limit ? 2 * Math.max(limit, value) : null
+  const rounds = twice(limits.rounds, used.rounds)
+  const timeMs = twice(limits.timeMs, used.timeMs)
+  const tokens = twice(limits.tokens, used.tokens)
+  return [
+    ...(rounds === null ? [] : [` --rounds ${Math.min(rounds, MOST_ROUNDS)}`]),
+    ...(timeMs === null ? [] : [` --max-time ${durationAsTyped(timeMs)}`]),
+    ...(tokens === null ? [] : [` --max-tokens ${countAsTyped(roundedUp(tokens))}`]),
+  ].join('')
+}
+
+/** What the setting may be at most. */
+const MOST_ROUNDS = 100_000
+
+/** To two digits. */
+function roundedUp(count: number): number {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(count)) - 1)
+  return Math.ceil(count / unit) * unit
+}
+
+const SECOND = 1000
+const UNITS = [
+  [3600 * SECOND, 'h'],
+  [60 * SECOND, 'm'],
+  [SECOND, 's'],
+] as const
+
+/** A length of time (ms) as a person types it for a flag, up to the whole second: `8h`, `1h30m`, `45s`. */
+export function durationAsTyped(ms: number): string {
+  let rest = Math.max(1, Math.ceil(ms / SECOND)) * SECOND
+  const parts: string[] = []
+  for (const [unit, name] of UNITS) {
+    if (rest >= unit) parts.push(`${Math.floor(rest / unit)}${name}`)
+    rest %= unit
+  }
+  return parts.join('')
+}
+
+/** A number as a person types it for a flag: `5M`, `500k`, `1234`. */
+export function countAsTyped(count: number): string {
+  if (count % 1_000_000 === 0) return `${count / 1_000_000}M`
+  return count % 1000 === 0 ? `${count / 1000}k` : String(count)
+}
+
+/** A word as a shell has to be given it. */
+export function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,261 @@
+import { basename } from 'node:path'
+import { unreachable } from '../base/errors.ts'
+import type { Item } from '../core/events/items.ts'
+import type { LiveItem } from '../core/events/live-board.ts'
+import type { UsageWindow } from '../core/events/outcome.ts'
+import type { TaskBoard } from '../core/state/plan.ts'
+import type { Checking, SessionState } from '../core/state/state.ts'
+import { oneLine } from './cells.ts'
+import { workOf } from './event.ts'
+import { shownCommand } from './names.ts'
+import { formatClock, formatCount, shortMoment } from './numbers.ts'
+import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
+import { agentOf, isDelegation, isPlanShown } from './plan.ts'
+import { gateName } from './proof.ts'
+
+/** How far the tasks of a session are. */
+export interface TaskAtWork {
+  /** The one at work; null if all are done. */
+  task: TaskBoard['tasks'][number] | null
+  /** Which of how many that is: `T2/T15`, where the ids say it, else `2/15`; `15/15` if all are done. */
+  place: string
+  /** The same in short: `T2/15`. */
+  shortPlace: string
+  done: number
+  total: number
+}
+
+/** The task that is at work, and its place among all; null if there are none. */
+export function taskAtWork({ tasks, current }: TaskBoard): TaskAtWork | null {
+  const total = tasks.length
+  const last = tasks.at(-1)
+  if (last === undefined) return null
+  const done = tasks.filter(task => task.done).length
+  const at = tasks.findIndex(({ id }) => id === current)
+  const task = tasks[at]
+  if (task === undefined) return { task: null, place: `${done}/${total}`, shortPlace: `${done}/${total}`, done, total }
+  const isShort = COUNTING_ID.test(task.id) && COUNTING_ID.test(last.id)
+  return {
+    task,
+    place: isShort ? `${task.id}/${last.id}` : `${at + 1}/${total}`,
+    shortPlace: isShort ? `${task.id}/${total}` : `${at + 1}/${total}`,
+    done,
+    total,
+  }
+}
+
+/** Such as `T2`, `7` or `T2.1`: an id that counts, and takes little room. */
+const COUNTING_ID = /^[A-Za-z]{0,3}\d[\d.]{0,4}$/
+
+const TITLE_CHARS = 120
+const LOOKED_AT_CHARS = 4000
+
+/**
+ * What a session is called: of a build the first heading of its specification, else the title that its memory gives it,
+ * else the first line of its goal that says something.
+ */
+export function titleOf({ goal, build }: Pick<SessionState, 'goal' | 'build'>, board: TaskBoard | null): string {
+  const beginning = goal.slice(0, LOOKED_AT_CHARS)
+  const heading = build === null ? undefined : HEADING.exec(beginning)?.[1]
+  const title = oneLine(heading ?? board?.title ?? '', TITLE_CHARS)
+  return title === '' ? oneLine(/\S[^\r\n]*/.exec(beginning)?.[0] ?? '', TITLE_CHARS) : title
+}
+
+const HEADING = /^#{1,3}[ \t]+(\S[^\r\n]*)/m
+
+/** The window of the account's usage limits that is fuller, of those that have not been renewed by `now` (Unix time, ms). */
+export function usedWindow(
+  { primaryWindow, secondaryWindow }: Pick<SessionState, 'primaryWindow' | 'secondaryWindow'>,
+  now: number,
+): UsageWindow | null {
+  const known = [primaryWindow, secondaryWindow].filter(window => window !== null)
+  const current = known.filter(({ resetsAt }) => resetsAt === null || resetsAt > now)
+  return current.reduce<UsageWindow | null>(
+    (fuller, window) => (fuller === null || window.usedPercent > fuller.usedPercent ? window : fuller),
+    null,
+  )
+}
+
+/** What a session does just now. */
+export interface Doing {
+  kind: 'at-work' | 'waiting' | 'held' | 'done' | 'ended'
+  /** `running npm test`. */
+  words: string
+  /** The same where there is little room: `npm test`. */
+  short: string
+  /** For how long, or how long still: `0:42`, `(4:10 left)`. */
+  time: string | null
+  /** What it was asked to do when that is over: `stopping after this round`. */
+  next: string | null
+}
+
+/**
+ * What a session does at the time `now` (Unix time, ms); one that has not ended is taken to run.
+ * @param live what goes on in its turn; null if that cannot be seen
+ */
+export function doing(state: SessionState, live: readonly LiveItem[] | null, now: number): Doing {
+  return state.ended === null
+    ? { ...running(state, live, now), next: nextOf(state) }
+    : { ...ended(state.ended), next: null }
+}
+
+type DoingNow = Omit<Doing, 'next'>
+
+function ended({ outcome }: NonNullable<SessionState['ended']>): DoingNow {
+  const { short } = describeOutcome(outcome)
+  return { kind: outcome.kind === 'done' ? 'done' : 'ended', words: short, short, time: null }
+}
+
+function running(state: SessionState, live: readonly LiveItem[] | null, now: number): DoingNow {
+  const activity = activityOf(state)
+  switch (activity) {
+    case 'running':
+    case 'stopping':
+      return state.replan === null || state.checking !== null || isInterrupted(state)
+        ? atWork(state, live, now)
+        : within('changing the plan', atWork(state, live, now))
+    case 'waiting':
+      return waiting(state, now)
+    case 'paused': {
+      if (state.replan !== null) return plainly('changing the plan')
+      if (isPlanShown(state)) return { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time: null }
+      return { kind: 'held', words: 'paused', short: 'paused', time: null }
+    }
+    case 'waiting-for-network':
+      return {
+        kind: 'waiting',
+        words: 'waiting for the network',
+        short: 'network away',
+        time: state.offlineSince === null ? null : formatClock(now - state.offlineSince),
+      }
+    case 'winding-down':
+      return within('winding down', atWork(state, live, now))
+    default:
+      return unreachable(activity)
+  }
+}
+
+function waiting(state: SessionState, now: number): DoingNow {
+  const until = waitEndOf(state) ?? now
+  const moment = `until ${shortMoment(until, now)}`
+  // As much as is begun of the last second is left.
+  const left = formatClock(Math.ceil((until - now) / 1000) * 1000)
+  return { kind: 'waiting', words: `waiting ${moment}`, short: moment, time: `(${left} left)` }
+}
+
+function atWork(state: SessionState, live: readonly LiveItem[] | null, now: number): DoingNow {
+  const { running } = state
+  if (running === null) return state.checking === null ? plainly(betweenRounds(state)) : checking(state.checking, now)
+  if (running.isInterrupted) return plainly('interrupting the round')
+  if (running.turn === null) return plainly('starting codex')
+  const latest = live?.findLast(({ instance }) => instance === undefined)
+  const isIdle = latest === undefined || isDelegation(latest.item)
+  if (state.agents.length > 0 && isIdle) return delegating(state, now)
+  // A task that was handed on lasts until its result has been read.
+  if (isIdle) return plainly(live === null ? 'working' : 'thinking')
+  const { words, short, isTimed } = wordsForItem(latest.item)
+  return { kind: 'at-work', words, short, time: isTimed ? formatClock(now - latest.startedAt) : null }
+}
+
+function delegating({ agents }: SessionState, now: number): DoingNow {
+  const words =
+    agents.length === 1 ? `${agentOf(agents[0]?.instance ?? '')} at work` : `${agents.length} agents at work`
+  const since = Math.min(...agents.map(({ since }) => since))
+  return { kind: 'at-work', words, short: formatCount(agents.length, 'agent'), time: formatClock(now - since) }
+}
+
+/** What codemachine does by itself between two rounds. */
+function checking(check: Checking, now: number): DoingNow {
+  const short = check.kind === 'gate' ? `gate ${gateName(check.gate)}` : `review ${check.review}`
+  const words = check.kind === 'gate' ? `running ${short}` : short
+  return { kind: 'at-work', words, short, time: formatClock(now - check.since) }
+}
+
+/** What the work is for, before what it is. */
+function within(purpose: string, work: DoingNow): DoingNow {
+  return { ...work, words: `${purpose}: ${work.words}`, short: purpose }
+}
+
+function isInterrupted({ running }: SessionState): boolean {
+  return running?.isInterrupted ?? false
+}
+
+function plainly(words: string): DoingNow {
+  return { kind: 'at-work', words, short: words, time: null }
+}
+
+function betweenRounds({ last, claim, build }: SessionState): string {
+  if (claim.state === 'nominated') return 'judging the claim'
+  if (build !== null && last !== null && !build.judged) {
+    return build.plan === 'ready' ? 'judging the tasks' : 'looking at the plan'
+  }
+  return last === null ? 'starting' : 'between two rounds'
+}
+
+function nextOf(state: SessionState): string | null {
+  const work = workOf(state)
+  const after = state.waiting !== null ? ' after the wait' : work === null ? '' : ` after this ${work}`
+  if (state.stopAsked) return `stopping${after}`
+  if (state.pausedAt === null || activityOf(state) === 'paused') return null
+  const isPlanned = state.running !== null && !isInterrupted(state)
+  return state.replan === null || isPlanned ? `pausing${after}` : `changing the plan${after}`
+}
+
+const COMMAND_CHARS = 200
+const NAME_CHARS = 80
+
+/** What codex does while an item runs; whether it is worth saying for how long. */
+export interface ItemInWords {
+  words: string
+  short: string
+  isTimed: boolean
+}
+
+/** An item that runs: `running npm test`, in short `npm test`. */
+export function wordsForItem(item: Item): ItemInWords {
+  switch (item.kind) {
+    case 'user-message':
+    case 'reasoning':
+      return untimed('thinking')
+    case 'agent-message':
+      return untimed('writing')
+    case 'plan':
+      return untimed('planning')
+    case 'unknown':
+      return untimed('working')
+    case 'command': {
+      const command = oneLine(shownCommand(item.command), COMMAND_CHARS)
+      return command === '' ? timed('running a command') : timed(`running ${command}`, command)
+    }
+    case 'file-change':
+      return untimed(`editing ${wordsForFiles(item)}`)
+    case 'web-search':
+      return timed('searching the web', 'searching')
+    case 'mcp-tool-call':
+      return timed(`calling ${oneLine(`${item.server}/${item.tool}`, NAME_CHARS)}`)
+    case 'tool-call':
+      return timed(`calling ${oneLine(item.tool, NAME_CHARS)}`)
+    case 'sub-agent':
+      return timed(item.action === 'wait' ? 'waiting for a sub-agent' : 'working with a sub-agent', 'sub-agent')
+    case 'image':
+      return untimed('looking at an image', 'image')
+    case 'compaction':
+      return timed('compacting the context', 'compacting')
+    default:
+      return unreachable(item)
+  }
+}
+
+function wordsForFiles({ changes }: Extract<Item, { kind: 'file-change' }>): string {
+  const [first] = changes
+  if (first === undefined) return 'files'
+  return changes.length === 1 ? oneLine(basename(first.path), NAME_CHARS) : formatCount(changes.length, 'file')
+}
+
+function timed(words: string, short = words): ItemInWords {
+  return { words, short, isTimed: true }
+}
+
+function untimed(words: string, short = words): ItemInWords {
+  return { words, short, isTimed: false }
+}

@@ -1,0 +1,386 @@
+import { unreachable } from '../base/errors.ts'
+import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { oneLine } from './cells.ts'
+import { describeAgentItem, describeItem, describePlan } from './item.ts'
+import {
+  clipLines,
+  type Description,
+  describe,
+  type Hints,
+  SHELL_HINTS,
+  shownCommand,
+  wordsForCause,
+  wordsForRoundEnd,
+} from './names.ts'
+import { formatCount, formatDuration, formatMoment, formatSpan, formatTokens } from './numbers.ts'
+import {
+  describeOutcome,
+  waitEndOf,
+  wordsForLimits,
+  wordsForRemedy,
+  wordsForStall,
+  wordsForWait,
+  wordsForWindDown,
+} from './outcome.ts'
+import { agentLabel, describeBuild, isPlanShown, isToldOfAgent, wordsForPart } from './plan.ts'
+import {
+  describeProof,
+  isReviewAnswer,
+  isReviewing,
+  wordsForGates,
+  wordsForQuestions,
+  wordsForReviewTerms,
+} from './proof.ts'
+
+const NAME_CHARS = 200
+const TEXT_CHARS = 2000
+const STEERING_LINES = 40
+
+/**
+ * What a person is told of an event; null if nothing. Pure.
+ * @param state the session after the event
+ * @param hints how a person does there what may be done about it
+ */
+export function describeEvent(event: Recorded, state: SessionState, hints: Hints = SHELL_HINTS): Description | null {
+  switch (event.type) {
+    case 'session-created':
+      return describeCreation(event)
+    case 'session-resumed':
+      return describeResumption(event, state, hints)
+    case 'keep-awake':
+      return describeKeepAwake(event)
+    case 'round-started':
+      return describeRoundStart(event, state)
+    case 'item-completed':
+      return describeItemOf(event, state)
+    case 'plan-updated':
+      return describe(`plan  ${describePlan(event.steps)}`)
+    case 'model-rerouted':
+      return describe(
+        `codex changed the model: ${name(event.from)} → ${name(event.to)} (${text(event.reason)})`,
+        'warning',
+      )
+    case 'request-answered':
+      return describeRequest(event)
+    case 'steered':
+      return describe(
+        `a person says${event.delivered ? '' : ', to the next round'}: ${clipLines(event.text, STEERING_LINES, 'the session has all of it')}`,
+        'strong',
+      )
+    case 'warning':
+      return describe(`warning: ${text(event.message)}`, 'warning')
+    case 'error':
+      return describeError(event, state)
+    case 'turn-continued':
+      return describeTurnContinued(event)
+    case 'winding-down':
+      return describeWindingDown(event, state)
+    case 'machine-slept':
+      return describe(`the machine slept for ${formatSpan(event.ms)}; nothing was lost`)
+    case 'round-ended':
+      return describeRoundEnd(event, state)
+    case 'waiting':
+      return describeWaiting(event, state, hints)
+    case 'wait-ended':
+      return describeWaitEnd(event)
+    case 'stop-asked':
+      return describeStopAsked(event, state)
+    case 'paused':
+      return describePaused(state)
+    case 'held':
+      return describe(
+        isPlanShown(state) ? `the plan waits for you: ${hints.startBuild}` : `paused; ${hints.goOn}`,
+        'strong',
+      )
+    case 'unpaused':
+      return describe('unpaused by a person: going on', 'strong')
+    case 'interrupt-asked':
+      return describeInterrupt(state)
+    case 'skip-asked':
+      return describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong')
+    case 'replan-asked':
+      return describeReplanAsked(event)
+    case 'replanned':
+      return describeReplanned(event, hints)
+    case 'stuck':
+      return describeStuck(event)
+    case 'memory-broken':
+      return describeBrokenMemory(event)
+    case 'repository-restored':
+      return describe(
+        `put back what the round changed in the repository's own settings: ${names(event.paths)}${event.setAside === null ? '' : ` (kept as ${text(event.setAside)})`}`,
+        'warning',
+      )
+    case 'plan-refused':
+    case 'plan-ready':
+    case 'agent-started':
+    case 'agent-ended':
+    case 'task-judged':
+    case 'tasks-judged':
+      return describeBuild(event, state)
+    case 'protected-changed':
+    case 'gate-ended':
+    case 'question-asked':
+    case 'review-started':
+    case 'review-ended':
+    case 'done-nominated':
+    case 'done-refused':
+    case 'done-accepted':
+      return describeProof(event, state, hints)
+    case 'session-ended':
+      return describeSessionEnd(event, state)
+    // Told with the round's end (`usage`), or by `codemachine status` (`limits`, what is checked, what is kept);
+    // `turn-started` follows its round at once.
+    case 'turn-started':
+    case 'usage':
+    case 'limits':
+    case 'savepoint':
+    case 'gate-started':
+      return null
+    default:
+      return unreachable(event)
+  }
+}
+
+function describeCreation(event: RecordedOf<'session-created'>): Description {
+  const { gates, none } = gatesInWords(event)
+  const facts = `${event.template}, ${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
+  return describe(`session ${event.session}  ${name(event.goal)}  (${facts})${gates}`, 'strong')
+}
+
+/** What was waited for when it was left is waited for first. */
+function describeResumption(event: RecordedOf<'session-resumed'>, state: SessionState, hints: Hints): Description {
+  const wait = describeWaiting(event, state, hints)
+  const { gates, none } = gatesInWords(event)
+  return describe(
+    `session ${event.session} goes on  ${name(state.goal)}  (${wordsForLimits(event.limits)}${none})${gates}${wait ? `\n${wait.text}` : ''}`,
+    'strong',
+  )
+}
+
+/** Which gates a session has, and whether a review has to agree, on a line of their own; that there is neither, among the facts. */
+function gatesInWords({ gates, review }: RecordedOf<'session-created' | 'session-resumed'>): {
+  gates: string
+  none: string
+} {
+  const known = wordsForGates(gates)
+  const terms = wordsForReviewTerms(review)
+  const isNone = gates?.length === 0
+  const lines = [isNone ? null : known, terms].filter(words => words !== null)
+  return { gates: lines.length === 0 ? '' : `\n${lines.join('; ')}`, none: isNone ? ', no gates' : '' }
+}
+
+/** What codex did, in a round or as the reviewer of one. */
+function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState): Description | null {
+  const { item, session, instance } = event
+  if (isToldOfAgent(event, state)) return null
+  if (instance !== undefined) {
+    const told = describeAgentItem(item, { session, directory: state.directory })
+    return told && { ...told, text: `${agentLabel(instance, state)}  ${told.text}` }
+  }
+  const description = describeItem(item, { session, directory: state.directory })
+  if (description === null || !isReviewing(state)) return description
+  if (item.kind === 'agent-message' && isReviewAnswer(item.text)) return null
+  return { ...description, text: `reviewer  ${description.text}` }
+}
+
+function describeKeepAwake({ by, problem }: RecordedOf<'keep-awake'>): Description {
+  const why = problem === null ? '' : `: ${text(problem)}`
+  if (by === null) return describe(`this machine may fall asleep${why}`, problem === null ? 'quiet' : 'warning')
+  return describe(`kept awake by ${name(by)}${why}`, problem === null ? 'quiet' : 'warning')
+}
+
+function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Description {
+  const kept = problem.setAside === null ? '' : ` What it held was kept as ${name(problem.setAside)}.`
+  const restored = problem.restored ? ' The last good version has been put back.' : ''
+  return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
+}
+
+function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionState): Description {
+  const { text, hint, tone } = describeOutcome(event.outcome, state)
+  const facts = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
+  const more = [hint, wordsForQuestions(state.questions)].filter(line => line !== null)
+  return describe([`session ${event.session} ended: ${text}  (${facts})`, ...more].join('\n'), tone)
+}
+
+function names(paths: readonly string[]): string {
+  return paths.map(name).join(', ')
+}
+
+function name(value: string): string {
+  return oneLine(value, NAME_CHARS)
+}
+
+function text(value: string): string {
+  return oneLine(value, TEXT_CHARS)
+}
+
+/** A wait, as it is seen when it begins, or when its session goes on. */
+function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): Description | null {
+  const { waiting } = state
+  if (waiting === null) return null
+  const now = Date.parse(at)
+  const end = waitEndOf(state) ?? waiting.until
+  const limit = end < waiting.until ? `, but the time is used up at ${formatMoment(end, now)}` : ''
+  return describe(`waiting ${wordsForWait(waiting, now)}${limit}; ${hints.endWait}`, 'warning')
+}
+
+/** What ended a wait, and what comes next. */
+function describeWaitEnd({ reason }: RecordedOf<'wait-ended'>): Description {
+  switch (reason) {
+    case 'over':
+      return describe('wait over')
+    case 'retry':
+      return describe('wait ended by a person: trying again', 'strong')
+    case 'stopped':
+      return describe('wait broken off: it goes on when the session does', 'warning')
+    default:
+      return unreachable(reason)
+  }
+}
+
+/** A person who asked it to stop; at once if nothing runs. */
+function describeStopAsked({ now }: RecordedOf<'stop-asked'>, state: SessionState): Description {
+  const work = workOf(state)
+  return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
+}
+
+/** What runs, which a person may want to end: `round`, `gate`, `review`; null if nothing does. */
+export function workOf({ running, checking }: SessionState): string | null {
+  return running === null ? (checking?.kind ?? null) : 'round'
+}
+
+/** A person who interrupted it; null if nothing runs and it holds at once, for `held` says it. */
+function describeInterrupt(state: SessionState): Description | null {
+  const work = workOf(state)
+  if (work !== null) return describe(`interrupted by a person: the ${work} ends now`, 'strong')
+  return state.waiting === null ? null : describe('interrupted by a person: it holds after this wait', 'strong')
+}
+
+/** A person who asked it to pause, which it does between two rounds; null if that is at once, for `held` says it. */
+function describePaused(state: SessionState): Description | null {
+  const work = state.waiting === null ? workOf(state) : 'wait'
+  return work === null ? null : describe(`pause asked for: after this ${work}`, 'strong')
+}
+
+const MOST_LINES = 40
+const REST = 'the session has all of it'
+
+/** A person who wants the plan to be another. */
+function describeReplanAsked({ text }: RecordedOf<'replan-asked'>): Description {
+  return describe(`a person wants the plan changed: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
+}
+
+/** What a change of plan did to the files, as diffs. */
+function describeReplanned({ files }: RecordedOf<'replanned'>, hints: Hints): Description {
+  if (files.length === 0) return describe('the plan was left as it was', 'warning')
+  const names = files.map(({ file }) => file).join(' and ')
+  const diffs = files.map(({ diff }) => clipLines(diff, MOST_LINES, REST))
+  return describe(`plan changed in ${names}; ${hints.changePlan}\n${diffs.join('\n')}`, 'strong')
+}
+
+const METHOD_CHARS = 200
+const TEXT_CHARS_OF_DESCRIBE_REQUEST = 2000
+
+/** What codex asked for, and what it was answered. */
+function describeRequest({ method, subject, answer }: RecordedOf<'request-answered'>): Description {
+  const words =
+    WORDS.get(method)?.(subject) ?? `asked (${oneLine(method, METHOD_CHARS)}): ${textOfDescribeRequest(subject)}`
+  return describe(`codex ${words}  → ${textOfDescribeRequest(answer)}`)
+}
+
+/** Of the requests that are answered; one without a reason has as its subject only what kind it is. */
+const WORDS: ReadonlyMap<string, (subject: string) => string> = new Map([
+  ['item/commandExecution/requestApproval', subject => `asked to run: ${textOfDescribeRequest(shownCommand(subject))}`],
+  ['item/fileChange/requestApproval', subject => `asked to change files${because(subject, 'a file change')}`],
+  ['item/permissions/requestApproval', subject => `asked for more permissions${because(subject, 'more permissions')}`],
+  ['item/tool/requestUserInput', subject => `asked: ${textOfDescribeRequest(subject)}`],
+  ['mcpServer/elicitation/request', subject => `passed on ${textOfDescribeRequest(subject)}`],
+  ['item/tool/call', subject => `asked for the tool ${textOfDescribeRequest(subject)}`],
+])
+
+function because(subject: string, unreasoned: string): string {
+  return subject === unreasoned ? '' : `: ${textOfDescribeRequest(subject)}`
+}
+
+function textOfDescribeRequest(value: string): string {
+  return oneLine(value, TEXT_CHARS_OF_DESCRIBE_REQUEST)
+}
+
+const NAME_CHARS_OF_DESCRIBE_ROUND = 200
+const TEXT_CHARS_OF_DESCRIBE_ROUND = 2000
+
+/** Which round starts, and who works in it with what. @param state the session after the event */
+function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionState): Description {
+  const model = event.model === null ? '' : `, model ${nameOfDescribeRound(event.model)}`
+  const change = state.running?.replan != null ? CHANGING : null
+  const part = event.part === undefined ? change : wordsForPart(event.part)
+  const number = `round ${event.round}`
+  const isNumbered = event.part !== 'summary' && !(change !== null && state.build !== null)
+  const heading = [...(isNumbered ? [number] : []), ...(part === null ? [] : [part])].join('  ')
+  return describe(
+    `${heading}${part === null ? '  ' : ': '}${nameOfDescribeRound(event.agent)}, ${nameOfDescribeRound(event.engine)} ${nameOfDescribeRound(event.codex)}${model}`,
+    'strong',
+  )
+}
+
+const CHANGING = 'changing the plan'
+
+/** What a round is called at its end: in a build the next one takes the number of a summary or a change of plan. */
+function endedRound({ round }: RecordedOf<'round-ended'>, { build, last }: SessionState): string {
+  if (build === null || last === null) return `round ${round}`
+  if (last.part === null) return CHANGING
+  return last.part === 'summary' ? wordsForPart(last.part) : `round ${round}`
+}
+
+/**
+ * An error that codex reports; null for the second and later notices that the network is away, and for one that it does
+ * not try again after: the turn ends with that, and its end says it.
+ */
+function describeError(event: RecordedOf<'error'>, state: SessionState): Description | null {
+  if (event.waitsForNetwork) {
+    const isFirst = state.offlineSince === Date.parse(event.at)
+    return isFirst ? describe('the network is away; codex keeps trying', 'warning') : null
+  }
+  if (!event.willRetry) return null
+  const details = event.details === null ? '' : `: ${oneLine(event.details, TEXT_CHARS_OF_DESCRIBE_ROUND)}`
+  return describe(
+    `error: ${oneLine(event.message, TEXT_CHARS_OF_DESCRIBE_ROUND)}${details} (codex tries again)`,
+    'warning',
+  )
+}
+
+/** A turn that failed, and goes on as another one. */
+function describeTurnContinued({ cause }: RecordedOf<'turn-continued'>): Description {
+  const why = cause.class === 'network' ? 'turn failed for the network' : `turn failed (${wordsForCause(cause)})`
+  return describe(`${why}; going on in the same thread`, 'warning')
+}
+
+/** A limit that was reached in the middle of a round. */
+function describeWindingDown(event: RecordedOf<'winding-down'>, state: SessionState): Description {
+  return describe(
+    `${wordsForWindDown(event.limit, state)}: the ${isReviewing(state) ? 'reviewer' : 'agent'} is told to come to a safe stop, and has ${formatSpan(event.graceMs)}`,
+    'warning',
+  )
+}
+
+/** A session that does not get on, and what is done about it. */
+function describeStuck({ why, rounds, remedy }: RecordedOf<'stuck'>): Description {
+  return describe(`${wordsForStall(why, rounds)}: the next round is ${wordsForRemedy(remedy)}`, 'warning')
+}
+
+/** How a round ended, and what it took and changed. @param state the session after the event */
+function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState): Description {
+  const facts = [
+    `${endedRound(event, state)} ended: ${wordsForRoundEnd(event.outcome)}`,
+    formatDuration(event.durationMs),
+    ...(event.tokens === null ? [] : [formatTokens(event.tokens.total)]),
+    `${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`,
+  ]
+  return describe(facts.join(', '), event.outcome.class === 'worked' ? 'strong' : 'warning')
+}
+
+function nameOfDescribeRound(value: string): string {
+  return oneLine(value, NAME_CHARS_OF_DESCRIBE_ROUND)
+}

@@ -1,0 +1,197 @@
+import { unreachable } from '../base/errors.ts'
+import { ASK_PERSON } from '../core/contracts/tools.ts'
+import type { Item, ItemFileChange, ItemStatus } from '../core/events/items.ts'
+import type { PlanStep } from '../core/state/state.ts'
+import { oneLine } from './cells.ts'
+import { clipLines, type Description, describe, shownCommand, shownPath } from './names.ts'
+import { formatCount, formatDuration } from './numbers.ts'
+
+const MESSAGE_LINES = 40
+const COMMAND_CHARS = 300
+const OUTPUT_LINES = 3
+const LINE_CHARS = 300
+const THOUGHT_CHARS = 120
+
+/** Where an item was seen: the session, and its work directory, which paths are shown relative to. */
+export interface ItemPlace {
+  session: string
+  directory: string
+}
+
+/** What a person is told of something that codex did; null if nothing. */
+export function describeItem(item: Item, { session, directory }: ItemPlace): Description | null {
+  const rest = `all of it: codemachine logs ${session} --json`
+  switch (item.kind) {
+    // The input of a round is codemachine's own; what a person adds comes as `steered`.
+    case 'user-message':
+      return null
+    case 'agent-message':
+      return item.text.trim() === ''
+        ? null
+        : describe(clipLines(item.text, MESSAGE_LINES, rest), messageTone(item.phase))
+    case 'reasoning':
+      return describeThought(item.text)
+    case 'command':
+      return describeCommand(item)
+    case 'file-change':
+      return describeChanges(item, directory)
+    case 'plan':
+      return describe(`plan  ${clipLines(item.text, MESSAGE_LINES, rest)}`)
+    case 'web-search':
+      return describe(`web search  ${oneLine(item.query, LINE_CHARS)}`)
+    case 'mcp-tool-call':
+      return describeCall(`${item.server}/${item.tool}`, item, item.error)
+    case 'tool-call':
+      // The question that it asks is told by an event of its own.
+      if (item.tool === ASK_PERSON) return null
+      return describeCall(item.tool, item, null)
+    case 'sub-agent':
+      return describeSubAgent(item)
+    case 'image':
+      return describe(`image${item.path === null ? '' : `  ${oneLine(item.path, LINE_CHARS)}`}`)
+    case 'compaction':
+      return describe('codex compacted its context', 'quiet')
+    case 'unknown':
+      return describe(`codex did something this version does not know: ${oneLine(item.codexType, LINE_CHARS)}`, 'quiet')
+    default:
+      return unreachable(item)
+  }
+}
+
+function messageTone(phase: 'commentary' | 'final-answer' | null): 'plain' | 'strong' {
+  return phase === 'final-answer' ? 'strong' : 'plain'
+}
+
+/** The first line of a thought, which codex writes as a heading. */
+function describeThought(text: string): Description | null {
+  const first = text.trim().split('\n', 1)[0]?.replace(EMPHASIS, '$1') ?? ''
+  return first === '' ? null : describe(`thinks  ${oneLine(first, THOUGHT_CHARS)}`, 'quiet')
+}
+
+const EMPHASIS = /\*{1,3}(?=\S)([^*]+)(?<=\S)\*{1,3}/g
+
+function describeCommand(item: Extract<Item, { kind: 'command' }>): Description {
+  const command = `$ ${oneLine(shownCommand(item.command), COMMAND_CHARS)}`
+  const end = item.exitCode === null ? item.status : `exit ${item.exitCode}`
+  const line = `${command}  → ${end}${inTime(item.durationMs)}`
+  const worked = item.exitCode === null ? item.status === 'completed' : item.exitCode === 0
+  return worked ? describe(line) : describe([line, ...lastLines(item.output)].join('\n'), 'warning')
+}
+
+// Test runners colour what they print; a colour that is not obeyed is only noise.
+const COLOURS = new RegExp(`${String.fromCharCode(0x1b)}\\[[\\d;:]*m`, 'g')
+
+function lastLines(output: string): string[] {
+  return output
+    .replace(COLOURS, '')
+    .split(/\r?\n/)
+    .filter(line => line.trim() !== '')
+    .slice(-OUTPUT_LINES)
+    .map(line => oneLine(line, LINE_CHARS))
+}
+
+function describeCall(
+  name: string,
+  { status, durationMs }: { status: ItemStatus; durationMs: number | null },
+  error: string | null,
+): Description {
+  const why = error === null ? '' : `: ${oneLine(error, LINE_CHARS)}`
+  return describe(
+    `tool ${oneLine(name, LINE_CHARS)}  → ${status}${inTime(durationMs)}${why}`,
+    status === 'failed' || status === 'declined' ? 'warning' : 'plain',
+  )
+}
+
+function describeSubAgent(item: Extract<Item, { kind: 'sub-agent' }>): Description {
+  const many = item.threads.length > 1 ? ` (${formatCount(item.threads.length, 'thread')})` : ''
+  const end = item.status === 'completed' ? '' : `  → ${item.status}`
+  const prompt = item.prompt === null ? '' : `: ${oneLine(item.prompt, LINE_CHARS)}`
+  return describe(
+    `sub-agent ${oneLine(item.action, LINE_CHARS)}${many}${end}${prompt}`,
+    end === '' ? 'plain' : 'warning',
+  )
+}
+
+/** Codex reports 0 for a command that ended at once. */
+function inTime(durationMs: number | null): string {
+  return !durationMs ? '' : ` in ${formatDuration(durationMs)}`
+}
+
+const MOST_FILES = 20
+
+/** The files of a file change, one a line: `✎ src/a.ts (+12 −3)`. Paths are shown relative to `directory`. */
+function describeChanges(item: Extract<Item, { kind: 'file-change' }>, directory: string): Description {
+  const applied = item.status === 'completed'
+  const lines = item.changes
+    .slice(0, MOST_FILES)
+    .map(change => `✎ ${describeChange(change, directory)}${applied ? '' : `  → ${item.status}`}`)
+  const left = item.changes.length - lines.length
+  if (left > 0) lines.push(`✎ … and ${left} more`)
+  return describe(lines.join('\n') || '✎ no file', applied ? 'plain' : 'warning')
+}
+
+function describeChange(change: ItemFileChange, directory: string): string {
+  const path = shownPath(change.path, directory)
+  const { added, removed, cut } = countLines(change)
+  const more = cut ? ', and more' : ''
+  switch (change.change) {
+    case 'add':
+      return `new ${path} (+${added}${more})`
+    case 'delete':
+      return `deleted ${path}`
+    case 'update':
+      return `${path} (+${added} −${removed}${more})`
+    case 'move':
+      return `${path} → ${shownPath(change.movedTo ?? '?', directory)} (+${added} −${removed}${more})`
+    default:
+      return unreachable(change.change)
+  }
+}
+
+/** Lines of a change; `cut` if its diff is longer than what was kept. */
+function countLines({ change, diff }: ItemFileChange): { added: number; removed: number; cut: boolean } {
+  const kept = diff.replace(/\n\[… \d+ more characters\]$/, '')
+  const cut = kept !== diff
+  const lines = kept.replace(/\n$/, '').split('\n')
+  if (change === 'add') return { added: kept === '' ? 0 : lines.length, removed: 0, cut }
+  // Before the first hunk a diff may name its files, in lines that begin with `---` and `+++`.
+  const hunks = lines.slice(lines.findIndex(line => line.startsWith('@@')) + 1)
+  const starting = (sign: string) => hunks.filter(line => line.startsWith(sign)).length
+  return { added: starting('+'), removed: starting('-'), cut }
+}
+
+/**
+ * What a person is told, on one line, of something that an agent did which was given a task; null if nothing: what it
+ * says and thinks is not, for its result is told when it ends.
+ */
+export function describeAgentItem(item: Item, place: ItemPlace): Description | null {
+  if (!TOLD.has(item.kind)) return null
+  const told = describeItem(item, place)
+  if (told === null) return null
+  const { text, more, tone } = told
+  return { text: item.kind === 'file-change' ? [text, ...more.map(withoutSign)].join(', ') : text, more: [], tone }
+}
+
+const TOLD: ReadonlySet<Item['kind']> = new Set([
+  'command',
+  'file-change',
+  'web-search',
+  'mcp-tool-call',
+  'tool-call',
+  'sub-agent',
+])
+
+function withoutSign(line: string): string {
+  return line.replace(/^✎ /, '')
+}
+
+const MOST_STEPS = 20
+const STEP_CHARS = 80
+const MARKS = { completed: '[x]', 'in-progress': '[>]', pending: '[ ]' }
+
+/** The steps of a plan on one line: `[x] read  [>] write  [ ] test`. */
+export function describePlan(steps: readonly PlanStep[]): string {
+  const shown = steps.slice(0, MOST_STEPS).map(({ step, status }) => `${MARKS[status]} ${oneLine(step, STEP_CHARS)}`)
+  const left = steps.length - shown.length
+  return [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join('  ')
+}

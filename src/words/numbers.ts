@@ -1,0 +1,184 @@
+/** A number and its noun: `1 round`, `3 rounds`. */
+export function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** How long something took (ms), rounded, the same in every view: `340 ms`, `4.2 s`, `3m12s`, `2h05m`, `1d02h`. */
+export function formatDuration(ms: number): string {
+  const whole = Math.max(0, Math.round(ms))
+  if (whole < SECOND) return `${whole} ms`
+  if (nearest(ms, SECOND / 10) < MINUTE) return `${(Math.round(ms / 100) / 10).toFixed(1)} s`
+  if (nearest(ms, SECOND) < HOUR) return pair(nearest(ms, SECOND), MINUTE, 'm', SECOND, 's')
+  if (nearest(ms, MINUTE) < DAY) return pair(nearest(ms, MINUTE), HOUR, 'h', MINUTE, 'm')
+  return pair(nearest(ms, HOUR), DAY, 'd', HOUR, 'h')
+}
+
+function nearest(ms: number, unit: number): number {
+  return Math.round(ms / unit) * unit
+}
+
+function pair(ms: number, large: number, largeName: string, small: number, smallName: string): string {
+  const rest = (ms % large) / small
+  return `${Math.floor(ms / large)}${largeName}${String(rest).padStart(2, '0')}${smallName}`
+}
+
+const SECOND_OF_FORMAT_SPAN = 1000
+const MINUTE_OF_FORMAT_SPAN = 60 * SECOND_OF_FORMAT_SPAN
+const HOUR_OF_FORMAT_SPAN = 60 * MINUTE_OF_FORMAT_SPAN
+const DAY_OF_FORMAT_SPAN = 24 * HOUR_OF_FORMAT_SPAN
+
+/** Each with its name, and with what a length that has it is rounded to. */
+const UNITS = [
+  [DAY_OF_FORMAT_SPAN, 'd', HOUR_OF_FORMAT_SPAN],
+  [HOUR_OF_FORMAT_SPAN, 'h', MINUTE_OF_FORMAT_SPAN],
+  [MINUTE_OF_FORMAT_SPAN, 'min', SECOND_OF_FORMAT_SPAN],
+  [SECOND_OF_FORMAT_SPAN, 's', SECOND_OF_FORMAT_SPAN],
+] as const
+
+/** A length of time (ms) in a sentence, in its two largest units, rounded: `3 h 10 min`, `5 min`, `1 d 2 h`, `4.2 s`, `340 ms`. */
+export function formatSpan(ms: number): string {
+  const whole = Math.max(0, Math.round(ms))
+  if (whole === 0) return '0 s'
+  if (whole < SECOND_OF_FORMAT_SPAN) return `${whole} ms`
+  const tenths = Math.round(ms / (SECOND_OF_FORMAT_SPAN / 10)) / 10
+  if (tenths < MINUTE_OF_FORMAT_SPAN / SECOND_OF_FORMAT_SPAN) return `${tenths} s`
+  const rounded = UNITS.map(([, , smallest]) => Math.round(ms / smallest) * smallest)
+  const largest = UNITS.findIndex(([unit], at) => (rounded[at] ?? 0) >= unit)
+  let rest = rounded[largest] ?? 0
+  const parts: string[] = []
+  for (const [unit, name] of UNITS.slice(largest, largest + 2)) {
+    const count = Math.floor(rest / unit)
+    if (count > 0) parts.push(`${count} ${name}`)
+    rest %= unit
+  }
+  return parts.join(' ')
+}
+
+/** What is left of a wait (ms), to the nearest minute, in its last minute to the second: `3 h 10 min`, `20 s`. */
+export function formatCountdown(ms: number): string {
+  return formatSpan(
+    ms < MINUTE_OF_FORMAT_SPAN
+      ? Math.ceil(ms / SECOND_OF_FORMAT_SPAN) * SECOND_OF_FORMAT_SPAN
+      : Math.round(ms / MINUTE_OF_FORMAT_SPAN) * MINUTE_OF_FORMAT_SPAN,
+  )
+}
+
+/** The local time of day of an instant (Unix time, ms): `22:41:07`. */
+export function formatTime(at: number): string {
+  const date = new Date(at)
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map(twoDigits).join(':')
+}
+
+/** The local day and time of an instant, without seconds: `2026-11-20 22:41`. */
+export function formatDayAndTime(at: number): string {
+  return `${dayOf(at)} ${formatTime(at).slice(0, 5)}`
+}
+
+/** A moment seen from another: `05:02`, with its day if that is not the same. */
+export function formatMoment(at: number, from: number): string {
+  const moment = formatDayAndTime(at)
+  return dayOf(at) === dayOf(from) ? moment.slice(11) : moment
+}
+
+function dayOf(at: number): string {
+  const date = new Date(at)
+  return [date.getFullYear(), date.getMonth() + 1, date.getDate()].map(twoDigits).join('-')
+}
+
+function twoDigits(part: number): string {
+  return String(part).padStart(2, '0')
+}
+
+/** A number of tokens for a person: `950 tokens`, `45.2k tokens`, `1.3M tokens`, `5M tokens`. */
+export function formatTokens(tokens: number): string {
+  return `${shortNumber(tokens)} token${tokens === 1 ? '' : 's'}`
+}
+
+/** A large number in short, to one decimal: `950`, `45.2k`, `1.3M`, `5M`. */
+export function shortNumber(count: number): string {
+  if (count < 1000) return String(count)
+  // From here on the thousands would round up to `1000k`.
+  return count < 999_950 ? `${toOneDecimal(count / 1000)}k` : `${toOneDecimal(count / 1_000_000)}M`
+}
+
+function toOneDecimal(value: number): string {
+  return value.toFixed(1).replace('.0', '')
+}
+
+/** A length of time (ms) as a clock that moves each second, rounded down: `0:42`, `12:05`, `1:02:05`, `27:00:00`. */
+export function formatClock(ms: number): string {
+  const seconds = Math.floor(Math.max(0, ms) / 1000)
+  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
+  const parts =
+    hours > 0
+      ? [hours, twoDigitsOfFormatClock(minutes), twoDigitsOfFormatClock(rest)]
+      : [minutes, twoDigitsOfFormatClock(rest)]
+  return parts.join(':')
+}
+
+/** The same with hours and two digits each: `00:15:32`. */
+export function formatFullClock(ms: number): string {
+  const seconds = Math.floor(Math.max(0, ms) / 1000)
+  return [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60].map(twoDigitsOfFormatClock).join(':')
+}
+
+function twoDigitsOfFormatClock(part: number): string {
+  return String(part).padStart(2, '0')
+}
+
+const NEAR_MS = 20 * 60 * 60 * 1000
+
+/** A moment seen from another, both Unix time in ms, where there is little room: `05:02`, with its day if it is far away. */
+export function shortMoment(at: number, from: number): string {
+  return Math.abs(at - from) < NEAR_MS ? formatTime(at).slice(0, 5) : formatMoment(at, from)
+}
+
+const MINUTE_OF_COUNTDOWN = 60_000
+const STEP_MS = 15 * MINUTE_OF_COUNTDOWN
+
+/** Picks, of the moments of a wait that are reported once a minute, those that a log is worth a line. */
+export class Countdown {
+  /** When the wait is over; Unix time, ms. */
+  readonly until: number
+  #sayAt: number
+
+  /** @param leftMs what is left of it as it begins */
+  constructor(until: number, leftMs: number) {
+    this.until = until
+    this.#sayAt = stepBelow(leftMs)
+  }
+
+  /** What to say when `leftMs` is left; null if nothing. */
+  tick(leftMs: number): string | null {
+    if (leftMs > this.#sayAt) return null
+    this.#sayAt = stepBelow(leftMs)
+    return `still waiting: ${formatCountdown(leftMs)} left`
+  }
+}
+
+/** The next moment to say something: a whole quarter of an hour, and one minute before the end. */
+function stepBelow(leftMs: number): number {
+  if (leftMs > STEP_MS) return (Math.ceil(leftMs / STEP_MS) - 1) * STEP_MS
+  return leftMs > MINUTE_OF_COUNTDOWN ? MINUTE_OF_COUNTDOWN : Number.NEGATIVE_INFINITY
+}
+
+/** The bytes that `2G`, `1.5 GB`, `500M` or `800k` means, by 1024; null for anything else. */
+export function parseBytes(text: string): number | null {
+  const [, number, unit = ''] = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text.trim()) ?? []
+  if (number === undefined) return null
+  return Math.round(Number(number) * 1024 ** ' kmgt'.indexOf(unit.toLowerCase() || ' '))
+}
+
+/** A number of bytes as a person reads it: `1.4 GiB`, `12 MiB`, `3 KiB`. */
+export function formatBytes(bytes: number): string {
+  const step = UNITS_OF_BYTE_COUNT.findLastIndex((_, index) => bytes >= 1024 ** index)
+  const value = bytes / 1024 ** Math.max(0, step)
+  return `${value < 10 && step > 1 ? value.toFixed(1) : Math.floor(value)} ${UNITS_OF_BYTE_COUNT[Math.max(0, step)]}`
+}
+
+const UNITS_OF_BYTE_COUNT = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']

@@ -1,0 +1,247 @@
+import { unreachable } from '../base/errors.ts'
+import type { StallRemedy } from '../core/events/events.ts'
+import type {
+  EndedBy,
+  RoundOutcome,
+  SessionLimits,
+  SessionOutcome,
+  StallReason,
+  UsageWindow,
+  WindDownLimit,
+} from '../core/events/outcome.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { oneLine } from './cells.ts'
+import { SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
+import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens, shortNumber } from './numbers.ts'
+import { gateName, type ProvedState, wordsForProof } from './proof.ts'
+import type { SessionReport } from './status.ts'
+
+const REASON_CHARS = 2000
+
+const LIMIT_REACHED = {
+  rounds: 'no rounds are left',
+  time: 'the time is used up',
+  tokens: 'the tokens are used up',
+}
+
+/** How a session ended, in words: in few, in full, and what a person can do about it. */
+export interface OutcomeInWords {
+  short: string
+  text: string
+  hint: string | null
+  tone: Tone
+}
+
+/**
+ * The outcome of a session for a person.
+ * @param state the session that ended so, which says by what it is verified; left out: not known
+ */
+export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): OutcomeInWords {
+  switch (outcome.kind) {
+    case 'done': {
+      const short = outcome.verified ? 'done, verified' : 'done, unverified'
+      return { short, text: `done — ${wordsForProof(outcome.verified, state)}`, hint: null, tone: 'good' }
+    }
+    case 'limit':
+      return {
+        short: 'limit reached',
+        text: `limit reached: ${LIMIT_REACHED[outcome.limit]}`,
+        hint: null,
+        tone: 'warning',
+      }
+    case 'needs-person': {
+      const hint = outcome.hint === null ? null : oneLine(outcome.hint, REASON_CHARS)
+      return {
+        short: 'needs a person',
+        text: `needs a person: ${oneLine(outcome.reason, REASON_CHARS)}`,
+        hint,
+        tone: 'bad',
+      }
+    }
+    case 'stalled':
+      return {
+        short: 'stalled',
+        text: `stalled: ${wordsForStall(outcome.why, outcome.rounds)}, and nothing that was tried has helped`,
+        hint: 'See with codemachine logs what holds it up. Change that, or write into MAIN.md what to try, before it goes on.',
+        tone: 'bad',
+      }
+    case 'interrupted':
+      return describeInterruption(outcome.by)
+    default:
+      return unreachable(outcome)
+  }
+}
+
+function describeInterruption(by: EndedBy): OutcomeInWords {
+  if (by === 'stop') return { short: 'stopped', text: 'stopped by a person', hint: null, tone: 'warning' }
+  if (by === 'skip') return { short: 'skipped', text: 'skipped by a person', hint: null, tone: 'warning' }
+  return { short: 'interrupted', text: `interrupted (${SIGNALS[by]})`, hint: null, tone: 'warning' }
+}
+
+const SIGNALS: Readonly<Record<Exclude<EndedBy, 'stop' | 'skip'>, string>> = {
+  SIGINT: 'Ctrl+C',
+  SIGTERM: 'SIGTERM',
+  SIGHUP: 'its terminal was closed',
+}
+
+/** What shows that a session does not get on: `no progress in 3 rounds`. */
+export function wordsForStall(why: StallReason, rounds: number): string {
+  switch (why) {
+    case 'nothing-changed':
+      return `no progress in ${formatCount(rounds, 'round')}`
+    case 'same-refusal':
+      return `the same claim was refused ${formatCount(rounds, 'time')}`
+    default:
+      return unreachable(why)
+  }
+}
+
+const REMEDIES: Readonly<Record<StallRemedy, string>> = {
+  'another-way': 'asked for another way',
+  'more-effort': 'given more reasoning effort',
+}
+
+/** What is done about it, said of a round: `asked for another way`. */
+export function wordsForRemedy(remedy: StallRemedy): string {
+  return REMEDIES[remedy]
+}
+
+/** The most that a session may take: `at most 20 rounds, 8 h, 5M tokens`. */
+export function wordsForLimits({ rounds, timeMs, tokens }: SessionLimits): string {
+  const limits = [
+    ...(rounds === null ? [] : [formatCount(rounds, 'round')]),
+    ...(timeMs === null ? [] : [formatSpan(timeMs)]),
+    ...(tokens === null ? [] : [formatTokens(tokens)]),
+  ]
+  return limits.length === 0 ? 'without a limit' : `at most ${limits.join(', ')}`
+}
+
+/** How much of its time is used: `1 h 2 min of 8 h`. */
+export function wordsForTimeUsed(ms: number, { timeMs }: SessionLimits): string {
+  return timeMs === null ? formatSpan(ms) : `${formatSpan(ms)} of ${formatSpan(timeMs)}`
+}
+
+/** How many of its tokens are used: `1.2M of 5M tokens`. */
+export function wordsForTokensUsed(used: number, { tokens }: SessionLimits): string {
+  return tokens === null ? formatTokens(used) : `${shortNumber(used)} of ${formatTokens(tokens)}`
+}
+
+/**
+ * A wait as it is seen at the time `now` (both Unix time, ms): `until 05:02, 3 h 10 min from now (usage limit: …)`.
+ */
+export function wordsForWait({ until, cause }: { until: number; cause: RoundOutcome }, now: number): string {
+  const left = until > now ? `${formatCountdown(until - now)} from now` : 'which is over'
+  return `until ${formatMoment(until, now)}, ${left} (${wordsForCause(cause)})`
+}
+
+/** What of a session a limit is measured by. */
+interface Used {
+  limits: SessionLimits
+  primaryWindow: UsageWindow | null
+  secondaryWindow: UsageWindow | null
+}
+
+/** Which limit was reached in the middle of a round: `8 h of time are used up`. */
+export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, secondaryWindow }: Used): string {
+  switch (limit) {
+    case 'time':
+      return limits.timeMs === null ? 'the time is used up' : `${formatSpan(limits.timeMs)} of time are used up`
+    case 'tokens':
+      return limits.tokens === null ? 'the tokens are used up' : `${formatTokens(limits.tokens)} are used up`
+    case 'usage': {
+      const percent = Math.max(primaryWindow?.usedPercent ?? 0, secondaryWindow?.usedPercent ?? 0)
+      return percent === 0
+        ? 'the usage limit is used as far as it may be'
+        : `${Math.round(percent)} % of the usage limit is used, as much as may be`
+    }
+    default:
+      return unreachable(limit)
+  }
+}
+
+/** When the wait of a session is over: Unix time, ms; earlier than was meant if its time is used up before. Null if it waits for nothing. */
+export function waitEndOf({
+  waiting,
+  limits,
+  beganAt,
+  workedMs,
+}: Pick<SessionState, 'waiting' | 'limits' | 'beganAt' | 'workedMs'>): number | null {
+  if (waiting === null) return null
+  return limits.timeMs === null ? waiting.until : Math.min(waiting.until, beganAt + limits.timeMs - workedMs)
+}
+
+type RunningReport = SessionReport & { activity: Activity }
+
+/** What a session that runs does at the time `now` (Unix time, ms), and what it was asked to do next. */
+export function wordsForActivity(session: RunningReport, now: number): string {
+  const work = session.round === null ? session.checking?.kind : 'round'
+  const next = work === undefined ? '' : ` after this ${work}`
+  return [
+    wordsFor(session, now),
+    ...(session.replanAsked ? ['the plan is being changed'] : []),
+    ...(session.pausedAt !== null && session.activity !== 'paused' ? [`pausing${next}`] : []),
+    ...(session.stopAsked ? [`stopping${next}`] : []),
+  ]
+    .filter(words => words !== '')
+    .join('; ')
+}
+
+function wordsFor(session: RunningReport, now: number): string {
+  const { activity, waiting, pausedAt, offlineSince, windingDown } = session
+  switch (activity) {
+    case 'running':
+      return session.checking === null ? 'running' : wordsForCheck(session.checking, now)
+    case 'waiting': {
+      const wait = waiting && wordsForWait({ until: Date.parse(waiting.until), cause: waiting.cause }, now)
+      return `waiting ${wait ?? ''}; ${SHELL_HINTS.endWait}`
+    }
+    case 'paused':
+      return session.build?.waitsForPerson
+        ? `the plan waits for you${since(pausedAt, now)}; ${SHELL_HINTS.startBuild}`
+        : `paused${since(pausedAt, now)}; ${SHELL_HINTS.goOn}`
+    case 'waiting-for-network':
+      return `waiting for the network${since(offlineSince, now)}; codex keeps trying`
+    case 'winding-down':
+      return `winding down${windingDown === null ? '' : `: ${wordsForWindDown(windingDown, session)}`}`
+    // What it was asked for is said of every activity.
+    case 'stopping':
+      return session.checking === null ? '' : wordsForCheck(session.checking, now)
+    default:
+      return unreachable(activity)
+  }
+}
+
+function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {
+  const what = check.kind === 'gate' ? `running gate ${gateName(check.gate)}` : `review ${check.review} is made`
+  return `${what}, for ${formatSpan(now - Date.parse(check.since))} now`
+}
+
+function since(at: string | null, now: number): string {
+  return at === null ? '' : ` since ${formatMoment(Date.parse(at), now)}`
+}
+
+/** What a session that runs is doing. Asked to stop, it still does one of the others until its round has ended. */
+export type Activity = 'running' | 'waiting' | 'paused' | 'waiting-for-network' | 'winding-down' | 'stopping'
+
+/** What tells it; as in SessionState. */
+type Signs = Pick<
+  SessionState,
+  'running' | 'checking' | 'waiting' | 'pausedAt' | 'offlineSince' | 'windingDown' | 'stopAsked'
+>
+
+/** What a session that runs is doing now: the first of these that is the case. Pure. */
+export function activityOf({
+  running,
+  checking,
+  waiting,
+  pausedAt,
+  offlineSince,
+  windingDown,
+  stopAsked,
+}: Signs): Activity {
+  if (waiting !== null) return 'waiting'
+  if (pausedAt !== null && running === null && checking === null) return 'paused'
+  if (windingDown !== null) return 'winding-down'
+  if (offlineSince !== null) return 'waiting-for-network'
+  return stopAsked ? 'stopping' : 'running'
+}

@@ -1,0 +1,271 @@
+import { unreachable } from '../base/errors.ts'
+import { RUN_AGENT } from '../core/contracts/tools.ts'
+import type { BuildEvent, Recorded, RecordedOf } from '../core/events/events.ts'
+import type { Item } from '../core/events/items.ts'
+import { type BuildTask, MOST_FAILURES, type RoundPart, type TaskBoard, taskOf } from '../core/state/plan.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { oneLine } from './cells.ts'
+import { clipLines, type Description, describe, type Tone } from './names.ts'
+import { formatCount, formatDuration, formatTokens } from './numbers.ts'
+import type { SessionReport } from './status.ts'
+
+const NAME_CHARS = 200
+const TEXT_CHARS = 500
+const PROBLEM_LINES = 20
+const RESULT_LINES = 12
+const MOST_TASKS = 60
+const MOST_AGENTS = 20
+
+/** What a person is told of a plan, of the agents that carry it out, and of its tasks; null if nothing. Pure. */
+export function describeBuild(event: Recorded<BuildEvent>, state: SessionState): Description | null {
+  switch (event.type) {
+    case 'plan-refused':
+      return describeRefusedPlan(event, state)
+    case 'plan-ready':
+      return describePlanReady(event)
+    case 'agent-started':
+      return describeAgentStart(event)
+    case 'agent-ended':
+      return describeAgentEnd(event)
+    case 'task-judged':
+      return describeTask(event, state)
+    // Each task for which that changes something has been told.
+    case 'tasks-judged':
+      return null
+    default:
+      return unreachable(event)
+  }
+}
+
+function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { build }: SessionState): Description {
+  const again = build !== null && build.refusals > 1 ? `, for the ${ordinal(build.refusals)} time` : ''
+  const words = clipLines(problem, PROBLEM_LINES, 'the journal has all of it')
+  return describe(`the plan cannot be used${again}:\n${words}`, 'warning')
+}
+
+function describePlanReady({ tasks, agents }: RecordedOf<'plan-ready'>): Description {
+  const shown = tasks.slice(0, MOST_TASKS)
+  const left = tasks.length - shown.length
+  const lines = shown.flatMap((task, i) => {
+    const name = `  ${line(task.id)}  ${line(task.name)}`
+    return task.phase === shown[i - 1]?.phase ? [name] : [line(task.phase), name]
+  })
+  return describe(
+    [planInWords({ tasks, agents }), ...lines, ...(left > 0 ? [`… and ${left} more`] : [])].join('\n'),
+    'strong',
+  )
+}
+
+/** A plan that is ready, without its tasks: `the plan is ready: 8 tasks, for frontend-dev and qa-engineer`. */
+export function planInWords({ tasks, agents }: Pick<RecordedOf<'plan-ready'>, 'tasks' | 'agents'>): string {
+  const team = agents.slice(0, MOST_AGENTS).map(line).join(', ')
+  const more = agents.length > MOST_AGENTS ? ', …' : ''
+  return `the plan is ready: ${formatCount(tasks.length, 'task')}${team === '' ? '' : `, with prompts for ${team}${more}`}`
+}
+
+function describeAgentStart(event: RecordedOf<'agent-started'>): Description {
+  const facts = agentFacts(event)
+  const more = facts === '' ? '' : `  (${facts})`
+  return describe(`agent ${line(event.instance)} starts: ${requestInWords(event.tasks, event.request)}${more}`)
+}
+
+/** Who asked an agent, where it may write, and with what it works, as far as that is not as always. */
+export function agentFacts({ parent, paths, model }: RecordedOf<'agent-started'>): string {
+  return [
+    ...(parent === null ? [] : [`asked by ${line(parent)}`]),
+    ...(paths === null ? [] : [`writes in ${paths.map(line).join(', ')}`]),
+    ...(model === null ? [] : [`model ${line(model)}`]),
+  ].join('; ')
+}
+
+/** What an agent was asked for, with the tasks that it is about. */
+export function requestInWords(tasks: readonly string[], request: string): string {
+  const words = oneLine(request, TEXT_CHARS)
+  const ids = idsOf(tasks)
+  return ids === '' || tasks.every(id => words.includes(id)) ? words : `${ids}: ${words}`
+}
+
+const ENDS: Readonly<Record<RecordedOf<'agent-ended'>['status'], Tone>> = {
+  completed: 'plain',
+  error: 'warning',
+  terminated: 'warning',
+}
+
+function describeAgentEnd(event: RecordedOf<'agent-ended'>): Description {
+  const { instance, result, status } = event
+  const words = clipLines(result, RESULT_LINES, 'the journal has more of it')
+  const text = `agent ${line(instance)} ${agentEndInWords(event)}${words === '' ? '' : `\n${words}`}`
+  return describe(text, ENDS[status])
+}
+
+/** How the work of an agent ended, and what it took: `completed, 3m12s, 45.2k tokens`. */
+export function agentEndInWords({ status, durationMs, tokens }: RecordedOf<'agent-ended'>): string {
+  const end = status === 'error' ? 'failed' : status
+  return [end, formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])].join(', ')
+}
+
+function describeTask(event: RecordedOf<'task-judged'>, { build }: SessionState): Description {
+  const { task, name, verdict, detail, phase } = event
+  const title = `${line(task)} ${line(name)}`
+  const why = detail === null ? '' : `: ${oneLine(detail, TEXT_CHARS)}`
+  const failures = build?.tasks.find(({ id }) => id === task)?.failures ?? 0
+  const times = failures === 0 ? '' : ` (${failures} of ${MOST_FAILURES} failures)`
+  switch (verdict) {
+    case 'done':
+      return describe(`task ${title}: done${detail === null ? '' : `, ${oneLine(detail, TEXT_CHARS)}`}`, 'good')
+    case 'refused':
+      return describe(`task ${title}: not taken for done${times}${why}`, 'warning')
+    case 'failed':
+      return describe(`task ${title}: not done yet${times}${why}`, 'warning')
+    case 'reopened':
+      return describe(`task ${title}: open again${why}`, 'warning')
+    case 'parked':
+      return describe(`task ${title}: parked, and the rest goes on without it${why}`, 'bad')
+    case 'added':
+      return describe(`task ${title}: new in the plan${phase === null ? '' : ` (${line(phase)})`}`)
+    case 'removed':
+      return describe(`task ${title}: not in the plan any more`)
+    case 'changed':
+      return describe(`task ${title}: asks for something else now${why}`, 'warning')
+    case 'edited':
+      return describe(`task ${title}: its name or phase is another now${phase === null ? '' : ` (${line(phase)})`}`)
+    case 'put-back':
+      return describe(`task ${title}: was taken out of the plan in a round, and is put back`, 'warning')
+    default:
+      return unreachable(verdict)
+  }
+}
+
+const ORDINALS = ['', 'first', 'second', 'third']
+
+function ordinal(count: number): string {
+  return ORDINALS[count] ?? `${count}th`
+}
+
+function line(text: string): string {
+  return oneLine(text, NAME_CHARS)
+}
+
+const NAME_CHARS_OF_WORDS_FOR_BUILD = 120
+const MOST_TASKS_OF_WORDS_FOR_BUILD = 6
+
+/** What a round of a build is for: `team building`. */
+export function wordsForPart(part: RoundPart): string {
+  switch (part) {
+    case 'team-building':
+      return 'team building'
+    case 'orchestration':
+      return 'building'
+    case 'summary':
+      return 'summary'
+    case 'last-look':
+      return 'last look'
+    default:
+      return unreachable(part)
+  }
+}
+
+const STAMP = /-\d{8}T\d{6,}.*$/
+
+/** The agent of an instance: `frontend-dev` of `frontend-dev-20261122T004530123`. */
+export function agentOf(instance: string): string {
+  return oneLine(instance.replace(STAMP, ''), NAME_CHARS_OF_WORDS_FOR_BUILD)
+}
+
+/** Who does a thing, where several may be at work: `frontend-dev T2, T3`. */
+export function agentLabel(instance: string, { agents }: Pick<SessionState, 'agents'>): string {
+  const at = agents.find(each => each.instance === instance)
+  return at === undefined ? agentOf(instance) : [agentOf(instance), idsOf(at.tasks)].join(' ').trimEnd()
+}
+
+/** Whether an item is that an agent gives another one a task, which is told of that one. */
+export function isDelegation(item: Item): boolean {
+  return item.kind === 'tool-call' && item.tool === RUN_AGENT
+}
+
+/** A call that is refused is answered within this, ms; whoever works takes longer. */
+const REFUSED_WITHIN_MS = 1000
+
+/** Whether an item is a call that gave an agent a task, which is told of that agent; one that was refused is told of itself. */
+export function isToldOfAgent(
+  { item, at }: { item: Item; at: string },
+  { agents }: Pick<SessionState, 'agents'>,
+): boolean {
+  if (item.kind !== 'tool-call' || !isDelegation(item)) return false
+  if (item.status === 'completed') return true
+  const tookMs = item.durationMs ?? 0
+  const beganAt = Date.parse(at) - tookMs
+  return tookMs > REFUSED_WITHIN_MS || agents.some(({ since }) => since >= beganAt)
+}
+
+/** Ids of tasks: `T2, T3`. */
+export function idsOf(tasks: readonly string[]): string {
+  const shown = tasks.slice(0, MOST_TASKS_OF_WORDS_FOR_BUILD).map(id => oneLine(id, NAME_CHARS_OF_WORDS_FOR_BUILD))
+  return [...shown, ...(tasks.length > shown.length ? ['…'] : [])].join(', ')
+}
+
+/** Whether a build is held so that a person looks at its plan before it is carried out. */
+export function isPlanShown({ build, pausedAt, running, ended }: PlanSigns): boolean {
+  if (build === null || !build.asksPlan || build.plan !== 'ready' || build.isLetGo) return false
+  return pausedAt !== null && running === null && ended === null
+}
+
+type PlanSigns = Pick<SessionState, 'build' | 'pausedAt' | 'running' | 'ended'>
+
+/**
+ * The tasks of a session as they are shown: of a build, done is what codemachine has taken for it, whatever the file
+ * says, and at work is what agents have been given, else what comes next. Of any other session `board` as it is. Pure.
+ */
+export function boardNow(
+  board: TaskBoard | null,
+  state: Pick<SessionState, 'build' | 'agents' | 'running' | 'last'>,
+): TaskBoard | null {
+  const { build } = state
+  if (build === null || (build.tasks.length === 0 && board === null)) return board
+  const known = new Map(build.tasks.map(task => [task.id, task]))
+  const listed = board === null || board.tasks.length === 0 ? build.tasks : board.tasks
+  const tasks = listed.map(task => believed(task, known.get(task.id)))
+  return { title: board?.title ?? null, tasks, current: currentOf(tasks, board?.current ?? null, state) }
+}
+
+type Task = TaskBoard['tasks'][number]
+
+/**
+ * What agents have been given; else what comes next of what nobody has worked on in this round, for the leader looks at
+ * what has been made before it says that it is done.
+ */
+function currentOf(
+  tasks: readonly Task[],
+  named: string | null,
+  { build, agents, running, last }: Pick<SessionState, 'build' | 'agents' | 'running' | 'last'>,
+): string | null {
+  const round = running?.round ?? last?.round ?? 0
+  const worked = new Set(build?.tasks.filter(({ workedIn }) => workedIn > 0 && workedIn === round).map(({ id }) => id))
+  const given = new Set(agents.flatMap(agent => agent.tasks.map(id => taskOf(id, tasks)?.id)))
+  const open = tasks.filter(({ done, parked }) => !done && parked === undefined)
+  const ahead = open.filter(({ id, claimed }) => !claimed && !worked.has(id))
+  const current =
+    open.find(({ id }) => given.has(id)) ?? ahead.find(({ id }) => id === named) ?? ahead[0] ?? open.at(-1)
+  return current?.id ?? null
+}
+
+/** @param known null-ish: codemachine has not seen it yet */
+function believed(
+  { id, name, phase, done }: Pick<Task, 'id' | 'name' | 'phase' | 'done'>,
+  known: BuildTask | undefined,
+): Task {
+  if (known?.done) return { id, name, phase, done: true }
+  const task = { id, name, phase, done: false, claimed: done }
+  return known === undefined || known.parked === null ? task : { ...task, claimed: false, parked: known.parked }
+}
+
+/** How far the tasks of a board are, null if there are none; `isRunning`: whether somebody works on one. Pure. */
+export function tasksOfBoard({ tasks, current }: TaskBoard, isRunning: boolean): SessionReport['tasks'] {
+  if (tasks.length === 0) return null
+  const at = isRunning ? tasks.find(({ id }) => id === current) : undefined
+  return {
+    done: tasks.filter(task => task.done).length,
+    total: tasks.length,
+    current: at === undefined ? null : { id: at.id, name: at.name, phase: at.phase },
+  }
+}

@@ -1,0 +1,430 @@
+import type { StallRemedy } from '../core/events/events.ts'
+import type { RoundOutcome, SessionLimits, SessionOutcome, UsageWindow, WindDownLimit } from '../core/events/outcome.ts'
+import type { BuildState, BuildTask, TaskBoard } from '../core/state/plan.ts'
+import type { Claim, GateRun, PlanStep, SessionState, Standing } from '../core/state/state.ts'
+import { cutLine, oneLine } from './cells.ts'
+import { doing, taskAtWork, titleOf, usedWindow } from './doing.ts'
+import { describePlan } from './item.ts'
+import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan, shortMoment } from './numbers.ts'
+import {
+  type Activity,
+  describeOutcome,
+  wordsForActivity,
+  wordsForRemedy,
+  wordsForStall,
+  wordsForTimeUsed,
+  wordsForTokensUsed,
+  wordsForWait,
+} from './outcome.ts'
+import { boardNow, isPlanShown, requestInWords } from './plan.ts'
+import { gateName, wordsForGate, wordsForGateTime, wordsForQuestions, wordsForReview } from './proof.ts'
+
+const GOAL_CHARS = 200
+const TEXT_CHARS = 500
+const NAME_CHARS = 120
+const MOST_GATES = 10
+
+/** A report for a person, line by line. `now` is Unix time, ms. Pure. */
+export function statusLines(report: StatusReport, now: number): string[] {
+  const { session, sessions, queued } = report
+  const none = sessions === 0 ? 'There are no sessions yet.' : 'There is no session that can be read.'
+  return [
+    whoRuns(report, now),
+    ...(session === null ? [none] : sessionLines(session, now)),
+    labelled('queue', queued === 0 ? 'nothing waits' : `${formatCount(queued, 'prompt')} waiting`),
+  ]
+}
+
+function whoRuns({ directory, runner }: StatusReport, now: number): string {
+  const where = oneLine(directory, TEXT_CHARS)
+  if (runner === 'unknown') return `It is not known whether codemachine runs in ${where}.`
+  if (runner === null) return `Nothing runs in ${where}.`
+  const since = formatMoment(Date.parse(runner.since), now)
+  return `codemachine runs in ${where} (pid ${runner.pid} on ${oneLine(runner.host, 80)}, since ${since}).`
+}
+
+function sessionLines(session: SessionReport, now: number): string[] {
+  const { activity, claim, tasks, last, plan, limits, stall, keptAwake, waiting, build } = session
+  // That it began to wait is what its state says.
+  const isWait = activity === 'waiting' && last?.at === waiting?.since
+  const facts = [
+    howFar(session),
+    wordsForTimeUsed(session.elapsedMs, limits),
+    wordsForTokensUsed(session.tokens, limits),
+  ]
+  return [
+    labelled('session', `${session.id}  ${oneLine(session.goal, GOAL_CHARS)}`),
+    labelled('state', stateInWords(session, now)),
+    ...waitLines(session, now),
+    labelled('so far', facts.join(', ')),
+    ...modelLines(session),
+    ...(last && !isWait
+      ? [labelled('last', `${formatMoment(Date.parse(last.at), now)}  ${oneLine(last.text, TEXT_CHARS)}`)]
+      : []),
+    ...(stall.remedy === null ? [] : [labelled('stuck', stallInWords(stall, stall.remedy))]),
+    ...(plan.length === 0 ? [] : [labelled('plan', describePlan(plan))]),
+    ...(tasks === null ? [] : [labelled('tasks', tasksInWords(tasks))]),
+    ...(build === null ? [] : buildStatusLines(build, now).map(([label, text]) => labelled(label, text))),
+    ...(claim.state === 'refused'
+      ? [labelled('claim', `refused (${claim.reason}): ${oneLine(claim.detail, TEXT_CHARS)}`)]
+      : []),
+    ...proofLines(session),
+    ...windowLines([session.primaryWindow, session.secondaryWindow], now),
+    ...(keptAwake === null ? [] : [labelled('awake', `kept so by ${oneLine(keptAwake, TEXT_CHARS)}`)]),
+  ]
+}
+
+function tasksInWords({ done, total, current }: NonNullable<SessionReport['tasks']>): string {
+  const counted = `${done} of ${total} done`
+  if (current === null) return counted
+  const [id, name, phase] = [current.id, current.name, current.phase ?? ''].map(text => oneLine(text, NAME_CHARS))
+  return `${counted}; ${id} ${name}${phase === '' ? '' : `, ${phase}`}`
+}
+
+function modelLines({ model, effort }: SessionReport): string[] {
+  const words = [model, effort].filter(word => word !== null).map(word => oneLine(word, NAME_CHARS))
+  return words.length === 0 ? [] : [labelled('model', words.join(' '))]
+}
+
+/** What its proof stands on: the gates and how they came out last, reviews, what is kept, and what is asked. */
+function proofLines({ gates, reviews, savepoint, questions }: SessionReport): string[] {
+  const asked = wordsForQuestions(questions)
+  return [
+    ...(gates.length === 0 ? [] : [labelled('gates', wordsForResults(gates))]),
+    ...(reviews.answered === 0 ? [] : [labelled('review', wordsForReviews(reviews))]),
+    ...(savepoint === null ? [] : [labelled('kept', wordsForSavepoint(savepoint))]),
+    ...(asked === null ? [] : [labelled('asked', asked)]),
+  ]
+}
+
+function wordsForResults(gates: SessionReport['gates']): string {
+  const shown = gates.slice(0, MOST_GATES).map(({ name, required, last }) => {
+    const time = last === null ? null : wordsForGateTime(last.when, last.round)
+    const how = last === null ? 'not run yet' : `${wordsForGate(last)}${time === null ? '' : ` ${time}`}`
+    return `${gateName(name)} ${how}${required ? '' : ' (not required)'}`
+  })
+  const left = gates.length - shown.length
+  return [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
+}
+
+function wordsForReviews({ answered, agreedTo, findings, repeated }: SessionReport['reviews']): string {
+  const verdict = agreedTo === null ? 'findings' : 'agreed'
+  return wordsForReview({ review: answered, verdict, findings, repeated })
+}
+
+function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoint']>): string {
+  const when = round === 0 ? 'as it was before round 1' : `as it was after round ${round}`
+  return `the work ${when} (savepoint ${oneLine(commit.slice(0, 12), NAME_CHARS)}); codemachine savepoints`
+}
+
+/** A wait that it does not keep now, but will. */
+function waitLines({ activity, waiting }: SessionReport, now: number): string[] {
+  if (waiting === null || activity === 'waiting') return []
+  const wait = { until: Date.parse(waiting.until), cause: waiting.cause }
+  if (wait.until <= now) return []
+  return [labelled('waits', `${wordsForWait(wait, now)}, once it goes on`)]
+}
+
+function stateInWords(session: SessionReport, now: number): string {
+  const { activity, outcome } = session
+  if (activity !== null) return wordsForActivity({ ...session, activity }, now)
+  if (outcome === null && session.standing === 'unknown') return 'not ended; it is not known whether it runs'
+  if (outcome === null) return 'cut off; codemachine resume goes on'
+  const { text, hint } = describeOutcome(outcome, session)
+  return hint === null ? text : `${text}  ${hint}`
+}
+
+function howFar({ round, roundsUsed, limits }: SessionReport): string {
+  if (round !== null) {
+    const most = limits.rounds === null ? '' : ` of ${limits.rounds}`
+    return `round ${round.round}${most} for ${formatSpan(round.elapsedMs)}`
+  }
+  return limits.rounds === null
+    ? formatCount(roundsUsed, 'round')
+    : `${roundsUsed} of ${formatCount(limits.rounds, 'round')}`
+}
+
+function stallInWords({ idleRounds, sameRefusals }: SessionReport['stall'], remedy: StallRemedy): string {
+  const why = sameRefusals > idleRounds ? 'same-refusal' : 'nothing-changed'
+  return `${wordsForStall(why, Math.max(idleRounds, sameRefusals))}: ${wordsForRemedy(remedy)}`
+}
+
+function windowLines(windows: readonly (UsageWindow | null)[], now: number): string[] {
+  return windows.flatMap(window => {
+    if (window === null) return []
+    const span = window.windowMinutes === null ? '' : ` of ${formatSpan(window.windowMinutes * 60_000)}`
+    return [
+      labelled(
+        'usage',
+        `${Math.round(window.usedPercent)} % of the window${span}${resetInWords(window.resetsAt, now)}`,
+      ),
+    ]
+  })
+}
+
+function resetInWords(resetsAt: number | null, now: number): string {
+  if (resetsAt === null) return ''
+  const moment = formatMoment(resetsAt, now)
+  return resetsAt > now ? `, resets ${moment}, ${formatCountdown(resetsAt - now)} from now` : ` until ${moment}`
+}
+
+function labelled(label: string, text: string): string {
+  return `  ${label.padEnd(7)}  ${text}`
+}
+
+const MOST_PARKED = 5
+const MOST_AGENTS = 10
+const NAME_CHARS_OF_BUILD_STATUS_LINES = 120
+const TEXT_CHARS_OF_BUILD_STATUS_LINES = 200
+
+/** What is told of a build, each with its label: the tasks that are parked, and who is at work. `now` is Unix time, ms. */
+export function buildStatusLines({ tasks, agents }: BuildReport, now: number): [label: string, text: string][] {
+  const parked = tasks.filter(task => task.parked !== null)
+  return [
+    ...capped(
+      parked.map(
+        ({ id, name, parked }) =>
+          `${line(id)} ${line(name)}: ${oneLine(parked ?? '', TEXT_CHARS_OF_BUILD_STATUS_LINES)}`,
+      ),
+      MOST_PARKED,
+      'parked',
+    ),
+    ...capped(
+      agents.map(({ agent, tasks, request, since }) => {
+        const words = oneLine(requestInWords(tasks, request), TEXT_CHARS_OF_BUILD_STATUS_LINES)
+        return `${line(agent)}, for ${formatSpan(Math.max(0, now - Date.parse(since)))} now: ${words}`
+      }),
+      MOST_AGENTS,
+      'agent',
+    ),
+  ]
+}
+
+function capped(texts: readonly string[], most: number, label: string): [string, string][] {
+  const left = texts.length - most
+  const shown = left > 0 ? [...texts.slice(0, most), `… and ${left} more`] : texts
+  return shown.map(text => [label, text])
+}
+
+function line(text: string): string {
+  return oneLine(text, NAME_CHARS_OF_BUILD_STATUS_LINES)
+}
+
+/** How far a build is. Times are ISO 8601 in UTC. */
+export interface BuildReport {
+  plan: BuildState['plan']
+  /** Whether it is held so that the person looks at its plan. */
+  waitsForPerson: boolean
+  /** As codemachine believes them to stand. */
+  tasks: readonly BuildTaskReport[]
+  /** Those that work because they were given a task. */
+  agents: readonly { instance: string; agent: string; tasks: readonly string[]; request: string; since: string }[]
+}
+
+type BuildTaskReport = Pick<BuildTask, 'id' | 'name' | 'phase' | 'done' | 'failures' | 'parked'>
+
+/** That of a session, null if it is no build; `isRunning`: whether somebody runs it. Pure. */
+export function buildReport(state: SessionState, isRunning: boolean): BuildReport | null {
+  const { build, agents } = state
+  if (build === null) return null
+  return {
+    plan: build.plan,
+    waitsForPerson: isRunning && isPlanShown(state),
+    tasks: build.tasks.map(({ id, name, phase, done, failures, parked }) => ({
+      id,
+      name,
+      phase,
+      done,
+      failures,
+      parked,
+    })),
+    agents: isRunning
+      ? agents.map(({ instance, agent, tasks, request, since }) => ({
+          instance,
+          agent,
+          tasks,
+          request,
+          since: new Date(since).toISOString(),
+        }))
+      : [],
+  }
+}
+
+/** What goes on in a work directory. Times are ISO 8601 in UTC. */
+export interface StatusReport {
+  directory: string
+  /** Null if nobody runs there; `unknown` if the lock cannot be read. */
+  runner: { pid: number; host: string; since: string } | null | 'unknown'
+  /** The session that runs, or the last that did. */
+  session: SessionReport | null
+  /** How many sessions there are, those that cannot be read too. */
+  sessions: number
+  /** Prompts that wait. */
+  queued: number
+}
+
+/** How far a session is. */
+export interface SessionReport extends ProofReport {
+  id: string
+  goal: string
+  standing: Standing
+  /** What it does now; null if nobody runs it. */
+  activity: Activity | null
+  outcome: SessionOutcome | null
+  /** The round that runs; null between rounds. */
+  round: { round: number; elapsedMs: number } | null
+  roundsUsed: number
+  limits: SessionLimits
+  elapsedMs: number
+  tokens: number
+  /** The model that codex works with; before it has said so, what was asked for; null: its own choice. */
+  model: string | null
+  /** As `model`, the reasoning effort. */
+  effort: string | null
+  /** The last thing that happened, as the log tells it. */
+  last: { at: string; text: string } | null
+  /** What it waits for; of one that was broken off while it waited, what it will go on to wait for. */
+  waiting: { until: string; since: string; cause: RoundOutcome } | null
+  /** Since when a person wants it to pause, which it does when its round has ended. */
+  pausedAt: string | null
+  /** Whether a person has asked for a change of plan that is not made yet. */
+  replanAsked: boolean
+  /** Whether it stops when its round has ended. */
+  stopAsked: boolean
+  /** Since when codex has been waiting for the network. */
+  offlineSince: string | null
+  /** The limit for which its round comes to a safe stop. */
+  windingDown: WindDownLimit | null
+  /** How far it has got stuck, and what has been done about it. */
+  stall: { idleRounds: number; sameRefusals: number; remedy: StallRemedy | null }
+  /** What keeps the machine awake for it. */
+  keptAwake: string | null
+  plan: readonly PlanStep[]
+  claim: Claim
+  /** `current`: the one at work; null if nobody works, or all are done. */
+  tasks: {
+    done: number
+    total: number
+    current: { id: string; name: string; phase: string | null } | null
+  } | null
+  /** Null if it is no build. */
+  build: BuildReport | null
+  primaryWindow: UsageWindow | null
+  secondaryWindow: UsageWindow | null
+}
+
+/** What the proof of a session's work stands on. Times are ISO 8601 in UTC. */
+export interface ProofReport {
+  /** What codemachine checks between two rounds just now; null if it does not. */
+  checking: { kind: 'gate'; gate: string; since: string } | { kind: 'review'; review: number; since: string } | null
+  /** What has to pass before done, and how each came out the last time; `round`: after which that was, 0 before the first. */
+  gates: readonly { name: string; run: string; required: boolean; last: GateReport | null }[]
+  /** `answered`: how many reviews gave an answer; the rest is of the last of them: the tree that it agreed to, and what it found; `repeated`: found before, and left to the person. */
+  reviews: { answered: number; agreedTo: string | null; findings: number; repeated: number }
+  /** The savepoint made last; `round` 0: what the session began with. */
+  savepoint: { round: number; commit: string } | null
+  /** How many questions were noted for the person. */
+  questions: number
+}
+
+type GateReport = Omit<GateRun, 'gate'>
+
+/** That of a session; `isRunning`: whether somebody runs it. Pure. */
+export function proofReport(state: SessionState, isRunning: boolean): ProofReport {
+  const { checking, gates, reviews, savepoint, questions } = state
+  return {
+    checking: checking === null || !isRunning ? null : withTime(checking),
+    gates: gates.map(({ name, run, required }) => ({ name, run, required, last: lastOf(name, state) })),
+    reviews: {
+      answered: reviews.answered,
+      agreedTo: reviews.agreedTo,
+      findings: reviews.last?.findings.length ?? 0,
+      repeated: reviews.repeated.length,
+    },
+    savepoint: savepoint && { round: savepoint.round, commit: savepoint.commit },
+    questions,
+  }
+}
+
+function withTime(check: NonNullable<SessionState['checking']>): NonNullable<ProofReport['checking']> {
+  const since = new Date(check.since).toISOString()
+  return check.kind === 'gate'
+    ? { kind: check.kind, gate: check.gate, since }
+    : { kind: check.kind, review: check.review, since }
+}
+
+function lastOf(name: string, { gateRuns }: SessionState): GateReport | null {
+  const run = gateRuns.find(({ gate }) => gate === name)
+  if (run === undefined) return null
+  const { gate: _, ...rest } = run
+  return rest
+}
+
+const MOST_CELLS = 100
+const TITLE_CELLS = 24
+
+/**
+ * A running session on one short line for the status bar of tmux: `linkcheck · R4/10 · T2/15 · working · resets 05:02`.
+ * No colours; each `#` is doubled, for to tmux a single one is a command.
+ */
+export function statusLine(state: SessionState, board: TaskBoard | null, now: number): string {
+  const { running, limits, roundsUsed } = state
+  const { words, time, next } = doing(state, null, now)
+  const tasks = boardNow(board, state)
+  const task = tasks && taskAtWork(tasks)
+  const window = usedWindow(state, now)
+  const most = limits.rounds === null ? '' : `/${limits.rounds}`
+  const facts = [
+    cutLine(titleOf(state, board), TITLE_CELLS),
+    `R${running?.round ?? roundsUsed}${most}`,
+    task?.shortPlace ?? '',
+    time === null ? words : `${words} ${time}`,
+    next ?? '',
+    // What it does is said by them already.
+    state.agents.length === 0 || words.endsWith('at work') ? '' : formatCount(state.agents.length, 'agent'),
+    state.questions === 0 ? '' : formatCount(state.questions, 'question'),
+    window === null || window.resetsAt === null
+      ? ''
+      : `${Math.round(window.usedPercent)} %, resets ${shortMoment(window.resetsAt, now)}`,
+  ]
+  return cutLine(facts.filter(fact => fact !== '').join(' · '), MOST_CELLS).replaceAll('#', '##')
+}
+
+/** A question of an agent, as far as it is shown. */
+export interface ShownQuestion {
+  session: string
+  question: string
+  round: number
+  /** ISO 8601. */
+  at: string
+  text: string
+  options: readonly string[]
+  assumption: string
+  answer: { answer: string; at: string } | null
+}
+
+const TEXT_CHARS_OF_QUESTION_LINES = 2100
+
+/** Questions for a person to read, and how the last open one is answered. Pure. */
+export function questionLines(questions: readonly ShownQuestion[]): string[] {
+  const open = questions.findLast(({ answer }) => answer === null)
+  const how = open && [
+    '',
+    `To answer: codemachine questions answer ${open.session}/${open.question} ${open.options.length > 0 ? '1' : '"…"'}`,
+  ]
+  return [...questions.flatMap((each, i) => (i === 0 ? linesOf(each) : ['', ...linesOf(each)])), ...(how ?? [])]
+}
+
+function linesOf({ session, question, round, at, text, options, assumption, answer }: ShownQuestion): string[] {
+  return [
+    `${session}/${question}  round ${round}, ${formatDayAndTime(Date.parse(at))}`,
+    `  ${oneLine(text, TEXT_CHARS_OF_QUESTION_LINES)}`,
+    ...options.map((option, i) => `    ${i + 1}  ${oneLine(option, TEXT_CHARS_OF_QUESTION_LINES)}`),
+    `  It goes on with: ${oneLine(assumption, TEXT_CHARS_OF_QUESTION_LINES)}`,
+    ...(answer === null
+      ? []
+      : [
+          `  Answered ${formatDayAndTime(Date.parse(answer.at))}: ${oneLine(answer.answer, TEXT_CHARS_OF_QUESTION_LINES)}`,
+        ]),
+  ]
+}

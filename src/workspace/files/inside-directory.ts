@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto'
+import type { BigIntStats } from 'node:fs'
+import { constants, type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
+import { dirname, isAbsolute, join, parse, relative, sep } from 'node:path'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+
+/*
+ * Everything that codemachine reads or writes in a work directory, where an agent may have left a link in place of any
+ * folder or file. `root` is the work directory's real path; all other paths are relative to it.
+ */
+
+/** The first part of a path that is not a real directory. */
+export interface Obstacle {
+  path: string
+  kind: 'missing' | 'link' | 'not-a-directory'
+}
+
+/** Finds what is in the way on the path to a folder below `root`; null if every part is a real directory. */
+export async function findObstacle(root: string, folder: string): Promise<Obstacle | null> {
+  for (const path of partsOf(folder)) {
+    const kind = await kindOf(join(root, path))
+    if (kind !== 'directory') return { path, kind: kind === 'file' ? 'not-a-directory' : kind }
+  }
+  return null
+}
+
+interface MakeFolderOptions {
+  /** Of those that are not there yet, less the umask; 0700 if left out. */
+  mode?: number
+  /** Called with each that was not there. */
+  onMade?(path: string): void
+}
+
+/**
+ * Makes a folder below `root` and those above it; answers what is in the way if it cannot, and never follows a link.
+ */
+export async function makeFolder(
+  root: string,
+  folder: string,
+  { mode = 0o700, onMade }: MakeFolderOptions = {},
+): Promise<Obstacle | null> {
+  for (const path of partsOf(folder)) {
+    try {
+      await mkdir(join(root, path), { mode })
+      onMade?.(path)
+    } catch (error) {
+      if (systemErrorCode(error) !== 'EEXIST') throw error
+    }
+    const obstacle = await findObstacle(root, path)
+    if (obstacle !== null) return obstacle
+  }
+  return null
+}
+
+/**
+ * Writes a whole file below `root` atomically. A link in the file's place is replaced, never followed; a folder on the
+ * way that is not a real directory is an error.
+ * @param mode of the file; 0600 if left out, for it may hold a prompt
+ */
+export async function writeFileInside(root: string, file: string, content: string, mode = 0o600): Promise<void> {
+  const folder = dirname(file)
+  const obstacle = await findObstacle(root, folder)
+  if (obstacle !== null) throw notAFolder(join(root, obstacle.path))
+  const temporary = join(root, folder, `.${randomUUID()}.tmp`)
+  try {
+    await writeNew(temporary, content, mode)
+    if ((await realpath(temporary)) !== temporary) throw notAFolder(join(root, folder))
+    await rename(temporary, join(root, file))
+  } catch (error) {
+    await unlink(temporary).catch(() => {})
+    throw error
+  }
+}
+
+/** Renames what is at a path below `root` (a link itself, not its target) to the next free `<name>.broken-<n>`. */
+export async function setAside(root: string, path: string): Promise<string> {
+  const { dir, name, ext } = parse(path)
+  for (let number = 1; ; number += 1) {
+    const aside = join(dir, `${name}.broken-${number}${ext}`)
+    if ((await kindOf(join(root, aside))) !== 'missing') continue
+    await rename(join(root, path), join(root, aside))
+    return aside
+  }
+}
+
+/** The path of `path` relative to `directory`, which contains it. */
+export function pathInside(directory: string, path: string): string {
+  const inside = relative(directory, path)
+  if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
+    throw new Error(`${path} is not inside ${directory}`)
+  }
+  return inside
+}
+
+function notAFolder(path: string): UserError {
+  return new UserError(
+    `${path} is not a real folder (a link, perhaps), so nothing is written there; put a folder in its place.`,
+  )
+}
+
+/** `a/b/c` as `a`, `a/b`, `a/b/c`. */
+function partsOf(folder: string): string[] {
+  const names = folder.split(sep).filter(name => name !== '' && name !== '.')
+  return names.map((_, index) => names.slice(0, index + 1).join(sep))
+}
+
+async function kindOf(path: string): Promise<'missing' | 'link' | 'directory' | 'file'> {
+  try {
+    const stat = await lstat(path)
+    if (stat.isSymbolicLink()) return 'link'
+    return stat.isDirectory() ? 'directory' : 'file'
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return 'missing'
+    throw error
+  }
+}
+
+async function writeNew(path: string, content: string, mode: number): Promise<void> {
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow
+  await using file = await open(path, flags, 0o600)
+  await file.writeFile(content)
+  // Whatever the umask says.
+  await file.chmod(mode & 0o777)
+  await file.sync()
+}
+
+// Windows has no such flag.
+const noFollow = constants.O_NOFOLLOW ?? 0
+
+/** What tells one state of a file from another without reading it. */
+export interface FileState {
+  /** Device, inode, size, mtime and ctime. */
+  key: string
+  /** ms since the epoch. */
+  changedAt: number
+  mode: number
+}
+
+/** A text that was read, that there is none, or why it cannot be one (a sentence). */
+type TextFile =
+  | { kind: 'text'; text: string; state: FileState }
+  | { kind: 'gone' }
+  | { kind: 'broken'; problem: string }
+
+/** The bytes of a file, that there is none, that it is larger than allowed, or why it cannot be read (a sentence). */
+type PlainFile =
+  | { kind: 'bytes'; bytes: Buffer; state: FileState }
+  | { kind: 'gone' }
+  | { kind: 'too-large'; size: number }
+  | { kind: 'broken'; problem: string }
+
+/** The state of the regular file at a path; null if there is none (a link is none). */
+export async function fileState(path: string): Promise<FileState | null> {
+  try {
+    const stat = await lstat(path, { bigint: true })
+    return stat.isFile() ? stateOf(stat) : null
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return null
+  }
+}
+
+/** Reads a UTF-8 text that anybody may have written: never through a link, never from a pipe, never more than `limit` bytes. */
+export async function readTextFile(path: string, limit: number): Promise<TextFile> {
+  const read = await readPlainFile(path, limit)
+  if (read.kind === 'too-large') return broken(`it is larger than ${limit / 1024 / 1024} MiB; keep it short.`)
+  if (read.kind !== 'bytes') return read
+  const text = decode(read.bytes)
+  if (text === null) return broken('it is not valid UTF-8; write it as UTF-8 text.')
+  const zero = text.indexOf('\0')
+  if (zero === -1) return { kind: 'text', text, state: read.state }
+  return broken(`line ${text.slice(0, zero).split('\n').length} has a NUL byte; write plain text.`)
+}
+
+/** The same, whatever its bytes are. */
+export async function readPlainFile(path: string, limit: number): Promise<PlainFile> {
+  try {
+    const stat = await lstat(path)
+    if (stat.isSymbolicLink()) return broken('it is a link; write a file in its place.')
+    if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
+    // Between the two calls it may have become a pipe, at which a plain open would wait for ever.
+    await using file = await open(path, constants.O_RDONLY | nonBlock | noFollowOfReadTextFile)
+    return await readOpened(file, limit)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'gone' }
+    if (code === 'EACCES' || code === 'EPERM' || code === 'ELOOP' || code === 'ENXIO') {
+      return broken(`it cannot be opened (${code}); write a readable file in its place.`)
+    }
+    throw error
+  }
+}
+
+async function readOpened(file: FileHandle, limit: number): Promise<PlainFile> {
+  const stat = await file.stat({ bigint: true })
+  if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
+  const bytes = stat.size > limit ? null : await readUpTo(file, limit)
+  return bytes === null
+    ? { kind: 'too-large', size: Number(stat.size) }
+    : { kind: 'bytes', bytes, state: stateOf(stat) }
+}
+
+async function readUpTo(file: FileHandle, limit: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  for (let size = 0; size <= limit; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(64 * 1024))
+    if (bytesRead === 0) return Buffer.concat(chunks)
+    chunks.push(buffer.subarray(0, bytesRead))
+    size += bytesRead
+  }
+  return null
+}
+
+function decode(bytes: Buffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+function stateOf({ dev, ino, size, mtimeNs, ctimeNs, ctimeMs, mode }: BigIntStats): FileState {
+  return { key: [dev, ino, size, mtimeNs, ctimeNs].join(' '), changedAt: Number(ctimeMs), mode: Number(mode) }
+}
+
+function broken(problem: string): { kind: 'broken'; problem: string } {
+  return { kind: 'broken', problem }
+}
+
+// Windows has neither.
+const nonBlock = constants.O_NONBLOCK ?? 0
+const noFollowOfReadTextFile = constants.O_NOFOLLOW ?? 0

@@ -1,0 +1,232 @@
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { go, prepare } from 'fuzzysort'
+import type { Clock } from '../../base/clock.ts'
+import { runProcess } from '../../platform/run-process.ts'
+import { findRepository, type GitSetting } from '../git/git.ts'
+import { openPrivateGit, type PrivateGit } from '../git/private-git.ts'
+
+export interface FileIndexOptions {
+  /** Real path of the work directory. */
+  directory: string
+  /** A private git directory for this alone, outside of what agents can write; it is made by the first search. */
+  gitDir: string
+  env: NodeJS.ProcessEnv
+  clock: Clock
+  /** Told once why the files cannot be listed, if they cannot. */
+  onProblem?: (error: unknown) => void
+}
+
+/** The files of a work directory, to be searched while somebody types. Does nothing before the first search. */
+export interface FileIndex {
+  /**
+   * The best matches, relative to the directory, with `/`; for an empty query the shallow files, those changed last first.
+   * Names are as they are on the disk: control characters and all. The first search lists the files, a later one may
+   * answer from a listing that is being renewed; what cannot be listed has no files.
+   */
+  search(query: string, limit?: number): Promise<string[]>
+  /** Says that files have come or gone: the next search has them listed again. */
+  refresh(): void
+}
+
+/** Opens the index of a work directory, without looking at it. */
+export function openFileIndex(options: FileIndexOptions): FileIndex {
+  const { clock } = options
+  let git: PrivateGit | null = null
+  let listing = ''
+  let files: SearchableFiles | null = null
+  let listedAt = Number.NEGATIVE_INFINITY
+  let renewing: Promise<void> | null = null
+  let toldProblem = false
+
+  const renew = async () => {
+    listedAt = clock.monotonic()
+    try {
+      git ??= await openGit(options)
+      const now = await listFiles(git, options.directory)
+      if (files === null || now !== listing) files = searchableFiles(now)
+      listing = now
+    } catch (error) {
+      files ??= { paths: [], lower: [] }
+      if (!toldProblem) options.onProblem?.(error)
+      toldProblem = true
+    } finally {
+      renewing = null
+    }
+  }
+
+  return {
+    search: async (query, limit = 50) => {
+      if (clock.monotonic() - listedAt >= FRESH_MS) renewing ??= renew()
+      if (files === null) await renewing
+      if (files === null) return []
+      if (query.trim() !== '') return searchFiles(files, query, limit)
+      return (await newestFirst(options.directory, searchFiles(files, '', MOST_SHALLOW))).slice(0, limit)
+    },
+    refresh: () => {
+      listedAt = Number.NEGATIVE_INFINITY
+    },
+  }
+}
+
+const FRESH_MS = 5_000
+const MOST_SHALLOW = 200
+
+async function openGit({ directory, gitDir, env }: FileIndexOptions): Promise<PrivateGit> {
+  return await openPrivateGit({ directory, gitDir, env, repository: await findRepository(directory) })
+}
+
+/** A level of folders after the other, each with what was changed last at its head. */
+async function newestFirst(directory: string, paths: readonly string[]): Promise<string[]> {
+  const stamped = await Promise.all(
+    paths.map(async path => {
+      const found = await lstat(join(directory, path)).catch(() => null)
+      return { path, depth: path.split('/').length, at: found?.mtimeMs ?? 0 }
+    }),
+  )
+  return stamped.sort((a, b) => a.depth - b.depth || b.at - a.at).map(({ path }) => path)
+}
+
+/**
+ * The files of a directory that are not ignored, and those that are ignored and tracked all the same: relative to it, each
+ * with a NUL after it, in git's order. Of a listing that is too long or takes too long, what came in bounds. Reads the
+ * person's index and writes none; names that are not UTF-8 are left out, as nobody could say them.
+ */
+async function listFiles(git: PrivateGit, directory: string): Promise<string> {
+  const setting = { ...git.setting, directory }
+  const [present, kept] = await Promise.all([
+    untracked(setting),
+    git.repository === null ? '' : trackedThoughIgnored(setting, join(git.repository.gitDir, 'index')),
+  ])
+  const nested = present.includes('/\0') ? pathsOf(present).filter(isFolder).slice(0, MOST_NESTED) : []
+  const inNested = await Promise.all(nested.map(folder => filesOfNested(setting, folder)))
+  const all = [present, ...inNested, kept].join('')
+  if (!UNWANTED.test(all)) return all
+  return textOf(pathsOf(all).filter(path => !UNWANTED.test(`${path}\0`)))
+}
+
+/** Nested repositories as such, what codemachine keeps there itself, and what is not UTF-8. */
+const UNWANTED = /\/\0|(?:^|\0)\.codemachine\/|\uFFFD/
+
+/** Without an index of its own git takes every file for untracked; nested repositories are named with a `/` at the end. */
+function untracked(setting: GitSetting): Promise<string> {
+  return listed(setting, ['-o'])
+}
+
+/** A repository in the repository is looked into as if it were a plain directory, but no deeper. */
+async function filesOfNested(setting: GitSetting, folder: string): Promise<string> {
+  const directory = join(setting.directory, folder)
+  const inside = await untracked({ ...setting, directory, env: { ...setting.env, GIT_WORK_TREE: directory } })
+  return textOf(pathsOf(inside).map(path => folder + path))
+}
+
+async function trackedThoughIgnored(setting: GitSetting, index: string): Promise<string> {
+  const env = { ...setting.env, GIT_INDEX_FILE: index, GIT_OPTIONAL_LOCKS: '0' }
+  const paths = pathsOf(await listed({ ...setting, env }, ['-c', '-i'])).slice(0, MOST_KEPT)
+  const there = await Promise.all(paths.map(path => isFile(join(setting.directory, path))))
+  return textOf(paths.filter((_, index) => there[index]))
+}
+
+async function isFile(path: string): Promise<boolean> {
+  const found = await lstat(path).catch(() => null)
+  return found !== null && !found.isDirectory()
+}
+
+/** Nothing where git fails: an index that it cannot read, a directory that is gone. */
+async function listed({ program, directory, env }: GitSetting, which: readonly string[]): Promise<string> {
+  const { stdout, failure, exitCode } = await runProcess(program, ['ls-files', '-z', '--exclude-standard', ...which], {
+    directory,
+    env,
+    encoding: 'utf8',
+    outputLimit: MOST_BYTES,
+    timeoutMs: LISTING_MS,
+  })
+  if (exitCode !== 0 && failure === null) return ''
+  // What comes after the last NUL was cut off.
+  return stdout.slice(0, stdout.lastIndexOf('\0') + 1)
+}
+
+function pathsOf(text: string): string[] {
+  return text.split('\0').slice(0, -1)
+}
+
+function textOf(paths: readonly string[]): string {
+  return paths.map(path => `${path}\0`).join('')
+}
+
+function isFolder(path: string): boolean {
+  return path.endsWith('/')
+}
+
+const MOST_BYTES = 32 * 1024 * 1024
+const LISTING_MS = 15_000
+const MOST_NESTED = 20
+const MOST_KEPT = 1_000
+
+/** Paths of files, ordered and folded for search: the shallow ones first, of these the short ones. */
+export interface SearchableFiles {
+  paths: readonly string[]
+  /** The same in lower case. */
+  lower: readonly string[]
+}
+
+/** Takes the paths of a listing (each with a NUL after it), at most 300,000. */
+export function searchableFiles(listing: string): SearchableFiles {
+  const paths = listing.split('\0', MOST_PATHS)
+  const lower = listing.toLowerCase().split('\0', MOST_PATHS)
+  if (paths.at(-1) === '') paths.pop()
+  const order = Float64Array.from(paths, (path, index) => rankOf(path) * INDEXES + index).sort()
+  const inOrder = (texts: readonly string[]) => Array.from(order, key => texts[key % INDEXES] ?? '')
+  return { paths: inOrder(paths), lower: inOrder(lower) }
+}
+
+/**
+ * The paths that match best. First come those in whose file name the query stands, then those in whose path it stands,
+ * then those that have its letters in their order; among them fuzzysort decides. Of very many the shallow ones are
+ * looked at. Words may stand in any order.
+ */
+export function searchFiles({ paths, lower }: SearchableFiles, query: string, limit: number): string[] {
+  const wanted = query.trim().toLowerCase().slice(0, QUERY_CHARS)
+  if (wanted === '') return paths.slice(0, limit)
+  const words = wanted.split(/\s+/)
+  const tiers: string[][] = [[], [], []]
+  for (const [index, path] of lower.entries()) {
+    const tier = tiers[tierOf(path, wanted, words)]
+    if (tier !== undefined && tier.length < MOST_RANKED) tier.push(paths[index] ?? '')
+    if (tiers[0]?.length === MOST_RANKED) break
+  }
+  const found: string[] = []
+  for (const tier of tiers) {
+    if (found.length >= limit) break
+    const ranked = go(wanted, tier.map(prepare), { limit: limit - found.length, threshold: 0 })
+    found.push(...ranked.map(({ target }) => target))
+  }
+  return found
+}
+
+const MOST_PATHS = 300_000
+/** More than there are paths; a rank (depth and length) times it still is a whole number. */
+const INDEXES = 2 ** 20
+const MOST_RANKED = 2_000
+const QUERY_CHARS = 200
+
+function rankOf(path: string): number {
+  let depth = 0
+  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) depth += 1
+  return Math.min(depth, 4095) * 4096 + Math.min(path.length, 4095)
+}
+
+function tierOf(path: string, wanted: string, words: readonly string[]): number {
+  const at = path.lastIndexOf(wanted)
+  if (at !== -1) return at > path.lastIndexOf('/') ? 0 : 1
+  return words.every(word => hasInOrder(path, word)) ? 2 : -1
+}
+
+function hasInOrder(path: string, word: string): boolean {
+  let at = 0
+  for (const character of word) {
+    at = path.indexOf(character, at) + character.length
+    if (at < character.length) return false
+  }
+  return true
+}

@@ -1,0 +1,360 @@
+import { access, constants, open, readdir, realpath, rm, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
+import { diskFull, isNoRoom, UserError, writing } from '../../base/errors.ts'
+import { isWritableByAgents, lacksRoom, writableByAgents } from '../../platform/files.ts'
+import { runProcess } from '../../platform/run-process.ts'
+import { readTextFile } from '../files/inside-directory.ts'
+
+/** How a git command ended. Texts are latin1, so that names in any encoding come through byte for byte. */
+export interface GitResult {
+  ok: boolean
+  stdout: string
+  stderr: string
+}
+
+/** Thrown where a git command that has to succeed did not. */
+export class GitError extends Error {
+  override readonly name = 'GitError'
+
+  constructor(args: readonly string[], { stderr }: GitResult) {
+    super(`git ${args.join(' ')} failed: ${stderr.trim().slice(0, 2000)}`)
+  }
+}
+
+/** A git program and what it is run with. */
+export interface GitSetting {
+  /** Absolute path of the program. */
+  program: string
+  directory: string
+  /** The whole environment; nothing is inherited. */
+  env: NodeJS.ProcessEnv
+}
+
+/** Runs git and collects what it says (up to 256 MiB); a failing git is a value. `input` is latin1 text for stdin. */
+export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
+  const { exitCode, stdout, stderr, failure } = await runProcess(setting.program, args, {
+    directory: setting.directory,
+    env: setting.env,
+    encoding: 'latin1',
+    outputLimit,
+    ...(input === undefined ? {} : { input: Buffer.from(input, 'latin1') }),
+  })
+  return { ok: exitCode === 0, stdout, stderr: failure === null ? stderr : `git was not run to its end: ${failure}` }
+}
+
+/** As `runGit`, for a command whose failure is an error: answers its stdout. */
+export async function runGitOrThrow(setting: GitSetting, args: readonly string[], input?: string): Promise<string> {
+  const result = await runGit(setting, args, input)
+  if (!result.ok) throw new GitError(args, result)
+  return result.stdout
+}
+
+/** An environment in which git knows nothing of the person's configuration, hooks, or a repository it is called from. */
+export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): NodeJS.ProcessEnv {
+  return {
+    ...withoutGitVariables(env),
+    GIT_CONFIG_GLOBAL: emptyFile,
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_LITERAL_PATHSPECS: '1',
+    LC_ALL: 'C',
+  }
+}
+
+/** The environment without `GIT_*`: another tool's, or a hook's, that codemachine was started from. */
+export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith('GIT_')))
+}
+
+/**
+ * The absolute path of git on the PATH. Where agents that work in `workTree` can write is passed over: a program called
+ * `git` there (`node_modules/.bin` is on the PATH of whatever npx starts) would run outside of the sandbox.
+ */
+export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
+  const repository = await findRepository(workTree)
+  const where = writableByAgents(workTree, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const name = delimiter === ';' ? 'git.exe' : 'git'
+  const passedOver: string[] = []
+  for (const folder of (env.PATH ?? env.Path ?? '').split(delimiter)) {
+    const program = join(folder, name)
+    if (!isAbsolute(folder) || !(await isProgram(program))) continue
+    if (!isWritableByAgents(program, where)) return program
+    passedOver.push(program)
+  }
+  throw new UserError(
+    'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
+    passedOver.length === 0
+      ? {}
+      : { hint: `This does not count, as the agent can write there: ${passedOver.join(', ')}. Have git elsewhere.` },
+  )
+}
+
+function isProgram(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+const outputLimit = 256 * 1024 * 1024
+
+/** The person's git repository around a directory. All paths are absolute. */
+export interface PersonRepository {
+  /** The top of the work tree: the folder that holds `.git`. */
+  root: string
+  /** The work tree's own git directory (HEAD, index). */
+  gitDir: string
+  /** The git directory that worktrees share (objects, branches, config); `gitDir` itself for a plain repository. */
+  commonDir: string
+}
+
+/** What a repository has checked out. */
+export interface Head {
+  /** Null for a branch without a commit, or where the references cannot be read (reftable). */
+  commit: string | null
+  /** Null when detached, or not readable. */
+  branch: string | null
+}
+
+/** Finds the repository that a directory lies in, without running git: null if there is none. */
+export async function findRepository(directory: string): Promise<PersonRepository | null> {
+  for (let root = await realpath(directory); ; root = dirname(root)) {
+    const gitDir = await gitDirectoryOf(root)
+    if (gitDir !== null) return { root, gitDir, commonDir: await commonDirectoryOf(gitDir) }
+    if (dirname(root) === root) return null
+  }
+}
+
+/** Reads what is checked out, without running git; never throws for what it finds there. */
+export async function readHead({ gitDir, commonDir }: PersonRepository): Promise<Head> {
+  const head = await readLine(join(gitDir, 'HEAD'))
+  if (head === null) return { commit: null, branch: null }
+  const ref = targetOf(head)
+  if (ref === null) return { commit: isHash(head) ? head : null, branch: null }
+  const branch = ref.startsWith(branches) ? ref.slice(branches.length) : null
+  if (branch === reftableBranch) return { commit: null, branch: null }
+  return { commit: await resolveRef(commonDir, ref), branch }
+}
+
+async function gitDirectoryOf(root: string): Promise<string | null> {
+  const path = join(root, '.git')
+  const found = await stat(path).catch(() => null)
+  if (found === null) return null
+  const gitDir = found.isDirectory() ? path : await readPointer(path, root)
+  // As git does: something else that is called `.git` does not end the search.
+  if (gitDir === null || (await stat(join(gitDir, 'HEAD')).catch(() => null)) === null) return null
+  return realpath(gitDir).catch(() => null)
+}
+
+/** The target of a `.git` file, as worktrees and submodules have it. */
+async function readPointer(path: string, root: string): Promise<string | null> {
+  const line = await readLine(path)
+  const target = line?.match(/^gitdir: (.+)$/)?.[1]
+  return target === undefined ? null : resolve(root, target)
+}
+
+async function commonDirectoryOf(gitDir: string): Promise<string> {
+  const line = await readLine(join(gitDir, 'commondir'))
+  if (line === null) return gitDir
+  return realpath(resolve(gitDir, line)).catch(() => gitDir)
+}
+
+async function resolveRef(commonDir: string, name: string): Promise<string | null> {
+  let ref = name
+  for (let step = 0; step < symbolicSteps; step += 1) {
+    if (!isSafeRef(ref)) return null
+    const line = await readLine(join(commonDir, ref))
+    if (line === null) return readPackedRef(commonDir, ref)
+    const next = targetOf(line)
+    if (next === null) return isHash(line) ? line : null
+    ref = next
+  }
+  return null
+}
+
+async function readPackedRef(commonDir: string, ref: string): Promise<string | null> {
+  const packed = await readTextFile(join(commonDir, 'packed-refs'), packedLimit)
+  if (packed.kind !== 'text') return null
+  const end = packed.text.indexOf(` ${ref}\n`)
+  if (end === -1) return null
+  const hash = packed.text.slice(packed.text.lastIndexOf('\n', end) + 1, end)
+  return isHash(hash) ? hash : null
+}
+
+async function readLine(path: string): Promise<string | null> {
+  const file = await readTextFile(path, lineLimit)
+  if (file.kind !== 'text') return null
+  const line = file.text.trimEnd()
+  return line === '' ? null : line
+}
+
+function targetOf(line: string): string | null {
+  return line.match(/^ref: *(.+)$/)?.[1] ?? null
+}
+
+function isSafeRef(ref: string): boolean {
+  return ref.startsWith('refs/') && !ref.split('/').some(part => part === '' || part === '..')
+}
+
+function isHash(text: string): boolean {
+  return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text)
+}
+
+const branches = 'refs/heads/'
+// What HEAD of a reftable repository says, for programs that know only files.
+const reftableBranch = '.invalid'
+const symbolicSteps = 5
+const lineLimit = 16 * 1024
+const packedLimit = 64 * 1024 * 1024
+
+/** Writes into a private git directory; for want of room nothing half-written stays, and a `UserError` says so. */
+export function writingGit<T>(gitDir: string, write: () => Promise<T>): Promise<T> {
+  return writing(gitDir, async () => {
+    try {
+      return await write()
+    } catch (error) {
+      if (!(error instanceof GitError) || !(await failedForRoom(gitDir, error))) throw error
+      await removeUnfinished(gitDir)
+      throw diskFull(gitDir, error)
+    }
+  })
+}
+
+/** git does not always say why it could not write. */
+async function failedForRoom(gitDir: string, error: GitError): Promise<boolean> {
+  return isNoRoom(error) || (await lacksRoom(gitDir))
+}
+
+/** Removes the files that a git has left which was killed, or had no room, while it wrote objects. Nothing refers to them. */
+export async function removeUnfinished(gitDir: string): Promise<void> {
+  const objects = join(gitDir, 'objects')
+  for (const folder of await readdir(objects).catch(() => [])) {
+    const names = await readdir(join(objects, folder)).catch(() => [])
+    for (const name of names) if (UNFINISHED.test(name)) await rm(join(objects, folder, name), { force: true })
+  }
+}
+
+const UNFINISHED = /^(?:tmp_(?:obj|pack|idx|rev|bitmap)_|\.tmp-\d+-pack-)/
+
+/** What in git's environment has it find the objects of the person's repository, too; nothing where there is none. */
+export function borrowing(repository: PersonRepository | null): NodeJS.ProcessEnv {
+  return repository === null ? {} : { [VARIABLE]: quoted(join(repository.commonDir, 'objects')) }
+}
+
+/** The same setting, where nothing is borrowed. */
+export function withoutBorrowed(setting: GitSetting): GitSetting {
+  const { [VARIABLE]: _, ...env } = setting.env
+  return { ...setting, env }
+}
+
+/** As the variable wants it: quoted where it could be taken for more than one path. */
+function quoted(path: string): string {
+  return path.includes(delimiter) ? `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"` : path
+}
+
+const VARIABLE = 'GIT_ALTERNATE_OBJECT_DIRECTORIES'
+
+/**
+ * The lines of a git config text that `git init`, `git config user.*`, `git remote add` and `git branch --track` write;
+ * everything else is left out. Stricter than git's own reading, so that nothing passes which git would read otherwise.
+ */
+export function plainConfig(text: string): string {
+  const kept: string[] = []
+  let section: { header: string; name: string; isWritten: boolean } | null = null
+  for (const line of text.split(/\r?\n/)) {
+    const header = line.match(headerLine)
+    if (header !== null) {
+      section = { header: line, name: nameOf(header), isWritten: false }
+      continue
+    }
+    // A header that is not understood ends the section before it.
+    if (line.trimStart().startsWith('[')) section = null
+    if (section === null || !isPlain(section.name, line)) continue
+    if (!section.isWritten) kept.push(section.header)
+    section.isWritten = true
+    kept.push(line)
+  }
+  return kept.map(line => `${line}\n`).join('')
+}
+
+function nameOf([, name = '', subsection]: RegExpMatchArray): string {
+  return subsection === undefined ? name.toLowerCase() : `${name.toLowerCase()}.*`
+}
+
+function isPlain(section: string, line: string): boolean {
+  const [, key = '', value = ''] = line.match(valueLine) ?? []
+  // `transport::address` names a program to run.
+  return plainKeys.has(`${section}.${key.toLowerCase()}`) && !value.includes('::')
+}
+
+const headerLine = /^\[([A-Za-z]+)(?: "([^"\\\p{Cc}]*)")?\]$/u
+// No quotes, escapes, comments or continued lines.
+const valueLine = /^[\t ]+([A-Za-z]+) = ([^"\\#;\p{Cc}]*)$/u
+
+const plainKeys: ReadonlySet<string> = new Set([
+  'core.repositoryformatversion',
+  'core.filemode',
+  'core.bare',
+  'core.logallrefupdates',
+  'core.ignorecase',
+  'core.precomposeunicode',
+  'core.symlinks',
+  'core.worktree',
+  'extensions.objectformat',
+  'extensions.refstorage',
+  'init.defaultbranch',
+  'user.name',
+  'user.email',
+  'remote.*.url',
+  'remote.*.fetch',
+  'branch.*.remote',
+  'branch.*.merge',
+])
+
+/**
+ * What the person's own git leaves out beside `.gitignore` files: their global excludes file, then the repository's
+ * `info/exclude`. Latin1 text of at most 2 MiB.
+ */
+export async function readPersonExcludes(
+  program: string,
+  directory: string,
+  repository: PersonRepository | null,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const root = repository?.root ?? directory
+  const files = [await globalExcludesFile({ program, directory: root, env: personEnvironment(env) })]
+  if (repository !== null) files.push(join(repository.commonDir, 'info', 'exclude'))
+  const texts = await Promise.all(files.map(file => readExcludes(resolve(root, file))))
+  return texts.filter(text => text !== '').join('\n')
+}
+
+/** Reading configuration runs nothing that it names. */
+async function globalExcludesFile(setting: GitSetting): Promise<string> {
+  const { ok, stdout } = await runGit(setting, ['config', '--null', '--type=path', '--get', 'core.excludesFile'])
+  if (ok) return Buffer.from(stdout, 'latin1').toString('utf8').replace(/\0$/, '')
+  const { XDG_CONFIG_HOME, HOME } = setting.env
+  return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'git', 'ignore')
+}
+
+/** Which files hold a person's configuration is the person's to say; where the repository lies is not. */
+function personEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = ['GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM']
+  const configuration = Object.entries(env).filter(([name]) => kept.includes(name))
+  return { ...withoutGitVariables(env), ...Object.fromEntries(configuration) }
+}
+
+/** Follows links (dotfiles often are), but reads regular files only, up to 1 MiB; anything else excludes nothing. */
+async function readExcludes(path: string): Promise<string> {
+  try {
+    await using file = await open(await realpath(path), 'r')
+    const stat = await file.stat()
+    return stat.isFile() && stat.size <= excludesLimit ? await file.readFile('latin1') : ''
+  } catch {
+    return ''
+  }
+}
+
+const excludesLimit = 1024 * 1024

@@ -1,0 +1,169 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { treeAt } from './commits.ts'
+import { GitError, runGit, runGitOrThrow } from './git.ts'
+import { onOwnObjects, type PrivateGit, withoutIndex } from './private-git.ts'
+
+/**
+ * Copies into the private git directory what a tree needs, in one pack, which is on the disk when this resolves. Then the
+ * person's `git gc` cannot take anything of it away.
+ * @param base a tree that is whole already; null if there is none
+ */
+export async function ownObjects(git: PrivateGit, tree: string, base: string | null): Promise<void> {
+  if (tree === base) return
+  const needed = base === null ? [tree] : [tree, ...(await newObjects(git, base, tree))]
+  const kept = (await ownPacks(git)).map(name => `--keep-pack=${name}`)
+  const args = [
+    ...fast,
+    'pack-objects',
+    '-q',
+    '--non-empty',
+    '--delta-base-offset',
+    '--window=0',
+    ...(base === null ? ['--revs'] : []),
+    ...kept,
+    join(git.gitDir, 'objects', 'pack', 'pack'),
+  ]
+  const packs = await runGitOrThrow(withoutIndex(git), args, needed.map(id => `${id}\n`).join(''))
+  for (const name of packs.split('\n')) if (name !== '') await verify(git, `pack-${name}`)
+}
+
+/**
+ * An agent can write into the repository that objects are borrowed from, also something else under the hash of what it
+ * has in its files; git itself does not look.
+ */
+async function verify(git: PrivateGit, pack: string): Promise<void> {
+  const path = join(git.gitDir, 'objects', 'pack', pack)
+  const args = ['index-pack', '--verify', `${path}.pack`]
+  const result = await runGit(onOwnObjects(git), args)
+  if (result.ok) return
+  for (const ending of ['idx', 'rev', 'pack']) await rm(`${path}.${ending}`, { force: true })
+  throw new GitError(args, result)
+}
+
+/** Puts small packs and single objects together where there are many; what is there stays there, whoever needs it. */
+export async function tidyObjects(git: PrivateGit): Promise<void> {
+  if ((await ownPacks(git)).length <= mostPacks) return
+  const setting = onOwnObjects(git)
+  const { ok } = await runGit(setting, [...synced, ...gentle, 'repack', '-d', '-q', '--geometric=2'])
+  // git before 2.32.
+  if (!ok) await runGit(setting, [...synced, ...gentle, 'repack', '-a', '-d', '-k', '-q'])
+}
+
+/** Throws away what no reference leads to. The caller has dropped the index, which knows of other objects. */
+export async function throwAwayObjects(git: PrivateGit): Promise<void> {
+  const setting = onOwnObjects(git)
+  await runGitOrThrow(setting, [...synced, ...gentle, 'repack', '-a', '-d', '-q'])
+  await runGitOrThrow(setting, ['prune', '--expire=now'])
+}
+
+/** The ids of the files and folders of a tree that another one has not, at the same path. */
+async function newObjects(git: PrivateGit, before: string, after: string): Promise<string[]> {
+  const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-abbrev', before, after]
+  const fields = (await runGitOrThrow(withoutIndex(git), args)).split('\0')
+  const ids = new Set<string>()
+  for (const field of fields) {
+    const [, mode, id] = field.match(/^:\d{6} (\d{6}) [0-9a-f]+ ([0-9a-f]+) /) ?? []
+    if (id !== undefined && mode !== deleted && mode !== submodule) ids.add(id)
+  }
+  return [...ids]
+}
+
+async function ownPacks({ gitDir }: PrivateGit): Promise<string[]> {
+  const names = await readdir(join(gitDir, 'objects', 'pack')).catch(() => [])
+  return names.filter(name => name.endsWith('.pack'))
+}
+
+/** What a reference is to lead to is on the disk before the reference is. */
+export const synced = ['-c', 'core.fsync=all']
+const gentle = ['-c', 'pack.threads=1']
+const fast = [...synced, ...gentle, '-c', 'pack.writeReverseIndex=false', '-c', 'pack.compression=1']
+const mostPacks = 12
+const deleted = '000000'
+const submodule = '160000'
+
+/** One file as git knows it. `mode` 000000: it is not there. Paths are latin1, relative to git's top. */
+export interface TreeEntry {
+  mode: string
+  hash: string
+  path: string
+}
+
+/**
+ * What was not committed at a commit and so lay in the work directory through the commits after it, until one of them
+ * touched it.
+ */
+export interface CarriedChanges {
+  /** What still lies there at the nth of the commits, from 0. */
+  at(index: number): readonly TreeEntry[]
+  /** The first submodule that has been set to another commit by then; null if there is none. */
+  submoduleChanged(index: number): string | null
+}
+
+/** What `tree` (a fingerprint) has beside `from`, carried through `commits`, which follow it one after the other. */
+export async function carriedChanges(
+  git: PrivateGit,
+  { from, tree, commits }: { from: string; tree: string; commits: readonly string[] },
+): Promise<CarriedChanges> {
+  const changes = await uncommitted(git, from, tree)
+  const pairs = commits.map((commit, index) => `${commit} ${index === 0 ? from : commits[index - 1]}\n`).join('')
+  const args = ['diff-tree', '--stdin', '-r', '-z', '--raw', '--no-renames']
+  const touched = new Map<string, number>()
+  let submodule = { path: '', index: Number.POSITIVE_INFINITY }
+  let index = -1
+  for (const field of records(pairs === '' ? '' : await runGitOrThrow(git.setting, args, pairs))) {
+    if (field.kind === 'commit') index = commits.indexOf(field.commit, index + 1)
+    else {
+      if (!touched.has(field.path)) touched.set(field.path, index)
+      if (field.isSubmodule && index < submodule.index) submodule = { path: field.path, index }
+    }
+  }
+  return {
+    at: index => changes.filter(({ path }) => (touched.get(path) ?? Number.POSITIVE_INFINITY) > index),
+    submoduleChanged: index => (submodule.index <= index ? submodule.path : null),
+  }
+}
+
+/** What goes first: a folder may stand where a submodule was. */
+async function uncommitted(git: PrivateGit, from: string, tree: string): Promise<TreeEntry[]> {
+  const { setting, prefix } = git
+  const known = await runGit(setting, ['rev-parse', '--verify', '--quiet', treeAt(git, from)])
+  const before = known.ok
+    ? known.stdout.trim()
+    : (await runGitOrThrow(setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
+  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--end-of-options', before, tree]
+  const entries: TreeEntry[] = []
+  for (const record of records(await runGitOrThrow(setting, args))) {
+    if (record.kind === 'file')
+      entries.push({ mode: record.mode, hash: record.hash, path: latin1(prefix) + record.path })
+  }
+  return entries.sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))
+}
+
+type DiffRecord =
+  | { kind: 'commit'; commit: string }
+  | { kind: 'file'; path: string; mode: string; hash: string; isSubmodule: boolean }
+
+/** Of `diff-tree -z --raw`: `:<mode> <mode> <hash> <hash> <status>`, then the path; a commit stands alone. */
+function* records(output: string): Generator<DiffRecord> {
+  const fields = output.split('\0')
+  for (let index = 0; index < fields.length; index += 1) {
+    const field = fields[index] ?? ''
+    if (field === '') continue
+    if (!field.startsWith(':')) {
+      yield { kind: 'commit', commit: field.trim() }
+      continue
+    }
+    const [before = '', mode = '', , hash = ''] = field.slice(1).split(' ')
+    index += 1
+    const path = fields[index] ?? ''
+    yield { kind: 'file', path, mode, hash, isSubmodule: before === SUBMODULE || mode === SUBMODULE }
+  }
+}
+
+function latin1(path: string): string {
+  return Buffer.from(path, 'utf8').toString('latin1')
+}
+
+const ABSENT = '000000'
+const SUBMODULE = '160000'

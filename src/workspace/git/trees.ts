@@ -1,0 +1,307 @@
+import { constants, lstat, open } from 'node:fs/promises'
+import { sep } from 'node:path'
+import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
+import { runProcess } from '../../platform/run-process.ts'
+import { GitError, type GitResult, type GitSetting, runGit, runGitOrThrow } from './git.ts'
+import { onOwnObjects, type PrivateGit, withoutIndex } from './private-git.ts'
+
+/** A file that differs between two trees. A renamed one is a deleted and an added one. */
+export interface ChangedFile {
+  /** Relative to the work directory, with `/`. */
+  path: string
+  how: 'added' | 'changed' | 'deleted'
+  /** Hashes of what it was and is; null where it was or is no regular file. */
+  before: string | null
+  after: string | null
+}
+
+/** All files that differ between two trees of the private git directory; null if one of the trees is gone. */
+export async function changedFiles(git: PrivateGit, before: string, after: string): Promise<ChangedFile[] | null> {
+  if (before === after) return []
+  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', '--end-of-options', before, after]
+  const result = await firstThatWorks(git, args)
+  return result === null ? null : parseRaw(result)
+}
+
+/** All files of a tree, as though they had been added; null if it is gone. */
+export async function filesOfTree(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
+  const result = await firstThatWorks(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
+  if (result === null) return null
+  return [...result.matchAll(/(\d{6}) \S+ ([0-9a-f]+)\t([^\0]*)\0/g)].map(([, mode = '', hash = '', path = '']) => {
+    return { path: readable(path), how: 'added', before: null, after: isRegular(mode) ? hash : null }
+  })
+}
+
+/**
+ * The lines that a changed file has more than before, and all of an added one, as latin1; a line that was only moved is
+ * none. Nothing of what is larger than 1 MiB, nor of what comes after the first 64 MiB.
+ */
+export async function addedLines(git: PrivateGit, files: readonly ChangedFile[]): Promise<Map<string, string[]>> {
+  const wanted = files.flatMap(({ before, after }) => [before, after]).filter(hash => hash !== null)
+  const texts = await readBlobs(git, [...new Set(wanted)])
+  const lines = new Map<string, string[]>()
+  for (const { path, before, after } of files) {
+    const text = after === null ? undefined : texts.get(after)
+    if (text === undefined) continue
+    lines.set(path, linesBeyond(before === null ? '' : (texts.get(before) ?? ''), text))
+  }
+  return lines
+}
+
+/**
+ * What codemachine itself holds comes first: an agent can write other things into the repository that objects are
+ * borrowed from.
+ */
+async function firstThatWorks(git: PrivateGit, args: readonly string[], input?: string): Promise<string | null> {
+  for (const setting of [onOwnObjects(git), withoutIndex(git)]) {
+    const { ok, stdout } = await runGit(setting, args, input)
+    if (ok) return stdout
+  }
+  return null
+}
+
+function parseRaw(raw: string): ChangedFile[] {
+  const pattern = /:(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) (\w)\d*\0([^\0]*)\0/g
+  return [...raw.matchAll(pattern)].map(([, oldMode = '', newMode = '', old = '', now = '', status, path = '']) => ({
+    path: readable(path),
+    how: status === 'A' ? 'added' : status === 'D' ? 'deleted' : 'changed',
+    before: isRegular(oldMode) ? old : null,
+    after: isRegular(newMode) ? now : null,
+  }))
+}
+
+function isRegular(mode: string): boolean {
+  return mode.startsWith('100')
+}
+
+async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Map<string, string>> {
+  const setting = withoutIndex(git)
+  const texts = new Map<string, string>()
+  for (const some of await inPortions(setting, hashes)) {
+    const { stdout } = await runGit(setting, ['cat-file', '--batch'], asLines(some))
+    for (let at = 0; at < stdout.length; ) {
+      const end = stdout.indexOf('\n', at)
+      const [hash = '', , size = ''] = stdout.slice(at, end).split(' ')
+      const length = Number(size)
+      if (end === -1 || !Number.isInteger(length)) break
+      texts.set(hash, stdout.slice(end + 1, end + 1 + length))
+      at = end + 1 + length + 1
+    }
+  }
+  return texts
+}
+
+/** Those that are small enough, in portions that can be read at once. */
+async function inPortions(setting: GitSetting, hashes: readonly string[]): Promise<string[][]> {
+  if (hashes.length === 0) return []
+  const { stdout } = await runGit(setting, ['cat-file', '--batch-check'], asLines(hashes))
+  const portions: string[][] = []
+  let total = 0
+  let room = 0
+  for (const [, hash = '', size] of stdout.matchAll(/^([0-9a-f]+) blob (\d+)$/gm)) {
+    const bytes = Number(size)
+    if (bytes > largest || total + bytes > most) continue
+    total += bytes
+    if (room < bytes) {
+      portions.push([])
+      room = portion
+    }
+    room -= bytes
+    portions.at(-1)?.push(hash)
+  }
+  return portions
+}
+
+function linesBeyond(before: string, after: string): string[] {
+  const known = new Map<string, number>()
+  for (const line of before.split('\n')) known.set(line, (known.get(line) ?? 0) + 1)
+  return after.split('\n').filter(line => {
+    const left = known.get(line) ?? 0
+    known.set(line, left - 1)
+    return left <= 0
+  })
+}
+
+function asLines(hashes: readonly string[]): string {
+  return hashes.map(hash => `${hash}\n`).join('')
+}
+
+function readable(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString('utf8')
+}
+
+const largest = 1024 * 1024
+const portion = 16 * 1024 * 1024
+const most = 64 * 1024 * 1024
+
+/** How much of a diff is wanted. */
+export interface TreeDiffOptions {
+  /** Of the text, in UTF-8. */
+  mostBytes: number
+  /** Relative to the work directory, files or folders, names as they are; all, if left out. */
+  paths?: readonly string[]
+}
+
+/** A unified diff, as `git diff` writes it; a file that is not text is only named. */
+export interface TreeDiff {
+  text: string
+  /** Whether it was longer than was wanted: then it ends with a whole line, and the rest is left out. */
+  isCut: boolean
+}
+
+/** The diff of two trees that the private git directory holds, renamed files as such. */
+export async function treeDiff(
+  git: PrivateGit,
+  before: string,
+  after: string,
+  { mostBytes, paths = [] }: TreeDiffOptions,
+): Promise<TreeDiff> {
+  if (before === after) return { text: '', isCut: false }
+  const { program, directory, env } = onOwnObjects(git)
+  const within = paths.length === 0 ? [] : ['--', ...paths]
+  const args = [...readAsItIs, 'diff-tree', '-r', '-p', '-M', '-l400', ...asText, before, after, ...within]
+  // What comes in the chunk with which it becomes too much is left out as a whole.
+  const outputLimit = mostBytes + mostOfChunk
+  const { exitCode, stdout, stderr, failure } = await runProcess(program, args, {
+    directory,
+    env,
+    encoding: 'latin1',
+    outputLimit,
+  })
+  if (exitCode !== 0 && failure !== 'output-limit') throw new GitError(args, { ok: false, stdout, stderr })
+  const isCut = failure === 'output-limit' || stdout.length > mostBytes
+  return { text: textOf(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout), isCut }
+}
+
+function textOf(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString('utf8')
+}
+
+function wholeLines(text: string): string {
+  return text.slice(0, text.lastIndexOf('\n') + 1)
+}
+
+const mostOfChunk = 64 * 1024
+
+/** What one tree has become in another. */
+export interface TreeChanges {
+  /** How many files differ. */
+  files: number
+  /** Lines, in files that are text. */
+  added: number
+  removed: number
+  /** In git's order, at most as many as were asked for; null lines: not text. */
+  paths: readonly { path: string; added: number | null; removed: number | null }[]
+}
+
+/** What differs between two trees that the private git directory holds, file by file. A renamed file is a deleted and a new one. */
+export async function treeChanges(
+  git: PrivateGit,
+  before: string,
+  after: string,
+  mostPaths: number,
+): Promise<TreeChanges> {
+  if (before === after) return { files: 0, added: 0, removed: 0, paths: [] }
+  const args = [...readAsItIs, 'diff-tree', '-r', '-z', '--numstat', '--no-renames', ...asText, before, after]
+  const result = await runGit(onOwnObjects(git), args)
+  if (!result.ok) throw new GitError(args, result)
+  const changes = { files: 0, added: 0, removed: 0, paths: [] as TreeChanges['paths'][number][] }
+  for (const line of result.stdout.split('\0')) {
+    const [, added, removed, path] = line.match(/^(\d+|-)\t(\d+|-)\t(.+)$/s) ?? []
+    if (path === undefined) continue
+    const lines = { added: linesOf(added), removed: linesOf(removed) }
+    changes.files += 1
+    changes.added += lines.added ?? 0
+    changes.removed += lines.removed ?? 0
+    if (changes.paths.length < mostPaths) {
+      changes.paths.push({ path: Buffer.from(path, 'latin1').toString('utf8'), ...lines })
+    }
+  }
+  return changes
+}
+
+function linesOf(count: string | undefined): number | null {
+  return count === undefined || count === '-' ? null : Number(count)
+}
+
+/** No program that a tree or a person asks for, and names in any script as they are. What is over 4 MiB is not text. */
+const readAsItIs = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshold=4m']
+const asText = ['--no-ext-diff', '--no-textconv', '--no-color']
+
+/** What differs between the index and the work tree: latin1 paths relative to the top. */
+export interface Differences {
+  gone: readonly string[]
+  present: readonly string[]
+}
+
+/** Brings the index up to date at these paths; answers those that could not be read and are left as they were. */
+export async function stagePaths(git: PrivateGit, { gone, present }: Differences): Promise<string[]> {
+  if ((await update(git, [...gone, ...present])).ok) return []
+  // git gives up at the first path that it cannot take: find out which those are.
+  const { readable, unreadable, special } = await classify(git, present)
+  await forget(git, [...gone, ...special])
+  return [...unreadable, ...(await stageByHalves(git, readable))]
+}
+
+async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise<string[]> {
+  const result = await update(git, paths)
+  if (result.ok) return []
+  if (paths.length === 1) return [...paths]
+  const middle = paths.length >> 1
+  const first = await stageByHalves(git, paths.slice(0, middle))
+  return [...first, ...(await stageByHalves(git, paths.slice(middle)))]
+}
+
+/** A refusal because of a path is an answer; any other failure is an error. */
+async function update(git: PrivateGit, paths: readonly string[]): Promise<GitResult> {
+  if (paths.length === 0) return { ok: true, stdout: '', stderr: '' }
+  const bulk = git.packsInBulk && paths.length > bulkFrom ? onePack : []
+  const args = [...bulk, 'update-index', '--add', '--remove', '--replace', '-z', '--stdin']
+  const result = await runGit(git.setting, args, zeroTerminated(paths))
+  if (result.ok) return result
+  const failure = new GitError(args, result)
+  // Without room git blames the path too.
+  if (isNoRoom(failure) || !/Unable to process path|Ignoring path/i.test(result.stderr)) throw failure
+  return result
+}
+
+async function forget(git: PrivateGit, paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return
+  await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], zeroTerminated(paths))
+}
+
+type Kind = 'readable' | 'unreadable' | 'special'
+
+async function classify(git: PrivateGit, paths: readonly string[]): Promise<Record<Kind, string[]>> {
+  const kinds: Record<Kind, string[]> = { readable: [], unreadable: [], special: [] }
+  for (let start = 0; start < paths.length; start += atOnce) {
+    const some = paths.slice(start, start + atOnce)
+    const found = await Promise.all(some.map(path => kindOf(git.setting.directory + sep, path)))
+    for (const [index, path] of some.entries()) kinds[found[index] ?? 'readable'].push(path)
+  }
+  return kinds
+}
+
+async function kindOf(top: string, path: string): Promise<Kind> {
+  const bytes = Buffer.concat([Buffer.from(top), Buffer.from(path, 'latin1')])
+  try {
+    const stat = await lstat(bytes)
+    if (stat.isSymbolicLink() || stat.isDirectory()) return 'readable'
+    if (!stat.isFile()) return 'special'
+    await using _ = await open(bytes, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    return 'readable'
+  } catch (error) {
+    const code = systemErrorCode(error)
+    // What has gone meanwhile is taken out by git itself.
+    return code === 'ENOENT' || code === 'ENOTDIR' ? 'readable' : 'unreadable'
+  }
+}
+
+function zeroTerminated(paths: readonly string[]): string {
+  return paths.map(path => `${path}\0`).join('')
+}
+
+const bulkFrom = 1000
+const atOnce = 100
+// 50,000 new files take 11 MiB in one pack, 207 MiB and as many inodes as loose objects, in the same time.
+const onePack = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']

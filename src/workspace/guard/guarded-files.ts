@@ -1,0 +1,224 @@
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { systemErrorCode, writing } from '../../base/errors.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+
+/** What lies at a path in a git directory that decides what the person's git runs or reads. */
+export interface GuardedEntry {
+  kind: 'file' | 'link' | 'directory' | 'other'
+  /** Changes with every write, also one that puts the old times back. */
+  key: string
+  mode: number
+}
+
+/** What an entry holds, as far as it can be put back: `none` for a file above 4 MiB, and for a pipe. */
+export type GuardedContent =
+  | { kind: 'file'; bytes: Buffer }
+  | { kind: 'link'; target: Buffer }
+  | { kind: 'directory' }
+  | { kind: 'none' }
+
+/** What there is to guard: the git directories and, by absolute path, their entries. */
+export interface GuardedFiles {
+  /** The common directory, and those of its submodules and worktrees. */
+  directories: ReadonlySet<string>
+  entries: ReadonlyMap<string, GuardedEntry>
+}
+
+/**
+ * Looks at config, hooks, info and the pointers to other directories, in a git directory and in those inside of it.
+ * Never through a link; at most 20,000 entries. Synchronous, because some twenty stats cost 0.2 ms this way.
+ */
+export function lookAtGuarded(commonDir: string): GuardedFiles {
+  const files = { directories: new Set<string>(), entries: new Map<string, GuardedEntry>() }
+  lookAtDirectory(commonDir, files, 0)
+  return files
+}
+
+/** What lies at a path; null if nothing does. */
+export function entryAt(path: string): GuardedEntry | null {
+  try {
+    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    if (stat === undefined) return null
+    const kind = stat.isFile() ? 'file' : stat.isSymbolicLink() ? 'link' : stat.isDirectory() ? 'directory' : 'other'
+    const mode = Number(stat.mode & 0o7777n)
+    // A directory's own stamps change with what is in it, which is looked at by itself.
+    const stamps = kind === 'directory' ? [] : [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs]
+    return { kind, key: [kind, mode, ...stamps].join(' '), mode }
+  } catch {
+    return null
+  }
+}
+
+/** Reads what an entry holds. */
+export function contentAt(path: string, { kind }: GuardedEntry): GuardedContent {
+  try {
+    if (kind === 'directory') return { kind }
+    if (kind === 'link') return { kind, target: readlinkSync(path, 'buffer') }
+    if (kind === 'file' && lstatSync(path).size <= contentLimit) return { kind, bytes: readFileSync(path) }
+  } catch {
+    // Gone, or not readable: then it cannot be put back either.
+  }
+  return { kind: 'none' }
+}
+
+type Found = { directories: Set<string>; entries: Map<string, GuardedEntry> }
+
+function lookAtDirectory(directory: string, found: Found, depth: number): void {
+  found.directories.add(directory)
+  note(directory, found)
+  for (const name of ['config', 'config.worktree', 'commondir', 'gitdir']) note(join(directory, name), found)
+  for (const name of ['hooks', 'info']) lookAtTree(join(directory, name), found, 0)
+  for (const name of ['modules', 'worktrees']) lookForDirectories(join(directory, name), found, depth + 1)
+}
+
+function lookAtTree(path: string, found: Found, depth: number): void {
+  // `git gc`, which commits start by themselves, writes this list of references; nothing runs by it.
+  if (path.endsWith(join('info', 'refs'))) return
+  if (note(path, found) !== 'directory' || depth > deepest) return
+  for (const name of namesIn(path)) lookAtTree(join(path, name), found, depth + 1)
+}
+
+/** A submodule's directory may lie some folders deep: its name may have slashes. */
+function lookForDirectories(path: string, found: Found, depth: number): void {
+  if (note(path, found) !== 'directory' || depth > deepest) return
+  for (const name of namesIn(path)) {
+    const child = join(path, name)
+    const kind = entryAt(child)?.kind
+    if (kind === 'directory' && entryAt(join(child, 'HEAD')) !== null) lookAtDirectory(child, found, depth)
+    else if (kind === 'directory') lookForDirectories(child, found, depth + 1)
+    else if (kind === 'link') note(child, found)
+  }
+}
+
+function note(path: string, { entries }: Found): GuardedEntry['kind'] | null {
+  const entry = entries.size < mostEntries ? entryAt(path) : null
+  if (entry !== null) entries.set(path, entry)
+  return entry?.kind ?? null
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
+}
+
+const contentLimit = 4 * 1024 * 1024
+const mostEntries = 20_000
+const deepest = 8
+
+/** Something in a git directory as it was. */
+export interface Remembered {
+  entry: GuardedEntry
+  content: GuardedContent
+}
+
+/** A git directory as it was. */
+export interface Baseline {
+  /** It, and those of its submodules and worktrees. */
+  directories: ReadonlySet<string>
+  /** By absolute path. */
+  entries: ReadonlyMap<string, Remembered>
+}
+
+/** What a guard goes by; absolute paths. */
+export interface GuardState {
+  /** Real path of the work directory. */
+  workTree: string
+  /** Where what a round had put there is moved to. */
+  setAsideDir: string
+  /** `.git` of the repository's top and of the work directory, as they were; null if there was nothing. */
+  tops: Map<string, Remembered | null>
+  /** By common directory. */
+  guarded: Map<string, Baseline>
+}
+
+/** Writes the state to a file for this user only, whole or not at all. */
+export async function writeGuardState(path: string, state: GuardState): Promise<void> {
+  const stored: StoredState = {
+    v: 1,
+    workTree: state.workTree,
+    setAsideDir: state.setAsideDir,
+    tops: [...state.tops].map(([top, before]) => [top, before && toStored(before)]),
+    guarded: [...state.guarded].map(([commonDir, { directories, entries }]) => ({
+      commonDir,
+      directories: [...directories],
+      entries: [...entries].map(([path, remembered]) => [path, toStored(remembered)]),
+    })),
+  }
+  await writing(path, () => writeWholeFile(path, JSON.stringify(stored)))
+}
+
+/** Reads what `writeGuardState` has written; null if there is no such file. Throws if it cannot be understood. */
+export async function readGuardState(path: string): Promise<GuardState | null> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (systemErrorCode(error) === 'ENOENT') return null
+    throw error
+  })
+  if (text === null) return null
+  const { workTree, setAsideDir, tops, guarded } = v.parse(storedState, JSON.parse(text))
+  return {
+    workTree,
+    setAsideDir,
+    tops: new Map(tops.map(([top, before]) => [top, before && fromStored(before)])),
+    guarded: new Map(
+      guarded.map(({ commonDir, directories, entries }) => [
+        commonDir,
+        {
+          directories: new Set(directories),
+          entries: new Map(entries.map(([path, remembered]) => [path, fromStored(remembered)])),
+        },
+      ]),
+    ),
+  }
+}
+
+/** Removes it, if it is there. */
+export async function removeGuardState(path: string): Promise<void> {
+  await rm(path, { force: true })
+}
+
+const storedRemembered = v.object({
+  kind: v.picklist(['file', 'link', 'directory', 'other']),
+  key: v.string(),
+  mode: v.number(),
+  /** Base64 of a file's bytes or of a link's target; null if they could not be kept, or there are none. */
+  bytes: v.nullable(v.string()),
+})
+
+const storedState = v.object({
+  v: v.literal(1),
+  workTree: v.string(),
+  setAsideDir: v.string(),
+  tops: v.array(v.tuple([v.string(), v.nullable(storedRemembered)])),
+  guarded: v.array(
+    v.object({
+      commonDir: v.string(),
+      directories: v.array(v.string()),
+      entries: v.array(v.tuple([v.string(), storedRemembered])),
+    }),
+  ),
+})
+
+type StoredRemembered = v.InferOutput<typeof storedRemembered>
+type StoredState = v.InferOutput<typeof storedState>
+
+function toStored({ entry, content }: Remembered): StoredRemembered {
+  const bytes = content.kind === 'file' ? content.bytes : content.kind === 'link' ? content.target : null
+  return { ...entry, bytes: bytes === null ? null : bytes.toString('base64') }
+}
+
+function fromStored({ bytes, ...entry }: StoredRemembered): Remembered {
+  return { entry, content: contentOf(entry.kind, bytes === null ? null : Buffer.from(bytes, 'base64')) }
+}
+
+function contentOf(kind: GuardedEntry['kind'], bytes: Buffer | null): GuardedContent {
+  if (kind === 'directory') return { kind }
+  if (bytes !== null && kind === 'file') return { kind, bytes }
+  if (bytes !== null && kind === 'link') return { kind, target: bytes }
+  return { kind: 'none' }
+}

@@ -1,0 +1,357 @@
+import { randomUUID } from 'node:crypto'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path'
+import { messageOf, systemErrorCode } from '../../base/errors.ts'
+import { type PersonRepository, plainConfig } from '../git/git.ts'
+import {
+  type Baseline,
+  contentAt,
+  entryAt,
+  type GuardedContent,
+  type GuardedEntry,
+  type GuardedFiles,
+  type GuardState,
+  lookAtGuarded,
+  type Remembered,
+  readGuardState,
+  removeGuardState,
+  writeGuardState,
+} from './guarded-files.ts'
+
+export interface GuardOptions {
+  /** The person's repository as it was before the first round; null if there was none. */
+  repository: PersonRepository | null
+  /** Real path of the work directory. */
+  workTree: string
+  /** In the records, where agents cannot write. Made when it is needed. */
+  setAsideDir: string
+  /** In the records too: what it all was like, until the guard is closed. */
+  baselineFile: string
+}
+
+/** Remembers what config, hooks and info of the person's repository hold; to be called before the first round. */
+export async function openGuard({ repository, workTree, setAsideDir, baselineFile }: GuardOptions): Promise<Guard> {
+  const tops = [repository?.root ?? workTree, workTree].map(folder => join(folder, '.git'))
+  const state: GuardState = {
+    workTree,
+    setAsideDir,
+    tops: new Map(tops.map(path => [path, remember(path, entryAt(path))])),
+    guarded: new Map(repository === null ? [] : [[repository.commonDir, look(repository.commonDir)]]),
+  }
+  await writeGuardState(baselineFile, state)
+  return new Guard(state, baselineFile)
+}
+
+/**
+ * Puts back what the rounds of a run that was cut off have changed, as `check` would have; null if there was no such run,
+ * or nothing had changed. What the person has changed since is put back too: it lies in `setAside`. To be called before
+ * anything reads the repository: what was planted there may point anywhere.
+ */
+export async function restoreAfterCrash(baselineFile: string): Promise<Restored | null> {
+  try {
+    const state = await readGuardState(baselineFile)
+    if (state === null) return null
+    const guard = new Guard(state, baselineFile)
+    const restored = await guard.check()
+    await guard.close()
+    return restored
+  } catch (error) {
+    const problem = `${baselineFile} cannot be used, so look for yourself at what git would run: ${messageOf(error)}`
+    await removeGuardState(baselineFile)
+    return { restored: [], setAside: null, problems: [problem] }
+  }
+}
+
+/** Keeps a round from leaving something in a `.git` that the person's own git would then run. */
+export class Guard {
+  readonly #state: GuardState
+  readonly #baselineFile: string
+  readonly #lost = new Set<string>()
+
+  constructor(state: GuardState, baselineFile: string) {
+    this.#state = state
+    this.#baselineFile = baselineFile
+  }
+
+  /**
+   * Puts back what has changed, null if nothing had. Call it when nothing that a round started can still write. Never
+   * throws for what a round has left.
+   */
+  async check(): Promise<Restored | null> {
+    const { workTree, setAsideDir, tops, guarded } = this.#state
+    const restoration = new Restoration(workTree, setAsideDir)
+    for (const [path, before] of tops) this.#checkTop(path, before, restoration)
+    for (const [commonDir, baseline] of guarded) this.#checkDirectory(commonDir, baseline, restoration)
+    return restoration.result()
+  }
+
+  /** To be called after the last check, when no more rounds come: what changes from now on is the person's doing. */
+  async close(): Promise<void> {
+    await removeGuardState(this.#baselineFile)
+  }
+
+  #checkTop(path: string, before: Remembered | null, restoration: Restoration): void {
+    const { guarded } = this.#state
+    const kind = entryAt(path)?.kind ?? null
+    if (before !== null && before.entry.kind !== 'directory') {
+      bringBack(path, before, restoration)
+      return
+    }
+    if (kind === 'directory' && before === null && !guarded.has(path)) {
+      // A round may make a repository where there was none, but not what git would run in it.
+      const made = lookAtGuarded(path)
+      makePlain(made.entries.keys(), path, restoration)
+      guarded.set(path, look(path))
+    }
+    if (before === null && kind !== 'directory') guarded.delete(path)
+    if (kind === null || kind === 'directory') return
+    restoration.putAside(path)
+    if (before !== null) restoration.problem(path, 'was put in the place of the repository')
+  }
+
+  #checkDirectory(commonDir: string, baseline: Baseline, restoration: Restoration): void {
+    if (entryAt(commonDir)?.kind !== 'directory') {
+      if (!this.#lost.has(commonDir))
+        restoration.problem(commonDir, 'is gone, and codemachine has no copy of the repository')
+      this.#lost.add(commonDir)
+      return
+    }
+    this.#lost.delete(commonDir)
+    const now = lookAtGuarded(commonDir)
+    const isSame = restoreDifferences(commonDir, baseline, now, restoration)
+    if (!isSame) this.#state.guarded.set(commonDir, renew(baseline, lookAtGuarded(commonDir)))
+  }
+}
+
+function look(commonDir: string): Baseline {
+  return renew(null, lookAtGuarded(commonDir))
+}
+
+function remember(path: string, entry: GuardedEntry | null): Remembered | null {
+  return entry === null ? null : { entry, content: contentAt(path, entry) }
+}
+
+/** The baseline after what was found is in order: contents are read only where there are none. */
+function renew(before: Baseline | null, now: GuardedFiles): Baseline {
+  const entries = new Map<string, Remembered>()
+  for (const [path, entry] of now.entries) {
+    const known = before?.entries.get(path)
+    const content = known?.entry.kind === entry.kind ? known.content : contentAt(path, entry)
+    entries.set(path, { entry, content })
+  }
+  return { directories: now.directories, entries }
+}
+
+/** Answers whether everything was as it had been. */
+function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFiles, restoration: Restoration): boolean {
+  const added = [...now.directories].filter(directory => !before.directories.has(directory))
+  // A worktree or submodule that was taken away is gone as a whole.
+  const gone = [...before.directories].filter(directory => !now.directories.has(directory))
+  const paths = [...new Set([...before.entries.keys(), ...now.entries.keys()])]
+  const changed = paths.filter(path => before.entries.get(path)?.entry.key !== now.entries.get(path)?.key)
+  if (changed.length === 0 && added.length === 0) return true
+  const isWithin = (directories: readonly string[], path: string) =>
+    directories.some(directory => path.startsWith(directory + sep))
+  makePlain(
+    changed.filter(path => isWithin(added, path)),
+    commonDir,
+    restoration,
+  )
+  // Folders come before what is in them.
+  for (const path of changed.sort()) {
+    if (isWithin(added, path) || isWithin(gone, path)) continue
+    bringBack(path, before.entries.get(path) ?? null, restoration)
+  }
+  return false
+}
+
+function bringBack(path: string, before: Remembered | null, restoration: Restoration): void {
+  const now = entryAt(path)
+  if (before?.entry.key === now?.key) return
+  if (before === null) {
+    // A folder alone does nothing; what is in it is looked at by itself.
+    if (now !== null && now.kind !== 'directory') restoration.putAside(path)
+    return
+  }
+  if (now === null) {
+    if (before.entry.kind !== 'directory') restoration.write(path, before.entry, before.content)
+    return
+  }
+  if (before.entry.kind === now.kind && isEqual(before.content, contentAt(path, now))) {
+    if (before.entry.mode !== now.mode) restoration.setMode(path, before.entry)
+    return
+  }
+  if (restoration.putAside(path)) restoration.write(path, before.entry, before.content)
+}
+
+function isEqual(before: GuardedContent, now: GuardedContent): boolean {
+  if (before.kind === 'file' && now.kind === 'file') return before.bytes.equals(now.bytes)
+  if (before.kind === 'link' && now.kind === 'link') return before.target.equals(now.target)
+  return before.kind === 'directory' && now.kind === 'directory'
+}
+
+/** In a repository, submodule or worktree that a round has made: leaves what plain git commands write. */
+function makePlain(paths: Iterable<string>, commonDir: string, restoration: Restoration): void {
+  for (const path of [...paths].sort()) {
+    const entry = entryAt(path)
+    if (entry === null || entry.kind === 'directory') continue
+    const content = contentAt(path, entry)
+    if (content.kind !== 'file' || !isPlainName(path, content.bytes, commonDir)) restoration.putAside(path)
+    else if (basename(path) === 'config') writePlainConfig(path, entry, content.bytes, restoration)
+  }
+}
+
+function isPlainName(path: string, bytes: Buffer, commonDir: string): boolean {
+  const inside = path.slice(commonDir.length)
+  if (inside.includes(`${sep}hooks${sep}`)) return path.endsWith('.sample')
+  if (inside.includes(`${sep}info${sep}`)) return true
+  switch (basename(path)) {
+    case 'config':
+    case 'gitdir':
+      return true
+    case 'commondir':
+      return isPath(resolve(dirname(path), bytes.toString('utf8').trim()), commonDir) && dirname(path) !== commonDir
+    default:
+      return false
+  }
+}
+
+function isPath(path: string, expected: string): boolean {
+  return existsSync(path) && realpathSync(path) === realpathSync(expected)
+}
+
+function writePlainConfig(path: string, entry: GuardedEntry, bytes: Buffer, restoration: Restoration): void {
+  const text = bytes.toString('utf8')
+  const plain = plainConfig(text)
+  if (plain === text || !restoration.putAside(path)) return
+  restoration.write(path, entry, { kind: 'file', bytes: Buffer.from(plain) })
+}
+
+/** What was done about what a round had changed in the repository's config, hooks and info. */
+export interface Restored {
+  /** What was put back or taken away, relative to the work directory; absolute where it lies outside of it. */
+  restored: readonly string[]
+  /** The folder to which what the round had put there was moved; null if it had put nothing there. */
+  setAside: string | null
+  /** A sentence for each thing that could not be put right: the person has to look. */
+  problems: readonly string[]
+}
+
+/** One putting right, and the account of it. Whatever fails is a problem in the account; nothing throws. */
+export class Restoration {
+  readonly #workTree: string
+  readonly #setAsideDir: string
+  readonly #restored = new Set<string>()
+  readonly #problems: string[] = []
+  #setAside: string | null = null
+
+  constructor(workTree: string, setAsideDir: string) {
+    this.#workTree = workTree
+    this.#setAsideDir = setAsideDir
+  }
+
+  /** The account; null if there was nothing to do. */
+  result(): Restored | null {
+    if (this.#restored.size === 0 && this.#problems.length === 0) return null
+    return { restored: [...this.#restored].sort(), setAside: this.#setAside, problems: this.#problems }
+  }
+
+  /** Moves what lies at a path to the records; false if it could not be moved. */
+  putAside(path: string): boolean {
+    return this.#try(path, 'could not be taken away', () => {
+      this.#setAside ??= freeFolder(this.#setAsideDir)
+      putAside(path, join(this.#setAside, pathInAside(this.#shown(path))))
+    })
+  }
+
+  /** Writes back what was there, at a path where nothing is now. */
+  write(path: string, { mode }: GuardedEntry, content: GuardedContent): void {
+    if (content.kind === 'none') {
+      this.problem(path, 'was changed, and could not be kept to be put back')
+      return
+    }
+    this.#try(path, 'could not be put back', () => {
+      mkdirSync(dirname(path), { recursive: true })
+      if (content.kind === 'file') writeWhole(path, content.bytes, mode)
+      else if (content.kind === 'link') symlinkSync(content.target, path)
+      else mkdirSync(path, { mode })
+    })
+  }
+
+  /** Gives a file or folder its mode back. */
+  setMode(path: string, { kind, mode }: GuardedEntry): void {
+    if (kind !== 'link') this.#try(path, 'could not be given its mode back', () => chmodSync(path, mode))
+  }
+
+  /** Adds to the account what the person has to look at. */
+  problem(path: string, what: string): void {
+    this.#problems.push(`${this.#shown(path)} ${what}.`)
+  }
+
+  #try(path: string, failure: string, action: () => void): boolean {
+    try {
+      action()
+      this.#restored.add(this.#shown(path))
+      return true
+    } catch (error) {
+      this.problem(path, `${failure}: ${messageOf(error)}`)
+      return false
+    }
+  }
+
+  #shown(path: string): string {
+    const inside = relative(this.#workTree, path)
+    return inside.startsWith('..') || isAbsolute(inside) ? path : inside
+  }
+}
+
+function freeFolder(directory: string): string {
+  for (let number = 1; ; number += 1) {
+    const folder = join(directory, String(number).padStart(3, '0'))
+    if (!existsSync(folder)) return folder
+  }
+}
+
+function pathInAside(shown: string): string {
+  return isAbsolute(shown) ? join('outside', shown.slice(parse(shown).root.length)) : shown
+}
+
+function writeWhole(path: string, bytes: Buffer, mode: number): void {
+  const temporary = `${path}.${randomUUID()}`
+  try {
+    writeFileSync(temporary, bytes, { flag: 'wx' })
+    chmodSync(temporary, mode)
+    renameSync(temporary, path)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+}
+
+/** Moves what lies at a path to `destination`, also to another file system. Links are moved, never followed. */
+function putAside(path: string, destination: string): void {
+  mkdirSync(dirname(destination), { recursive: true, mode: 0o700 })
+  try {
+    renameSync(path, destination)
+  } catch (error) {
+    if (systemErrorCode(error) !== 'EXDEV') throw error
+    // Pipes and sockets hold nothing that could be copied.
+    const filter = (source: string) => {
+      const stat = lstatSync(source)
+      return stat.isFile() || stat.isDirectory() || stat.isSymbolicLink()
+    }
+    cpSync(path, destination, { recursive: true, verbatimSymlinks: true, filter })
+    rmSync(path, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,298 @@
+import { isDeepStrictEqual } from 'node:util'
+import matter from 'gray-matter'
+import { messageOf } from '../../base/errors.ts'
+import { fillPlaceholders } from '../../base/text.ts'
+import { claimsDone, type MainFile, type Parsed } from '../../core/contracts/memory.ts'
+
+/** Parses a `MAIN.md`. A done claim that could not be withdrawn again counts as a problem, not as a claim. */
+export function parseMainFile(text: string): Parsed<MainFile> {
+  const front = readFrontMatter(text)
+  if (!front.ok) return front
+  const keys = readKeys(front.value.data)
+  if (!keys.ok) return keys
+  if (claimsDone(keys.value)) {
+    const withdrawn = withoutClaim(text)
+    if (!withdrawn.ok) return withdrawn
+  }
+  return { ok: true, value: { ...keys.value, open: openEntries(front.value.body) } }
+}
+
+/** The same text with `finite_incantatem: false` and, if it was `done`, `status: in-progress`; all else stays. */
+export function withoutClaim(text: string): Parsed<string> {
+  const before = readFrontMatter(text)
+  if (!before.ok) return before
+  const { start, end, data } = before.value
+  const front = text.slice(start, end).replace(claimingFlag, '$1false').replace(claimingStatus, '$1in-progress')
+  const edited = text.slice(0, start) + front + text.slice(end)
+  const after = readFrontMatter(edited)
+  const keys = after.ok ? readKeys(after.value.data) : after
+  if (after.ok && keys.ok && !claimsDone(keys.value) && isDeepStrictEqual(others(data), others(after.value.data))) {
+    return { ok: true, value: edited }
+  }
+  return { ok: false, problem: 'its done claim is not plain; write finite_incantatem: true on a line of its own.' }
+}
+
+const claimingFlag =
+  /^((?:finite_incantatem|"finite_incantatem"|'finite_incantatem')[ \t]*:[ \t]+)true(?=[ \t]*(?:#|\r?$))/im
+const claimingStatus = /^((?:status|"status"|'status')[ \t]*:[ \t]+["']?)done(?=["']?[ \t]*(?:#|\r?$))/im
+
+function readKeys(data: Readonly<Record<string, unknown>>): Parsed<Omit<MainFile, 'open'>> {
+  const status = own(data, 'status')
+  if (typeof status !== 'string') {
+    return { ok: false, problem: `status ${whatIs(status)}; use a word such as in-progress or done.` }
+  }
+  const flag = own(data, 'finite_incantatem')
+  if (typeof flag !== 'boolean') {
+    return { ok: false, problem: `finite_incantatem ${whatIs(flag)}; use true or false, without quotes.` }
+  }
+  const title = own(data, 'short_title')
+  const shortTitle = typeof title === 'string' || typeof title === 'number' ? String(title) : null
+  return { ok: true, value: { status, finiteIncantatem: flag, shortTitle } }
+}
+
+function own(data: Readonly<Record<string, unknown>>, key: string): unknown {
+  return Object.hasOwn(data, key) ? data[key] : undefined
+}
+
+function whatIs(value: unknown): string {
+  if (value === undefined || value === null) return 'is missing'
+  return typeof value === 'object' ? 'is not a single value' : `is ${JSON.stringify(value).slice(0, 60)}`
+}
+
+function others(data: Readonly<Record<string, unknown>>): [string, unknown][] {
+  return Object.entries(data).filter(([key]) => key !== 'finite_incantatem' && key !== 'status')
+}
+
+/** The YAML block at the top of a Markdown file. */
+interface FrontMatter {
+  data: Readonly<Record<string, unknown>>
+  /** Offsets into the text of the lines between the two `---`. */
+  start: number
+  end: number
+  body: string
+}
+
+const maxLength = 16 * 1024
+
+/** Reads the front matter of a text that an agent wrote: YAML only, bounded, without aliases; never evaluates it. */
+export function readFrontMatter(text: string): Parsed<FrontMatter> {
+  const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text)
+  if (opening === null) return { ok: false, problem: missingOpening(text) }
+  const start = opening[0].length
+  const close = text.slice(0, start + maxLength + 4).indexOf('\n---', start - 1)
+  if (close === -1) return { ok: false, problem: missingClose(text.length - start) }
+  const closing = /^\n---[ \t]*(?:\r?\n|$)/.exec(text.slice(close, close + 200))
+  if (closing === null) {
+    return {
+      ok: false,
+      problem: `line ${lineOf(text, close + 1)} has more than ---; close the front matter with --- alone.`,
+    }
+  }
+  const end = Math.max(start, close + 1)
+  const data = parseYaml(text.slice(start, end))
+  return data.ok
+    ? { ok: true, value: { data: data.value, start, end, body: text.slice(close + closing[0].length) } }
+    : data
+}
+
+function missingOpening(text: string): string {
+  if (text.trim() === '') return 'it is empty; begin with a front matter between two lines of ---.'
+  const language = /^\uFEFF?---([^\r\n]{1,20})/.exec(text)?.[1]
+  if (language === undefined) return 'it has no front matter; begin with a line ---, the keys, and a line ---.'
+  return `line 1 is ${JSON.stringify(`---${language}`)}; begin with --- alone, as the front matter is read as YAML only.`
+}
+
+function missingClose(length: number): string {
+  if (length > maxLength) return 'its front matter is longer than 16 KiB; keep it to a few keys and close it with ---.'
+  return 'its front matter is not closed; put a line --- after the keys.'
+}
+
+function parseYaml(yaml: string): Parsed<Record<string, unknown>> {
+  try {
+    const { data }: { data: unknown } = matter(`---\n${yaml}\n---\n`, options())
+    if (!isRecord(data))
+      return { ok: false, problem: 'its front matter is not a list of keys; write lines such as status: in-progress.' }
+    if (hasSharedParts(data))
+      return { ok: false, problem: 'its front matter uses YAML aliases; write every value out.' }
+    return { ok: true, value: data }
+  } catch (error) {
+    return { ok: false, problem: `${yamlProblem(error)}; write the front matter as lines of key: value.` }
+  }
+}
+
+// Options at every call: without them gray-matter evaluates `---js`, and shares a cache in which a broken file becomes {}.
+function options() {
+  const refuse = (): never => {
+    throw new Error('the front matter is not YAML')
+  }
+  const engines = { javascript: refuse, js: refuse, json: refuse, coffee: refuse, coffeescript: refuse, cson: refuse }
+  return { language: 'yaml', engines }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+/** A few aliases of aliases make a small text a tree too large to walk, so that a part may have one place only. */
+function hasSharedParts(root: object): boolean {
+  const seen = new Set<unknown>([root])
+  for (const part of seen) {
+    if (part === null || typeof part !== 'object') continue
+    for (const child of Object.values(part)) {
+      if (child === null || typeof child !== 'object') continue
+      if (seen.has(child)) return true
+      seen.add(child)
+    }
+  }
+  return false
+}
+
+function yamlProblem(error: unknown): string {
+  if (!(error instanceof Error) || !('reason' in error) || !('mark' in error)) return messageOf(error)
+  const { reason, mark } = error
+  if (!isRecord(mark)) return messageOf(error)
+  return `line ${Number(mark.line) + 1}, column ${Number(mark.column) + 1}: ${String(reason).slice(0, 120)}`
+}
+
+function lineOf(text: string, offset: number): number {
+  return text.slice(0, offset).split('\n').length
+}
+
+interface Section {
+  level: number
+  isOpenWork: boolean
+  /** Indent of the section's first entry: plain entries deeper than this are notes to another entry. */
+  indent: number | null
+}
+
+const OPEN_WORK: readonly Heading[] = ['inprogress', 'todo']
+
+type Heading = 'inprogress' | 'todo'
+
+/**
+ * The entries of a Markdown text that are still to do: under the headings "In progress" and "Todo", every unchecked
+ * `- [ ]`, and every top-level bullet without a box. Code fences and HTML comments do not count.
+ * @param under under which of the two
+ */
+export function openEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
+  const open: string[] = []
+  let section: Section = { level: 0, isOpenWork: false, indent: null }
+  for (const line of visibleLines(markdown)) {
+    const heading = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/s.exec(line)
+    if (heading !== null) {
+      section = sectionAfter(section, under, heading[1]?.length ?? 1, heading[2] ?? '')
+      continue
+    }
+    if (!section.isOpenWork) continue
+    const entry = /^([ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[([ xX])\](?:[ \t]+|$))?(.*)$/s.exec(line)
+    if (entry === null) continue
+    const [, margin = '', box, text = ''] = entry
+    const indent = margin.replaceAll('\t', '    ').length
+    section.indent ??= indent
+    const counts = box === ' ' || (box === undefined && indent <= section.indent + 1)
+    if (counts && !meansNothing(text)) open.push(text.trim())
+  }
+  return open
+}
+
+function sectionAfter(section: Section, under: readonly Heading[], level: number, heading: string): Section {
+  const title = heading.toLowerCase().replace(/[^a-z]/g, '')
+  if (title === 'inprogress' || title === 'todo') {
+    return { level, isOpenWork: under.includes(title), indent: null }
+  }
+  const isPart = section.isOpenWork && level > section.level && title !== 'done'
+  return isPart ? { ...section, indent: null } : { level, isOpenWork: false, indent: null }
+}
+
+function meansNothing(text: string): boolean {
+  const words = text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
+  return words === '' || words === 'none' || words === 'nothing'
+}
+
+function* visibleLines(markdown: string): Generator<string> {
+  let fence: string | null = null
+  let inComment = false
+  for (const raw of markdown.split(/\r?\n/)) {
+    if (inComment) {
+      inComment = !raw.includes('-->')
+      continue
+    }
+    if (fence !== null) {
+      if (closesFence(raw, fence)) fence = null
+      continue
+    }
+    fence = openedFence(raw)
+    if (fence !== null) continue
+    const line = withoutComments(raw)
+    inComment = startsComment(line)
+    if (!inComment) yield line
+  }
+}
+
+function openedFence(line: string): string | null {
+  return /^[ \t]*(`{3,}(?=[^`]*$)|~{3,})/.exec(line)?.[1] ?? null
+}
+
+function closesFence(line: string, fence: string): boolean {
+  const text = line.trim()
+  return text.startsWith(fence) && text === (fence[0] ?? '').repeat(text.length)
+}
+
+// By indexOf: a pattern would look for the end again from every one of a million beginnings.
+function withoutComments(line: string): string {
+  let visible = ''
+  let at = 0
+  for (;;) {
+    const start = line.indexOf('<!--', at)
+    const end = start === -1 ? -1 : line.indexOf('-->', start + 4)
+    if (end === -1) return visible + line.slice(at)
+    visible += line.slice(at, start)
+    at = end + 3
+  }
+}
+
+/** In the middle of a line an unclosed `<!--` is only text. */
+function startsComment(line: string): boolean {
+  return /^[ \t]*(?:[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)?<!--/.test(line)
+}
+
+/**
+ * The `MAIN.md` that a session starts with: `template` (the text of `prompts/MAIN.template.md`) with the goal word for
+ * word in a code fence, where nothing in it can be taken for a heading, an entry or front matter. Only what no text
+ * file can hold (NUL, half a surrogate pair) is replaced by U+FFFD.
+ */
+export function firstMainFile(
+  template: string,
+  session: { goal: string; git: { commit: string | null; branch: string | null } },
+): string {
+  const goal = session.goal.replaceAll('\0', '\uFFFD').toWellFormed()
+  return fillPlaceholders(template, {
+    goal: fenced(goal),
+    short_title: yamlString(shortTitle(goal)),
+    git_commit: yamlString(session.git.commit),
+    git_branch: yamlString(session.git.branch),
+  })
+}
+
+/** The first line that says something, at most 60 characters, cut between two characters as a reader sees them. */
+function shortTitle(goal: string): string {
+  const line = /\S[^\r\n]*/.exec(goal)?.[0] ?? ''
+  const title = line.slice(0, 1000).toWellFormed().replace(unprintable, ' ').replace(/\s+/g, ' ').trim()
+  const characters = Array.from(new Intl.Segmenter().segment(title), part => part.segment)
+  return characters.length <= 60 ? title : `${characters.slice(0, 59).join('').trimEnd()}…`
+}
+
+/** A YAML string on one line: JSON in double quotes, which YAML reads alike once nothing unprintable is left. */
+function yamlString(text: string | null): string {
+  return text === null ? 'null' : JSON.stringify(text.replace(unprintable, ' '))
+}
+
+// Also what turns the direction of a text round. Joiners stay, as they hold characters together.
+const unprintable = /[\p{Cc}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\uFEFF\u202A-\u202E\u2066-\u2069]+/gu
+
+function fenced(text: string): string {
+  const fences = text.match(/^[ \t]*`{3,}/gm) ?? []
+  const longest = fences.reduce((length, fence) => Math.max(length, fence.trim().length), 2)
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}text\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`
+}

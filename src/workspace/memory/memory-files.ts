@@ -1,0 +1,420 @@
+import { createHash, type Hash } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  type Stats,
+} from 'node:fs'
+import { realpath, rm, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { type Clock, systemClock } from '../../base/clock.ts'
+import { diskFull, isNoRoom, systemErrorCode, UserError, writing } from '../../base/errors.ts'
+import {
+  claimsDone,
+  type MainFile,
+  type Memory,
+  type MemoryProblem,
+  type MemorySnapshot,
+  type Parsed,
+  type Task,
+  type TaskMark,
+} from '../../core/contracts/memory.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+import {
+  type FileState,
+  fileState,
+  findObstacle,
+  makeFolder,
+  type Obstacle,
+  pathInside,
+  readTextFile,
+  setAside,
+  writeFileInside,
+} from '../files/inside-directory.ts'
+import { parseMainFile, withoutClaim } from './main-file.ts'
+import { parseTasksFile, withMarks } from './tasks-file.ts'
+
+// A goal of up to 1 MiB, and as much again of what agents write.
+const mainKind = { name: 'MAIN.md', limit: 2 * 1024 * 1024, parse: parseMainFile }
+const tasksKind = { name: 'tasks.json', limit: 4 * 1024 * 1024, parse: parseTasksFile }
+
+/** Where the memory of a session lies; absolute paths. */
+interface MemoryPlace {
+  /** Folder of `MAIN.md`, in the work directory. */
+  folder: string
+  /** `tasks.json`; left out: it lies there, too. */
+  tasks?: string
+  directory: string
+  /** Folder of the last good copies, in the records. */
+  lastGood: string
+  clock?: Clock
+}
+
+/** Opens the memory of a session. */
+export function openMemory(options: MemoryPlace): Memory {
+  const folder = pathInside(options.directory, options.folder)
+  const tasksFolder = options.tasks === undefined ? folder : dirname(pathInside(options.directory, options.tasks))
+  let memory: SessionMemory | null = null
+  const opened = async (): Promise<SessionMemory> => {
+    memory ??= new SessionMemory(
+      await realpath(options.directory),
+      { folder, tasksFolder },
+      options.lastGood,
+      options.clock ?? systemClock,
+    )
+    return memory
+  }
+  // One at a time: two readings at once would both set a broken file aside.
+  let turn: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: (memory: SessionMemory) => Promise<T>): Promise<T> => {
+    const result = turn.then(async () => work(await opened()))
+    turn = result.catch(() => {})
+    return result
+  }
+  return {
+    read: () => inTurn(memory => memory.read()),
+    withdrawClaim: () => inTurn(memory => memory.withdrawClaim()),
+    markTasks: marks => inTurn(memory => memory.markTasks(marks)),
+  }
+}
+
+/** A file of the memory, and its folder (relative to the root). */
+interface Kept<T> {
+  folder: string
+  file: MemoryFile<T>
+}
+
+class SessionMemory {
+  readonly #root: string
+  readonly #main: Kept<MainFile>
+  readonly #tasks: Kept<readonly Task[]>
+  /** Found while a claim was withdrawn, and not told yet. */
+  #problems: MemoryProblem[] = []
+
+  constructor(root: string, folders: { folder: string; tasksFolder: string }, lastGood: string, clock: Clock) {
+    const { folder, tasksFolder } = folders
+    this.#root = root
+    this.#main = { folder, file: new MemoryFile(mainKind, { root, folder, lastGood, clock }) }
+    this.#tasks = {
+      folder: tasksFolder,
+      file: new MemoryFile(tasksKind, { root, folder: tasksFolder, lastGood, clock }),
+    }
+  }
+
+  async read(): Promise<MemorySnapshot> {
+    await this.#refresh()
+    const problems = this.#problems
+    this.#problems = []
+    const kb = join(this.#root, memoryHome, 'kb')
+    const [main, tasks] = [this.#main.file, this.#tasks.file]
+    const texts = { main: main.text, tasks: tasks.text }
+    const fingerprint = memoryFingerprint([texts.main, texts.tasks], kb)
+    return { main: main.value, tasks: tasks.value, problems, fingerprint, texts }
+  }
+
+  async withdrawClaim(): Promise<void> {
+    await this.#refresh()
+    const { file } = this.#main
+    if (!claimsDone(file.value)) return
+    const text = withoutClaim(file.text)
+    if (!text.ok) throw new Error(`A done claim cannot be withdrawn: ${text.problem}`)
+    await file.replace(text.value)
+  }
+
+  async markTasks(marks: readonly TaskMark[]): Promise<void> {
+    await this.#refresh()
+    const { file } = this.#tasks
+    const text = withMarks(file.text, marks)
+    if (text !== file.text) await file.replace(text)
+  }
+
+  async #refresh(): Promise<void> {
+    const [mainStays, tasksStay] = await Promise.all([this.#main.file.isUnchanged(), this.#tasks.file.isUnchanged()])
+    if (mainStays && tasksStay) return
+    const lost = new Map<string, LostFolder | null>()
+    for (const { folder, file } of [this.#main, this.#tasks]) {
+      if (!lost.has(folder)) lost.set(folder, await this.#mendFolder(folder))
+      const problem = await file.read(lost.get(folder) ?? null)
+      if (problem !== null) this.#problems.push(problem)
+    }
+  }
+
+  /** Makes sure of a folder of the memory; answers what had become of it, null if it is as it should be. */
+  async #mendFolder(folder: string): Promise<LostFolder | null> {
+    let lost: LostFolder | null = null
+    try {
+      for (;;) {
+        const obstacle = await findObstacle(this.#root, folder)
+        if (obstacle === null) return lost
+        lost ??= { problem: `its folder ${describe(obstacle)}; leave the folder where it is.`, setAside: null }
+        if (obstacle.kind === 'missing') {
+          await makeMemoryFolder(this.#root, folder)
+        } else {
+          const aside = await setAside(this.#root, obstacle.path)
+          lost = { ...lost, setAside: relative(folder, aside) }
+        }
+      }
+    } catch (error) {
+      const code = systemErrorCode(error)
+      if (code === null) throw error
+      if (isNoRoom(error)) throw diskFull(join(this.#root, folder), error)
+      return (
+        lost ?? {
+          problem: `its folder cannot be used (${code}); make it a folder that can be written to.`,
+          setAside: null,
+        }
+      )
+    }
+  }
+}
+
+function describe({ path, kind }: Obstacle): string {
+  switch (kind) {
+    case 'missing':
+      return `${path} was gone`
+    case 'link':
+      return `${path} was a link`
+    case 'not-a-directory':
+      return `${path} was not a folder`
+  }
+}
+
+/** What a kind of memory file is called, how large it may be (bytes), and how its text is parsed. */
+interface MemoryFileKind<T> {
+  name: string
+  limit: number
+  parse(text: string): Parsed<T>
+}
+
+/** A session's folder that had to be made again, and where what was in its place went. */
+interface LostFolder {
+  problem: string
+  setAside: string | null
+}
+
+/** One memory file of a session, and its last good copy in the records. */
+class MemoryFile<T> {
+  readonly #kind: MemoryFileKind<T>
+  readonly #root: string
+  /** Relative to the root. */
+  readonly #file: string
+  readonly #path: string
+  readonly #copy: string
+  readonly #clock: Clock
+  /** What was good last, in this process or an earlier one; null if nothing was. */
+  #good: { text: string; value: T } | null = null
+  #state: FileState | null = null
+
+  /** `root` is the work directory's real path, `folder` the session's folder in it; `lastGood` lies in the records. */
+  constructor(kind: MemoryFileKind<T>, place: { root: string; folder: string; lastGood: string; clock: Clock }) {
+    this.#kind = kind
+    this.#root = place.root
+    this.#file = join(place.folder, kind.name)
+    this.#path = join(place.root, this.#file)
+    this.#copy = join(place.lastGood, kind.name)
+    this.#clock = place.clock
+  }
+
+  /** What the last good text says. Call it after `read`. */
+  get value(): T {
+    return this.#afterRead().value
+  }
+
+  get text(): string {
+    return this.#afterRead().text
+  }
+
+  /** Whether the file is as it was when it was read last, at the price of one stat. */
+  async isUnchanged(): Promise<boolean> {
+    const known = this.#state
+    // A file system's stamps are too coarse to tell a second write in the same moment from the first.
+    if (known === null || known.changedAt > this.#clock.now() - coarsestStampMs) return false
+    return (await fileState(this.#path))?.key === known.key
+  }
+
+  /**
+   * Reads the file. If it is broken or gone, sets it aside, puts the last good copy back, and answers what was wrong. Throws
+   * a `UserError` if there is no room for that.
+   */
+  async read(lost: LostFolder | null): Promise<MemoryProblem | null> {
+    this.#good ??= await this.#keptCopy()
+    this.#state = null
+    const now = await readTextFile(this.#path, this.#kind.limit)
+    if (now.kind === 'gone') {
+      return this.#putBack(lost ?? { problem: 'it is gone; leave it where it is.', setAside: null })
+    }
+    if (now.kind === 'broken') return this.#replaceBroken(now.problem)
+    if (now.text !== this.#good?.text) {
+      const parsed = this.#kind.parse(now.text)
+      if (!parsed.ok) return this.#replaceBroken(parsed.problem)
+      await this.#keep(now.text, parsed.value)
+    }
+    this.#state = now.state
+    return null
+  }
+
+  /** Replaces the text by another good one; the file keeps its mode. Throws a `UserError` if it cannot be written. */
+  async replace(text: string): Promise<void> {
+    const parsed = this.#kind.parse(text)
+    if (!parsed.ok) throw new Error(`${this.#kind.name}: ${parsed.problem}`)
+    await writeFileInside(this.#root, this.#file, text, this.#state?.mode).catch((error: unknown) => {
+      const code = systemErrorCode(error)
+      if (code === null) throw error
+      if (isNoRoom(error)) throw diskFull(this.#path, error)
+      const message = `${this.#path} cannot be written to (${code}); make its folder one that you can write to.`
+      throw new UserError(message, { exitCode: 4, cause: error })
+    })
+    await this.#keep(text, parsed.value)
+    this.#state = await fileState(this.#path)
+  }
+
+  #afterRead(): { text: string; value: T } {
+    if (this.#good === null) throw new Error(`${this.#kind.name} was not read yet`)
+    return this.#good
+  }
+
+  async #keptCopy(): Promise<{ text: string; value: T } | null> {
+    const copy = await readTextFile(this.#copy, this.#kind.limit)
+    if (copy.kind !== 'text') return null
+    const parsed = this.#kind.parse(copy.text)
+    return parsed.ok ? { text: copy.text, value: parsed.value } : null
+  }
+
+  async #keep(text: string, value: T): Promise<void> {
+    await writing(this.#copy, () => writeWholeFile(this.#copy, text))
+    this.#good = { text, value }
+  }
+
+  async #replaceBroken(problem: string): Promise<MemoryProblem> {
+    this.#mustHaveGood(problem)
+    try {
+      const aside = await setAside(this.#root, this.#file)
+      return await this.#putBack({ problem, setAside: relative(dirname(this.#file), aside) })
+    } catch (error) {
+      if (systemErrorCode(error) === null) throw error
+      return { file: this.#kind.name, problem, setAside: null, restored: false }
+    }
+  }
+
+  async #putBack(found: LostFolder): Promise<MemoryProblem> {
+    const good = this.#mustHaveGood(found.problem)
+    try {
+      await writeFileInside(this.#root, this.#file, good.text)
+      this.#state = await fileState(this.#path)
+      return { file: this.#kind.name, ...found, restored: true }
+    } catch (error) {
+      if (isNoRoom(error)) throw diskFull(this.#path, error)
+      if (systemErrorCode(error) === null && !(error instanceof UserError)) throw error
+      return { file: this.#kind.name, ...found, restored: false }
+    }
+  }
+
+  #mustHaveGood(problem: string): { text: string; value: T } {
+    if (this.#good !== null) return this.#good
+    throw new UserError(`${this.#path}: ${problem} There is no good copy of it to put back.`, {
+      hint: 'Mend it, or start a new session.',
+      exitCode: 4,
+    })
+  }
+}
+
+const coarsestStampMs = 100
+
+/**
+ * What a session's memory comes to, as a hash (hex): the texts of its own files, and everything in the folder `kb`
+ * (absolute), which anybody may have written. Links are not followed. Of the first 1,000 files, and of 16 MiB in all,
+ * the contents count; of more, name, size and time of change; what comes after 20,000 entries does not count.
+ * Synchronous, because a usual folder costs a millisecond or two this way.
+ */
+export function memoryFingerprint(texts: readonly string[], kb: string): string {
+  const look: Look = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
+  for (const text of texts) add(look.hash, 'text', text)
+  lookAt(kb, '', look, 0)
+  return look.hash.digest('hex')
+}
+
+/** The hash so far, and how much of what is looked at has gone into it. */
+interface Look {
+  hash: Hash
+  files: number
+  bytes: number
+  entries: number
+}
+
+function lookAt(path: string, name: string, look: Look, depth: number): void {
+  if (look.entries >= mostEntries) return
+  look.entries += 1
+  try {
+    const stat = lstatSync(path)
+    add(look.hash, ...partsOf(path, name, stat, look))
+    if (!stat.isDirectory() || depth >= deepest) return
+    for (const child of readdirSync(path).sort()) lookAt(join(path, child), `${name}/${child}`, look, depth + 1)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    add(look.hash, code, name)
+  }
+}
+
+function partsOf(path: string, name: string, stat: Stats, look: Look): (string | Buffer)[] {
+  if (stat.isSymbolicLink()) return ['link', name, readlinkSync(path)]
+  if (stat.isFile()) return contentOf(path, name, look)
+  return [stat.isDirectory() ? 'folder' : 'other', name]
+}
+
+function contentOf(path: string, name: string, look: Look): (string | Buffer)[] {
+  // Since it was looked at it may have become a link, or a pipe, at which a plain open would wait for ever.
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
+  try {
+    const { size, mtimeMs } = fstatSync(fd)
+    look.files += 1
+    const isTooMuch = look.files > mostFiles || look.bytes + size > mostBytes
+    if (isTooMuch) return ['stamp', name, `${size} ${mtimeMs}`]
+    look.bytes += size
+    const bytes = Buffer.allocUnsafe(size)
+    return ['file', name, bytes.subarray(0, readSync(fd, bytes, 0, size, 0))]
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Each with its length, so that no two lists of parts hash alike. */
+function add(hash: Hash, ...parts: readonly (string | Buffer)[]): void {
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part)
+}
+
+const mostFiles = 1000
+const mostBytes = 16 * 1024 * 1024
+const mostEntries = 20_000
+const deepest = 16
+
+/** The folder of the memory, in the work directory. */
+export const memoryHome = '.codemachine'
+
+/**
+ * Makes a folder of the memory (a path from the work directory's real path `root`), for this user alone, and keeps all of the memory out of
+ * git by a `.gitignore` of its own, which is left alone if there is one. Answers what is in the way if it cannot.
+ */
+export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
+  const obstacle = await makeFolder(root, folder)
+  if (obstacle !== null) return obstacle
+  await writeGitignore(join(root, memoryHome, '.gitignore'))
+  return null
+}
+
+async function writeGitignore(path: string): Promise<void> {
+  try {
+    // `wx` does not follow a link either.
+    await writeFile(path, '*\n', { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if (systemErrorCode(error) === 'EEXIST') return
+    // Half-written it would ignore nothing, and be left alone for ever.
+    await rm(path, { force: true }).catch(() => undefined)
+    throw error
+  }
+}

@@ -1,0 +1,295 @@
+import { lstat, opendir, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import * as v from 'valibot'
+import { diskFull, isNoRoom, systemErrorCode, UserError } from '../../base/errors.ts'
+import { loadPrompt } from '../../base/package.ts'
+import { clipEnd } from '../../base/text.ts'
+import { findObstacle, readTextFile, writeFileInside } from '../files/inside-directory.ts'
+import { makeMemoryFolder, memoryHome } from './memory-files.ts'
+import { type Mends, parseJson, problemOfDuplicate, problemOfIssue } from './tasks-file.ts'
+
+/** The folders that a team of agents shares with the person; relative to the work directory. */
+export const projectFolders = {
+  agents: join(memoryHome, 'agents'),
+  inputs: join(memoryHome, 'inputs'),
+  memory: join(memoryHome, 'memory'),
+  plan: join(memoryHome, 'plan'),
+}
+
+/** Where the specification lies; relative to the work directory. */
+export const specificationFile = join(projectFolders.inputs, 'specifications.md')
+
+/** The text that a new specification starts with. */
+export function specificationGuide(): string {
+  return loadPrompt('specifications.template')
+}
+
+/**
+ * Makes the folders of a work directory that are not there yet, and a specification that is a guide to writing one.
+ * What there is stays as it is. Throws a `UserError` if a link or a file is in the place of a folder, or if nothing can be
+ * written.
+ */
+export async function makeProjectFolders(directory: string): Promise<void> {
+  try {
+    const root = await realpath(directory)
+    for (const folder of Object.values(projectFolders)) await makeProjectFolder(root, folder)
+    await writeGuide(join(root, specificationFile))
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    if (isNoRoom(error)) throw diskFull(join(directory, memoryHome), error)
+    throw new UserError(
+      `codemachine cannot write to ${directory} (${code}); make it a directory that you can write to.`,
+      { cause: error },
+    )
+  }
+}
+
+/** Makes one of them below the work directory's real path; a `UserError` if something else is in its place. */
+async function makeProjectFolder(root: string, folder: string): Promise<void> {
+  const obstacle = await makeMemoryFolder(root, folder)
+  if (obstacle === null) return
+  const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
+  throw new UserError(
+    `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can make a folder in its place.`,
+  )
+}
+
+async function writeGuide(path: string): Promise<void> {
+  const isThere = await lstat(path).then(
+    () => true,
+    () => false,
+  )
+  if (isThere) return
+  try {
+    // `wx` neither follows a link nor takes the place of what came meanwhile.
+    await writeFile(path, specificationGuide(), { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if (systemErrorCode(error) === 'EEXIST') return
+    // Half-written it would be taken for a specification.
+    await rm(path, { force: true }).catch(() => undefined)
+    throw error
+  }
+}
+
+/** Where a plan lies; absolute paths. */
+interface PlanPaths {
+  folder: string
+  tasks: string
+  /** What the last summary said. */
+  summary: string
+  /** Folder of the plans of earlier builds. */
+  earlier: string
+}
+
+const inside = {
+  tasks: join(projectFolders.plan, 'tasks.json'),
+  summary: join(projectFolders.plan, 'summary.md'),
+  earlier: join(projectFolders.plan, 'earlier'),
+}
+
+const MOST_BYTES = 1024 * 1024
+const MOST_SUMMARY = 64 * 1024
+/** Of plans, and of summaries. */
+const MOST_KEPT = 20
+const MOST_LISTED = 10_000
+const MOST_PROMPT_PROBLEMS = 10
+
+/** Where the plan of a work directory lies. Touches nothing. */
+export function planPaths(directory: string): PlanPaths {
+  return {
+    folder: join(directory, projectFolders.plan),
+    tasks: join(directory, inside.tasks),
+    summary: join(directory, inside.summary),
+    earlier: join(directory, inside.earlier),
+  }
+}
+
+/**
+ * Begins the plan of a new build: moves what lies in its place, with its summary, to `plan/earlier/<session>.json` and `.md`
+ * (a link itself, never what it leads to), and writes a plan without tasks. The last 20 are kept. For the moment at which
+ * the session is made, and no later one. Throws a `UserError` if a folder is in the way or nothing can be written.
+ */
+export async function setEarlierPlanAside(directory: string, session: string): Promise<void> {
+  const root = await realpath(directory)
+  await writingPlan(root, async () => {
+    await makeProjectFolder(root, inside.earlier)
+    await moveIfThere(join(root, inside.tasks), join(root, inside.earlier, `${session}.json`))
+    await moveIfThere(join(root, inside.summary), join(root, inside.earlier, `${session}.md`))
+    await writeFileInside(root, inside.tasks, `${JSON.stringify({ tasks: [] }, null, 2)}\n`)
+    for (const ending of ['.json', '.md']) await keepTheLast(join(root, inside.earlier), ending)
+  })
+}
+
+/** Writes `plan/summary.md`, at most 64 Ki characters of it; a `UserError` if it cannot be written. */
+export async function writePlanSummary(directory: string, text: string): Promise<void> {
+  const root = await realpath(directory)
+  await writingPlan(root, async () => {
+    await makeProjectFolder(root, projectFolders.plan)
+    await writeFileInside(root, inside.summary, `${clipEnd(text.trim(), MOST_SUMMARY)}\n`)
+  })
+}
+
+/** A plan that can be carried out, with the agents that have a prompt of the project's own; or what is wrong, a sentence each. */
+type CheckedPlan =
+  | { ok: true; tasks: readonly PlanTask[]; agents: readonly string[] }
+  | { ok: false; problems: readonly string[] }
+
+/**
+ * Looks at what a team builder has written. A problem names its file.
+ * @param prompts the agents that have a usable prompt of the project's own, and what is wrong with others
+ */
+export async function checkPlanFiles(
+  directory: string,
+  prompts: { agents: readonly string[]; problems: readonly string[] },
+): Promise<CheckedPlan> {
+  const plan = await readPlan(await realpath(directory))
+  if (plan.ok && prompts.problems.length === 0) return { ok: true, tasks: plan.tasks, agents: prompts.agents }
+  const file = inside.tasks.replaceAll(sep, '/')
+  const wrong = plan.ok ? [] : plan.problems.map(problem => (problem.startsWith('…') ? problem : `${file}: ${problem}`))
+  return { ok: false, problems: [...wrong, ...prompts.problems.slice(0, MOST_PROMPT_PROBLEMS)] }
+}
+
+async function readPlan(root: string): Promise<ParsedPlan> {
+  const wrong = (problem: string) => ({ ok: false as const, problems: [problem] })
+  const obstacle = await findObstacle(root, projectFolders.plan)
+  if (obstacle !== null && obstacle.kind !== 'missing')
+    return wrong('its folder is a link or a file; make it a folder.')
+  const read = await readTextFile(join(root, inside.tasks), MOST_BYTES)
+  if (read.kind === 'gone') return wrong('it is missing; write { "tasks": [ … ] }.')
+  return read.kind === 'broken' ? wrong(read.problem) : parsePlan(read.text)
+}
+
+async function moveIfThere(from: string, to: string): Promise<void> {
+  try {
+    await lstat(from)
+    await rename(from, to)
+  } catch (error) {
+    if (systemErrorCode(error) !== 'ENOENT') throw error
+  }
+}
+
+/** Their names are a day and a counter, so the newest have the greatest. */
+async function keepTheLast(folder: string, ending: string): Promise<void> {
+  const names: string[] = []
+  for await (const { name } of await opendir(folder)) {
+    if (name.endsWith(ending) && names.length < MOST_LISTED) names.push(name)
+  }
+  const order = new Intl.Collator('en', { numeric: true })
+  const old = names.sort(order.compare).slice(0, -MOST_KEPT)
+  for (const name of old) await rm(join(folder, name), { recursive: true, force: true })
+}
+
+async function writingPlan(root: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write()
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    const folder = join(root, projectFolders.plan)
+    if (isNoRoom(error)) throw diskFull(folder, error)
+    throw new UserError(`codemachine cannot write to ${folder} (${code}); make it a folder that you can write to.`, {
+      exitCode: 4,
+      cause: error,
+    })
+  }
+}
+
+const PHASES = ['Planning', 'Building', 'Testing', 'Runtime'] as const
+
+/** What is known of a task of a new plan (docs/design.md, "tasks.json"); all else in it is for the agents. */
+interface PlanTask {
+  id: string
+  name: string
+  phase: (typeof PHASES)[number]
+}
+
+/** A new plan, or what is wrong with it: a sentence each, at most 11. */
+export type ParsedPlan = { ok: true; tasks: readonly PlanTask[] } | { ok: false; problems: readonly string[] }
+
+const MOST_TASKS = 500
+const MOST_PROBLEMS = 10
+const NAME_CHARACTERS = 200
+
+const mends: Mends = {
+  '': 'write { "tasks": [ … ] }',
+  tasks: 'write a list with at least one task',
+  'tasks[]':
+    'write { "id": "T1", "name": "…", "details": "…", "acceptanceCriteria": "…", "phase": "…", "done": false }',
+  id: 'use a short string without spaces, such as "T1"',
+  name: `use a line of at most ${NAME_CHARACTERS} characters that says what the task is`,
+  details: 'use a string that says what is to be done',
+  acceptanceCriteria: 'use a string, or a list of strings, that says what can be checked',
+  'acceptanceCriteria[]': 'use a string that says what can be checked',
+  phase: `use ${PHASES.slice(0, -1).join(', ')} or ${PHASES.at(-1)}`,
+  done: 'use false, for nobody has worked on it yet',
+  subtasks: 'use a list, or leave it out',
+  'subtasks[]': 'write { "id": "T1.1", "name": "…", "details": "…" }',
+}
+
+const filled = v.pipe(
+  v.string(),
+  v.check(text => text.trim() !== ''),
+)
+const id = v.pipe(v.string(), v.regex(/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,39}$/u))
+const name = v.pipe(filled, v.maxLength(NAME_CHARACTERS), v.regex(/^\P{Cc}*$/u))
+
+const schema = v.object({
+  tasks: v.pipe(
+    v.array(
+      v.object({
+        id,
+        name,
+        details: v.string(),
+        acceptanceCriteria: v.union([filled, v.pipe(v.array(filled), v.minLength(1))]),
+        phase: v.picklist(PHASES),
+        done: v.literal(false),
+        subtasks: v.optional(v.array(v.object({ id, name, details: v.string() })), []),
+      }),
+    ),
+    v.minLength(1),
+  ),
+})
+
+/** All that can be said of ids, whatever else is wrong. */
+const idsSchema = v.object({
+  tasks: v.array(v.object({ id: v.string(), subtasks: v.optional(v.array(v.object({ id: v.string() })), []) })),
+})
+
+/** Parses the plan that an agent has written. A problem names its place and its mend: `tasks[3].phase is "Build"; …`. */
+export function parsePlan(text: string): ParsedPlan {
+  const json = parseJson(text)
+  if (!json.ok) return { ok: false, problems: [json.problem] }
+  const result = v.safeParse(schema, json.value)
+  const wrong = (result.issues ?? []).map(issue => problemOfIssue(issue, mends))
+  // A name that is blank and too long is one problem.
+  const problems = [...new Set([...wrong, ...problemsOfIds(json.value)])]
+  if (!result.success || problems.length > 0) return { ok: false, problems: fewest(problems) }
+  return { ok: true, tasks: result.output.tasks.map(({ id, name, phase }) => ({ id, name, phase })) }
+}
+
+function problemsOfIds(json: unknown): string[] {
+  const result = v.safeParse(idsSchema, json)
+  if (!result.success) return []
+  const { tasks } = result.output
+  const places = tasks.flatMap((task, index) => [
+    { id: task.id, place: `tasks[${index}]` },
+    ...task.subtasks.map((subtask, at) => ({ id: subtask.id, place: `tasks[${index}].subtasks[${at}]` })),
+  ])
+  const seen = new Set<string>()
+  const duplicates = places.filter(({ id }) => {
+    const isSecond = seen.has(id)
+    seen.add(id)
+    return isSecond
+  })
+  const problems = duplicates.map(({ id, place }) => problemOfDuplicate(id, place))
+  if (tasks.length <= MOST_TASKS) return problems
+  return [`tasks has ${tasks.length} entries; write at most ${MOST_TASKS}.`, ...problems]
+}
+
+/** They go back to the agent. */
+function fewest(problems: readonly string[]): string[] {
+  const more = problems.length - MOST_PROBLEMS
+  const first = problems.slice(0, MOST_PROBLEMS)
+  return more > 0 ? [...first, `… and ${more} more.`] : first
+}

@@ -1,0 +1,134 @@
+import { mkdir, realpath, rm, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { diskFull, isNoRoom, systemErrorCode, UserError, writing } from '../../base/errors.ts'
+import { loadPrompt } from '../../base/package.ts'
+import { problemOfPromptSize } from '../../base/text.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+import { findObstacle, writeFileInside } from '../files/inside-directory.ts'
+import { firstMainFile } from './main-file.ts'
+import { makeMemoryFolder, memoryHome } from './memory-files.ts'
+import { planPaths, setEarlierPlanAside } from './plan-files.ts'
+
+/** Where a session's memory lies; absolute paths. */
+export interface SessionFolder {
+  folder: string
+  main: string
+  tasks: string
+  /** Folder of what agents have learnt, shared by the sessions of the work directory. */
+  kb: string
+  /** Folder of the last good copies, in the records. */
+  lastGood: string
+}
+
+/**
+ * Where the memory of a session lies; `records` is the session's folder in the records, `isBuild`: whether its tasks are
+ * those of the project's plan. Touches nothing.
+ */
+export function sessionFolder(session: {
+  directory: string
+  id: string
+  records: string
+  isBuild?: boolean
+}): SessionFolder {
+  const home = join(session.directory, memoryHome)
+  const folder = join(home, 'projects', session.id)
+  return {
+    folder,
+    main: join(folder, 'MAIN.md'),
+    tasks: session.isBuild ? planPaths(session.directory).tasks : join(folder, 'tasks.json'),
+    kb: join(home, 'kb'),
+    lastGood: join(session.records, 'last-good'),
+  }
+}
+
+/**
+ * Makes the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
+ * `tasks.json`, with their first good copies in the records; of a build, an empty plan in place of an earlier one. Throws a `UserError` if the directory cannot be written to,
+ * if the session's folder is there already, or if the goal is larger than 1 MiB; then no empty folder stays in the records.
+ */
+export async function createSessionFolder(session: NewSession): Promise<SessionFolder> {
+  try {
+    return await makeSessionFolder(session)
+  } catch (error) {
+    // With anything in it, it stays.
+    await rmdir(session.records).catch(() => undefined)
+    throw error
+  }
+}
+
+interface NewSession {
+  directory: string
+  id: string
+  goal: string
+  git: { commit: string | null; branch: string | null }
+  records: string
+  isBuild?: boolean
+}
+
+async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
+  const problem = problemOfPromptSize(session.goal)
+  if (problem !== null) throw new UserError(problem)
+  const main = { 'MAIN.md': firstMainFile(loadPrompt('MAIN.template'), session) }
+  const all = { ...main, 'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n` }
+  const files = session.isBuild ? main : all
+  try {
+    await writeFirstFiles(session.directory, session.id, files)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    if (isNoRoom(error)) throw diskFull(sessionFolder(session).folder, error)
+    throw new UserError(
+      `codemachine cannot write to ${session.directory} (${code}); make it a directory that you can write to.`,
+      {
+        cause: error,
+      },
+    )
+  }
+  const place = sessionFolder(session)
+  try {
+    await writing(place.lastGood, () => writeLastGood(place.lastGood, all))
+    if (session.isBuild) await setEarlierPlanAside(session.directory, session.id)
+  } catch (error) {
+    await rm(place.lastGood, { recursive: true, force: true }).catch(() => undefined)
+    await removeFirstFiles(place.folder, files)
+    throw error
+  }
+  return place
+}
+
+async function writeFirstFiles(directory: string, id: string, files: Readonly<Record<string, string>>): Promise<void> {
+  const root = await realpath(directory)
+  const folder = join(memoryHome, 'projects', id)
+  await makeOrRefuse(root, join(memoryHome, 'kb'))
+  await makeOrRefuse(root, join(memoryHome, 'projects'))
+  if ((await findObstacle(root, folder))?.kind !== 'missing') {
+    throw new UserError(`${join(directory, folder)} is there already; remove it, or resume that session.`)
+  }
+  await makeOrRefuse(root, folder)
+  try {
+    for (const [name, text] of Object.entries(files)) await writeFileInside(root, join(folder, name), text)
+  } catch (error) {
+    await removeFirstFiles(join(root, folder), files)
+    throw error
+  }
+}
+
+async function writeLastGood(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  for (const [name, text] of Object.entries(files)) await writeWholeFile(join(folder, name), text)
+}
+
+/** What could not be made whole is not left half. */
+async function removeFirstFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const name of Object.keys(files)) await rm(join(folder, name), { force: true }).catch(() => undefined)
+  await rmdir(folder).catch(() => undefined)
+}
+
+async function makeOrRefuse(root: string, folder: string): Promise<void> {
+  const obstacle = await makeMemoryFolder(root, folder)
+  if (obstacle === null) return
+  const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
+  throw new UserError(
+    `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can keep its memory there.`,
+  )
+}

@@ -1,0 +1,188 @@
+import { lstat, opendir, realpath } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { findObstacle, readPlainFile } from '../files/inside-directory.ts'
+import { projectFolders, specificationFile, specificationGuide } from './plan-files.ts'
+
+/** What a person wants to have built. */
+export interface Specification {
+  text: string
+  /** Absolute. */
+  path: string
+  /** In bytes. */
+  size: number
+  /** Its first heading or line that is the person's own, in a line. */
+  title: string
+  /** The files beside it. */
+  others: readonly InputFile[]
+  /** Whether there are more than those. */
+  hasMore: boolean
+}
+
+/** The most that a specification may take; it goes into the goal whole. */
+const MOST_BYTES = 512 * 1024
+const TITLE_CHARACTERS = 100
+
+/**
+ * Reads a work directory's specification. Throws a `UserError` that names the file and its mend if it is missing, says
+ * nothing, is no text, is too large, or does not lie in the directory.
+ */
+export async function readSpecification(directory: string): Promise<Specification> {
+  const root = await realpath(directory)
+  const path = join(root, specificationFile)
+  const obstacle = await findObstacle(root, projectFolders.inputs)
+  if (obstacle !== null && obstacle.kind !== 'missing') {
+    const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
+    throw new UserError(
+      `${join(root, obstacle.path)} ${what}; put a folder in its place, with specifications.md in it.`,
+    )
+  }
+  const read = await readPlainFile(path, MOST_BYTES)
+  switch (read.kind) {
+    case 'gone':
+      throw new UserError(`There is no ${path}; write into it what is to be built.`)
+    case 'broken':
+      throw new UserError(`${path}: ${read.problem}`)
+    case 'too-large':
+      throw new UserError(
+        `${path} has ${read.size} bytes, and may have at most ${MOST_BYTES} (512 KiB); put details into files beside it and name them in it.`,
+      )
+  }
+  const text = textOf(read.bytes, path)
+  const own = ownLines(text)
+  if (text.trim() === '') throw unfit(path, 'is empty')
+  if (own.every(isHeading)) throw unfit(path, 'says nothing yet: it is still the guide, or has headings only')
+  const { files, hasMore } = await listInputs(root)
+  return { text, path, size: read.bytes.length, title: titleOf(own), others: files, hasMore }
+}
+
+function unfit(path: string, what: string): UserError {
+  return new UserError(`${path} ${what}; write into it what is to be built.`)
+}
+
+function textOf(bytes: Buffer, path: string): string {
+  const zero = bytes.indexOf(0)
+  if (zero !== -1) {
+    throw new UserError(`${path} is no text: byte ${zero + 1} is a NUL; write it as plain text or Markdown.`)
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    const place = firstBadByte(bytes)
+    throw new UserError(`${path} is no text: byte ${place} is not UTF-8; save it as UTF-8 text.`)
+  }
+}
+
+/** Counted from 1. */
+function firstBadByte(bytes: Buffer): number {
+  let [good, bad] = [0, bytes.length]
+  // A streaming decoder does not mind that a character is cut at the end.
+  while (bad - good > 1) {
+    const middle = (good + bad) >> 1
+    if (isGoodSoFar(bytes.subarray(0, middle))) good = middle
+    else bad = middle
+  }
+  return good + 1
+}
+
+function isGoodSoFar(bytes: Buffer): boolean {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The lines that are neither of the guide nor remarks nor empty. */
+function ownLines(text: string): string[] {
+  const guide = new Set(withoutRemarks(specificationGuide()).split('\n').map(squeezed))
+  const lines = withoutRemarks(text).split('\n').map(squeezed)
+  return lines.filter(line => line !== '' && !guide.has(line) && !/^(?:[-*+]|\d+[.)])(?: \[.?\])?$/.test(line))
+}
+
+/** One that is not closed is none, and no text makes this slow. */
+function withoutRemarks(text: string): string {
+  const parts: string[] = []
+  let from = 0
+  for (;;) {
+    const start = text.indexOf('<!--', from)
+    const end = start === -1 ? -1 : text.indexOf('-->', start + 4)
+    if (end === -1) return [...parts, text.slice(from)].join('\n')
+    parts.push(text.slice(from, start))
+    from = end + 3
+  }
+}
+
+function squeezed(line: string): string {
+  return line.replace(/\s+/g, ' ').trim()
+}
+
+function isHeading(line: string): boolean {
+  return /^#{1,6}(?: |$)/.test(line)
+}
+
+function titleOf(own: readonly string[]): string {
+  const line = own.find(each => /^# \S/.test(each)) ?? own[0] ?? ''
+  return line
+    .replace(/^(?:#{1,6}|[-*+>]) /, '')
+    .slice(0, TITLE_CHARACTERS)
+    .toWellFormed()
+}
+
+/** A file that a person has put beside the specification. */
+interface InputFile {
+  /** Relative to the folder of the inputs. */
+  name: string
+  /** In bytes. */
+  size: number
+}
+
+const MOST_FILES = 50
+const MOST_LOOKED_AT = 2_000
+const MOST_LEVELS = 5
+
+/**
+ * The files beside the specification, and below, by name: at most 50 of them, and whether there are more. Links are not
+ * followed and not listed, nor is what begins with a dot. `root` is the work directory's real path.
+ */
+async function listInputs(root: string): Promise<{ files: readonly InputFile[]; hasMore: boolean }> {
+  const inputs = join(root, projectFolders.inputs)
+  const found: InputFile[] = []
+  let looked = 0
+  const folders = [{ folder: inputs, level: 1 }]
+  for (let next = folders.shift(); next !== undefined; next = folders.shift()) {
+    for (const entry of await entriesOf(next.folder, MOST_LOOKED_AT - looked)) {
+      looked += 1
+      const path = join(next.folder, entry.name)
+      if (entry.name.startsWith('.') || path === join(root, specificationFile)) continue
+      if (entry.isDirectory() && next.level < MOST_LEVELS) folders.push({ folder: path, level: next.level + 1 })
+      const size = entry.isFile() ? await sizeOf(path) : null
+      if (size !== null) found.push({ name: relative(inputs, path), size })
+    }
+  }
+  const files = found.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, MOST_FILES)
+  return { files, hasMore: files.length < found.length || looked >= MOST_LOOKED_AT }
+}
+
+async function entriesOf(folder: string, most: number) {
+  const entries = []
+  try {
+    for await (const entry of await opendir(folder)) {
+      if (entries.length >= most) break
+      entries.push(entry)
+    }
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+  }
+  return entries
+}
+
+async function sizeOf(path: string): Promise<number | null> {
+  try {
+    return (await lstat(path)).size
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return null
+  }
+}

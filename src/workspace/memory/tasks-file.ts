@@ -1,0 +1,277 @@
+import * as v from 'valibot'
+import { clipEnd } from '../../base/text.ts'
+import type { Parsed, Task, TaskMark } from '../../core/contracts/memory.ts'
+import { openEntries, parseMainFile, readFrontMatter } from './main-file.ts'
+
+const mends: Mends = {
+  '': 'write { "tasks": [ … ] }',
+  tasks: 'write { "tasks": [ … ] }',
+  'tasks[]': 'write { "id": "T1", "name": "…", "done": false }',
+  id: 'use a string such as "T1"',
+  name: 'use a string that says what the task is',
+  done: 'use true or false',
+}
+
+const filledString = v.pipe(
+  v.string(),
+  v.check(text => text.trim() !== ''),
+)
+
+// What else a task has (details, acceptanceCriteria, phase, subtasks, …) is the agent's own and stays unread.
+const schema = v.object({
+  tasks: v.array(v.object({ id: filledString, name: filledString, done: v.boolean(), phase: v.optional(v.unknown()) })),
+})
+
+/** Parses a `tasks.json` (docs/design.md, "tasks.json"). A problem names its place: `tasks[3].done is "yes"; …`. */
+export function parseTasksFile(text: string): Parsed<readonly Task[]> {
+  const json = parseJson(text)
+  if (!json.ok) return json
+  const result = v.safeParse(schema, json.value, { abortEarly: true })
+  if (!result.success) return { ok: false, problem: problemOfIssue(result.issues[0], mends) }
+  const tasks = result.output.tasks
+  const seen = new Set<string>()
+  for (const [index, { id }] of tasks.entries()) {
+    if (seen.has(id)) return { ok: false, problem: problemOfDuplicate(id, `tasks[${index}]`) }
+    seen.add(id)
+  }
+  return { ok: true, value: tasks.map(({ phase, ...task }) => (typeof phase === 'string' ? { ...task, phase } : task)) }
+}
+
+/**
+ * How each thing in a file is mended, by the key that it has there; `''`: the whole, `tasks[]`: an entry of the list
+ * `tasks`. Goes on after "; " and ends without a full stop.
+ */
+export type Mends = Readonly<Record<string, string>>
+
+/** Parses JSON that anybody may have written; a byte order mark is dropped. A problem names line and column. */
+export function parseJson(text: string): Parsed<unknown> {
+  const json = text.replace(/^\uFEFF/, '')
+  try {
+    return { ok: true, value: JSON.parse(json) }
+  } catch {
+    const { line, column, found } = placeOfJsonError(json)
+    const what = found === null ? 'the file ends too early' : `${JSON.stringify(found)} is not JSON here`
+    return {
+      ok: false,
+      problem: `line ${line}, column ${column}: ${what}; write JSON without comments or trailing commas.`,
+    }
+  }
+}
+
+/** A schema's issue as a sentence with its place and its mend: `tasks[3].done is "yes"; use true or false.` */
+export function problemOfIssue(issue: v.BaseIssue<unknown>, mends: Mends): string {
+  const keys = issue.path?.map(item => item.key) ?? []
+  const place = keys
+    .map(key => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
+    .join('')
+    .slice(1)
+  const last = keys.at(-1)
+  const mend = mends[typeof last === 'number' ? `${String(keys.at(-2))}[]` : String(last ?? '')]
+  const what = issue.input === undefined ? 'is missing' : `is ${shown(issue.input)}`
+  return `${place === '' ? 'the whole' : place} ${what}; ${mend ?? mends['']}.`
+}
+
+/** Whose id a second one has. @param place such as `tasks[4]` */
+export function problemOfDuplicate(id: string, place: string): string {
+  return `duplicate id ${shown(id)} at ${place}; give every task its own id.`
+}
+
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
+  if (value !== null && typeof value === 'object') return 'an object'
+  const text = JSON.stringify(value)
+  return text.length > 60 ? `${text.slice(0, 59)}…` : text
+}
+
+/** Where a text stops being JSON; line and column count from 1. */
+interface JsonPlace {
+  line: number
+  column: number
+  /** The character that is there; null at the end of the text. */
+  found: string | null
+}
+
+/** The first place at which a text that `JSON.parse` refused is not JSON; its own messages often name none. */
+function placeOfJsonError(text: string): JsonPlace {
+  const offset = firstErrorOffset(text)
+  const before = text.slice(0, offset)
+  const codePoint = text.codePointAt(offset)
+  return {
+    line: before.split('\n').length,
+    column: offset - before.lastIndexOf('\n'),
+    found: codePoint === undefined ? null : String.fromCodePoint(codePoint),
+  }
+}
+
+type Kind = '{' | '[' | '}' | ']' | ':' | ',' | 'string' | 'plain'
+type Expected = 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' | 'nothing'
+
+/** A loop with its own stack, as the nesting is the writer's choice. */
+function firstErrorOffset(text: string): number {
+  const open: ('{' | '[')[] = []
+  let expected: Expected = 'value'
+  let at = blanksEnd(text, 0)
+  while (at < text.length) {
+    const kind = kindOf(text.charAt(at))
+    if (!isExpected(kind, expected, open.at(-1))) return at
+    const token = tokenAt(text, at, kind)
+    if ('error' in token) return token.error
+    if (kind === '{' || kind === '[') open.push(kind)
+    if (kind === '}' || kind === ']') open.pop()
+    expected = expectedAfter(kind, expected, open.at(-1))
+    at = blanksEnd(text, token.end)
+  }
+  return at
+}
+
+function kindOf(first: string): Kind {
+  if (first === '{' || first === '[' || first === '}' || first === ']' || first === ':' || first === ',') return first
+  return first === '"' ? 'string' : 'plain'
+}
+
+function isExpected(kind: Kind, expected: Expected, open: '{' | '[' | undefined): boolean {
+  if (kind === ':') return expected === 'colon'
+  if (kind === ',') return expected === 'comma-or-end'
+  if (kind === '}') return open === '{' && (expected === 'key-or-end' || expected === 'comma-or-end')
+  if (kind === ']') return open === '[' && (expected === 'value-or-end' || expected === 'comma-or-end')
+  if (expected === 'key' || expected === 'key-or-end') return kind === 'string'
+  return expected === 'value' || expected === 'value-or-end'
+}
+
+function expectedAfter(kind: Kind, expected: Expected, open: '{' | '[' | undefined): Expected {
+  if (kind === '{') return 'key-or-end'
+  if (kind === '[') return 'value-or-end'
+  if (kind === ':') return 'value'
+  if (kind === ',') return open === '{' ? 'key' : 'value'
+  if (expected === 'key' || (expected === 'key-or-end' && kind === 'string')) return 'colon'
+  return open === undefined ? 'nothing' : 'comma-or-end'
+}
+
+type Token = { end: number } | { error: number }
+
+function tokenAt(text: string, start: number, kind: Kind): Token {
+  if (kind === 'string') return stringAt(text, start)
+  return kind === 'plain' ? plainAt(text, start) : { end: start + 1 }
+}
+
+function stringAt(text: string, start: number): Token {
+  for (let at = start + 1; at < text.length; at += 1) {
+    const character = text.charAt(at)
+    if (character < ' ') return { error: at }
+    if (character === '"') return { end: at + 1 }
+    if (character !== '\\') continue
+    const escaped = /^(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/.exec(text.slice(at + 1, at + 6))
+    if (escaped === null) return { error: at }
+    at += escaped[0].length
+  }
+  return { error: text.length }
+}
+
+/** A number or one of the three words. */
+function plainAt(text: string, start: number): Token {
+  const plain = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y
+  plain.lastIndex = start
+  return plain.test(text) ? { end: plain.lastIndex } : { error: start }
+}
+
+function blanksEnd(text: string, start: number): number {
+  let at = start
+  while (at < text.length && ' \t\r\n'.includes(text.charAt(at))) at += 1
+  return at
+}
+
+/** A good text of `tasks.json` with what codemachine says of some tasks; the same text if it says that already. */
+export function withMarks(text: string, marks: readonly TaskMark[]): string {
+  const byId = new Map(marks.map(mark => [mark.id, mark]))
+  const file = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
+  const tasks = file.tasks.map(task => marked(task, byId.get(String(task.id))))
+  const there = new Set(file.tasks.map(({ id }) => String(id)))
+  for (const { id, lost } of marks) if (lost !== undefined && !there.has(id)) tasks.push({ ...lost, id })
+  if (tasks.length === file.tasks.length && tasks.every((task, index) => task === file.tasks[index])) return text
+  return `${JSON.stringify({ ...file, tasks }, null, 2)}\n`
+}
+
+/** The tasks in a good text of `tasks.json` as they stand there, by their ids. */
+export function tasksAsWritten(text: string): Map<string, Readonly<Record<string, unknown>>> {
+  const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
+  return new Map(tasks.map(task => [String(task.id), task]))
+}
+
+function marked(
+  task: Readonly<Record<string, unknown>>,
+  mark: TaskMark | undefined,
+): Readonly<Record<string, unknown>> {
+  if (mark === undefined) return task
+  const { done = task.done, parked } = mark
+  const before = task.parked ?? null
+  const after = parked === undefined ? before : parked
+  if (task.done === done && before === after) return task
+  const { parked: _, ...rest } = task
+  return after === null ? { ...rest, done } : { ...rest, done, parked: after }
+}
+
+/** What a `MAIN.md` says of what is at work. */
+export interface MainOfBoard {
+  /** Its `short_title`. */
+  title: string | null
+  /** The open entries under "In progress", in their order. */
+  inProgress: readonly string[]
+}
+
+/** A task as a board shows it. */
+export interface TaskOfBoard {
+  id: string
+  name: string
+  phase: string | null
+  done: boolean
+}
+
+/** The most of one text that a board shows, in characters. */
+const MOST_CHARACTERS = 1000
+
+/** What a text of `MAIN.md` says; null if it is not whole. */
+export function parseMainOfBoard(text: string): MainOfBoard | null {
+  const main = parseMainFile(text)
+  const front = readFrontMatter(text)
+  if (!main.ok || !front.ok) return null
+  const { shortTitle } = main.value
+  return {
+    title: shortTitle === null ? null : clipEnd(shortTitle, MOST_CHARACTERS),
+    inProgress: openEntries(front.value.body, ['inprogress']),
+  }
+}
+
+/** The tasks in a text of `tasks.json`; null if it is not whole. */
+export function parseTasksOfBoard(text: string): readonly TaskOfBoard[] | null {
+  const tasks = parseTasksFile(text)
+  if (!tasks.ok) return null
+  const phases = phasesIn(text)
+  return tasks.value.map(({ id, name, done }, index) => ({
+    id,
+    name: clipEnd(name, MOST_CHARACTERS),
+    phase: phases[index] ?? null,
+    done,
+  }))
+}
+
+/** Id of the task at work: that of the first entry in progress that names one, else the first not done. */
+export function currentTask(tasks: readonly TaskOfBoard[], inProgress: readonly string[]): string | null {
+  const open = new Set(tasks.filter(({ done }) => !done).map(({ id }) => id))
+  for (const entry of inProgress) {
+    const named = namedIn(entry, open)
+    if (named !== null) return named
+  }
+  return tasks.find(({ done }) => !done)?.id ?? null
+}
+
+/** `**T3**: build it`, `T3 build it`. */
+function namedIn(entry: string, ids: ReadonlySet<string>): string | null {
+  const words = entry.slice(0, MOST_CHARACTERS).split(/[\s*_`~:;,()[\]]+/)
+  return words.find(word => ids.has(word)) ?? null
+}
+
+/** Nothing depends on the phase, so one that is no text does not make a file broken. */
+function phasesIn(text: string): readonly (string | null)[] {
+  const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly { phase?: unknown }[] }
+  return tasks.map(({ phase }) => (typeof phase === 'string' ? clipEnd(phase, MOST_CHARACTERS) : null))
+}

@@ -1,0 +1,244 @@
+import picomatch from 'picomatch'
+import { GitError, runGit } from './git/git.ts'
+import type { PrivateGit } from './git/private-git.ts'
+import { addedLines, type ChangedFile, changedFiles, filesOfTree } from './git/trees.ts'
+
+/** What some globs protect; names in any script are compared as Unicode composes them. */
+export interface ProtectedGlobs {
+  /** Whether a path is protected: relative to the work directory, composed. */
+  covers(path: string): boolean
+  /** Those that are names, and no patterns. */
+  names: ReadonlySet<string>
+  /** The folders, or names, below which all that they protect lies; '' is the work directory. */
+  bases: readonly string[]
+}
+
+/** Reads globs relative to the work directory, or names of files and of folders with all in them. */
+export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
+  const composed = globs.map(glob => glob.normalize())
+  const matchers = composed.map(matcherOf)
+  const bases = new Set(
+    composed.map(glob => picomatch.scan(glob)).map(({ base, isGlob, input }) => (isGlob ? base : input)),
+  )
+  return {
+    covers: path => matchers.some(matches => matches(path)),
+    names: new Set(composed.filter(glob => !picomatch.scan(glob).isGlob)),
+    bases: [...bases].filter(base => ![...bases].some(other => other !== base && isBelow(base, other))),
+  }
+}
+
+/** Whether a runner of tests takes its settings from a file of this name, wherever it finds it. */
+export function configuresRunner(path: string): boolean {
+  return RUNNER_CONFIG.test(path.slice(path.lastIndexOf('/') + 1))
+}
+
+/** Whether a glob may cover more than tests: a name, or settings of a test runner. */
+export function coversMoreThanTests(glob: string): boolean {
+  return !picomatch.scan(glob).isGlob || !/\*[._-](?:test|spec)s?\.(?:\w+|\{[\w,]+\})$/.test(glob)
+}
+
+/** Whether one path is in the folder that another names; '' is the folder of all. */
+export function isBelow(path: string, folder: string): boolean {
+  return folder === '' || path.startsWith(`${folder}/`)
+}
+
+function matcherOf(glob: string): (path: string) => boolean {
+  const isMatch = picomatch(endsInName(glob) ? [glob, `${glob}/**`] : glob, options)
+  // A name may have characters in it that mean something in a glob.
+  return path => path === glob || path.startsWith(`${glob}/`) || isMatch(path)
+}
+
+/** Whether it may name a folder: its last part has no wildcard. */
+function endsInName(glob: string): boolean {
+  return !picomatch.scan(glob.slice(glob.lastIndexOf('/') + 1)).isGlob
+}
+
+/** Files by which a runner of tests takes its settings from where it finds them. */
+const RUNNER_CONFIG =
+  /^(?:conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|\.coveragerc|nose2?\.cfg|unittest\.cfg|(?:vitest|vite|jest|playwright|cypress|karma|wdio|ava|jasmine|mocha|web-test-runner|cucumber)[\w.-]*\.(?:config|workspace|setup|conf)\.\w+|\.mocharc(?:\.\w+)?|\.(?:nycrc|taprc|c8rc)(?:\.\w+)?|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit(?:\.dist)?\.xml(?:\.dist)?|codeception\.ya?ml|junit-platform\.properties|testng\.xml|nextest\.toml|.+\.runsettings|xunit\.runner\.json|dart_test\.yaml|\.busted|test_helper\.exs)$/i
+
+const options = { dot: true, nonegate: true, windows: false }
+
+/** What a gate protects: globs relative to the work directory, or names of files and of folders with all in them. */
+export interface ProtectingGate {
+  name: string
+  protect: readonly string[]
+}
+
+/** A file that gates protect, and what was done to it: `skipped` is one in which tests were marked to be skipped. */
+interface ProtectedFile {
+  path: string
+  how: 'changed' | 'deleted' | 'skipped'
+  /** Names of the gates. */
+  gates: readonly string[]
+}
+
+/** The protected files that differ: at most 50 of them, in git's order, and how many there are. */
+export interface ProtectedChanges {
+  files: readonly ProtectedFile[]
+  count: number
+}
+
+export interface ProtectedChangesOptions {
+  gates: readonly ProtectingGate[]
+  /** Trees that the private git directory holds. */
+  before: string
+  after: string
+  git: PrivateGit
+}
+
+/**
+ * The files that gates protect and that differ between two trees. A new file weakens no gate, and is none of them, unless
+ * it marks tests to be skipped, is a configuration of a test runner, or is one that a gate names. Where the older tree
+ * is gone, every protected file counts as changed.
+ */
+export async function protectedChanges({
+  gates,
+  before,
+  after,
+  git,
+}: ProtectedChangesOptions): Promise<ProtectedChanges> {
+  const protecting = gates.filter(({ protect }) => protect.length > 0)
+  if (protecting.length === 0 || before === after) return { files: [], count: 0 }
+  const named = protecting.map(({ name, protect }) => ({ name, ...protectedGlobs(protect) }))
+  const { changes, isKnown } = await changesOf(git, before, after)
+  const touched = changes.flatMap(file => {
+    const path = file.path.normalize()
+    const by = named.filter(({ covers }) => covers(path))
+    return by.length === 0 ? [] : [{ file, by, isNamed: by.some(({ names }) => names.has(path)) }]
+  })
+  const looked = touched.map(({ file }) => file).filter(({ how, path }) => how !== 'deleted' && canMarkSkipped(path))
+  const lines = isKnown ? await addedLines(git, looked) : new Map<string, string[]>()
+  const files = touched.flatMap(({ file, by, isNamed }): ProtectedFile[] => {
+    const isSkipping = marksSkipped(file.path, lines.get(file.path) ?? [])
+    const counts = file.how !== 'added' || isSkipping || isNamed || !isKnown || configuresRunner(file.path)
+    if (!counts) return []
+    const how = file.how === 'deleted' ? 'deleted' : isSkipping ? 'skipped' : 'changed'
+    return [{ path: file.path, how, gates: by.map(({ name }) => name) }]
+  })
+  return { files: files.slice(0, listed), count: files.length }
+}
+
+async function changesOf(
+  git: PrivateGit,
+  before: string,
+  after: string,
+): Promise<{ changes: ChangedFile[]; isKnown: boolean }> {
+  const changes = await changedFiles(git, before, after)
+  if (changes !== null) return { changes, isKnown: true }
+  const all = await filesOfTree(git, after)
+  if (all === null) throw new GitError(['ls-tree', after], { ok: false, stdout: '', stderr: `${after} is gone` })
+  return { changes: all, isKnown: false }
+}
+
+const listed = 50
+
+/**
+ * Whether lines of a test file mark tests to be skipped, or others alone to be run, as far as the language of the file
+ * has known words for it. Latin1 will do.
+ */
+export function marksSkipped(path: string, lines: readonly string[]): boolean {
+  const pattern = patternOf(path)
+  return pattern !== null && lines.some(line => pattern.test(line.slice(0, longestLine)))
+}
+
+/** Whether it can be told of such a file. */
+function canMarkSkipped(path: string): boolean {
+  return patternOf(path) !== null
+}
+
+function patternOf(path: string): RegExp | null {
+  const ending = /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase()
+  if (ending === undefined) return null
+  return MARKS.find(({ endings }) => endings.includes(ending))?.pattern ?? null
+}
+
+const longestLine = 2000
+
+const MARKS: readonly { endings: readonly string[]; pattern: RegExp }[] = [
+  {
+    endings: ['js', 'jsx', 'ts', 'tsx', 'mjs', 'cjs', 'mts', 'cts', 'vue', 'svelte', 'coffee'],
+    pattern:
+      /\.(?:skip|only|todo|skipIf|runIf|fixme|failing)\b\s*[(.`<]|\b[xf](?:it|test|describe|context|specify)\s*[(.`]|\bpending\s*\(|\b(?:skip|only|todo)\s*:\s*(?:true|['"`])/,
+  },
+  {
+    endings: ['py'],
+    pattern:
+      /\bmark\.(?:skip|skipif|xfail)\b|\bpytest\.(?:skip|xfail|importorskip)\b|@(?:unittest\.)?(?:skip|skipIf|skipUnless|expectedFailure)\b|\bskipTest\s*\(|\bSkipTest\b|\b__test__\s*=\s*False|\bcollect_ignore/,
+  },
+  { endings: ['rs'], pattern: /#!?\[\s*(?:ignore\b|cfg_attr\s*\(.*\bignore\b|cfg\s*\(\s*(?:any\s*\(\s*\)|FALSE))/ },
+  {
+    endings: ['go'],
+    pattern:
+      /\b[tbf]\.Skip(?:f|Now)?\s*\(|^\/\/(?:go:build|\s*\+build)\s+ignore\b|\b[FP](?:It|Describe|Context|Specify)\s*\(/,
+  },
+  {
+    endings: ['java', 'kt', 'kts', 'groovy', 'scala'],
+    pattern:
+      /@(?:Disabled\w*|Ignore\w*|EnabledIf\w*|EnabledOn\w*|PendingFeature)\b|\bassum(?:e|ing)\w*\s*\(|\benabled\s*=\s*false|\bignore\s*\(\s*"|\bin\s+pending\b/,
+  },
+  {
+    endings: ['cs', 'fs', 'vb'],
+    pattern: /\bSkip\s*=\s*"|\[\s*(?:Ignore|Explicit)\b|\bAssert\.(?:Ignore|Inconclusive|Skip\w*)\s*\(/,
+  },
+  {
+    endings: ['rb'],
+    pattern:
+      /\b[xf](?:it|describe|context|specify|example|scenario)\b|^\s*(?:skip|pending)\b|\b(?:skip|pending|focus)\s*(?::|=>)|:(?:skip|pending|focus)\b/,
+  },
+  { endings: ['php'], pattern: /\bmarkTest(?:Skipped|Incomplete)\b|->\s*(?:skip|only|todo)\s*\(|#\[\s*Requires/ },
+  { endings: ['swift'], pattern: /\bXCTSkip|\.disabled\s*\(|\.enabled\s*\(\s*if:/ },
+  { endings: ['ex', 'exs'], pattern: /@(?:module)?tag\s+:?skip\b/ },
+  {
+    endings: ['c', 'cc', 'cpp', 'cxx', 'h', 'hh', 'hpp', 'm', 'mm'],
+    pattern: /\bGTEST_SKIP\b|\bDISABLED_\w|\bTEST_IGNORE|\[!(?:mayfail|shouldfail)\]|\bXCTSkip/,
+  },
+  { endings: ['dart'], pattern: /\bskip\s*:|@Skip\b/ },
+  { endings: ['bats', 'sh', 'bash', 'zsh'], pattern: /^\s*skip\b/ },
+  { endings: ['pl', 't', 'pm'], pattern: /\bskip_all\b|\bskip\s*[('"]|\bTODO\s*:/ },
+  { endings: ['r'], pattern: /\bskip(?:_\w+)?\s*\(/ },
+  { endings: ['jl'], pattern: /@test_(?:skip|broken)\b|\bskip\s*=\s*true/ },
+  { endings: ['lua'], pattern: /\bpending\s*\(/ },
+  { endings: ['hs'], pattern: /\bx(?:it|describe|specify)\b|\bpending(?:With)?\b/ },
+  { endings: ['feature'], pattern: /^\s*@(?:skip|ignore|wip|pending|todo)\b/i },
+]
+
+/** Those of some protecting globs that no file matches. Of what git ignores, only what a glob names is looked for. */
+export async function unmatchedGlobs(git: PrivateGit, globs: readonly string[]): Promise<ReadonlySet<string>> {
+  if (globs.length === 0) return new Set()
+  const left = new Map([...new Set(globs)].map(glob => [glob, protectedGlobs([glob])]))
+  const { prefix } = git
+  for (const entry of await filesBelow(git, protectedGlobs(globs).bases)) {
+    const path = Buffer.from(entry, 'latin1').toString('utf8').slice(prefix.length).normalize()
+    for (const [glob, one] of left) if (mayMatch(one, path)) left.delete(glob)
+    if (left.size === 0) break
+  }
+  return new Set(left.keys())
+}
+
+/** A folder that git does not look into, for it is another repository, may hold anything. */
+function mayMatch({ covers, bases }: ProtectedGlobs, path: string): boolean {
+  if (!path.endsWith('/')) return covers(path)
+  const folder = path.slice(0, -1)
+  return bases.some(base => base === folder || isBelow(base, folder) || isBelow(folder, base))
+}
+
+async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly string[]): Promise<string[]> {
+  const folders = bases.map(base => `${prefix}${base}`.replace(/\/$/, '')).filter(base => base !== '')
+  const within = folders.length < bases.length ? [] : ['--', ...folders.map(latin1)]
+  const listed: string[] = []
+  for (const which of [
+    ['-c', '-o', '--exclude-standard'],
+    ['-o', '-i', '--exclude-standard', '--directory'],
+  ]) {
+    const args = ['ls-files', '-z', ...which, ...within]
+    const { ok, stdout, stderr } = await runGit(setting, args)
+    if (!ok) throw new GitError(args, { ok, stdout, stderr })
+    listed.push(...stdout.split('\0').slice(0, -1))
+  }
+  return listed
+}
+
+function latin1(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
+}

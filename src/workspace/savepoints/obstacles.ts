@@ -1,0 +1,165 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, type Stats } from 'node:fs'
+import { access, constants, lstat, readdir, readlink } from 'node:fs/promises'
+import { sep } from 'node:path'
+import { systemErrorCode } from '../../base/errors.ts'
+
+/** What a rewind cannot do, or what it would destroy that no savepoint has. */
+export interface InTheWay {
+  /** Latin1, relative to the work directory; empty: that itself. */
+  path: string
+  /** The rest of a sentence that begins with the path. */
+  why: string
+  /** What a person has to do before: `move it elsewhere`. */
+  mend: string
+}
+
+/** What a rewind will do: latin1 paths relative to the work directory. */
+export interface PlannedFiles {
+  /** `id`: of what it is to hold. `isKnown`: whether a savepoint has what is there now. */
+  write: readonly { path: string; id: string; isKnown: boolean }[]
+  remove: readonly string[]
+}
+
+/** What is in the way of a rewind; nothing is touched. `format`: by which files have their ids. */
+export async function findInTheWay(
+  directory: string,
+  { write, remove }: PlannedFiles,
+  format: 'sha1' | 'sha256',
+): Promise<InTheWay[]> {
+  const folders = new Folders(directory)
+  const leaving = new Set(remove)
+  const planned = [...write, ...remove.map(path => ({ path, id: null, isKnown: true }))]
+  const found = new Map<string, InTheWay>()
+  for (const each of planned) {
+    const above = await folders.obstacleAbove(each.path)
+    const here = above === null ? await lookAt(directory, each, format) : [above]
+    for (const one of here) if (one.why !== notKept.why || !leaving.has(one.path)) found.set(one.path, one)
+  }
+  return [...found.values()]
+}
+
+interface Planned {
+  path: string
+  id: string | null
+  isKnown: boolean
+}
+
+async function lookAt(directory: string, { path, id, isKnown }: Planned, format: string): Promise<InTheWay[]> {
+  const bytes = bytesOf(directory, path)
+  try {
+    const stat = await statOf(bytes)
+    if (stat === null) return []
+    if (stat.isDirectory()) return (await filesIn(directory, path)).map(file => ({ path: file, ...notKept }))
+    if (!(stat.isFile() || stat.isSymbolicLink())) return [{ path, ...notKept }]
+    if (stat.isFile() && !(await mayBe(bytes, constants.R_OK))) return [{ path, ...unreadable }]
+    return isKnown || (await idOf(bytes, stat, format)) === id ? [] : [{ path, ...notKept }]
+  } catch (error) {
+    if (!isDenied(error)) throw error
+    return [{ path, ...unreadable }]
+  }
+}
+
+/** By which git knows what a file holds, or where a link leads. */
+async function idOf(path: Buffer, stat: Stats, format: string): Promise<string> {
+  const hash = createHash(format).update(`blob ${stat.size}\0`)
+  if (stat.isSymbolicLink()) return hash.update(await readlink(path, 'buffer')).digest('hex')
+  for await (const chunk of createReadStream(path)) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+/** The bytes of a path below a directory, which may be of any encoding. */
+export function bytesOf(directory: string, path: string): Buffer {
+  return Buffer.concat([Buffer.from(directory + sep), Buffer.from(path, 'latin1')])
+}
+
+/** A latin1 path as it may be shown: without what steers a terminal, at most 200 characters. */
+export function nameOf(path: string): string {
+  const name = Buffer.from(path || '.', 'latin1')
+    .toString('utf8')
+    .slice(0, 200)
+  return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?')
+}
+
+/** The folders on the way to files, each looked at once. */
+class Folders {
+  readonly #directory: string
+  readonly #found = new Map<string, Promise<InTheWay | 'missing' | null>>()
+
+  constructor(directory: string) {
+    this.#directory = directory
+  }
+
+  /** What above a path keeps it from being changed: a file or a link, or a folder that is closed. Null if nothing does. */
+  async obstacleAbove(path: string): Promise<InTheWay | null> {
+    let nearest = ''
+    for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
+      const above = path.slice(0, end)
+      const found = await this.#once(above, () => this.#look(above))
+      if (found === 'missing') break
+      if (found !== null) return found
+      nearest = above
+    }
+    const closed = await this.#once(`${nearest}/`, () => this.#isClosed(nearest))
+    return closed === 'missing' ? null : closed
+  }
+
+  #once(key: string, look: () => Promise<InTheWay | 'missing' | null>): Promise<InTheWay | 'missing' | null> {
+    const found = this.#found.get(key) ?? look()
+    this.#found.set(key, found)
+    return found
+  }
+
+  async #look(path: string): Promise<InTheWay | 'missing' | null> {
+    try {
+      const stat = await statOf(bytesOf(this.#directory, path))
+      if (stat === null) return 'missing'
+      return stat.isDirectory() ? null : { path, ...notKept }
+    } catch (error) {
+      if (!isDenied(error)) throw error
+      return { path, ...unreadable }
+    }
+  }
+
+  async #isClosed(path: string): Promise<InTheWay | null> {
+    const isOpen = await mayBe(bytesOf(this.#directory, path), constants.W_OK | constants.X_OK)
+    return isOpen ? null : { path, ...readOnly }
+  }
+}
+
+async function filesIn(directory: string, folder: string): Promise<string[]> {
+  const files: string[] = []
+  for (const entry of await readdir(bytesOf(directory, folder), { withFileTypes: true, encoding: 'buffer' })) {
+    const path = `${folder}/${entry.name.toString('latin1')}`
+    if (entry.isDirectory()) files.push(...(await filesIn(directory, path)))
+    else files.push(path)
+  }
+  return files
+}
+
+async function statOf(path: Buffer): Promise<Stats | null> {
+  try {
+    return await lstat(path)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null
+    throw error
+  }
+}
+
+function mayBe(path: Buffer, mode: number): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false,
+  )
+}
+
+function isDenied(error: unknown): boolean {
+  const code = systemErrorCode(error)
+  return code === 'EACCES' || code === 'EPERM'
+}
+
+const mend = 'move it elsewhere'
+const notKept = { why: 'is in the way, and no savepoint has it (it is ignored, or no plain file)', mend }
+const unreadable = { why: 'is in the way, and it cannot be read, so it could not be kept', mend }
+const readOnly = { why: 'is a folder that you cannot write to', mend: 'give yourself the right to (chmod u+wx)' }

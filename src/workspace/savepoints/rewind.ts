@@ -1,0 +1,242 @@
+import { randomUUID } from 'node:crypto'
+import { copyFile, lstat, mkdir, readdir, rm, rmdir, unlink } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import type { Fingerprints } from '../fingerprint.ts'
+import { GitError, type GitSetting, runGit, runGitOrThrow } from '../git/git.ts'
+import { onOwnObjects, type PrivateGit, withoutIndex } from '../git/private-git.ts'
+import { bytesOf, findInTheWay, nameOf } from './obstacles.ts'
+
+/** What a rewind does to the files of a work directory. Paths are latin1, relative to it, in git's order. */
+export interface RewindPlan {
+  /** Written anew, because they are different or not there. */
+  write: readonly RewindEntry[]
+  remove: readonly string[]
+  /** Not removed, though the savepoint does not have them: they were ignored when it was made. */
+  keep: readonly string[]
+}
+
+/** A file, or a link, as it is to be. */
+interface RewindEntry {
+  path: string
+  /** `100644`, `100755` or `120000`. */
+  mode: string
+  /** Of its content, in the private git directory. */
+  id: string
+  /** Whether the tree before has a file there. */
+  isKnown: boolean
+}
+
+/**
+ * What has to be done to make the files of one tree those of another, both of which the private git directory holds.
+ * @param directory real path of the work directory, whose files are those of `now`
+ * @throws UserError if something is in the way that `now` does not have, so that it would be lost: it is named
+ */
+export async function planRewind(
+  git: PrivateGit,
+  directory: string,
+  { now, target }: { now: string; target: string },
+): Promise<RewindPlan> {
+  const plan = await leaveIgnored(git, target, await differences(onOwnObjects(git), now, target))
+  await refuseBroken(git, plan)
+  const inTheWay = await findInTheWay(directory, plan, git.objectFormat)
+  const [first] = inTheWay
+  if (first === undefined) return plan
+  const others = inTheWay.slice(1, mostNamed + 1).map(({ path }) => nameOf(path))
+  const more = inTheWay.length > mostNamed + 1 ? ', …' : ''
+  throw new UserError(
+    `Nothing was changed, for ${nameOf(first.path)} ${first.why}; ${first.mend} and rewind again.`,
+    others.length === 0 ? {} : { hint: `The same goes for ${others.join(', ')}${more}.` },
+  )
+}
+
+async function leaveIgnored(
+  git: PrivateGit,
+  target: string,
+  { write, remove }: Omit<RewindPlan, 'keep'>,
+): Promise<RewindPlan> {
+  try {
+    const ignored = await ignoredIn(git, target, remove)
+    const [kept, gone] = [remove.filter(path => ignored.has(path)), remove.filter(path => !ignored.has(path))]
+    return { write, remove: gone, keep: kept }
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error
+    throw new UserError(`Nothing was changed, for what was ignored then cannot be found out: ${error.message}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Changes the files as planned, and nothing else; links are replaced, never followed. The caller holds the lock of the run. */
+export async function applyRewind(
+  fingerprints: Pick<Fingerprints, 'git' | 'indexHasChanged'>,
+  directory: string,
+  plan: RewindPlan,
+): Promise<void> {
+  const { git } = fingerprints
+  try {
+    for (const path of plan.remove) await removeFile(directory, path)
+    for (const { path, isKnown } of plan.write) if (!isKnown) await removeEmptyFolders(bytesOf(directory, path))
+    await writeFiles(git, directory, plan.write)
+    await learn(git, plan)
+    fingerprints.indexHasChanged()
+  } catch (error) {
+    if (isNoRoom(error)) throw diskFull(directory, error)
+    throw error instanceof GitError || systemErrorCode(error) !== null ? new UserError(messageOf(error)) : error
+  }
+}
+
+/** The planned files that are not as in `target` after all, in a tree that was taken since; latin1. */
+export async function notRewound(
+  git: PrivateGit,
+  { write, remove }: RewindPlan,
+  { after, target }: { after: string; target: string },
+): Promise<string[]> {
+  const planned = new Set([...write.map(({ path }) => path), ...remove])
+  const left = await differences(withoutIndex(git), after, target)
+  // What else differs was ignored before the rewind and is not any more.
+  return [...left.write.map(({ path }) => path), ...left.remove].filter(path => planned.has(path))
+}
+
+async function differences(setting: GitSetting, now: string, target: string): Promise<Omit<RewindPlan, 'keep'>> {
+  const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', now, target]
+  const result = await runGit(setting, args)
+  if (!result.ok) throw broken(new GitError(args, result))
+  const fields = result.stdout.split('\0')
+  const write: RewindEntry[] = []
+  const remove: string[] = []
+  for (let index = 0; index + 1 < fields.length; index += 2) {
+    const [, before, mode, id] = fields[index]?.match(/^:(\d{6}) (\d{6}) [0-9a-f]+ ([0-9a-f]+) /) ?? []
+    const path = fields[index + 1]
+    if (mode === undefined || id === undefined || path === undefined) continue
+    if (mode === nothing) remove.push(path)
+    else if (mode !== submodule) write.push({ path, mode, id, isKnown: before !== nothing })
+  }
+  return { write, remove }
+}
+
+async function refuseBroken(git: PrivateGit, { write }: RewindPlan): Promise<void> {
+  const args = ['cat-file', '--batch-check=%(objecttype)']
+  const result = await runGit(onOwnObjects(git), args, write.map(({ id }) => `${id}\n`).join(''))
+  const types = result.stdout.split('\n').slice(0, write.length)
+  const index = write.findIndex((_, at) => types[at] !== 'blob')
+  const entry = write[index]
+  if (entry !== undefined) throw broken(new Error(`the content of ${nameOf(entry.path)} is missing`))
+}
+
+function broken(cause: Error): UserError {
+  return new UserError(`That savepoint is broken, and nothing was changed: ${cause.message}`, { cause })
+}
+
+async function removeFile(directory: string, path: string): Promise<void> {
+  await unlink(bytesOf(directory, path)).catch(unlessGone)
+  const parts = path.split('/')
+  while (parts.pop() !== undefined && parts.length > 0) {
+    const isRemoved = await rmdir(bytesOf(directory, parts.join('/'))).then(
+      () => true,
+      () => false,
+    )
+    if (!isRemoved) return
+  }
+}
+
+/** What stands where a file belongs is a folder without files by now. */
+async function removeEmptyFolders(path: Buffer): Promise<void> {
+  const found = await lstat(path).catch(unlessGone)
+  if (!found?.isDirectory()) return
+  for (const name of await readdir(path, 'buffer')) await removeEmptyFolders(Buffer.concat([path, bytesOfSep, name]))
+  await rmdir(path)
+}
+
+async function writeFiles(git: PrivateGit, directory: string, entries: readonly RewindEntry[]): Promise<void> {
+  if (entries.length === 0) return
+  const index = join(git.gitDir, `rewind-${randomUUID()}.index`)
+  const own = onOwnObjects(git)
+  const setting = { ...own, directory, env: { ...own.env, GIT_INDEX_FILE: index, GIT_WORK_TREE: directory } }
+  const single = ['-c', 'core.splitIndex=false']
+  try {
+    await runGitOrThrow(setting, [...single, 'update-index', '-z', '--index-info'], indexInfo(entries, ''))
+    await runGitOrThrow(setting, [...single, 'checkout-index', '--force', '--all', '--quiet'])
+  } finally {
+    for (const path of [index, `${index}.lock`]) await rm(path, { force: true })
+  }
+}
+
+/** What a savepoint has counts, even if an ignore rule matches it by now; what was ignored then does not. */
+async function learn(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
+  const none = `0 ${'0'.repeat(git.objectFormat === 'sha1' ? 40 : 64)}`
+  const gone = [...remove, ...keep].map(path => `${none}\t${prefixOf(git)}${path}\0`)
+  const input = gone.join('') + indexInfo(write, prefixOf(git))
+  if (input !== '') await runGitOrThrow(git.setting, ['update-index', '-z', '--index-info'], input)
+}
+
+function prefixOf({ prefix }: PrivateGit): string {
+  return Buffer.from(prefix, 'utf8').toString('latin1')
+}
+
+function indexInfo(entries: readonly RewindEntry[], prefix: string): string {
+  return entries.map(({ mode, id, path }) => `${mode} ${id} 0\t${prefix}${path}\0`).join('')
+}
+
+function unlessGone(error: unknown): undefined {
+  const code = systemErrorCode(error)
+  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
+}
+
+const nothing = '000000'
+const submodule = '160000'
+const mostNamed = 5
+const bytesOfSep = Buffer.from(sep)
+
+/**
+ * Of files that a tree does not have, those that were ignored then: its ignore files, the person's, and those above the
+ * work directory cover them. All paths are latin1, relative to the work directory.
+ */
+async function ignoredIn(git: PrivateGit, tree: string, paths: readonly string[]): Promise<Set<string>> {
+  if (paths.length === 0) return new Set()
+  const folder = join(git.gitDir, `rewind-${randomUUID()}`)
+  const top = join(folder, 'files')
+  const own = onOwnObjects(git)
+  const env = { ...own.env, GIT_WORK_TREE: top, GIT_INDEX_FILE: join(folder, 'index'), GIT_LITERAL_PATHSPECS: '0' }
+  try {
+    await mkdir(join(top, git.prefix), { recursive: true })
+    await layOutRules(git, tree, { ...own, directory: top, env })
+    return await covered({ ...own, directory: join(top, git.prefix), env }, paths)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function layOutRules(git: PrivateGit, tree: string, setting: GitSetting): Promise<void> {
+  for (const above of foldersAbove(git.prefix)) {
+    const rules = join(git.setting.directory, above, RULES)
+    const found = await lstat(rules).catch(() => null)
+    if (found?.isFile()) await copyFile(rules, join(setting.directory, above, RULES))
+  }
+  const entries = (await runGitOrThrow(setting, ['ls-tree', '-r', '-z', '--full-tree', tree])).split('\0')
+  const prefix = Buffer.from(git.prefix, 'utf8').toString('latin1')
+  const found = entries.flatMap(entry => {
+    const [, entryOf, path] = entry.match(/^(100(?:644|755) blob [0-9a-f]+)\t((?:.*\/)?\.gitignore)$/s) ?? []
+    return path === undefined ? [] : [`${entryOf}\t${prefix}${path}\0`]
+  })
+  await runGitOrThrow(setting, [...whole, 'update-index', '-z', '--index-info'], found.join(''))
+  await runGitOrThrow(setting, [...whole, 'checkout-index', '--all', '--force', '--quiet'])
+}
+
+/** From the top, those in which the work directory lies. */
+function foldersAbove(prefix: string): string[] {
+  const parts = prefix.split('/').slice(0, -1)
+  return parts.map((_, index) => join('.', ...parts.slice(0, index)))
+}
+
+/** With `./` before it no path is taken for a pattern. */
+async function covered(setting: GitSetting, paths: readonly string[]): Promise<Set<string>> {
+  const args = ['check-ignore', '--no-index', '-z', '--stdin']
+  const result = await runGit(setting, args, paths.map(path => `./${path}\0`).join(''))
+  // Without any it ends as if it had failed.
+  if (!result.ok && result.stderr !== '') throw new GitError(args, result)
+  return new Set(result.stdout.split('\0').map(path => path.replace(/^\.\//, '')))
+}
+
+const RULES = '.gitignore'
+const whole = ['-c', 'core.splitIndex=false']

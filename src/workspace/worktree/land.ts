@@ -1,0 +1,344 @@
+import type { Dirent } from 'node:fs'
+import {
+  constants,
+  copyFile,
+  lstat,
+  mkdir,
+  mkdtemp,
+  opendir,
+  readdir,
+  readlink,
+  realpath,
+  rm,
+  symlink,
+} from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { findObstacle, makeFolder, readTextFile } from '../files/inside-directory.ts'
+import { findRepository, runGit } from '../git/git.ts'
+import type { PrivateGit } from '../git/private-git.ts'
+import { makeProjectFolders, projectFolders, specificationFile, specificationGuide } from '../memory/plan-files.ts'
+import {
+  BRANCH_PREFIX,
+  type Checkout,
+  decoded,
+  gitIn,
+  isWorktreeName,
+  type ListedWorktree,
+  listWorktrees,
+  mustGit,
+  refuseForged,
+  uncommittedIn,
+  whyOf,
+  worktreePlace,
+} from './worktree.ts'
+
+/** A branch of codemachine's, and the worktree that it is worked on in. */
+export interface Landable {
+  name: string
+  branch: string
+  /** The top of its worktree; null if that is not there any more. */
+  top: string | null
+  /** How many commits it has that the checkout has not. */
+  ahead: number
+  /** What is changed in the worktree and not committed. */
+  uncommitted: readonly string[]
+}
+
+/** How a landing went. Only `landed` has changed anything. */
+export type Landing =
+  | { kind: 'landed'; commit: string; into: string; files: number }
+  | { kind: 'nothing-new'; into: string }
+  /** `files`: those that both sides have changed. */
+  | { kind: 'conflict'; into: string; files: readonly string[] }
+  /** `files`: those of the checkout that are not committed, and that the merge would overwrite. */
+  | { kind: 'in-the-way'; into: string; files: readonly string[] }
+
+/** The branches of codemachine's in a repository, as seen from one checkout, by name; only that of one name if it is given. */
+export async function listLandable(checkout: Checkout, wanted: string | null): Promise<Landable[]> {
+  const format = '--format=%(refname:lstrip=2)'
+  const text = await mustGit(checkout, ['for-each-ref', format, `refs/heads/${BRANCH_PREFIX}`], 'list the branches')
+  const worktrees = await listWorktrees(checkout.setting)
+  const found: Landable[] = []
+  for (const branch of text.split('\n')) {
+    const name = branch.slice(BRANCH_PREFIX.length)
+    if (!isWorktreeName(name) || (wanted !== null && name !== wanted)) continue
+    const count = await mustGit(checkout, ['rev-list', '--count', `HEAD..refs/heads/${branch}`, '--'], 'count commits')
+    const top = await topOf(checkout, name, worktrees)
+    const uncommitted = top === null ? [] : await uncommittedIn(await openForeign(checkout, top))
+    found.push({ name, branch, top, ahead: Number(count), uncommitted })
+  }
+  return found
+}
+
+/** The branch that is checked out; a `UserError` if there is none, or it is that of a worktree of codemachine's. */
+export async function branchToLandOn(checkout: Checkout): Promise<string> {
+  const { ok, stdout } = await gitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
+  const branch = decoded(stdout).trim()
+  const { root } = checkout.repository
+  if (!ok) throw new UserError(`No branch is checked out in ${root}, so there is none to merge into; switch to one.`)
+  if (!branch.startsWith(BRANCH_PREFIX)) return branch
+  throw new UserError(`${root} is a worktree on ${branch} itself; run this in ${checkout.main}.`)
+}
+
+/**
+ * Makes a commit of all that is changed in a worktree, on top of its branch, and answers it; the branch, the index and the
+ * files there stay as they are until `takeBranchForward`. A `UserError` in the middle of a merge.
+ */
+export async function commitAside(checkout: Checkout, top: string, message: string): Promise<string> {
+  const worktree = await openForeign(checkout, top)
+  const unmerged = await mustGit(worktree, ['ls-files', '--unmerged', '-z'], `look at the index of ${top}`)
+  if (unmerged !== '' || (await gitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
+    throw new UserError(`In ${top} a merge was begun and not finished; finish it there, or give it up, and land again.`)
+  }
+  const index = await mustGit(
+    worktree,
+    ['rev-parse', '--path-format=absolute', '--git-path', 'index'],
+    'find the index',
+  )
+  const folder = await mkdtemp(join(tmpdir(), 'codemachine-land-'))
+  try {
+    const aside = { ...worktree.setting.env, GIT_INDEX_FILE: join(folder, 'index') }
+    // With what it knows of the files, not all of them are read.
+    await copyFile(index.trimEnd(), join(folder, 'index')).catch(() => {})
+    const there = { setting: { ...worktree.setting, env: aside } }
+    await mustGit(there, ['add', '--all'], `add what is changed in ${top}`)
+    const tree = (await mustGit(there, ['write-tree'], `write what is changed in ${top}`)).trim()
+    const args = ['commit-tree', '--no-gpg-sign', '-p', 'HEAD', '-m', message.trim(), tree]
+    return (await mustGit(there, args, `commit in ${top}`)).trim()
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Takes the branch and the index of a worktree forward to a commit of `commitAside`; its files are as in that already. */
+export async function takeBranchForward(checkout: Checkout, top: string, commit: string): Promise<void> {
+  const { setting } = await openForeign(checkout, top)
+  const named = { setting: { ...setting, env: { ...setting.env, GIT_REFLOG_ACTION: 'codemachine land' } } }
+  await mustGit(named, ['reset', '-q', commit], `take the branch of ${top} forward to ${commit}, which is merged now`)
+}
+
+/**
+ * Merges a branch, or the commit that is made of it `aside`, into the one that is checked out, by a merge commit. Everything is decided before anything is touched:
+ * the merge is made aside, and the checkout then taken forward to it, which git does wholly or not at all. A `UserError`
+ * with git's own words if that cannot be.
+ */
+export async function landBranch(
+  checkout: Checkout,
+  { branch, aside, message }: { branch: string; aside: string | null; message: string },
+): Promise<Landing> {
+  const into = await branchToLandOn(checkout)
+  const ours = (await mustGit(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'], 'find the last commit')).trim()
+  const ref = `${aside ?? `refs/heads/${branch}`}^{commit}`
+  const theirs = (await mustGit(checkout, ['rev-parse', '--verify', ref], `find ${branch}`)).trim()
+  if ((await gitIn(checkout, ['merge-base', '--is-ancestor', theirs, ours])).ok) return { kind: 'nothing-new', into }
+
+  const merged = await gitIn(checkout, [
+    'merge-tree',
+    '--write-tree',
+    '--name-only',
+    '--no-messages',
+    '-z',
+    ours,
+    theirs,
+  ])
+  const [tree = '', ...files] = decoded(merged.stdout)
+    .split('\0')
+    .filter(part => part !== '')
+  if (!/^[0-9a-f]{40,64}$/.test(tree)) throw cannotMerge(merged.stderr, branch, whyOf(merged))
+  if (!merged.ok) return { kind: 'conflict', into, files: [...new Set(files)] }
+
+  const parents = ['-p', ours, '-p', theirs]
+  const commit = (await mustGit(checkout, ['commit-tree', tree, ...parents, '-m', message], 'make the merge')).trim()
+  const changed = await mustGit(checkout, ['diff-tree', '-r', '--name-only', '-z', ours, commit], 'compare')
+  const inTheWay = await goForward(checkout, { commit, from: ours, branch, into })
+  if (inTheWay.length > 0) return { kind: 'in-the-way', into, files: inTheWay }
+  return { kind: 'landed', commit, into, files: changed.split('\0').length - 1 }
+}
+
+/** Where the worktree of a name is; null if it is not there any more. */
+async function topOf({ main }: Checkout, name: string, worktrees: readonly ListedWorktree[]): Promise<string | null> {
+  const listed = worktrees.find(({ branch }) => branch === `${BRANCH_PREFIX}${name}`)
+  if (listed !== undefined) return await realpath(listed.directory).catch(() => null)
+  const { branch, top } = worktreePlace(main, name)
+  if (!worktrees.some(({ directory }) => directory === top)) return null
+  throw new UserError(
+    `${top} is not on ${branch} any more, so what was done there since would not come along; switch it back to that branch, or merge what it is on by hand.`,
+  )
+}
+
+/**
+ * A worktree that agents have worked in: git is told where everything is, so that nothing which lies in it, or in its
+ * part of the git directory, leads elsewhere.
+ */
+async function openForeign(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
+  await refuseForged(checkout, top)
+  const { gitDir, commonDir } = (await findRepository(top)) ?? checkout.repository
+  const { env } = checkout.setting
+  return {
+    setting: {
+      ...checkout.setting,
+      directory: top,
+      env: { ...env, GIT_DIR: gitDir, GIT_COMMON_DIR: commonDir, GIT_WORK_TREE: top },
+    },
+  }
+}
+
+function cannotMerge(stderr: string, branch: string, why: string): UserError {
+  if (!stderr.includes('usage: git merge-tree')) return new UserError(`git could not merge ${branch}: ${why}.`)
+  return new UserError(
+    `This git is too old to find a conflict before it touches anything (2.38 can); update it, or merge ${branch} by hand.`,
+    { hint: `By hand: git merge --no-ff ${branch}` },
+  )
+}
+
+/** Answers what stands in the way, and then has touched nothing. */
+async function goForward(
+  checkout: Checkout,
+  { commit, from, branch, into }: { commit: string; from: string; branch: string; into: string },
+): Promise<string[]> {
+  const { setting, repository } = checkout
+  const named = { setting: { ...setting, env: { ...setting.env, GIT_REFLOG_ACTION: `merge ${branch}` } } }
+  const flags = ['--ff-only', '--no-autostash', '--no-verify-signatures', '--no-overwrite-ignore', '-q']
+  const result = await gitIn(named, ['merge', ...flags, commit])
+  if (result.ok) return []
+  const now = await gitIn(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'])
+  if (now.stdout.trim() !== from || /index\.lock|cannot lock ref/.test(result.stderr)) {
+    throw new UserError(
+      `Something else changes ${into} in ${repository.root} just now, so nothing was merged; land again.`,
+    )
+  }
+  const files = [...decoded(result.stderr).matchAll(/^\t(.+)$/gm)].map(([, path = '']) => path)
+  if (files.length > 0) return files
+  throw new UserError(`git did not take ${repository.root} forward to the merge: ${whyOf(result)}.`)
+}
+
+/**
+ * What is needed to run a project and is not in git: what was installed, and local settings. What was built is not among
+ * it: it is to be built anew.
+ */
+const LINKED = new Set([
+  'node_modules',
+  'bower_components',
+  'jspm_packages',
+  '.yarn',
+  '.pnp.cjs',
+  '.pnp.loader.mjs',
+  '.npmrc',
+  '.venv',
+  'venv',
+  'vendor',
+  '.bundle',
+  'Pods',
+  'deps',
+  'elm-stuff',
+  '.cargo',
+  '.gradle',
+  '.m2',
+  '.env',
+  '.env.local',
+  '.env.test',
+  '.env.test.local',
+])
+
+/** What tools write into `node_modules` while they run. */
+const CACHES = new Set(['.cache', '.vite', '.vite-temp', '.tmp', '.vitest'])
+
+/** Links what git ignores and a project needs from the person's files into `top`, wherever nothing else is. */
+export async function linkLeftOut({ setting }: PrivateGit, top: string): Promise<void> {
+  const args = ['ls-files', '-o', '-i', '-z', '--exclude-standard', '--directory']
+  const { ok, stdout } = await runGit(setting, args)
+  if (!ok) return
+  for (const entry of stdout.split('\0')) {
+    const path = Buffer.from(entry, 'latin1').toString('utf8').replace(/\/$/, '')
+    if (LINKED.has(basename(path))) await link(join(setting.directory, path), top, path)
+  }
+}
+
+/** Never through a link that was committed: it may lead anywhere. */
+async function link(from: string, top: string, path: string): Promise<void> {
+  const folder = dirname(path)
+  if (folder !== '.' && (await findObstacle(top, folder)) !== null) return
+  const to = join(top, path)
+  if (await isThere(to)) return
+  const isFolder = (await lstat(from)).isDirectory()
+  if (isFolder && basename(path) === 'node_modules') await linkEach(from, to, isOwnPackages)
+  else await symlink(from, to)
+}
+
+/**
+ * A folder of its own with a link to each part. A link among them stays what it is: one of a workspace leads to the
+ * package beside it, which has to be that of the files laid out, and not that of the person.
+ */
+async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => boolean): Promise<void> {
+  await mkdir(to)
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)]
+    if (CACHES.has(entry.name)) continue
+    if (entry.isSymbolicLink()) await symlink(await readlink(source), target)
+    else if (goesInto(entry)) await linkEach(source, target, () => false)
+    // A list of what is installed, which tools write anew.
+    else if (entry.isFile()) await copyFile(source, target)
+    else await symlink(source, target)
+  }
+}
+
+/** `@scope`, in which packages lie. */
+function isOwnPackages(entry: Dirent): boolean {
+  return entry.isDirectory() && entry.name.startsWith('@')
+}
+
+function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+/**
+ * Copies the specification of a work directory, and the files beside it, into another one that has none of its own yet;
+ * answers whether it had none. What lies there is not overwritten; links, and what begins with a dot, are left out. Throws
+ * a `UserError` if nothing can be written there.
+ */
+export async function copyInputs(from: string, to: string): Promise<boolean> {
+  const [source, target] = [await realpath(from), await realpath(to)]
+  await makeProjectFolders(target)
+  if (await isWritten(target)) return false
+  await rm(join(target, specificationFile), { force: true })
+  try {
+    await copyFolder(source, target, projectFolders.inputs)
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    throw new UserError(`The specification cannot be copied to ${target} (${code}).`, { cause: error })
+  }
+  return true
+}
+
+/** Whether there is anything but the guide in its place. */
+async function isWritten(root: string): Promise<boolean> {
+  const read = await readTextFile(join(root, specificationFile), MOST_GUIDE_BYTES)
+  return read.kind === 'broken' || (read.kind === 'text' && read.text.trim() !== specificationGuide().trim())
+}
+
+/** What is larger is no guide. */
+const MOST_GUIDE_BYTES = 64 * 1024
+
+async function copyFolder(from: string, to: string, folder: string): Promise<void> {
+  // An agent that worked there could have put a link in its place.
+  if ((await findObstacle(from, folder)) !== null || (await makeFolder(to, folder)) !== null) return
+  for await (const entry of await opendir(join(from, folder))) {
+    const path = join(folder, entry.name)
+    if (entry.name.startsWith('.')) continue
+    if (entry.isDirectory()) await copyFolder(from, to, path)
+    if (entry.isFile()) await copyNew(join(from, path), join(to, path))
+  }
+}
+
+/** Follows no link in the place of the copy. */
+async function copyNew(from: string, to: string): Promise<void> {
+  await copyFile(from, to, constants.COPYFILE_EXCL).catch((error: unknown) => {
+    if (systemErrorCode(error) !== 'EEXIST') throw error
+  })
+}

@@ -1,0 +1,342 @@
+import { mkdir, realpath, rmdir } from 'node:fs/promises'
+import { basename, dirname, join, relative } from 'node:path'
+import { messageOf, UserError } from '../../base/errors.ts'
+import { pathExists } from '../../platform/files.ts'
+import {
+  findGit,
+  findRepository,
+  type GitResult,
+  type GitSetting,
+  type PersonRepository,
+  runGit,
+  withoutGitVariables,
+} from '../git/git.ts'
+
+/** A worktree of codemachine's, in which a session works on a branch of its own. */
+export interface Worktree {
+  name: string
+  branch: string
+  /** Its top. */
+  top: string
+  /** Where a session works: what corresponds to the directory that it was opened for. */
+  directory: string
+  /** The first work tree of the repository. */
+  main: string
+  isNew: boolean
+  /** What the person has changed and not committed there, and what the worktree therefore lacks; none if it is not new. */
+  uncommitted: readonly string[]
+}
+
+export interface WorktreeOptions {
+  /** In the repository; the worktree begins with what is committed there. */
+  directory: string
+  /** Null: the day and a counter. */
+  name: string | null
+  env: NodeJS.ProcessEnv
+  now: Date
+}
+
+/**
+ * Opens the worktree of a name beside the main one, `<repository>.worktrees/<name>`, and makes it and its branch if they
+ * are not there. The person's index, checkout and stash stay as they are, and no hook runs. A `UserError` of one sentence
+ * if it cannot be; then nothing has been made.
+ */
+export async function openWorktree({ directory, name, env, now }: WorktreeOptions): Promise<Worktree> {
+  const wanted = name === null ? null : worktreeName(name)
+  const checkout = await openCheckout(directory, env)
+  const inside = relative(checkout.repository.root, await realpath(directory))
+  if (wanted !== null) {
+    const place = worktreePlace(checkout.main, wanted)
+    const listed = await listedAt(checkout, place.top)
+    if (listed !== null) return await goOnIn(checkout, place, listed, inside)
+  }
+  await refuseWithoutBase(checkout, inside)
+  const uncommitted = await uncommittedIn(checkout)
+  const place = await makePlace(checkout, wanted === null ? namesOfDay(now) : [wanted])
+  return { ...place, directory: join(place.top, inside), main: checkout.main, isNew: true, uncommitted }
+}
+
+/** Takes a new worktree away with its branch, if nothing has been done in it. */
+export async function dropUnused({ top, branch, main, directory }: Worktree, env: NodeJS.ProcessEnv): Promise<void> {
+  // Git leaves one alone that holds changes, but what is ignored it takes along.
+  if (await pathExists(join(directory, '.codemachine'))) return
+  const checkout = await openCheckout(main, env)
+  if (!(await gitIn(checkout, ['worktree', 'remove', top])).ok) return
+  await gitIn(checkout, ['branch', '-q', '-d', branch])
+  await rmdir(dirname(top)).catch(() => {})
+}
+
+interface Place {
+  name: string
+  branch: string
+  top: string
+}
+
+/** The branch and the top of the worktree of a name, whether it is there or not. `main`: the first work tree. */
+export function worktreePlace(main: string, name: string): Place {
+  return { name, branch: `${BRANCH_PREFIX}${name}`, top: join(`${main}.worktrees`, name) }
+}
+
+async function listedAt(checkout: Checkout, top: string): Promise<ListedWorktree | null> {
+  const real = await realpath(top).catch(() => null)
+  const listed = await listWorktrees(checkout.setting)
+  return real === null ? null : (listed.find(({ directory }) => directory === top || directory === real) ?? null)
+}
+
+async function goOnIn(checkout: Checkout, place: Place, listed: ListedWorktree, inside: string): Promise<Worktree> {
+  const { top, branch } = place
+  await refuseForged(checkout, top)
+  if (listed.branch !== branch) {
+    throw new UserError(
+      `${top} is not on ${branch} any more, but on ${listed.branch === null ? 'no branch' : 'another branch'}; switch it back, or take another name.`,
+    )
+  }
+  const directory = join(top, inside)
+  const real = await realpath(directory).catch(() => null)
+  // An agent that works there could have put a link in its place.
+  if (real === null || real !== join(await realpath(top), inside)) {
+    throw new UserError(`${directory} is not a folder of that worktree; name another, or start at the top.`)
+  }
+  return { ...place, directory, main: checkout.main, isNew: false, uncommitted: [] }
+}
+
+/** Refuses a worktree whose `.git`, which agents that work there can write, no longer leads to the repository. */
+export async function refuseForged({ repository }: Checkout, top: string): Promise<void> {
+  const found = await findRepository(top)
+  const isOurs =
+    found !== null &&
+    found.root === (await realpath(top)) &&
+    found.commonDir === repository.commonDir &&
+    dirname(found.gitDir) === join(repository.commonDir, 'worktrees')
+  if (isOurs) return
+  throw new UserError(`${join(top, '.git')} no longer leads to ${repository.commonDir}; look who has changed it.`)
+}
+
+async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<void> {
+  const { repository, main } = checkout
+  const above = (await gitIn(checkout, ['rev-parse', '--show-superproject-working-tree'])).stdout.trim()
+  if (above !== '') {
+    throw new UserError(`${main} is a submodule, and worktrees of one are not made; run it in a clone of its own.`)
+  }
+  if (!(await gitIn(checkout, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).ok) {
+    throw new UserError(`${repository.root} has no commit yet, and a worktree begins with one; commit something first.`)
+  }
+  const [folder = ''] = BRANCH_PREFIX.split('/')
+  if (await hasBranch(checkout, folder)) {
+    throw new UserError(
+      `There is a branch called ${folder}, beside which git makes no ${BRANCH_PREFIX}…; give it another name: git branch -m ${folder} …`,
+    )
+  }
+  if (inside === '') return
+  // Git writes its paths with `/` everywhere.
+  const path = inside.replaceAll('\\', '/')
+  if ((await gitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
+  throw new UserError(`${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
+}
+
+/** Makes the worktree of the first of these names that is free; of two runs that begin at once each gets its own. */
+async function makePlace(checkout: Checkout, names: Iterable<string>): Promise<Place> {
+  let problem: Taken = { why: '' }
+  for (const name of names) {
+    const place = worktreePlace(checkout.main, name)
+    const taken = (await whyTaken(checkout, place)) ?? (await make(checkout, place))
+    if (taken === null) return place
+    problem = taken
+  }
+  const { why, ...hint } = problem
+  throw new UserError(`The worktree cannot be made: ${why}.`, hint)
+}
+
+interface Taken {
+  why: string
+  hint?: string
+}
+
+/** Why a name is not free; null if it is. */
+async function whyTaken(checkout: Checkout, { name, branch, top }: Place): Promise<Taken | null> {
+  const isThere = await pathExists(top)
+  if (await hasBranch(checkout, branch)) {
+    const why = `there is a branch ${branch} already, and no worktree of it in ${top}; take another name than ${name}, or delete that branch if it holds nothing that you need`
+    const hint = `To work on it again: git worktree prune && git worktree add ${top} ${branch}`
+    return isThere ? { why } : { why, hint }
+  }
+  return isThere ? { why: `${top} is there already, and is no worktree of this repository; take another name` } : null
+}
+
+async function hasBranch(checkout: Checkout, branch: string): Promise<boolean> {
+  return (await gitIn(checkout, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`])).ok
+}
+
+/** Null if it is made; why not if somebody has been faster. */
+async function make(checkout: Checkout, { branch, top }: Place): Promise<Taken | null> {
+  const folder = dirname(top)
+  const made = await mkdir(folder, { recursive: true }).catch(error => {
+    throw new UserError(
+      `The worktree cannot be made in ${folder}, beside ${basename(checkout.main)}: ${messageOf(error)}.`,
+    )
+  })
+  const result = await gitIn(checkout, ['worktree', 'add', '--no-track', '-q', '-b', branch, top, 'HEAD'])
+  if (result.ok) return null
+  if (/exists/.test(result.stderr)) return { why: whyOf(result) }
+  // Git takes the folder away itself, but not the branch.
+  await gitIn(checkout, ['branch', '-q', '-d', branch])
+  if (made !== undefined) await rmdir(made).catch(() => {})
+  throw new UserError(`git could not make the worktree ${top}: ${whyOf(result)}.`)
+}
+
+/** A work tree of the person's repository, and how their git is run in it. */
+export interface Checkout {
+  repository: PersonRepository
+  /** The first work tree of the repository, beside which the others are made. */
+  main: string
+  setting: GitSetting
+}
+
+/**
+ * Opens the checkout around a directory, to change the repository as its owner would: with their configuration, but
+ * without hooks, prompts, signatures or housekeeping. A `UserError` if there is none.
+ */
+export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
+  const real = await realpath(directory).catch(() => null)
+  if (real === null) throw new UserError(`${directory} is not a directory.`)
+  const repository = await findRepository(real)
+  const setting = await personGit(repository?.root ?? real, env)
+  if (repository === null) {
+    const bare = await ask(setting, ['rev-parse', '--is-bare-repository'])
+    throw new UserError(
+      bare === 'true'
+        ? `${real} is a bare repository, which has no files to work on; run it in a clone of it.`
+        : `${real} is not in a git repository; make one with git init and a first commit.`,
+    )
+  }
+  const [first] = await listWorktrees(setting)
+  if (first === undefined || first.isBare) {
+    throw new UserError(
+      `${repository.commonDir} is a bare repository, and a worktree is made beside the files of one; use a clone of it.`,
+    )
+  }
+  return { repository, main: first.directory, setting }
+}
+
+/** Runs git in a checkout. Texts are latin1, as of `runGit`. */
+export function gitIn({ setting }: Pick<Checkout, 'setting'>, args: readonly string[]): Promise<GitResult> {
+  return runGit(setting, [...PLAIN, ...args])
+}
+
+/** As `gitIn`: answers what it said, a `UserError` with git's own words if it fails. `what`: as in `git could not …`. */
+export async function mustGit(
+  checkout: Pick<Checkout, 'setting'>,
+  args: readonly string[],
+  what: string,
+): Promise<string> {
+  const result = await gitIn(checkout, args)
+  if (!result.ok) throw new UserError(`git could not ${what}: ${whyOf(result)}.`)
+  return decoded(result.stdout)
+}
+
+/** What stood in the way of git, on one line. */
+export function whyOf({ stderr }: GitResult): string {
+  const lines = decoded(stderr)
+    .split('\n')
+    .map(line => line.trim().replace(/^(?:fatal|error): /, ''))
+  const said = lines.filter(line => line !== '' && !/^(?:hint|warning):/.test(line))
+  const why = said.slice(0, 2).join(' ').replace(/\.$/, '').slice(0, 500)
+  // It may name what an agent has named.
+  return why.replace(/\p{Cc}|\p{Bidi_Control}/gu, '?') || 'it does not say why'
+}
+
+/** The text that git wrote, whose bytes `runGit` answers one a character. */
+export function decoded(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString('utf8')
+}
+
+/** One work tree of a repository. */
+export interface ListedWorktree {
+  directory: string
+  /** Null if none is checked out. */
+  branch: string | null
+  isBare: boolean
+}
+
+/** All work trees of a repository, the first one first. */
+export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree[]> {
+  // Not with -z, which git before 2.36 does not know.
+  const text = await mustGit({ setting }, ['worktree', 'list', '--porcelain'], 'list the worktrees')
+  return text.split('\n\n').flatMap(block => {
+    const lines = block.split('\n')
+    const of = (name: string) => lines.find(line => line.startsWith(`${name} `))?.slice(name.length + 1) ?? null
+    const directory = of('worktree')
+    if (directory === null) return []
+    const branch = of('branch')?.replace(/^refs\/heads\//, '') ?? null
+    return [{ directory, branch, isBare: lines.includes('bare') }]
+  })
+}
+
+/** The files of a work tree that are not as they were committed, those that are not known to git too. */
+export async function uncommittedIn(checkout: Pick<Checkout, 'setting'>): Promise<string[]> {
+  const args = ['status', '--porcelain', '-z', '--no-renames', '--untracked-files=normal', '--ignore-submodules=dirty']
+  const text = await mustGit(checkout, args, 'look at the changes')
+  return text.split('\0').flatMap(entry => (entry === '' ? [] : [entry.slice(3)]))
+}
+
+/** Whatever the person has configured for what they type themselves. */
+const PLAIN = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.editor=:',
+  'commit.gpgSign=false',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  'submodule.recurse=false',
+].flatMap(pair => ['-c', pair])
+
+const KEPT = /^GIT_(?:CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL))$/
+
+async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSetting> {
+  const kept = Object.entries(env).filter(([name]) => KEPT.test(name))
+  return {
+    program: await findGit(env, top),
+    directory: top,
+    env: {
+      ...withoutGitVariables(env),
+      ...Object.fromEntries(kept),
+      GIT_TERMINAL_PROMPT: '0',
+      // What only looks writes no index.
+      GIT_OPTIONAL_LOCKS: '0',
+      LC_ALL: 'C',
+    },
+  }
+}
+
+async function ask(setting: GitSetting, args: readonly string[]): Promise<string> {
+  const { stdout } = await gitIn({ setting }, args)
+  return stdout.trim()
+}
+
+/** Below which all branches of worktrees lie. */
+export const BRANCH_PREFIX = 'codemachine/'
+
+/** A worktree's name as it was typed; a `UserError` if it is no good for a folder and a branch. */
+export function worktreeName(typed: string): string {
+  if (isWorktreeName(typed)) return typed
+  const shown = typed.length > 40 ? `${typed.slice(0, 39)}…` : typed
+  throw new UserError(
+    `"${shown.replace(/\p{Cc}/gu, ' ')}" cannot name a worktree; use letters, digits, "-", "_" and "." only, at most 60 of them.`,
+    { hint: 'Without a name it comes after the goal: codemachine "…" --worktree' },
+  )
+}
+
+/** Whether a name is good for a folder and a branch, and can be typed and shown as it is. */
+export function isWorktreeName(name: string): boolean {
+  return NAME.test(name) && !/\.\.|\.$|\.lock$/i.test(name)
+}
+
+/** The names that a worktree of nobody's choosing may get, the best first: `20261121-1`, `20261121-2`, … */
+function* namesOfDay(now: Date): Generator<string> {
+  const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
+  for (let counter = 1; counter <= MOST_A_DAY; counter++) yield `${now.getFullYear()}${month}${day}-${counter}`
+}
+
+const MOST_A_DAY = 1000
+
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,59}$/u

@@ -1,0 +1,115 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { boardPlaceOf, readTaskBoard, watchTasks } from '../../../src/app/watch/task-watch.ts'
+import type { TaskBoard } from '../../../src/core/state/plan.ts'
+import { newBuild } from '../../../src/core/state/plan.ts'
+import type { Records } from '../../../src/records/records.ts'
+import { TestClock } from '../../support/test-clock.ts'
+
+const main = (title: string, inProgress: string) =>
+  `---\nstatus: in-progress\nfinite_incantatem: false\nshort_title: ${title}\n---\n## In progress\n- [ ] ${inProgress}\n`
+const tasksOf = (...done: boolean[]) =>
+  JSON.stringify({
+    tasks: done.map((each, index) => ({ id: `T${index + 1}`, name: 'n', phase: 'Building', done: each })),
+  })
+
+async function makeFolder() {
+  const directory = await mkdtemp(join(tmpdir(), 'task-watch-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const folder = join(directory, '.codemachine', 'projects', '20261120_1')
+  await mkdir(folder, { recursive: true })
+  return { directory, folder, file: (name: string) => join(folder, name) }
+}
+
+/** Watches it until the test is over. */
+function watched(place: { folder: string; directory: string }) {
+  const boards: TaskBoard[] = []
+  const ending = new AbortController()
+  const waiting: { matches: (board: TaskBoard) => boolean; resolve: () => void }[] = []
+  const onBoard = (board: TaskBoard) => {
+    boards.push(board)
+    for (const { matches, resolve } of waiting) if (matches(board)) resolve()
+  }
+  const over = watchTasks({ ...place, clock: new TestClock(), signal: ending.signal, onBoard })
+  onTestFinished(async () => {
+    ending.abort()
+    await over
+  })
+  const until = (matches: (board: TaskBoard) => boolean) =>
+    new Promise<void>(resolve => {
+      waiting.push({ matches, resolve })
+      if (boards.some(matches)) resolve()
+    })
+  return { boards, until }
+}
+
+test('the board follows what an agent writes, and tells only what has changed', async () => {
+  const place = await makeFolder()
+  await writeFile(place.file('MAIN.md'), main('Dark mode', 'T2 build'))
+  await writeFile(place.file('tasks.json'), tasksOf(true, false, false))
+  const { boards, until } = watched(place)
+  await until(({ current }) => current === 'T2')
+  expect(boards).toMatchObject([{ title: 'Dark mode', tasks: [{ id: 'T1', phase: 'Building', done: true }, {}, {}] }])
+  await writeFile(place.file('other.md'), 'x')
+  await writeFile(place.file('tasks.json'), tasksOf(true, true, false))
+  await until(({ current }) => current === 'T3')
+  expect(boards).toHaveLength(2)
+})
+
+test('while a file is half written, or gone, the board stays as it was', async () => {
+  const place = await makeFolder()
+  await writeFile(place.file('MAIN.md'), main('Dark mode', 'T1'))
+  await writeFile(place.file('tasks.json'), tasksOf(false, false))
+  const { boards, until } = watched(place)
+  await until(({ tasks }) => tasks.length === 2)
+  await writeFile(place.file('tasks.json'), tasksOf(true, false).slice(0, 30))
+  await rm(place.file('MAIN.md'))
+  // A later change of one that is whole shows that all before it has been seen.
+  await writeFile(place.file('new'), main('Night mode', 'T2'))
+  await rename(place.file('new'), place.file('MAIN.md'))
+  await until(({ title }) => title === 'Night mode')
+  expect(boards.every(({ tasks }) => tasks.length === 2)).toBe(true)
+  expect(boards.at(-1)).toMatchObject({ current: 'T2', tasks: [{ done: false }, { done: false }] })
+})
+
+test('a folder that comes to be later is watched then', async () => {
+  const place = await makeFolder()
+  await rm(place.folder, { recursive: true })
+  const { boards, until } = watched(place)
+  await until(({ tasks }) => tasks.length === 0)
+  await mkdir(place.folder)
+  await writeFile(place.file('tasks.json'), tasksOf(false))
+  await until(({ tasks }) => tasks.length === 1)
+  expect(boards).toHaveLength(2)
+})
+
+test('what lies behind a link is nobody’s board', async () => {
+  const place = await makeFolder()
+  const real = join(place.directory, 'elsewhere')
+  await mkdir(real)
+  await writeFile(join(real, 'tasks.json'), tasksOf(false))
+  await rm(place.folder, { recursive: true })
+  await symlink(real, place.folder)
+  expect(await readTaskBoard(place)).toEqual({ title: null, tasks: [], current: null })
+})
+
+test('the tasks of a build are those of its plan, and none are shown before it is known what it is', async () => {
+  const place = await makeFolder()
+  const plan = join(place.directory, '.codemachine', 'plan')
+  await mkdir(plan)
+  await writeFile(place.file('tasks.json'), tasksOf(false))
+  await writeFile(join(plan, 'tasks.json'), tasksOf(true, false))
+  const records = { directory: place.directory, sessionFolder: () => place.directory } as unknown as Records
+  const read = async (state: Parameters<typeof boardPlaceOf>[2]) => {
+    const { tasks } = await readTaskBoard({ ...boardPlaceOf(records, '20261120_1', state), folder: place.folder })
+    return tasks.length
+  }
+  expect(await read(() => ({ id: '20261120_1', build: newBuild(false) }))).toBe(2)
+  expect(await read(() => null)).toBe(0)
+  expect(await read(() => ({ id: '20261119_9', build: null }))).toBe(0)
+  await rm(plan, { recursive: true })
+  await symlink(place.folder, plan)
+  expect(await read(() => ({ id: '20261120_1', build: newBuild(false) })), 'behind a link').toBe(0)
+})

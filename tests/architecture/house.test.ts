@@ -1,0 +1,260 @@
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseSync, Visitor } from 'oxc-parser'
+import { expect, test } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The layers, the lowest first, and the layers that each may import from. docs/design.md draws the same. */
+const LAYERS: Record<string, readonly string[]> = {
+  base: [],
+  protocol: [],
+  platform: ['base'],
+  core: ['base'],
+  secrets: ['base', 'platform', 'core'],
+  settings: ['base', 'platform', 'core'],
+  workspace: ['base', 'platform', 'core'],
+  records: ['base', 'platform', 'core'],
+  engines: ['base', 'platform', 'core', 'protocol'],
+  templates: ['base', 'core'],
+  words: ['base', 'core'],
+  run: ['base', 'platform', 'core', 'workspace', 'records'],
+  agents: ['base', 'platform', 'core', 'workspace'],
+  report: ['base', 'platform', 'core', 'records', 'words', 'workspace'],
+  notify: ['base', 'platform', 'core', 'words'],
+  app: [
+    'base',
+    'platform',
+    'secrets',
+    'settings',
+    'core',
+    'workspace',
+    'records',
+    'run',
+    'templates',
+    'agents',
+    'engines',
+    'words',
+    'report',
+    'notify',
+  ],
+  tui: ['base', 'platform', 'core', 'words', 'app', 'settings', 'records', 'workspace', 'report'],
+  cli: [
+    'base',
+    'platform',
+    'secrets',
+    'settings',
+    'core',
+    'workspace',
+    'records',
+    'run',
+    'agents',
+    'engines',
+    'words',
+    'report',
+    'notify',
+    'app',
+    'tui',
+    'demo',
+  ],
+  demo: ['base'],
+  'bin.ts': ['base', 'cli'],
+}
+
+/** The layer that touches nothing: no clock, file or process. */
+const PURE = ['core']
+
+/** Folders that hide something: at most two thirds of their files are imported from outside. */
+const ROOMS = ['run', 'engines/codex', 'report', 'notify', 'app/doctor', 'tui/host', 'demo']
+
+/** The largest file, and the largest function, in lines. */
+const MOST_LINES = 500
+const MOST_LINES_OF_FUNCTION = 80
+/** The most files of one folder, its subfolders not counted. */
+const MOST_FILES = 16
+/** A file of fewer lines needs users in three folders, or to be loaded only when it is wanted. */
+const LEAST_LINES = 60
+/** The program itself; what a template is. */
+const NO_SLIVERS = ['src/bin.ts', 'src/templates/goal/goal.ts']
+
+/** What breaks these rules still; it is mended next. */
+const TO_MEND = [
+  'src/tui/host/person-screen.ts imports src/cli/entry.ts',
+  'src/tui/host/person-screen.ts imports src/secrets/secrets.ts',
+  'src/tui/host/screen-home.ts imports src/agents/agent.ts',
+  'src/tui/host/screen-home.ts imports src/agents/prompts.ts',
+  'src/tui/host/slash-login.ts imports src/engines/codex/find-codex.ts',
+  'src/tui/host/slash.ts imports src/engines/codex/find-codex.ts',
+  'src/tui/host/slash.ts imports src/cli/commands/doctor.ts',
+  'src/core/events/events.ts imports src/workspace/git/trees.ts',
+  'src/cli/commands/review.ts imports src/templates/round-input.ts',
+  'src/app/work-through.ts imports src/cli/output.ts',
+  'src/core/rules/plan-rule.ts imports node:util',
+  'src/core/rules/review.ts imports node:path',
+  'src/words/event.ts:',
+  'src/notify/notification.ts:',
+  'src/cli/flags.ts: 51',
+]
+
+interface Arrow {
+  from: string
+  to: string
+  kind: 'value' | 'type' | 'lazy'
+}
+
+interface Source {
+  path: string
+  lines: number
+  arrows: Arrow[]
+}
+
+const sources = globSync(['src/**/*.{ts,tsx}', 'protocol/*.ts'], { cwd: ROOT }).map(readSource)
+const ours = sources.filter(({ path }) => path.startsWith('src/'))
+const arrows = sources.flatMap(each => each.arrows)
+const users = Map.groupBy(arrows, ({ to }) => to)
+
+function readSource(path: string): Source {
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  const { module } = parseSync(path, text)
+  const to = (request: string) =>
+    request.startsWith('.') ? relative(ROOT, join(ROOT, dirname(path), request)) : request
+  return {
+    path,
+    lines: text.split('\n').length - 1,
+    arrows: [
+      ...module.staticImports.map(({ moduleRequest, entries }) => ({
+        from: path,
+        to: to(moduleRequest.value),
+        kind: entries.length > 0 && entries.every(({ isType }) => isType) ? ('type' as const) : ('value' as const),
+      })),
+      ...module.staticExports.flatMap(({ entries }) =>
+        entries.flatMap(({ moduleRequest, isType }) =>
+          moduleRequest === null
+            ? []
+            : [{ from: path, to: to(moduleRequest.value), kind: isType ? ('type' as const) : ('value' as const) }],
+        ),
+      ),
+      ...module.dynamicImports.map(({ moduleRequest: { start, end } }) => ({
+        from: path,
+        to: to(text.slice(start + 1, end - 1)),
+        kind: 'lazy' as const,
+      })),
+    ],
+  }
+}
+
+function layerOf(path: string): string {
+  const [top = '', layer = ''] = path.split('/')
+  return top === 'protocol' ? 'protocol' : layer
+}
+
+const folderOf = (path: string) => dirname(relative('src', path))
+const shown = ({ from, to }: Arrow) => `${from} imports ${to}`
+
+test('every layer imports only from the layers below it', () => {
+  const inside = arrows.filter(({ to }) => to.startsWith('src/') || to.startsWith('protocol/'))
+  expect(inside.length).toBeGreaterThan(1000)
+  const wrong = inside.filter(({ from, to }) => {
+    const [layer, used] = [layerOf(from), layerOf(to)]
+    return layer !== used && !LAYERS[layer]?.includes(used)
+  })
+  expect(wrong.map(shown).filter(each => !TO_MEND.includes(each))).toEqual([])
+})
+
+test('what a session is imports nothing of Node', () => {
+  const wrong = arrows.filter(({ from, to }) => PURE.includes(layerOf(from)) && to.startsWith('node:'))
+  expect(wrong.map(shown).filter(each => !TO_MEND.includes(each))).toEqual([])
+})
+
+test('only the entry point knows the process and the console', () => {
+  const wrong = ours.filter(({ path }) => {
+    if (path === 'src/bin.ts' || path === 'src/cli/entry.ts') return false
+    // The demo's sources are texts that its agent writes.
+    if (path === 'src/demo/linkcheck-sources.ts') return false
+    const text = readFileSync(join(ROOT, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+    return /(?<![.\w])process\.(env|argv|stdout|stderr|stdin|exit|on|cwd|versions|execPath)\b|(?<![.\w])console\./.test(
+      text,
+    )
+  })
+  expect(wrong.map(({ path }) => path)).toEqual([])
+})
+
+test('no file needs itself, by way of others, while it is loaded', () => {
+  const uses = Map.groupBy(
+    arrows.filter(({ to, kind }) => to.startsWith('src/') && kind === 'value'),
+    ({ from }) => from,
+  )
+  const circles = new Set<string>()
+  const done = new Set<string>()
+  const visit = (path: string, way: readonly string[]) => {
+    const at = way.indexOf(path)
+    if (at !== -1) circles.add(way.slice(at).concat(path).join(' → '))
+    if (at !== -1 || done.has(path)) return
+    for (const { to } of uses.get(path) ?? []) visit(to, [...way, path])
+    done.add(path)
+  }
+  for (const { path } of ours) visit(path, [])
+  expect([...circles]).toEqual([])
+})
+
+test('no file is too long to be read', () => {
+  expect(ours.filter(({ lines }) => lines > MOST_LINES).map(({ path, lines }) => `${path}: ${lines}`)).toEqual([])
+})
+
+test('no function is too long to be read', () => {
+  const long = ours.flatMap(({ path }) =>
+    functionsOf(path)
+      .filter(({ lines }) => lines > MOST_LINES_OF_FUNCTION)
+      .map(({ line, lines }) => `${path}:${line}: ${lines}`),
+  )
+  expect(long.filter(each => !TO_MEND.some(mend => each.startsWith(mend)))).toEqual([])
+})
+
+/** The functions of a file: the line where each begins, and how many lines it has. */
+function functionsOf(path: string): { line: number; lines: number }[] {
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  const linesOf = (part: string) => part.split('\n').length
+  const found: { line: number; lines: number }[] = []
+  const add = ({ start, end }: { start: number; end: number }) => {
+    found.push({ line: linesOf(text.slice(0, start)), lines: linesOf(text.slice(start, end)) })
+  }
+  new Visitor({ FunctionDeclaration: add, FunctionExpression: add, ArrowFunctionExpression: add }).visit(
+    parseSync(path, text).program,
+  )
+  return found
+}
+
+test('no file is a sliver', () => {
+  const slivers = ours.filter(({ path, lines }) => {
+    if (lines >= LEAST_LINES || NO_SLIVERS.includes(path)) return false
+    const own = users.get(path) ?? []
+    return new Set(own.map(({ from }) => folderOf(from))).size < 3 && !own.some(({ kind }) => kind === 'lazy')
+  })
+  expect(slivers.map(({ path, lines }) => `${path}: ${lines}`).filter(each => !TO_MEND.includes(each))).toEqual([])
+})
+
+test('no file does nothing but hand on what others export', () => {
+  const barrels = ours.filter(({ path }) => {
+    const { program } = parseSync(path, readFileSync(join(ROOT, path), 'utf8'))
+    return (
+      program.body.every(({ type }) => /^(Import|Export)\w*Declaration$/.test(type)) &&
+      !program.body.some(node => 'declaration' in node && node.declaration !== null)
+    )
+  })
+  expect(barrels.map(({ path }) => path)).toEqual([])
+})
+
+test('no folder is a drawer', () => {
+  const full = [...Map.groupBy(ours, ({ path }) => folderOf(path))].filter(([, files]) => files.length > MOST_FILES)
+  expect(full.map(([folder, files]) => `${folder}: ${files.length}`)).toEqual([])
+})
+
+test.each(ROOMS)('%s is entered by at most two thirds of its files', room => {
+  const files = ours.filter(({ path }) => folderOf(path) === room || folderOf(path).startsWith(`${room}/`))
+  const entered = files.filter(({ path }) =>
+    users.get(path)?.some(({ from }) => !`${folderOf(from)}/`.startsWith(`${room}/`)),
+  )
+  expect(files.length).toBeGreaterThan(2)
+  expect(entered.length / files.length, entered.map(({ path }) => path).join('\n')).toBeLessThanOrEqual(2 / 3)
+})

@@ -1,0 +1,211 @@
+import { expect, test } from 'vitest'
+import type { SessionEvent } from '../../../src/core/events/events.ts'
+import type { Gate } from '../../../src/core/events/outcome.ts'
+import { judgeDone } from '../../../src/core/rules/done-rule.ts'
+import { changedTasks, gatesForTasks, judgeTasks } from '../../../src/core/rules/plan-rule.ts'
+import { type BuildState, type BuildTask, newBuild } from '../../../src/core/state/plan.ts'
+import { created, ended, foldAll, resumed, started, worked } from '../../support/session-events.ts'
+
+const task: BuildTask = {
+  id: 'T1',
+  name: 'first',
+  phase: 'Building',
+  wasMovedFromGates: false,
+  done: false,
+  failures: 0,
+  parked: null,
+  workedIn: 0,
+  failedIn: 0,
+  givenTo: {},
+}
+
+function buildOf(one: Partial<BuildTask>, passedGates: string[] = []): BuildState {
+  return { ...newBuild(false), plan: 'ready', tasks: [{ ...task, ...one }], passedGates }
+}
+
+/** What is made of T1 in round 4, where `tasks.json` says this of it. */
+function judge(one: Partial<BuildTask>, done: boolean, failed: string[] = [], passedGates: string[] = []): unknown {
+  const results = failed.map(gate => ({ gate, status: 'failed' as const }))
+  const facts = { tasks: [{ id: 'T1', name: 'first', done }], round: 4, results, hasWorked: true, isAfterRound: true }
+  return judgeTasks(buildOf(one, passedGates), facts).map(({ verdict, detail }) => [verdict, detail])
+}
+
+test('a task that an agent has worked on is done when it is said to be', () => {
+  expect(judge({ workedIn: 4 }, true)).toEqual([['done', null]])
+  expect(judge({ workedIn: 2 }, true)).toEqual([['done', null]])
+})
+
+test('a task that nobody worked on is not done by being called so', () => {
+  expect(judge({}, true)).toEqual([['refused', 'No agent has come to the end of any work on it.']])
+})
+
+test('a gate that has passed before and fails now stands in the way of every task', () => {
+  expect(judge({ workedIn: 4 }, true, ['tests'], ['tests'])).toEqual([['refused', 'The gate "tests" does not pass.']])
+})
+
+test('a gate that has never passed holds up what tests and runs, and not what is only being built', () => {
+  expect(judge({ workedIn: 4 }, true, ['tests'])).toEqual([['done', null]])
+  expect(judge({ workedIn: 4, phase: 'Testing' }, true, ['tests'])).toMatchObject([['refused', expect.anything()]])
+  const gate = { name: 'tests', required: true } as Gate
+  const [building] = buildOf({}).tasks
+  expect(gatesForTasks([gate], buildOf({}), building ? [building] : [])).toEqual([])
+  expect(gatesForTasks([gate], buildOf({}, ['tests']), building ? [building] : [])).toEqual([gate])
+  expect(gatesForTasks([gate], buildOf({}, ['tests']), [])).toEqual([])
+})
+
+test('a task that was worked on in this round and is not done has failed; one that was left alone has not', () => {
+  expect(judge({ workedIn: 4 }, false)).toMatchObject([['failed', expect.anything()]])
+  expect(judge({ workedIn: 3 }, false)).toEqual([])
+  expect(judge({}, false)).toEqual([])
+})
+
+test('a task that fails for the fifth time is parked, and stays so whatever the file says', () => {
+  expect(judge({ workedIn: 4, failures: 3 }, false)).toMatchObject([['failed', expect.anything()]])
+  const because = 'It failed 5 times. It was worked on, and does not meet its acceptance criteria yet.'
+  expect(judge({ workedIn: 4, failures: 4 }, false)).toEqual([['parked', because]])
+  expect(judge({ workedIn: 4, failures: 5, parked: 'It is too hard.' }, true)).toMatchObject([
+    ['refused', expect.stringContaining('parked')],
+  ])
+})
+
+test('a task that was done and is flipped back, and one that is gone, are told of', () => {
+  expect(judge({ done: true, workedIn: 1 }, false)).toEqual([['reopened', null]])
+  expect(judge({ done: true, workedIn: 1 }, true)).toEqual([])
+  const none = { tasks: [], round: 4, results: [], hasWorked: true }
+  const byPerson = { ...none, isAfterRound: false }
+  expect(judgeTasks(buildOf({}), byPerson)).toMatchObject([{ task: 'T1', verdict: 'removed' }])
+  const byAgent = { ...none, isAfterRound: true }
+  expect(judgeTasks(buildOf({}), byAgent)).toMatchObject([{ task: 'T1', verdict: 'put-back' }])
+})
+
+test('a task that somebody adds is taken over, but not as done', () => {
+  const facts = {
+    tasks: [{ id: 'T9', name: 'more', phase: 'Runtime', done: true }],
+    round: 4,
+    results: [],
+    hasWorked: true,
+    isAfterRound: true,
+  }
+  const [, ...added] = judgeTasks({ ...buildOf({}), tasks: [] }, facts)
+  expect(added).toMatchObject([{ task: 'T9', verdict: 'refused', phase: 'Runtime' }])
+})
+
+let instances = 0
+
+/** An agent was given this, and ended so. */
+function given(task: string, agent = 'backend-dev', status: 'completed' | 'error' = 'completed'): SessionEvent[] {
+  const of = { round: 2, instance: `${agent}-${instances++}` }
+  const request = { tasks: [task], request: `${task}: do it`, door: 'tool', parent: null, paths: null } as const
+  return [
+    { type: 'agent-started', ...of, agent, ...request, model: null, effort: null },
+    { type: 'agent-ended', ...of, status, result: '', durationMs: 1, tokens: null },
+  ]
+}
+const plan: SessionEvent = {
+  type: 'plan-ready',
+  round: 1,
+  tasks: [{ id: 'T1', name: 'first', phase: 'Building' }],
+  agents: [],
+}
+const begun: SessionEvent = { ...created(), template: 'build' }
+
+function workOf(...events: SessionEvent[][]) {
+  return foldAll([begun, plan, started(2), ...events.flat()]).build?.tasks
+}
+
+test('that the same agent comes to the end of a task again in a round shows that it fell short; another agent does not', () => {
+  const twice = workOf(given('T1'), given('T1'), given('T1', 'qa-engineer'))
+  expect(twice).toMatchObject([{ failures: 1, workedIn: 2 }])
+})
+
+test('the parts of a task are many, and none of them is a failure of the whole', () => {
+  expect(workOf(given('T1.1'), given('T1.2'), given('T1.3'))).toMatchObject([{ failures: 0, workedIn: 2 }])
+})
+
+test('an agent that did not come to its end has neither worked on a task nor failed it', () => {
+  const broken = workOf(given('T1', 'backend-dev', 'error'), given('T1', 'backend-dev', 'error'))
+  expect(broken).toMatchObject([{ failures: 0, workedIn: 0 }])
+})
+
+test('what is worked on in a round that did not come to its end has not failed', () => {
+  const facts = { tasks: [{ id: 'T1', name: 'first', done: false }], round: 4, results: [], isAfterRound: true }
+  expect(judgeTasks(buildOf({ workedIn: 4 }), { ...facts, hasWorked: false })).toEqual([])
+})
+
+test('a person who resumes has parked tasks tried again; a crash does not', () => {
+  const parked: SessionEvent = {
+    type: 'task-judged',
+    round: 2,
+    task: 'T1',
+    name: 'first',
+    phase: null,
+    verdict: 'parked',
+    detail: 'It failed.',
+  }
+  const end: SessionEvent = {
+    type: 'session-ended',
+    outcome: { kind: 'needs-person', reason: 'parked', hint: null },
+    exitCode: 4,
+    rounds: 2,
+    tokens: 0,
+    durationMs: 1,
+  }
+  const stateAfter = (...events: SessionEvent[]) => foldAll([begun, plan, parked, ...events]).build?.tasks
+  expect(stateAfter(resumed())).toMatchObject([{ parked: 'It failed.' }])
+  expect(stateAfter(end, resumed())).toMatchObject([{ parked: null, failures: 0 }])
+})
+
+test('only the word of the last look itself is a claim, for all tasks are done before it', () => {
+  const last = foldAll([
+    begun,
+    plan,
+    { ...started(3), part: 'last-look' as const },
+    ended(3, worked, { treeAfter: 'a' }),
+  ]).last
+  if (last === null) throw new Error('There is no last round.')
+  const main = { status: 'in-progress', finiteIncantatem: false, shortTitle: null, open: [] }
+  const snapshot = {
+    tasks: [{ id: 'T1', name: 'first', done: true }],
+    problems: [],
+    fingerprint: '',
+    texts: { main: '', tasks: '' },
+  }
+  expect(judgeDone({ ...snapshot, main }, last)).toEqual({ kind: 'none' })
+  const claimed = judgeDone({ ...snapshot, main: { ...main, finiteIncantatem: true } }, last)
+  expect(claimed).toMatchObject({ kind: 'nominated', by: ['MAIN.md', 'tasks.json'] })
+})
+
+test('the same refusal of one last look after another is a stall, whatever rounds lie between', () => {
+  const look = (round: number): SessionEvent[] => [
+    { ...started(round), part: 'last-look' as const },
+    ended(round, worked, { treeAfter: `${round}`, memory: `${round}` }),
+    { type: 'done-nominated', round, by: ['MAIN.md'], tree: `${round}` },
+    { type: 'done-refused', round, reason: 'gate-failed', detail: 'so' },
+    { ...started(round + 1), part: 'orchestration' as const },
+    ended(round + 1, worked, { treeAfter: `o${round}`, memory: `o${round}` }),
+  ]
+  expect(foldAll([begun, plan, ...look(2), ...look(4), ...look(6)]).stall.sameRefusals).toBe(3)
+})
+
+test('a plan that waits for the person waits until they let it go on, also after a crash', () => {
+  const asks: SessionEvent = { ...created(), template: 'build', asksPlan: true }
+  const letGo = (...events: SessionEvent[]) => foldAll([asks, plan, ...events]).build?.isLetGo
+  expect(letGo({ type: 'paused' }, { type: 'held' }, resumed())).toBe(false)
+  expect(letGo({ type: 'paused' }, { type: 'unpaused' }, resumed())).toBe(true)
+})
+
+test('a task of which a round changed what it asks for is told of; one that was only worked on is not', () => {
+  const written = (more: object) =>
+    new Map([['T1', { id: 'T1', name: 'first', acceptanceCriteria: 'npm test', ...more }]])
+  const changed = (more: object) => {
+    const files = { before: written({ done: false }), now: written(more) }
+    return changedTasks(buildOf({}), [{ id: 'T1', name: 'first', phase: 'Building', done: false, ...more }], files)
+  }
+  expect(changed({ done: true, parked: 'so', note: 'mine' })).toEqual([])
+  expect(changed({ acceptanceCriteria: 'true' })).toMatchObject([
+    { task: 'T1', verdict: 'changed', detail: 'A round changed its acceptanceCriteria.' },
+  ])
+  expect(changed({ name: 'other', phase: 'Testing' })).toEqual([
+    { task: 'T1', name: 'other', phase: 'Testing', verdict: 'changed', detail: 'A round changed its name and phase.' },
+  ])
+})

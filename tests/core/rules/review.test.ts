@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import {
+  type Finding,
+  keyOf,
+  NO_REVIEWS,
+  REVIEW_SCHEMA,
+  readReview,
+  splitFindings,
+} from '../../../src/core/rules/review.ts'
+
+const DIRECTORY = '/work/app'
+const FINDING: Finding = {
+  severity: 'major',
+  file: 'src/parse.ts',
+  line: 12,
+  problem: 'It crashes on empty input.',
+  mend: 'Empty input gives an empty list.',
+}
+
+const read = (answer: unknown) => readReview(typeof answer === 'string' ? answer : JSON.stringify(answer), DIRECTORY)
+const answer = (...findings: object[]) => ({ verdict: 'findings', summary: 'No.', findings })
+
+describe('the answer of a reviewer', () => {
+  test('is read as it was asked for', () => {
+    expect(read(answer(FINDING))).toEqual({ verdict: 'findings', summary: 'No.', findings: [FINDING] })
+    expect(read({ verdict: 'agreed', summary: 'Good.', findings: [] })).toEqual({
+      verdict: 'agreed',
+      summary: 'Good.',
+      findings: [],
+    })
+  })
+
+  test.each([
+    ['in a fenced block among words', 'Here it is {sic}:\n\n```json\n@\n```\nThat is all {really}.'],
+    ['in a fenced block without a language', 'I think: {\n```\n@\n```'],
+    ['among words', 'My verdict: @ – as asked.'],
+    ['with space around', '\n\n  @\n'],
+  ])('is found %s', (_where, text) => {
+    const json = JSON.stringify(answer(FINDING), null, 2)
+    expect(read(text.replace('@', () => json))).toEqual(answer(FINDING))
+  })
+
+  test.each([
+    ['nothing at all', '  ', 'said nothing'],
+    ['words', 'All good, I agree.', 'not the JSON'],
+    ['half of it', '{"verdict": "agreed", "summary": "', 'not the JSON'],
+    ['a list', '[]', 'not the JSON'],
+    [
+      'two answers',
+      '```json\n{"verdict":"findings","findings":[]}\n```\n```json\n{"verdict":"agreed","findings":[]}\n```',
+      '2 answers',
+    ],
+    ['another verdict', { verdict: 'maybe', summary: '', findings: [] }, 'neither'],
+    ['no findings', { verdict: 'agreed', summary: '' }, 'no list'],
+    ['findings of which one says nothing', { ...answer(FINDING, { severity: 'major' }), verdict: 'agreed' }, 'without'],
+    ['a disagreement about nothing', answer(), 'names nothing'],
+  ])('that is %s cannot be used, and it is said why', (_what, text, why) => {
+    expect(read(text)).toEqual({ problem: expect.stringContaining(why) })
+  })
+
+  test('that agrees and names something grave does not agree', () => {
+    expect(read({ ...answer(FINDING), verdict: 'agreed' })).toMatchObject({ verdict: 'findings' })
+    expect(read({ ...answer({ ...FINDING, severity: 'BLOCKER' }), verdict: 'Agreed' })).toMatchObject({
+      verdict: 'findings',
+      findings: [{ severity: 'major' }],
+    })
+    expect(read({ ...answer({ ...FINDING, severity: 'minor' }), verdict: 'agreed' })).toMatchObject({
+      verdict: 'agreed',
+    })
+  })
+
+  test.each([
+    ['src/a.ts', 'src/a.ts'],
+    ['./src/../src/a.ts', 'src/a.ts'],
+    ['/work/app/src/a.ts', 'src/a.ts'],
+    ['/etc/passwd', null],
+    ['../other/a.ts', null],
+    ['/work/app', null],
+    ['..', null],
+    ['..a.ts', '..a.ts'],
+    ['src/a\u001b[31m.ts', 'src/a[31m.ts'],
+    ['', null],
+    [null, null],
+    [7, null],
+    ['a'.repeat(5_000), null],
+  ])('about the file %j is about %j', (file, expected) => {
+    expect(read(answer({ ...FINDING, file }))).toMatchObject({ findings: [{ file: expected }] })
+  })
+
+  test.each([0, -3, 1.5, '12', null])('about line %j is about no line', line => {
+    expect(read(answer({ ...FINDING, line }))).toMatchObject({ findings: [{ line: null }] })
+  })
+
+  test('cannot steer a terminal, and is bounded', () => {
+    const hostile = `a\u001b]0;x\u0007\u202e\ud800 b${'x'.repeat(9_000)}`
+    const many = Array.from({ length: 80 }, () => ({ ...FINDING, severity: 'minor', problem: hostile }))
+    const found = read(answer(...many, { ...FINDING, severity: 'critical' }))
+    expect(found).toMatchObject({ verdict: 'findings' })
+    if ('problem' in found) throw new Error(found.problem)
+    expect(found.findings).toHaveLength(50)
+    expect(found.findings[0]?.severity).toBe('critical')
+    expect(found.findings[1]?.problem).toMatch(/^a\]0;x\ufffd bx+…$/)
+    expect(found.findings[1]?.problem).toHaveLength(2_000)
+  })
+
+  test('is asked for with a schema that is strict', () => {
+    const objects = [REVIEW_SCHEMA, REVIEW_SCHEMA.properties.findings.items]
+    for (const each of objects) {
+      expect(each.additionalProperties).toBe(false)
+      expect([...each.required].sort()).toEqual(Object.keys(each.properties).sort())
+    }
+  })
+})
+
+describe('a finding', () => {
+  const about = (problem: string, more: Partial<Finding> = {}): Finding => ({ ...FINDING, problem, ...more })
+  const isRepeated = (before: Finding, now: Finding) =>
+    splitFindings({ ...NO_REVIEWS, seen: [keyOf(before)] }, { verdict: 'findings', summary: '', findings: [now] })
+      .repeated.length === 1
+
+  test.each([
+    ['The parser crashes on empty input.', 'The parser crashes on empty input (line 40).'],
+    ['The parser crashes on empty input.', 'parser crashed when the input was empty'],
+    ['Tests of `parseUrl` were deleted.', 'The tests for parseUrl have been deleted'],
+    ['There is no test for an empty list.', 'No test covers an empty list.'],
+    ['解析器在空输入时崩溃', '解析器在空输入时崩溃'],
+  ])('%j is known again in %j, on whatever line', (before, now) => {
+    expect(isRepeated(about(before), about(now, { line: 99, severity: 'critical', mend: 'Otherwise.' }))).toBe(true)
+  })
+
+  test.each([
+    ['There is no test for the function `parseUrl` here.', 'There is no test for the function `parseDate` here.'],
+    ['The parser crashes on empty input.', 'The parser loses the last line of a file without a newline.'],
+    ['The parser crashes on empty input.', 'Errors are swallowed.'],
+  ])('%j is another than %j', (before, now) => {
+    expect(isRepeated(about(before), about(now))).toBe(false)
+  })
+
+  test('of another file is another', () => {
+    expect(isRepeated(FINDING, { ...FINDING, file: 'src/print.ts' })).toBe(false)
+    expect(isRepeated(FINDING, { ...FINDING, file: null })).toBe(false)
+  })
+
+  test('that is new is told from one that was there before', () => {
+    const other = about('Errors are swallowed.')
+    const split = splitFindings(
+      { ...NO_REVIEWS, seen: [keyOf(FINDING)] },
+      { verdict: 'findings', summary: '', findings: [other, FINDING] },
+    )
+    expect(split).toEqual({ fresh: [other], repeated: [FINDING] })
+  })
+})

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import type { SessionEvent } from '../../../src/core/events/events.ts'
+import { NO_FAILURES } from '../../../src/core/state/state.ts'
+import { created, ended, FIRST_AT, foldAll, refused, started, worked } from '../../support/session-events.ts'
+
+const cutShort = { class: 'interrupted', message: null } as const
+const interrupt: SessionEvent = { type: 'interrupt-asked' }
+const told: SessionEvent = { type: 'steered', round: null, text: 'use tabs', delivered: false }
+const changed: SessionEvent = { type: 'replanned', round: 1, files: [{ file: 'MAIN.md', diff: '+x' }] }
+
+test('a round that came to its end all the same was not broken off, and what it was told is done with', () => {
+  expect(foldAll([created(), told, started(1), interrupt, ended(1, worked)]).notices).toEqual([])
+  const broken = foldAll([created(), told, started(1), interrupt, ended(1, cutShort)]).notices
+  expect(broken).toEqual(['A person says: use tabs', expect.stringContaining('A person interrupted the last round')])
+})
+
+test('of an interrupted round that did not count, nothing is told: it is begun again', () => {
+  const again = foldAll([created(), told, started(1), interrupt, ended(1, cutShort, { counts: false })])
+  expect(again.notices).toEqual(['A person says: use tabs'])
+})
+
+test('a plan that was changed gives rounds that did not get on another chance', () => {
+  const idle = [started(1), ended(1, worked), started(2), ended(2, worked)]
+  expect(foldAll([created(), ...idle]).stall.idleRounds).toBe(2)
+  expect(foldAll([created(), ...idle, changed]).stall).toMatchObject({ idleRounds: 0, seen: [], remedy: null })
+  expect(foldAll([created(), ...idle, { ...changed, files: [] }]).stall.idleRounds).toBe(2)
+})
+
+test('with a change of plan that is over the count of failures begins anew, however it ended', () => {
+  const replan = [{ type: 'replan-asked', text: 'x' } as const, started(1)]
+  const failed = [...replan, ended(1, { class: 'refused', message: null }, { counts: false })]
+  expect(foldAll([created(), ...failed]).failures.inARow).toBe(1)
+  expect(foldAll([created(), ...failed, { ...changed, files: [] }]).failures).toEqual(NO_FAILURES)
+})
+
+test('a session is paused since it was first asked to be', () => {
+  expect(foldAll([created(), started(1), { type: 'paused' }, interrupt]).pausedAt).toBe(FIRST_AT + 2000)
+})
+
+test('a claim that is refused of a round that was broken off says nothing of those before', () => {
+  const round = (n: number) => [started(n), ended(n, worked, { treeAfter: String(n) })]
+  const before = [created(), ...round(1), refused(1, 'x'), ...round(2), refused(2, 'x')]
+  const { stall } = foldAll([...before, started(3), interrupt, ended(3, cutShort), refused(3, 'x')])
+  expect(stall).toEqual(foldAll(before).stall)
+})
+
+test('time for which a session was held moves on the beginning of its failures', () => {
+  const failed = [created(), started(1), { type: 'paused' }, ended(1, { class: 'throttle', message: null })] as const
+  const since = foldAll(failed).failures.since
+  expect(since).toBe(FIRST_AT + 3000)
+  expect(foldAll([...failed, told, { type: 'unpaused' }]).failures.since).toBe(FIRST_AT + 5000)
+})

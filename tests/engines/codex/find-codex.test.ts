@@ -1,0 +1,227 @@
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { UserError } from '../../../src/base/errors.ts'
+import { type CodexSearch, findCodex } from '../../../src/engines/codex/find-codex.ts'
+
+const TRIPLE = 'x86_64-unknown-linux-musl'
+
+// The codex that is found is a script that starts by "#!", and the layouts are those of Linux.
+describe.skipIf(process.platform === 'win32')('which codex runs the rounds', () => {
+  let root = ''
+  beforeEach(async () => {
+    root = await realpath(await mkdtemp(join(tmpdir(), 'codemachine-find-')))
+  })
+  afterEach(() => rm(root, { recursive: true, force: true }))
+
+  /** Writes an executable that answers `--version` as codex does. */
+  async function codex(path: string, version = '0.169.0', answer = `echo "codex-cli ${version}"`): Promise<string> {
+    return script(path, `#!/bin/sh\n${answer}\n`)
+  }
+
+  async function script(path: string, text: string): Promise<string> {
+    const file = join(root, path)
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, text)
+    await chmod(file, 0o755)
+    return file
+  }
+
+  async function manifest(folder: string, name: string): Promise<void> {
+    await mkdir(join(root, folder), { recursive: true })
+    await writeFile(join(root, folder, 'package.json'), JSON.stringify({ name, version: '0.169.0' }))
+  }
+
+  /** Installs codex as npm does, and returns the launcher. */
+  async function npmPackage(modules: string, platformModules = modules, inner = `${TRIPLE}/bin`): Promise<string> {
+    await manifest(`${modules}/@openai/codex`, '@openai/codex')
+    await manifest(`${platformModules}/@openai/codex-linux-x64`, '@openai/codex-linux-x64')
+    await codex(`${platformModules}/@openai/codex-linux-x64/vendor/${inner}/codex`)
+    return codex(`${modules}/@openai/codex/bin/codex.js`, '0.1.0')
+  }
+
+  function search(options: Partial<CodexSearch> = {}) {
+    const common = { flag: null, platform: 'linux', arch: 'x64', directory: root } as const
+    const packageRoot = join(root, 'codemachine')
+    return findCodex({ ...common, env: { PATH: join(root, 'bin') }, packageRoot, ...options })
+  }
+
+  async function fault(options: Partial<CodexSearch> = {}): Promise<UserError> {
+    const error = await search(options).then(
+      () => null,
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toBeInstanceOf(UserError)
+    return error as UserError
+  }
+
+  test('--codex-bin comes before CODEX_BIN, CODEX_BIN before PATH, PATH before node_modules', async () => {
+    await npmPackage('codemachine/node_modules')
+    const native = `codemachine/node_modules/@openai/codex-linux-x64/vendor/${TRIPLE}/bin/codex`
+    expect(await search()).toMatchObject({ path: join(root, native), source: 'node_modules', version: '0.169.0' })
+
+    const onPath = await codex('bin/codex', '0.150.0')
+    expect(await search()).toEqual({ path: onPath, source: 'PATH', version: '0.150.0', launcher: null })
+
+    const named = await codex('named/codex', '0.151.0')
+    const env = { PATH: join(root, 'bin'), CODEX_BIN: named }
+    expect(await search({ env })).toEqual({ path: named, source: 'CODEX_BIN', version: '0.151.0', launcher: null })
+
+    const flagged = await codex('flagged/codex', '0.170.0-alpha.1')
+    expect(await search({ env, flag: 'flagged/codex' })).toEqual({
+      path: flagged,
+      source: 'flag',
+      version: '0.170.0-alpha.1',
+      launcher: null,
+    })
+  })
+
+  test('an empty CODEX_BIN counts as none, and a command without a slash is looked for on PATH', async () => {
+    const onPath = await codex('bin/codex-next')
+    expect((await search({ flag: 'codex-next' })).path).toBe(onPath)
+    await codex('bin/codex')
+    expect((await search({ env: { PATH: join(root, 'bin'), CODEX_BIN: '' } })).source).toBe('PATH')
+  })
+
+  test('what is on PATH without being executable is passed over, as a shell does', async () => {
+    await chmod(await codex('bin/codex', '0.121.0'), 0o644)
+    const second = await codex('second/codex', '0.122.0')
+    expect(await search({ env: { PATH: `${join(root, 'bin')}:${join(root, 'second')}` } })).toMatchObject({
+      path: second,
+    })
+  })
+
+  describe("npm's launcher stands for the native binary beside it", () => {
+    const native = (modules: string, inner = `${TRIPLE}/bin`) =>
+      join(root, modules, '@openai/codex-linux-x64/vendor', inner, 'codex')
+
+    test('where npm links to it', async () => {
+      const launcher = await npmPackage('global/node_modules')
+      await mkdir(join(root, 'bin'))
+      await symlink(launcher, join(root, 'bin/codex'))
+      expect(await search()).toEqual({
+        path: native('global/node_modules'),
+        source: 'PATH',
+        version: '0.169.0',
+        launcher: join(root, 'bin/codex'),
+      })
+    })
+
+    test('where the platform package lies inside the package', async () => {
+      const flag = await npmPackage('g/node_modules', 'g/node_modules/@openai/codex/node_modules')
+      expect((await search({ flag })).path).toBe(native('g/node_modules/@openai/codex/node_modules'))
+    })
+
+    test('where pnpm keeps packages behind links and starts them by a script', async () => {
+      const store = 'pnpm/.pnpm/codex@1/node_modules'
+      await npmPackage(store)
+      await mkdir(join(root, 'pnpm/@openai'))
+      await symlink(join(root, store, '@openai/codex'), join(root, 'pnpm/@openai/codex'))
+      const start = 'exec node "$basedir/../@openai/codex/bin/codex.js" "$@"'
+      const flag = await script('pnpm/.bin/codex', `#!/bin/sh\nbasedir=$(dirname "$0")\n${start}\n`)
+      expect(await search({ flag })).toMatchObject({ path: native(store), launcher: flag })
+    })
+
+    test('where Windows starts it by codex.cmd', async () => {
+      const modules = 'npm/node_modules'
+      await npmPackage(modules)
+      const triple = 'x86_64-pc-windows-msvc'
+      await manifest(`${modules}/@openai/codex-win32-x64`, '@openai/codex-win32-x64')
+      const binary = await codex(`${modules}/@openai/codex-win32-x64/vendor/${triple}/bin/codex.exe`)
+      await script(
+        'npm/codex.cmd',
+        '@ECHO off\r\n"%_prog%" "%dp0%\\node_modules\\@openai\\codex\\bin\\codex.js" %*\r\n',
+      )
+      const env = { Path: `${join(root, 'nothing')};${join(root, 'npm')}` }
+      expect(await search({ platform: 'win32', env })).toMatchObject({ path: binary, source: 'PATH' })
+    })
+
+    test('in the layouts of older versions', async () => {
+      const flag = await npmPackage('old/node_modules', 'old/node_modules', `${TRIPLE}/codex`)
+      expect((await search({ flag })).path).toBe(native('old/node_modules', `${TRIPLE}/codex`))
+
+      await manifest('older/node_modules/@openai/codex', '@openai/codex')
+      const inside = await codex(`older/node_modules/@openai/codex/vendor/${TRIPLE}/codex/codex`)
+      const launcher = await codex('older/node_modules/@openai/codex/bin/codex.js')
+      expect((await search({ flag: launcher })).path).toBe(inside)
+    })
+
+    test('and is used itself where there is none', async () => {
+      await manifest('bare/node_modules/@openai/codex', '@openai/codex')
+      const launcher = await codex('bare/node_modules/@openai/codex/bin/codex.js')
+      expect(await search({ flag: launcher })).toEqual({
+        path: launcher,
+        source: 'flag',
+        version: '0.169.0',
+        launcher,
+      })
+    })
+  })
+
+  describe('what is wrong is one sentence that names the place', () => {
+    test('no codex anywhere', async () => {
+      const error = await fault()
+      expect(error.message).toBe(
+        'No codex was found: there is no --codex-bin, no CODEX_BIN, no codex on PATH and none in node_modules.',
+      )
+      expect(error.hint).toContain('npm install --global @openai/codex')
+      expect(error.exitCode).toBe(2)
+    })
+
+    test('a file that is not there', async () => {
+      const message = (what: string) => `${what}, and there is no such file; correct`
+      expect((await fault({ flag: 'a/codex' })).message).toContain(message(`--codex-bin names ${root}/a/codex`))
+      expect((await fault({ env: { CODEX_BIN: '/a' } })).message).toContain(message('CODEX_BIN names /a'))
+    })
+
+    test('a file that is not executable', async () => {
+      const flag = await codex('codex')
+      await chmod(flag, 0o644)
+      expect((await fault({ flag })).message).toBe(`--codex-bin names ${flag}, which is not executable.`)
+    })
+
+    test('a program that is not codex', async () => {
+      await codex('bin/codex', '', 'echo "codex 3, a codec"')
+      expect((await fault()).message).toBe(
+        `PATH leads to ${root}/bin/codex, which is not codex: \`--version\` answered "codex 3, a codec".`,
+      )
+      const silent = await codex('silent', '', 'exit 7')
+      expect((await fault({ flag: silent })).message).toContain('`--version` answered nothing')
+      const broken = await script('broken', '#!/no/such/interpreter\n')
+      expect((await fault({ flag: broken })).message).toContain('`--version` could not be run (ENOENT)')
+    })
+
+    test('a codex that is too old', async () => {
+      await codex('bin/codex', '0.119.9')
+      const error = await fault()
+      expect(error.message).toBe(
+        `PATH leads to ${root}/bin/codex, which is codex 0.119.9, and codemachine needs 0.120.0 or newer.`,
+      )
+      expect(error.hint).toContain('@openai/codex@latest')
+    })
+  })
+
+  test('looking for codex makes nothing in the home of codex, as a plain `codex --version` does', async () => {
+    const leaves = 'home=$HOME/.codex; [ -n "$CODEX_HOME" ] && home=$CODEX_HOME; mkdir -p "$home/tmp" 2>/dev/null'
+    await codex('bin/codex', '', `${leaves}; echo codex-cli 0.169.0`)
+    const mine = join(root, 'mine')
+    for (const env of [{ HOME: root }, { HOME: root, CODEX_HOME: mine }]) {
+      await search({ env: { ...env, PATH: `${join(root, 'bin')}:/usr/bin:/bin` } })
+    }
+    expect((await readdir(root)).sort()).toEqual(['bin'])
+  })
+
+  test('a codex that somebody built from its sources, 0.0.0, is not too old', async () => {
+    await codex('bin/codex', '0.0.0')
+    expect((await search()).version).toBe('0.0.0')
+  })
+})
+
+test('the codex that codemachine is developed with is found in its node_modules', async () => {
+  const packageRoot = join(import.meta.dirname, '../../..')
+  const { platform, arch } = process
+  const found = await findCodex({ flag: null, env: {}, platform, arch, packageRoot })
+  expect(found.source).toBe('node_modules')
+  expect(found.path).toMatch(/vendor[\\/].*[\\/]codex(\.exe)?$/)
+})

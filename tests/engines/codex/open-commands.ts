@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import { packageRoot } from '../../../src/base/package.ts'
+import { findCodex } from '../../../src/engines/codex/find-codex.ts'
+import type { SandboxChoice } from '../../../src/engines/codex/sandbox.ts'
+import {
+  type CommandEnd,
+  openSandboxCommands,
+  type SandboxCommands,
+} from '../../../src/engines/codex/sandbox-commands.ts'
+import { startTimeOf } from '../../../src/platform/processes.ts'
+import type { TestPlace } from '../../support/place.ts'
+
+/** The time that commands have; nothing else waits as long. */
+export const TIMEOUT_MS = 59_999
+
+export interface OpenedCommands extends AsyncDisposable {
+  commands: SandboxCommands
+  logged: string[]
+  /** Runs a line, without the network unless told. */
+  run(line: string, more?: { network?: boolean; signal?: AbortSignal }): Promise<CommandEnd>
+  /** Lets the time of the command that runs be up. */
+  timeIsUp(): void
+}
+
+/** Commands in a place, on the codex at `path` or on the real one. */
+export async function openCommands(
+  place: TestPlace,
+  options: Partial<SandboxChoice> & { path?: string; env?: Record<string, string>; requestMs?: number } = {},
+): Promise<OpenedCommands> {
+  const { platform, arch } = process
+  const { path = (await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })).path } = options
+  const { mode = 'workspace-write', network = false, writable = [] } = options
+  const logged: string[] = []
+  const time = Promise.withResolvers<void>()
+  const clock: Clock = {
+    ...systemClock,
+    wait: (ms, signal) => {
+      const wait = systemClock.wait(ms, signal)
+      return ms === TIMEOUT_MS ? Promise.race([wait, time.promise]) : wait
+    },
+  }
+  const commands = openSandboxCommands({
+    binary: { path },
+    overrides: [],
+    env: { ...place.env, ...options.env },
+    directory: place.directory,
+    sandbox: { mode, network, writable },
+    key: `test-${randomUUID()}`,
+    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, platform) },
+    platform,
+    clock,
+    codemachineVersion: '0.0.0',
+    requestMs: options.requestMs ?? 30_000,
+    endMs: 1_000,
+    log: message => logged.push(message),
+  })
+  return {
+    commands,
+    logged,
+    run: (line, { network = false, signal = new AbortController().signal } = {}) =>
+      commands.run({ run: line, network, timeoutMs: TIMEOUT_MS, signal }),
+    timeIsUp: time.resolve,
+    [Symbol.asyncDispose]: () => commands[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import { packageRoot } from '../../../src/base/package.ts'
+import type { PreparedRound, RoundEvent } from '../../../src/core/contracts/engine.ts'
+import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
+import { CodexEngine } from '../../../src/engines/codex/engine.ts'
+import { capabilitiesOf, findCodex } from '../../../src/engines/codex/find-codex.ts'
+import type { SandboxChoice } from '../../../src/engines/codex/sandbox.ts'
+import { startTimeOf } from '../../../src/platform/processes.ts'
+
+export const MINUTE = 60_000
+
+export interface OpenedEngine {
+  engine: CodexEngine
+  logged: string[]
+  play(prepared?: PreparedRound): PlayedRound
+}
+
+/** A round that runs. */
+interface PlayedRound {
+  prepared: PreparedRound
+  outcome: Promise<RoundOutcome>
+  events: RoundEvent[]
+  /** Resolves with the first event of the type, or the nth; one that came before this call too. */
+  event<T extends RoundEvent['type']>(type: T, nth?: number): Promise<Extract<RoundEvent, { type: T }>>
+  /** Resolves with the first line of codex's that matches. */
+  record(matches: (line: string) => boolean): Promise<string>
+  /** Resolves when a command has begun. */
+  command: Promise<unknown>
+}
+
+export const THREAD = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
+
+/** An engine on the codex at `path`, or on the real one. */
+export async function openEngine(options: {
+  path?: string
+  directory: string
+  env?: NodeJS.ProcessEnv
+  clock?: Clock
+  requestMs?: number
+  endMs?: number
+  sandbox?: SandboxChoice['mode']
+}): Promise<OpenedEngine> {
+  const { platform, arch } = process
+  const binary =
+    options.path === undefined
+      ? await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })
+      : { path: options.path, version: '0.169.0' }
+  const logged: string[] = []
+  const engine = new CodexEngine({
+    binary,
+    capabilities: capabilitiesOf(binary.version),
+    overrides: [],
+    env: options.env ?? { ...process.env },
+    directory: options.directory,
+    sandbox: { mode: options.sandbox ?? 'workspace-write', network: options.sandbox !== undefined, writable: [] },
+    // Of several engines in this process none may take another's for what it has left running.
+    key: `test-${randomUUID()}`,
+    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, 'linux') },
+    platform: 'linux',
+    clock: options.clock ?? systemClock,
+    codemachineVersion: '0.0.0',
+    requestMs: options.requestMs ?? 60_000,
+    endMs: options.endMs ?? 5_000,
+    silenceMs: 6 * MINUTE,
+    commandMs: 60 * MINUTE,
+    log: message => logged.push(message),
+  })
+  return { engine, logged, play: prepared => playRound(prepared ?? engine.prepare(THREAD)) }
+}
+
+function playRound(prepared: PreparedRound): PlayedRound {
+  const events: RoundEvent[] = []
+  const records: string[] = []
+  const waiters = new Set<() => void>()
+  const wake = () => {
+    for (const look of [...waiters]) look()
+  }
+  /** Resolves as soon as there is one. */
+  const first = <T>(find: () => T | undefined) =>
+    new Promise<T>(resolve => {
+      const look = () => {
+        const found = find()
+        if (found === undefined) return
+        waiters.delete(look)
+        resolve(found)
+      }
+      waiters.add(look)
+      look()
+    })
+  const command = Promise.withResolvers<void>()
+  const outcome = prepared.run({
+    round: 1,
+    input: 'Go on.',
+    onEvent: event => {
+      events.push(event)
+      wake()
+    },
+    onLive: event => {
+      if (event.type === 'item-started' && event.item.kind === 'command') command.resolve()
+    },
+    onRecord: line => {
+      records.push(line)
+      wake()
+    },
+  })
+  return {
+    prepared,
+    outcome,
+    events,
+    command: command.promise,
+    record: matches => first(() => records.find(matches)),
+    event: <T extends RoundEvent['type']>(type: T, nth = 1) =>
+      first(() => events.filter((each): each is Extract<RoundEvent, { type: T }> => each.type === type)[nth - 1]),
+  }
+}

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import type { ServerNotification, ServerRequest } from '../../../protocol/codex.ts'
+import { answerRequest } from '../../../src/engines/codex/tools.ts'
+import { translate } from '../../../src/engines/codex/translate.ts'
+
+const LONG = 'long '.repeat(1_000_000)
+const MOST = 66_000
+
+/** What a notification becomes; the fields that matter here only. */
+function eventOf(method: string, params: object): Record<string, unknown> {
+  const translation = translate({ method, params } as ServerNotification, 1)
+  if (translation.kind !== 'event') throw new Error(`${method} is no event`)
+  return { ...translation.event }
+}
+
+const itemOf = (item: object) => eventOf('item/completed', { item: { id: 'i', ...item } }).item
+
+test.each<[string, string, object]>([
+  ['a warning', 'warning', { message: LONG }],
+  ['a guardian warning', 'guardianWarning', { message: LONG }],
+  ['a warning on the configuration', 'configWarning', { summary: 'Bad.', details: LONG }],
+  ['a deprecation', 'deprecationNotice', { summary: LONG, details: null }],
+  ['an MCP server that fails', 'mcpServer/startupStatus/updated', { name: 'm', status: 'failed', error: LONG }],
+  ['an error', 'error', { error: { message: LONG, additionalDetails: null }, willRetry: false }],
+  ['the details of an error', 'error', { error: { message: 'x', additionalDetails: LONG }, willRetry: false }],
+  ['why a plan is as it is', 'turn/plan/updated', { explanation: LONG, plan: [] }],
+  ['a search', 'item/completed', { item: { id: 'i', type: 'webSearch', query: LONG } }],
+  [
+    'the error of an MCP tool',
+    'item/completed',
+    { item: { id: 'i', type: 'mcpToolCall', server: 's', tool: 't', status: 'failed', error: { message: LONG } } },
+  ],
+])('%s of any length is bounded in the event, and says what is missing', (_, method, params) => {
+  const text = JSON.stringify(eventOf(method, params))
+  expect(text.length).toBeLessThan(MOST)
+  expect(text).toMatch(/\[… \d+ more characters\]/)
+})
+
+test('short texts and missing ones are as codex gave them', () => {
+  const error = { error: { message: 'x', additionalDetails: null }, willRetry: true }
+  expect(eventOf('error', error)).toEqual({
+    type: 'error',
+    round: 1,
+    message: 'x',
+    details: null,
+    willRetry: true,
+    waitsForNetwork: false,
+  })
+  const plan = { explanation: null, plan: [{ step: 'Look', status: 'inProgress' }] }
+  expect(eventOf('turn/plan/updated', plan)).toMatchObject({
+    explanation: null,
+    steps: [{ step: 'Look', status: 'in-progress' }],
+  })
+})
+
+test('a plan of any length is bounded, and its last step says how many more there are', () => {
+  const plan = Array.from({ length: 5000 }, () => ({ step: LONG.slice(0, 100_000), status: 'pending' }))
+  const { steps } = eventOf('turn/plan/updated', { explanation: null, plan })
+  expect(JSON.stringify(steps).length).toBeLessThan(256 * 1024)
+  expect(steps).toHaveLength(201)
+  expect(Array.isArray(steps) && steps.at(-1)).toEqual({ step: '[… 4800 more steps]', status: 'pending' })
+})
+
+test('a change of any number of files of any length is bounded as a whole', () => {
+  const changes = Array.from({ length: 3000 }, (_, n) => ({ path: `/w/${n}`, kind: { type: 'add' }, diff: LONG }))
+  const item = itemOf({ type: 'fileChange', status: 'completed', changes })
+  expect(JSON.stringify(item).length).toBeLessThan(300 * 1024)
+  const found = (item as { changes: { path: string; diff: string }[] }).changes
+  expect(found).toHaveLength(200)
+  expect(found[0]?.diff).toMatch(/\[… \d+ more characters\]$/)
+  expect(found.at(-1)?.diff).toMatch(/\[… 2800 more files\]$/)
+  expect(itemOf({ type: 'fileChange', status: 'completed', changes: [] })).toMatchObject({ changes: [] })
+})
+
+test.each<[string, object]>([
+  ['item/commandExecution/requestApproval', { command: LONG }],
+  ['item/fileChange/requestApproval', { reason: LONG }],
+  ['item/permissions/requestApproval', { reason: LONG }],
+  ['item/tool/requestUserInput', { questions: [{ id: 'q', question: LONG }] }],
+  ['mcpServer/elicitation/request', { serverName: LONG }],
+])('what %s is about is bounded too', (method, params) => {
+  const { subject } = answerRequest({ method, id: 1, params } as ServerRequest, false)
+  expect(subject.length).toBeLessThan(MOST)
+  expect(subject).toMatch(/more characters\]$/)
+})
+
+test('codex waiting for the network is told from other retries, and from giving up', () => {
+  const away = 'Reconnecting... waiting for network'
+  const waits = (message: string, willRetry: boolean) =>
+    eventOf('error', { error: { message, additionalDetails: null }, willRetry }).waitsForNetwork
+  expect([waits(away, true), waits(away, false), waits('Reconnecting... 1/5', true)]).toEqual([true, false, false])
+})
+
+test('of the usage limits that codex reports its own are told, and those of single models are not', () => {
+  const windows = { primary: { usedPercent: 12, windowDurationMins: 300, resetsAt: 1_795_208_095 }, secondary: null }
+  expect(eventOf('account/rateLimits/updated', { rateLimits: { limitId: 'codex', ...windows } })).toEqual({
+    type: 'limits',
+    primary: { usedPercent: 12, windowMinutes: 300, resetsAt: 1_795_208_095_000 },
+    secondary: null,
+  })
+  for (const [credits, goesOn] of [
+    [{ hasCredits: true, unlimited: false, balance: '5' }, true],
+    [{ hasCredits: false, unlimited: true, balance: null }, true],
+    [{ hasCredits: false, unlimited: false, balance: '0' }, false],
+  ]) {
+    expect(eventOf('account/rateLimits/updated', { rateLimits: { ...windows, credits } })).toMatchObject({
+      credits: goesOn,
+    })
+  }
+  for (const rateLimits of [
+    { limitId: 'one_model', ...windows },
+    { limitId: 'codex', primary: null, secondary: null },
+  ])
+    expect(() => eventOf('account/rateLimits/updated', { rateLimits })).toThrow('is no event')
+})

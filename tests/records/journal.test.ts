@@ -1,0 +1,224 @@
+import { execFileSync } from 'node:child_process'
+import { appendFile, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { plainView } from '../../src/cli/output.ts'
+import type { Recorded } from '../../src/core/events/events.ts'
+import type { Item } from '../../src/core/events/items.ts'
+import type { SessionOutcome } from '../../src/core/events/outcome.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import { foldJournal, openJournal, problemOfJournal, readJournal } from '../../src/records/journal.ts'
+import { moreSamples, recorded, sampleEvents, sampleItems, sampleOutcomes } from '../tui/samples.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'codemachine-journal-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const head = { v: 1, at: '2026-11-20T23:00:00.000Z', session: '20261120_1' } as const
+const warning = (message: string): Recorded => ({ ...head, type: 'warning', round: null, message })
+const created: Recorded = {
+  ...head,
+  type: 'session-created',
+  goal: 'build X \u2028 with\nlines',
+  template: 'goal',
+  directory: '/work',
+  limits: { rounds: 3, timeMs: null, tokens: null },
+  sandbox: 'workspace-write',
+  network: false,
+  overrides: [],
+  said: {},
+  model: null,
+  effort: null,
+  queued: null,
+  host: 'desk',
+  codemachine: '0.1.0',
+}
+
+async function write(name: string, events: readonly Recorded[]): Promise<string> {
+  const path = join(folder, name)
+  await using journal = openJournal(path)
+  for (const event of events) journal.append(event)
+  return path
+}
+
+test('a journal gives back what was appended, is private, and names its format first', async () => {
+  const path = await write('whole', [created, warning('é\u2028😀')])
+  expect(await Array.fromAsync(readJournal(path))).toEqual([created, warning('é\u2028😀')])
+  expect((await stat(path)).mode & 0o777).toBe(0o600)
+  expect(JSON.parse((await readFile(path, 'utf8')).split('\n')[0] ?? '')).toEqual({
+    format: 'codemachine-journal',
+    v: 1,
+  })
+})
+
+test('a torn last line loses that line alone, and the next event stands on a line of its own', async () => {
+  const path = await write('torn', [created, warning('torn away')])
+  await truncate(path, (await stat(path)).size - 9)
+  {
+    await using journal = openJournal(path)
+    journal.append(warning('after'))
+  }
+  expect(await Array.fromAsync(readJournal(path))).toEqual([created, warning('after')])
+})
+
+test('blank lines, rubbish and events of a later version are passed over', async () => {
+  const path = await write('rubbish', [created])
+  await appendFile(path, '\n\n{"type":"warning"\n[1]\nnull\n{"v":1,"type":"from-the-future","at":"x"}\n\u0000\u0000\n')
+  await appendFile(path, `${JSON.stringify(warning('still here'))}\n`)
+  expect(await Array.fromAsync(readJournal(path))).toEqual([created, warning('still here')])
+})
+
+const whole = (line: object) => JSON.stringify(line)
+const rubbishLines = recorded(Object.values(sampleEvents)).flatMap(event => [
+  // Each field in turn is missing, and then holds what belongs into none.
+  ...Object.keys(event).map(field => whole({ ...event, [field]: undefined })),
+  ...Object.keys(event).map(field => whole({ ...event, [field]: [[7]] })),
+  ...Object.keys(event).map(field => whole({ ...event, [field]: 'none' })),
+  ...Object.keys(event).map(field => whole({ ...event, [field]: { kind: 'none', class: 'none' } })),
+  whole({ v: 1, at: event.at, session: event.session, type: event.type }),
+])
+
+test('no line of a known type makes reading fail, whatever its fields hold, and the whole ones are all read', async () => {
+  const path = await write('fields', [created])
+  await appendFile(path, `${rubbishLines.join('\n')}\n${whole(warning('still here'))}\n`)
+  const view = plainView(() => {}, { colour: false })
+  let state = emptyState('20261120_1')
+  const read = await Array.fromAsync(readJournal(path))
+  for (const event of read) {
+    state = fold(state, event)
+    view.event(event, state)
+    for (const at of [state.updatedAt, state.waiting?.until ?? 0]) expect(at).not.toBeNaN()
+  }
+  expect(read.at(-1)).toEqual(warning('still here'))
+})
+
+test('every event that is written is read again', async () => {
+  const item = (each: Item) => ({ ...sampleEvents['item-completed'], item: each })
+  const end = (outcome: SessionOutcome) => ({ ...sampleEvents['session-ended'], outcome })
+  const samples = [...Object.values(sampleEvents), ...Object.values(moreSamples)]
+  const events = recorded([...samples, ...Object.values(sampleItems).map(item), ...sampleOutcomes.map(end)])
+  expect(await Array.fromAsync(readJournal(await write('every', events)))).toEqual(events)
+})
+
+test('a journal of a newer format is not read at all, whatever it holds', async () => {
+  const path = await write('newer', [created])
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace('"v":1', '"v":2'))
+  const said = `${path} was written by a newer codemachine (journal format 2); use that one.`
+  await expect(Array.fromAsync(readJournal(path))).rejects.toMatchObject({ name: 'UserError', message: said })
+  expect(await problemOfJournal(path)).toBe(said)
+})
+
+test.each(['rubbish', '{"format":"another","v":7}', '{"format":"codemachine-journal"}', ''])(
+  'a first line that names no format costs nothing: %j',
+  async line => {
+    const path = await write('first line', [created])
+    const text = await readFile(path, 'utf8')
+    await writeFile(path, text.replace(/^.*\n/, `${line}\n`))
+    expect(await Array.fromAsync(readJournal(path))).toEqual([created])
+    await rm(path)
+  },
+)
+
+test('a journal that cannot be read is said so in a sentence', async () => {
+  const directory = join(folder, 'a directory')
+  await mkdir(directory)
+  expect(await problemOfJournal(directory)).toBe(
+    `${directory} cannot be read: it is a directory; put the journal back in its place.`,
+  )
+  const loop = join(folder, 'loop')
+  await symlink(loop, loop)
+  expect(await problemOfJournal(loop)).toBe(`${loop} cannot be read: ELOOP; make it readable.`)
+  await expect(foldJournal(loop, '20261120_1')).rejects.toMatchObject({ name: 'UserError', exitCode: 2 })
+  expect(await problemOfJournal(await write('good', [created]))).toBeNull()
+  expect(await problemOfJournal(join(folder, 'missing'))).toBeNull()
+})
+
+test('what an earlier version wrote has every field that this one reads', async () => {
+  const path = await write('earlier', [])
+  const { host: _, ...older } = created
+  const { memory: _memory, ...round } = { ...head, ...sampleEvents['round-ended'] }
+  for (const line of [{ ...older, limits: { rounds: 3 } }, round, { ...round, at: '2026-11-20T23:10:00.000Z' }])
+    await appendFile(path, `${JSON.stringify(line)}\n`)
+  const [first, ...rounds] = await Array.fromAsync(readJournal(path))
+  expect(first).toEqual({ ...created, host: '' })
+  const memories = rounds.map(event => event.type === 'round-ended' && event.memory)
+  expect(new Set(memories).size, 'two that are not known are not the same').toBe(2)
+})
+
+test('any prefix of a journal folds', async () => {
+  const path = await write('prefix', [created, ...Array.from({ length: 20 }, (_, i) => warning(`n ${i} é`))])
+  const bytes = await readFile(path)
+  const first = bytes.indexOf('"codemachine":"0.1.0"}') + '"codemachine":"0.1.0"}'.length
+  await fc.assert(
+    fc.asyncProperty(fc.nat(bytes.length), async length => {
+      const cut = join(folder, 'cut')
+      await writeFile(cut, bytes.subarray(0, length))
+      const state = await foldJournal(cut, '20261120_1')
+      expect(state?.goal ?? null).toBe(length >= first ? created.goal : null)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('a session whose journal is not there is no session', async () => {
+  expect(await foldJournal(join(folder, 'missing'), '20261120_1')).toBeNull()
+})
+
+/** Appends until the limit on the size of files is reached, which cuts a write short as a full disk does. */
+const writeUntilFull = `
+  import { execFileSync } from 'node:child_process'
+  import { openJournal } from ${JSON.stringify(join(import.meta.dirname, '../../src/records/journal.ts'))}
+  const [path, roomAgain] = process.argv.slice(1)
+  const event = n => ({ v: 1, at: '2026-11-20T23:00:00.000Z', session: 's', type: 'warning', round: n, message: 'x'.repeat(3000) })
+  let kept = 0
+  try {
+    await using journal = openJournal(path)
+    try {
+      for (;; kept++) journal.append(event(kept))
+    } catch (error) {
+      if (!roomAgain) throw error
+      execFileSync('prlimit', ['--pid', String(process.pid), '--fsize=100000:'])
+      journal.append(event(kept++))
+    }
+  } catch (error) {
+    console.log(JSON.stringify({ kept, name: error.name, exitCode: error.exitCode, message: error.message }))
+    process.exit()
+  }
+  console.log(JSON.stringify({ kept }))
+`
+
+test.runIf(process.platform === 'linux').each([
+  ['a person is told once, and all that was said to be kept is kept', ''],
+  ['what is written when there is room again is kept too', 'room again'],
+])('when the disk runs full %s', async (_, roomAgain) => {
+  const path = join(folder, `full ${roomAgain}`)
+  const node = [process.execPath, '--no-warnings', '--input-type=module', '-e', writeUntilFull, path, roomAgain]
+  const said = execFileSync('bash', ['-c', 'ulimit -S -f 20; exec "$@"', 'bash', ...node], { encoding: 'utf8' })
+  const { kept, ...error } = JSON.parse(said)
+  expect(kept).toBeGreaterThan(3)
+  expect(error).toEqual(
+    roomAgain ? {} : { name: 'UserError', exitCode: 4, message: `The disk is full: ${path} cannot be written.` },
+  )
+  const found = await Array.fromAsync(readJournal(path))
+  expect(found.map(event => 'round' in event && event.round)).toEqual(Array.from({ length: kept }, (_, n) => n))
+})
+
+test.runIf(process.platform === 'linux')(
+  'a disk that fails once more at the end does not hide what failed first',
+  async () => {
+    // A pipe takes what is written, and cannot be synced.
+    const path = join(folder, 'pipe')
+    execFileSync('mkfifo', [path])
+    const use = async () => {
+      await using journal = openJournal(path)
+      await journal.sync()
+    }
+    await expect(use()).rejects.toMatchObject({ name: 'Error', code: 'EINVAL' })
+  },
+)

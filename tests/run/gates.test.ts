@@ -1,0 +1,489 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
+import type { Gate } from '../../src/core/events/outcome.ts'
+import type { Finding, ReviewAnswer } from '../../src/core/rules/review.ts'
+import { CLAIMED, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
+import { worked } from '../support/session-events.ts'
+
+let folder = ''
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'codemachine-test-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const gate = (name: string, more: Partial<Gate> = {}): Gate => ({
+  name,
+  run: name,
+  timeoutMs: 60_000,
+  required: true,
+  network: false,
+  protect: [],
+  everyRound: false,
+  ...more,
+})
+
+const works: Play = () => worked
+
+/** A reviewer's turn, in the order of its plays: the answer as JSON, or what is no answer. */
+const says =
+  (text: string): Play =>
+  ({ run }) => {
+    run.onEvent({
+      type: 'item-completed',
+      round: run.round,
+      item: { kind: 'agent-message', id: 'm', text, phase: 'final-answer' },
+    })
+    return worked
+  }
+const answers = (answer: ReviewAnswer) => says(JSON.stringify(answer))
+const finding = (problem: string): Finding => ({ severity: 'major', file: 'a.ts', line: 1, problem, mend: 'Mend it.' })
+const agrees = answers({ verdict: 'agreed', summary: 'All is there.', findings: [] })
+const finds = (...problems: string[]) =>
+  answers({ verdict: 'findings', summary: 'Not yet.', findings: problems.map(finding) })
+
+/** Rounds that all claim done at their ends. */
+const claiming = (plays: readonly Play[], options: Partial<PlayOptions>): Promise<Ran> =>
+  playSession(plays, { limits: { rounds: 9 }, memory: () => CLAIMED, folder, ...options })
+
+const typesOf = (events: readonly Recorded[]) => events.map(({ type }) => type)
+const ofType = <T extends Recorded['type']>(events: readonly Recorded[], type: T) =>
+  events.filter((event): event is RecordedOf<T> => event.type === type)
+
+describe('gates', () => {
+  test('run before the first round and when done is claimed, and done is verified then', async () => {
+    const { outcome, events } = await claiming([works], { begun: { gates: [gate('tests'), gate('build')] } })
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+    expect(ofType(events, 'gate-ended').map(({ gate, when, round }) => `${gate} ${when} ${round}`)).toEqual([
+      'tests before 0',
+      'build before 0',
+      'tests claim 1',
+      'build claim 1',
+    ])
+    expect(typesOf(events).slice(0, 3)).toEqual(['session-created', 'savepoint', 'gate-started'])
+  })
+
+  test('refuse done, and the next round is told the exit code and what was printed, of all that fail', async () => {
+    const { events, inputs, outcome } = await claiming([works], {
+      begun: { gates: [gate('tests'), gate('build'), gate('lint', { required: false })] },
+      gate: ({ name }, runs) =>
+        runs > 3 && runs <= 6 ? { status: 'failed', exitCode: 7, output: `${name} said no` } : {},
+    })
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+    expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['gate-failed'])
+    expect(inputs[1]).toContain('The check `tests` fails (exit code 7).')
+    expect(inputs[1]).toContain('build said no')
+    expect(inputs[1]).not.toContain('lint')
+    expect(inputs).toHaveLength(2)
+  })
+
+  test('prove nothing of a plan that a person has given another task meanwhile', async () => {
+    let isAdded = false
+    const more = { id: 'T9', name: 'and this', done: false }
+    const { outcome, events, inputs } = await claiming([works], {
+      limits: { rounds: 2 },
+      begun: { gates: [gate('tests')] },
+      memory: () => (isAdded ? { ...CLAIMED, tasks: [...CLAIMED.tasks, more] } : CLAIMED),
+      onEvent: ({ type }) => {
+        isAdded ||= type === 'done-nominated'
+      },
+    })
+    expect(ofType(events, 'done-refused')[0]).toMatchObject({
+      reason: 'tasks-left',
+      detail: expect.stringContaining('T9'),
+    })
+    expect(inputs[1]).toContain('T9 and this')
+    expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
+  })
+
+  test('prove nothing that is claimed no more', async () => {
+    let isTakenBack = false
+    const { events } = await claiming([works], {
+      limits: { rounds: 2 },
+      begun: { gates: [gate('tests')] },
+      memory: () => (isTakenBack ? UNCLAIMED : CLAIMED),
+      onEvent: ({ type }) => {
+        isTakenBack ||= type === 'done-nominated'
+      },
+    })
+    expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['progress-left'])
+    expect(ofType(events, 'done-accepted')).toEqual([])
+  })
+
+  test('that failed before any work was done are told as such', async () => {
+    const { inputs, events } = await claiming([works], {
+      limits: { rounds: 2 },
+      begun: { gates: [gate('tests')] },
+      gate: () => ({ status: 'failed', exitCode: 1 }),
+    })
+    expect(inputs[0]).toContain('The check `tests` fails (exit code 1). It was like that before any work was done.')
+    expect(inputs[1]).toContain('It did so before any work was done, too.')
+    expect(ofType(events, 'session-ended')[0]?.outcome).toEqual({ kind: 'limit', limit: 'rounds' })
+  })
+
+  test('that are not required, or flaky, or change the tree, do not stand in the way', async () => {
+    let tree = 'one'
+    const { outcome, events } = await claiming([works], {
+      begun: { gates: [gate('flaky'), gate('lint', { required: false }), gate('writes')] },
+      tree: () => tree,
+      gate({ name }, runs) {
+        if (name === 'flaky') return { status: 'flaky', exitCode: 1 }
+        if (name === 'lint') return { status: 'timed-out', exitCode: null }
+        tree = `after ${runs}`
+        return { changed: ['report.xml'], changedCount: 1 }
+      },
+    })
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+    expect(ofType(events, 'round-ended')).toHaveLength(1)
+    // All ran once more on what the first pass had left.
+    expect(ofType(events, 'gate-ended').filter(({ when }) => when === 'claim')).toHaveLength(6)
+    expect(ofType(events, 'done-accepted')[0]?.tree).toBe('after 9')
+  })
+
+  test('that pass on files on which they have failed are flaky, however many rounds lie between', async () => {
+    let rounds = 0
+    const { outcome, events, inputs } = await claiming([works], {
+      begun: { gates: [gate('tests'), gate('build'), gate('slow')] },
+      onEvent({ type }) {
+        if (type === 'round-started') rounds++
+      },
+      gate({ name }) {
+        const tree = rounds === 2 ? 'other files' : 'the same files'
+        const isBad = { tests: rounds === 1, build: rounds < 3, slow: rounds < 2 }[name]
+        if (isBad === true) return { tree, status: name === 'slow' ? 'timed-out' : 'failed', exitCode: 3, output: 'no' }
+        return { tree, output: 'yes' }
+      },
+    })
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+    const claims = ofType(events, 'gate-ended').filter(({ when }) => when === 'claim')
+    expect(claims.map(({ round, gate, status, exitCode }) => `${round} ${gate} ${status} ${exitCode}`)).toEqual([
+      '1 tests failed 3',
+      '1 build failed 3',
+      '1 slow timed-out 3',
+      '2 tests passed 0',
+      '2 build failed 3',
+      '2 slow passed 0',
+      '3 tests flaky 3',
+      '3 build flaky 3',
+      '3 slow passed 0',
+    ])
+    expect(claims.filter(({ status }) => status === 'flaky').map(({ output }) => output)).toEqual(['', ''])
+    expect(inputs).toHaveLength(3)
+  })
+
+  test('of which a person has changed the command have not failed before', async () => {
+    const cut = await claiming([works], {
+      limits: { rounds: 1 },
+      begun: { gates: [gate('tests')] },
+      gate: () => ({ status: 'failed', exitCode: 1 }),
+    })
+    const again = async (run: string) => {
+      const resumed = { gates: [gate('tests', { run })], limits: { rounds: 2, timeMs: null, tokens: null } }
+      const { events } = await claiming([works], { journal: cut.events, resumed })
+      return ofType(events, 'gate-ended').map(({ status }) => status)
+    }
+    expect(await again('tests')).toEqual(['flaky'])
+    expect(await again('other tests')).toEqual(['passed'])
+  })
+
+  test('run once more when one has changed the files: what the first had passed on is not what is there now', async () => {
+    let text = 'good'
+    const { events, inputs } = await claiming([works], {
+      limits: { rounds: 1 },
+      begun: { gates: [gate('tests'), gate('format')] },
+      tree: () => text,
+      gate({ name }, runs) {
+        if (name === 'tests' && text === 'bad') return { status: 'failed', exitCode: 1 }
+        if (name === 'format' && runs > 2) text = 'bad'
+        return {}
+      },
+    })
+    expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['gate-failed'])
+    expect(ofType(events, 'gate-ended').map(({ gate, status }) => `${gate} ${status}`)).toEqual([
+      'tests passed',
+      'format passed',
+      'tests passed',
+      'format passed',
+      'tests failed',
+      'format passed',
+    ])
+    expect(inputs).toHaveLength(1)
+  })
+
+  test('that change what they check each time refuse done, unless they did so before any work was done', async () => {
+    const run = (usual: readonly string[]) => {
+      let tree = 0
+      return claiming([works], {
+        limits: { rounds: 1 },
+        begun: { gates: [gate('tests')] },
+        tree: () => String(tree),
+        lost: () => ['report.xml'],
+        gate(_, runs) {
+          tree++
+          return runs === 1 ? { changed: usual, changedCount: usual.length } : {}
+        },
+      })
+    }
+    const strayed = await run([])
+    expect(ofType(strayed.events, 'done-refused')[0]).toMatchObject({
+      reason: 'tree-changed',
+      detail: expect.stringContaining('report.xml'),
+    })
+    expect((await run(['report.xml'])).outcome).toEqual({ kind: 'done', verified: true })
+  })
+
+  test('that a person interrupts before the first round run when it goes on', async () => {
+    let first = true
+    const { events } = await claiming([works], {
+      limits: { rounds: 1 },
+      begun: { gates: [gate('tests'), gate('build')] },
+      gate: async (_, __, signal) => {
+        if (!first) return {}
+        first = false
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+        return { status: 'broken-off', exitCode: null }
+      },
+      onEvent(event, { runner, asked }) {
+        if (event.type === 'gate-started' && first) {
+          queueMicrotask(() => {
+            runner.tell({ type: 'interrupt-asked' })
+            asked.hold()
+            runner.interrupt()
+          })
+        }
+        if (event.type === 'held') {
+          runner.tell({ type: 'unpaused' })
+          asked.unpause()
+        }
+      },
+    })
+    const before = ofType(events, 'gate-ended').filter(({ when }) => when === 'before')
+    expect(before.map(({ gate, status }) => `${gate} ${status}`)).toEqual([
+      'tests broken-off',
+      'tests passed',
+      'build passed',
+    ])
+  })
+
+  test('are all run again after a crash, those too that a person has added since', async () => {
+    const cut = await claiming([works], { begun: { gates: [gate('tests')] } })
+    const until = cut.events.findIndex(({ type }) => type === 'done-accepted')
+    const { events, outcome } = await claiming([works], {
+      journal: cut.events.slice(0, until + 1),
+      resumed: { gates: [gate('tests'), gate('build')] },
+    })
+    expect(ofType(events, 'gate-ended').map(({ gate }) => gate)).toEqual(['tests', 'build'])
+    expect(ofType(events, 'round-started')).toEqual([])
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+  })
+
+  test('with none that is required, done is not verified', async () => {
+    const { outcome } = await claiming([works], { begun: { gates: [gate('lint', { required: false })] } })
+    expect(outcome).toEqual({ kind: 'done', verified: false })
+  })
+
+  test('run after every round where they say so, and the next round is told', async () => {
+    const { inputs, events } = await playSession([works], {
+      limits: { rounds: 2 },
+      begun: { gates: [gate('types', { everyRound: true }), gate('tests')] },
+      gate: (_, runs) => (runs > 2 ? { status: 'failed', exitCode: 2 } : {}),
+      memory: () => UNCLAIMED,
+      folder,
+    })
+    expect(ofType(events, 'gate-ended').map(({ gate, when }) => `${gate} ${when}`)).toEqual([
+      'types before',
+      'tests before',
+      'types after-round',
+      'types after-round',
+    ])
+    expect(inputs[1]).toContain('The check `types` fails (exit code 2).')
+  })
+
+  test('are broken off by a person who interrupts, and run again when it goes on', async () => {
+    let claims = 0
+    const { events, outcome } = await claiming([works], {
+      begun: { gates: [gate('tests')] },
+      gate: async (_, runs, signal) => {
+        if (runs === 1 || ++claims > 1) return {}
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+        return { status: 'broken-off', exitCode: null }
+      },
+      onEvent(event, { runner, asked }) {
+        if (event.type === 'gate-started' && event.when === 'claim' && claims === 0) {
+          queueMicrotask(() => {
+            runner.tell({ type: 'interrupt-asked' })
+            asked.hold()
+            runner.interrupt()
+          })
+        }
+        if (event.type === 'held') {
+          runner.tell({ type: 'unpaused' })
+          asked.unpause()
+        }
+      },
+    })
+    expect(ofType(events, 'gate-ended').map(({ status }) => status)).toEqual(['passed', 'broken-off', 'passed'])
+    expect(typesOf(events)).toContain('held')
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+  })
+
+  test('that fail the same way again and again, but for times and counts, are a stall', async () => {
+    let ms = 0
+    const { outcome } = await claiming([works], {
+      begun: { gates: [gate('tests')] },
+      policy: { stallRounds: 2 },
+      gate: () => ({ status: 'failed', exitCode: 1, output: `1 failed in ${ms++}.${ms} s` }),
+    })
+    expect(outcome).toMatchObject({ kind: 'stalled' })
+  })
+})
+
+describe('a review', () => {
+  const asked = { review: { model: 'm', effort: 'high' } }
+
+  test('that agrees lets done through; without gates it is not verified', async () => {
+    const { outcome, events, inputs } = await claiming([works, agrees], { begun: asked })
+    expect(outcome).toEqual({ kind: 'done', verified: false })
+    expect(ofType(events, 'review-started')[0]).toMatchObject({ review: 1, causes: ['asked'] })
+    expect(ofType(events, 'session-ended')[0]?.rounds).toBe(1)
+    expect(inputs[1]).toBe('Review it.')
+  })
+
+  test('that finds something refuses done with it, and what it finds again is left to the person', async () => {
+    const { outcome, events, inputs } = await claiming(
+      [
+        works,
+        finds('It fails on nothing.'),
+        works,
+        finds('It fails on nothing.', 'It is slow.'),
+        works,
+        finds('It is slow.'),
+      ],
+      { begun: asked },
+    )
+    expect(inputs[2]).toContain('- major: a.ts:1: It fails on nothing. Mend: Mend it.')
+    expect(inputs[4]).toContain('It is slow.')
+    expect(inputs[4]).not.toContain('It fails on nothing.')
+    expect(outcome).toMatchObject({ kind: 'needs-person', goalOnly: true })
+    expect(ofType(events, 'review-ended').map(({ repeated }) => repeated.length)).toEqual([0, 1, 1])
+  })
+
+  test('is made three times at most', async () => {
+    const problems = ['It fails on nothing.', 'The docs lie.', 'Nobody can quit.', 'It is slow.']
+    const never = problems.flatMap(problem => [works, finds(problem)])
+    const { outcome, events } = await claiming(never, { begun: asked })
+    expect(ofType(events, 'review-ended')).toHaveLength(3)
+    expect(outcome).toMatchObject({ kind: 'needs-person', reason: expect.stringContaining('3 reviews') })
+  })
+
+  test('that gives no answer is made again, three times in a row at most', async () => {
+    const again = await claiming([works, says('Well.'), agrees], { begun: asked })
+    expect(again.outcome).toEqual({ kind: 'done', verified: false })
+    const never = await claiming([works, says('Well.')], { begun: asked })
+    expect(never.outcome).toMatchObject({ kind: 'needs-person', reason: expect.stringContaining('no answer') })
+    expect(ofType(never.events, 'round-ended')).toHaveLength(1)
+  })
+
+  test('waits out a usage limit, as a round does, and is then made', async () => {
+    const limited: Play = () => ({ class: 'throttle', message: '429' })
+    const { outcome, events } = await claiming([works, limited, agrees], { begun: asked })
+    expect(outcome).toEqual({ kind: 'done', verified: false })
+    expect(typesOf(events)).toContain('waiting')
+    expect(ofType(events, 'round-ended')).toHaveLength(1)
+  })
+
+  test('is made where a protected file is not what it was, whether or not one was asked for', async () => {
+    const { outcome, events, inputs } = await claiming([works, works, finds('A test is gone.'), works, agrees], {
+      begun: { gates: [gate('tests', { protect: ['tests/**'] })] },
+      tree: playing => (playing?.events.some(({ type }) => type === 'round-started') ? 'changed' : 'start'),
+      protectedChanged: (before, after) => (before === after ? [] : ['tests/a.test.ts']),
+    })
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+    expect(ofType(events, 'protected-changed').map(({ round }) => round)).toEqual([1])
+    expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['protected'], ['protected']])
+    expect(inputs[3]).toContain('A test is gone.')
+    expect(inputs.join('\n')).toContain('tests/a.test.ts (changed)')
+  })
+
+  test('is made where a session before it changed a protected file, and was not done', async () => {
+    const { events, inputs } = await claiming([works, agrees], {
+      begun: { gates: [gate('tests', { protect: ['tests/**'] })], protectFrom: 'older' },
+      protectedChanged: before => (before === 'older' ? ['tests/a.test.ts'] : []),
+    })
+    expect(ofType(events, 'protected-changed').map(({ round }) => round)).toEqual([0])
+    expect(inputs[0]).toContain('tests/a.test.ts (changed)')
+    expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['protected']])
+  })
+
+  test('is made where it is not known what the session began with', async () => {
+    const { events, outcome } = await claiming([works, agrees], {
+      begun: { gates: [gate('tests', { protect: ['tests/**'] })] },
+      savepoint: ({ round }) => round > 0,
+    })
+    expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['protected']])
+    expect(
+      ofType(events, 'warning')
+        .map(({ message }) => message)
+        .join(),
+    ).toContain('could not be kept')
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+  })
+
+  test('is made anew of the same files once a person has said more', async () => {
+    let said = false
+    const { events } = await claiming([works, agrees, works, finds('There is no IPv6.')], {
+      limits: { rounds: 2 },
+      begun: asked,
+      onEvent(event, { runner }) {
+        if (event.type !== 'review-started' || said) return
+        said = true
+        void runner.steer('Also support IPv6.')
+      },
+    })
+    expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['person-said-more', 'review-findings'])
+  })
+
+  test('is made three times more once a person has the session go on', async () => {
+    const problems = ['It fails on nothing.', 'The docs lie.', 'Nobody can quit.']
+    const ended = await claiming(
+      problems.flatMap(problem => [works, finds(problem)]),
+      { begun: asked },
+    )
+    const { outcome } = await claiming([works, agrees], { journal: ended.events, resumed: {} })
+    expect(outcome).toEqual({ kind: 'done', verified: false })
+  })
+
+  test('is not made of what a gate refuses', async () => {
+    const { events } = await claiming([works], {
+      limits: { rounds: 1 },
+      begun: { ...asked, gates: [gate('tests')] },
+      gate: () => ({ status: 'failed', exitCode: 1 }),
+    })
+    expect(ofType(events, 'review-started')).toEqual([])
+  })
+})
+
+test('what a person says while the claim is looked at is not lost: the next round is told', async () => {
+  let said = false
+  const { events, inputs } = await claiming([works], {
+    begun: { gates: [gate('tests')] },
+    onEvent(event, { runner }) {
+      if (event.type !== 'gate-started' || event.when !== 'claim' || said) return
+      said = true
+      void runner.steer('And the docs?')
+    },
+  })
+  expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['person-said-more'])
+  expect(inputs[1]).toContain('A person says: And the docs?')
+})
+
+test('files that change while the claim is looked at refuse it', async () => {
+  const { events, outcome } = await claiming([works, agrees, works, agrees], {
+    begun: { review: { model: null, effort: null } },
+    tree: playing => (playing?.events.some(({ type }) => type === 'review-ended') ? 'other' : 'same'),
+  })
+  expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['tree-changed'])
+  expect(outcome).toEqual({ kind: 'done', verified: false })
+})

@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest'
+import { nothingSecret, redactorOf } from '../../src/base/redactor.ts'
+import { askPersonTool } from '../../src/core/contracts/tools.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import { noteQuestion } from '../../src/run/round-play.ts'
+import { SessionLog } from '../../src/run/session-log.ts'
+import { created, SESSION } from '../support/session-events.ts'
+import { VirtualClock } from '../support/virtual-clock.ts'
+
+/** A session in its second round, and its questions. */
+function session({ redactor = nothingSecret, before = [] as SessionEvent[] } = {}) {
+  const events: SessionEvent[] = []
+  const journal = { append: (event: SessionEvent) => void events.push(event), sync: async () => {}, ...disposable }
+  const log = new SessionLog(emptyState(SESSION), journal, [], new VirtualClock(0), redactor)
+  for (const event of [created(), ...before, started]) log.emit(event)
+  return {
+    log,
+    ask: (args: unknown) => noteQuestion({ tool: 'ask_person', arguments: args }, { log, redact: redactor.text }),
+    questions: () => events.filter(event => event.type === 'question-asked'),
+  }
+}
+
+const disposable = { [Symbol.asyncDispose]: async () => {} }
+const started: SessionEvent = {
+  type: 'round-started',
+  round: 2,
+  agent: 'a',
+  engine: 'codex',
+  codex: '1',
+  model: null,
+  input: 'Go on.',
+}
+const database = { question: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' }
+
+test('what an agent asks is kept with its assumption, and it is told to go on', () => {
+  const { ask, questions } = session()
+  const { text, success } = ask(database)
+  expect(success).toBe(true)
+  expect(text).toMatch(/Nobody is there now.+Q1.+Go on with your assumption.+MAIN\.md/)
+  ask({ question: 'What name?', assumption: 'app' })
+  expect(questions()).toMatchObject([
+    { round: 2, question: 'Q1', text: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' },
+    { round: 2, question: 'Q2', text: 'What name?', options: [], assumption: 'app' },
+  ])
+})
+
+test('the same question again, in another round or after a restart, is one question', () => {
+  const { ask, questions, log } = session({ redactor: redactorOf([{ name: 'TOKEN', value: 'hunter2hunter2' }]) })
+  ask({ ...database, question: 'May I use hunter2hunter2?' })
+  ask({ question: 'What name?', assumption: 'app' })
+  expect(ask({ ...database, question: ' may I use\n hunter2hunter2? ' })).toMatchObject({
+    success: true,
+    text: expect.stringContaining('kept already, as Q1'),
+  })
+  expect(questions()).toHaveLength(2)
+  expect(JSON.stringify(questions())).not.toContain('hunter2')
+  // What the journal holds is all that a resumed session knows.
+  expect(
+    questions().reduce((state, event) => fold(state, { v: 1, at: '', session: SESSION, ...event }), emptyState(SESSION))
+      .asked,
+  ).toEqual(log.state.asked)
+})
+
+test('a session keeps 50 questions, and says that it takes no more', () => {
+  const { ask, questions } = session()
+  for (let n = 1; n <= 50; n++) expect(ask({ question: `Number ${n}?`, assumption: 'x' }).success).toBe(true)
+  const { text, success } = ask({ question: 'One more?', assumption: 'x' })
+  expect([success, questions().length]).toEqual([false, 50])
+  expect(text).toMatch(/^50 questions are kept, and no more are taken\. Decide for yourself/)
+})
+
+test.each<[string, unknown, string]>([
+  ['no object', 'What name?', 'Call it with an object of `question`, `options` and `assumption`.'],
+  ['no assumption', { question: 'A?' }, '`assumption` is missing. Nothing was kept; call it again.'],
+  ['an empty question', { question: ' \n', assumption: 'x' }, '`question` is wrong: use a text that is not empty.'],
+  ['a long one', { question: 'x'.repeat(2001), assumption: 'x' }, '`question` is wrong: use at most 2000 characters.'],
+  ['options of another kind', { ...database, options: [1] }, '`options.0` is wrong: use a text.'],
+  ['options that are none', { ...database, options: 'yes' }, '`options` is wrong: use a list of texts.'],
+  ['many options', { ...database, options: [...'abcdefghijk'] }, '`options` is wrong: use at most 10.'],
+])('a question with %s is not kept, and the agent is told what to mend', (_, args, problem) => {
+  const { ask, questions } = session()
+  const { text, success } = ask(args)
+  expect(success).toBe(false)
+  expect(text.startsWith(problem), text).toBe(true)
+  expect(questions()).toEqual([])
+})
+
+test('options that are no options, half characters and unknown fields do no harm', () => {
+  const { ask, questions } = session()
+  expect(ask({ question: 'A \ud83d?', options: null, assumption: 'x', more: 1 }).success).toBe(true)
+  expect(ask({ question: 'B?', options: ['yes', ' yes ', 'no'], assumption: 'x' }).success).toBe(true)
+  expect(questions()).toMatchObject([{ text: 'A \ufffd?', options: [] }, { options: ['yes', 'no'] }])
+})
+
+test('the agent is told of the tool what its arguments are', () => {
+  const { properties, required } = askPersonTool.inputSchema as { properties: object; required: string[] }
+  expect(Object.keys(properties)).toEqual(['question', 'options', 'assumption'])
+  expect(required).toEqual(['question', 'assumption'])
+})

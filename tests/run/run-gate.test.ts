@@ -1,0 +1,151 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { redactorOf } from '../../src/base/redactor.ts'
+import type { Gate, GateResult } from '../../src/core/events/outcome.ts'
+import { type GateOptions, runGate } from '../../src/run/gates.ts'
+import { openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { endAfterEach } from '../engines/codex/end-after-each.ts'
+import { openCommands, TIMEOUT_MS } from '../engines/codex/open-commands.ts'
+import { makePlace, type TestPlace } from '../support/place.ts'
+import { untilInFolder } from '../support/until-in-folder.ts'
+
+const place = await makePlace('', { git: false })
+const after = endAfterEach()
+afterAll(() => place[Symbol.asyncDispose]())
+
+const fingerprintsOf = async ({ root, directory, env }: TestPlace) =>
+  await openFingerprints({ gitDir: join(root, 'git'), directory, repository: null, env })
+const workTree = await fingerprintsOf(place)
+/** In /tmp, where commands may write: not in the work directory. */
+const beside = join(place.root, 'beside')
+await mkdir(beside)
+
+const GATE: Gate = {
+  name: 'tests',
+  run: 'true',
+  timeoutMs: 60_000,
+  required: true,
+  network: false,
+  protect: [],
+  everyRound: false,
+}
+
+async function run(
+  gate: Partial<Gate>,
+  options: Partial<GateOptions> = {},
+): Promise<{ result: GateResult; runs: number }> {
+  const { commands } = after.use(await openCommands(place))
+  let runs = 0
+  const door = {
+    run: (command: Parameters<typeof commands.run>[0]) => {
+      runs++
+      return commands.run(command)
+    },
+  }
+  const result = await runGate(
+    { ...GATE, ...gate },
+    { door, workTree, signal: new AbortController().signal, redact: text => text, ...options },
+  )
+  return { result, runs }
+}
+
+test('a gate that passes says on which files, and in which time', async () => {
+  const tree = await workTree.take()
+  const { result, runs } = await run({ run: 'echo 12 passed' })
+  expect(result).toEqual({
+    gate: 'tests',
+    status: 'passed',
+    exitCode: 0,
+    durationMs: expect.any(Number),
+    output: '12 passed',
+    problem: null,
+    tree,
+    changed: [],
+    changedCount: 0,
+  })
+  expect(runs).toBe(1)
+})
+
+test('a gate that fails twice on the same files has failed, with the last lines that it printed', async () => {
+  const { result, runs } = await run({ run: 'seq 10000; echo 1 failed; exit 2' })
+  expect(result).toMatchObject({ status: 'failed', exitCode: 2, changed: [] })
+  expect(result.output).toMatch(/^\d{4}\n[\s\S]*\n10000\n1 failed$/)
+  expect(result.output.length).toBeLessThanOrEqual(4_000)
+  expect(runs).toBe(2)
+})
+
+test('a gate that fails and then passes on the same files is flaky, with the words of the run that failed', async () => {
+  const ran = join(beside, 'ran')
+  const { result } = await run({
+    run: `if test -e ${ran}; then echo passed; else touch ${ran}; echo failed; exit 3; fi`,
+  })
+  expect(result).toMatchObject({ status: 'flaky', exitCode: 3, output: 'failed' })
+})
+
+test('it is not run again where that is not wanted', async () => {
+  expect(await run({ run: 'exit 1' }, { isAgainOnFailure: false })).toMatchObject({
+    result: { status: 'failed' },
+    runs: 1,
+  })
+})
+
+test('what a gate changes of the files that it checks is told, and then it is not run again', async () => {
+  await writeFile(join(place.directory, 'a.txt'), 'a')
+  const tree = await workTree.take()
+  const { result, runs } = await run({ run: 'echo b > a.txt; for n in $(seq 60); do touch new-$n; done; exit 1' })
+  expect(result).toMatchObject({ status: 'failed', tree, changedCount: 61 })
+  expect(result.changed).toHaveLength(50)
+  expect(result.changed).toContain('a.txt')
+  expect(runs).toBe(1)
+  expect(await readFile(join(place.directory, 'a.txt'), 'utf8')).toBe('b\n')
+})
+
+test('a gate that hangs is ended, and not run again; what it printed is told, and what the sandbox leaves is no change', async () => {
+  const { commands, timeIsUp } = after.use(await openCommands(place))
+  const begun = join(beside, 'begun')
+  const running = run(
+    { run: `echo begun; touch ${begun}; setsid sleep 1001 & sleep 1002`, timeoutMs: TIMEOUT_MS },
+    { door: commands },
+  )
+  await untilInFolder(beside, 'a gate that has begun', () => existsSync(begun) || null)
+  timeIsUp()
+  const { result } = await running
+  expect(result).toMatchObject({ status: 'timed-out', exitCode: null, output: 'begun', changed: [], changedCount: 0 })
+})
+
+test('secrets are taken out of what it printed before that is cut', async () => {
+  const secret = 'sk-0123456789abcdefghij'
+  const { text } = redactorOf([{ name: 'KEY', value: secret }])
+  // The limit falls into the secret.
+  const { result } = await run({ run: `printf ${secret}; head -c 3990 /dev/zero | tr '\\0' x` }, { redact: text })
+  expect(result.output).toMatch(/^KEY\]x{3990}$/)
+})
+
+test('a gate that was broken off says nothing, and one that could not be run says why', async () => {
+  const controller = new AbortController()
+  controller.abort()
+  expect((await run({ run: 'exit 1' }, { signal: controller.signal })).result).toMatchObject({
+    status: 'broken-off',
+    exitCode: null,
+  })
+  const { commands } = after.use(await openCommands(place, { path: join(place.root, 'no-codex') }))
+  expect((await run({ run: 'exit 1' }, { door: commands })).result).toMatchObject({
+    status: 'not-started',
+    exitCode: null,
+    problem: expect.stringContaining('codex could not be started'),
+  })
+})
+
+test('a gate that fails for want of the network is told as such', async () => {
+  const connect = 'exec 3<>/dev/tcp/127.0.0.1/1'
+  const hint = expect.stringContaining('network = true')
+  expect((await run({ run: connect })).result).toMatchObject({ status: 'failed', problem: hint })
+  expect((await run({ run: `${connect} || true` })).result).toMatchObject({ status: 'passed', problem: null })
+  expect((await run({ run: 'echo 1 test failed; false' })).result).toMatchObject({ status: 'failed', problem: null })
+  expect((await run({ run: 'echo EPERM; false', network: true })).result).toMatchObject({
+    status: 'failed',
+    problem: null,
+  })
+})

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { boardNow, tasksOfBoard } from '../../../src/words/plan.ts'
+import { buildReport, buildStatusLines, statusLine } from '../../../src/words/status.ts'
+import { atWork, stateAfter as goalAfter } from '../header/session.ts'
+import { local, moreSamples } from '../samples.ts'
+import { ends, judged, leading, planned, shown, starts, stateAfter } from './night.ts'
+
+const NOW = local(20, 22, 50)
+const state = stateAfter(
+  ...planned,
+  ...leading,
+  starts('frontend-dev', 1, 'T2'),
+  starts('qa-engineer', 2, 'T6'),
+  ends('qa-engineer', 2),
+  judged('T1', 'done'),
+  judged('T8', 'parked', 'It failed 5 times.'),
+)
+
+test('status tells what is parked and why, and who is at work on what since when', () => {
+  const report = buildReport(state, true)
+  expect(report && buildStatusLines(report, NOW)).toEqual([
+    ['parked', 'T8 Say how it is run: It failed 5 times.'],
+    ['agent', 'frontend-dev, for 8 min 47 s now: T2: Do it.'],
+  ])
+  expect(report?.tasks.filter(({ done }) => done).map(({ id }) => id)).toEqual(['T1'])
+})
+
+test('of a build that nobody runs, no agent is at work and no plan waits', () => {
+  expect(buildReport(state, false)?.agents).toEqual([])
+  expect(buildReport(stateAfter(...shown), true)?.waitsForPerson).toBe(true)
+  expect(buildReport(stateAfter(...shown), false)?.waitsForPerson).toBe(false)
+  const unasked = goalAfter(shown, { ...moreSamples['a build'], asksPlan: false })
+  expect(buildReport(unasked, true)?.waitsForPerson, 'who did not want to see it').toBe(false)
+  expect(buildReport(goalAfter(atWork), true)).toBe(null)
+})
+
+test('a build that is interrupted before its first agent is paused, and no plan that waits', () => {
+  const begun = stateAfter(...shown, { type: 'unpaused' }, ...leading, { type: 'interrupt-asked' })
+  expect(buildReport({ ...begun, running: null }, true)?.waitsForPerson).toBe(false)
+})
+
+test('status names the task at work and its phase, as long as somebody works', () => {
+  const board = boardNow(null, state)
+  expect(board && tasksOfBoard(board, true)).toEqual({
+    done: 1,
+    total: 8,
+    current: { id: 'T2', name: 'Create homepage component', phase: 'Building' },
+  })
+  expect(board && tasksOfBoard(board, false)?.current).toBe(null)
+})
+
+test('once the build has begun, a pause is a pause', () => {
+  const { build, ...rest } = stateAfter(...shown, { type: 'unpaused' }, ...leading, starts('frontend-dev', 1, 'T2'))
+  const paused = { ...rest, build, running: null, pausedAt: NOW }
+  expect(buildReport(paused, true)?.waitsForPerson).toBe(false)
+})
+
+test('the line for a status bar says the agents once', () => {
+  expect(statusLine(state, null, NOW)).toMatch(/^A shop for tea\. · R2\/20 · T2\/8 · frontend-dev at work 8:\d\d$/)
+  expect(statusLine({ ...state, offlineSince: NOW }, null, NOW)).toMatch(/ · waiting for the network 0:00 · 1 agent$/)
+})

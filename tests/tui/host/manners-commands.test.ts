@@ -1,0 +1,54 @@
+import { expect } from 'vitest'
+import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
+import { startInEmulator } from '../../support/emulator.ts'
+import { openScene } from '../../support/scene.ts'
+import { test } from '../../support/side-by-side.ts'
+import { gate, leavesAsFound, rowsWith, started } from './manners.ts'
+
+test('commands print what was asked, and the composer is there again', async () => {
+  await using scene = await openScene([])
+  await using seen = startInEmulator(scene.place, [], { rows: 40 })
+  await started(seen)
+  const answers: [string, string | RegExp][] = [
+    ['/version', /codemachine \d.*codex \d/],
+    ['/help', 'Ctrl+R'],
+    ['/mcp', /MCP servers/],
+    ['/theme light', 'The colours are light'],
+    ['/doctor', /codex.*0\.\d/],
+    ['/start', /specifications\.md/],
+  ]
+  for (const [command, answer] of answers) {
+    seen.type(command)
+    await seen.until(`› ${command}`)
+    seen.press('enter')
+    await seen.untilInAll(answer)
+    await started(seen)
+  }
+  seen.type('/halp')
+  seen.press('enter')
+  await seen.until('did you mean /help?')
+  seen.press('ctrl+u')
+  seen.type('?')
+  await seen.untilInAll(rows => rowsWith(rows, 'Ctrl+R').length >= 2)
+  seen.press('ctrl+d')
+  await leavesAsFound(seen)
+  expect(rowsWith(seen.all(), 'The colours are light')).toHaveLength(1)
+})
+
+test('the title of the window says what goes on, and is given back', async () => {
+  const { opened, open } = gate()
+  await using scene = await openScene([
+    [reply(message('I wait.'), hold(opened), shell('true')), reply(message('Over.'))],
+  ])
+  await using seen = startInEmulator(scene.place, ['--rounds', '1'])
+  await started(seen)
+  await seen.until(() => seen.title() === 'codemachine')
+  seen.type('Name it\r')
+  await seen.until('I wait.')
+  await seen.until(() => /R1 .* — Name it/.test(seen.title()))
+  open()
+  await seen.untilInAll('To go on: codemachine resume')
+  await seen.until(() => seen.title() === 'codemachine')
+  seen.press('ctrl+d')
+  await leavesAsFound(seen)
+})

@@ -1,0 +1,91 @@
+import { expect } from 'vitest'
+import { message, reply, shell } from '../../../src/demo/model/reply.ts'
+import { BIN } from '../../support/codemachine.ts'
+import { startInEmulator } from '../../support/emulator.ts'
+import { openScene } from '../../support/scene.ts'
+import { describe, test } from '../../support/side-by-side.ts'
+import { leavesAsFound, personSettings, rowsWith, started } from './manners.ts'
+
+const ROUNDS = [[reply(message('A **word** and `code`.'), shell('seq 1 5')), reply(message('Over.'))]]
+const BOXES = /[─│╭╮╰╯›❯✔▸]/
+
+describe('without a terminal that can be drawn on there are plain lines', () => {
+  test.each<[string, string[]]>([
+    ['a dumb terminal', ['env', 'TERM=dumb', process.execPath, BIN]],
+    ['no terminal to read from', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" </dev/null`, 'sh']],
+    ['a closed stdin', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" <&-`, 'sh']],
+    ['no terminal to write to', ['sh', '-c', `'${process.execPath}' '${BIN}' "$@" | cat`, 'sh']],
+  ])('%s', async (_, command) => {
+    await using scene = await openScene(ROUNDS)
+    await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Say it'], { command })
+    await leavesAsFound(seen)
+    const all = seen.all().join('\n')
+    expect(all).toContain('Over.')
+    expect(all).not.toMatch(BOXES)
+    expect(seen.bytes()).not.toContain('\x1b[')
+  })
+})
+
+test('a terminal that answers no query is drawn on and takes keys like any other', async () => {
+  await using scene = await openScene(ROUNDS)
+  await using seen = startInEmulator(scene.place, ['--rounds', '1'], { mute: true })
+  await started(seen)
+  seen.type('Say it')
+  seen.press('alt+enter')
+  seen.type('twice')
+  await seen.until(/Say it\n.*twice/)
+  seen.press('enter')
+  await seen.untilInAll('To go on: codemachine resume')
+  seen.press('ctrl+d')
+  await leavesAsFound(seen)
+})
+
+describe('colours', () => {
+  test.each<[string, Record<string, string | undefined>, string, RegExp | null]>([
+    ['NO_COLOR is heeded', { NO_COLOR: '1' }, '', null],
+    ['a dark background', { NO_COLOR: undefined }, '', /\d/],
+    ['a light one', { NO_COLOR: undefined }, '[screen]\ntheme = "light"\n', /\d/],
+  ])('%s', async (_, env, settings, colours) => {
+    await using scene = await openScene(ROUNDS)
+    await personSettings(scene.place, settings)
+    await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Say it'], { env })
+    await seen.ended
+    const sequences = seen.bytes().split('\x1b[').slice(1)
+    const styled = sequences.map(text => /^([\d;:]*)m/.exec(text)?.[1]).filter(each => each !== undefined)
+    const painting = styled.filter(each => /^(?:3[0-8]|4[0-8]|9\d|10\d)/.test(each))
+    if (colours === null) expect(painting).toEqual([])
+    else expect(painting).not.toEqual([])
+  })
+})
+
+test.each<[string, Record<string, string>, string]>([
+  ['the setting', {}, '[screen]\nreader = true\n'],
+  ["Ink's variable", { INK_SCREEN_READER: 'true' }, ''],
+])('for a screen reader, by %s, there are words without drawing, and each is said once', async (_, env, settings) => {
+  await using scene = await openScene(ROUNDS)
+  await personSettings(scene.place, settings)
+  await using seen = startInEmulator(scene.place, ['--rounds', '1'], { env })
+  await seen.until('Type what to work on')
+  seen.press('ctrl+c')
+  await seen.until('Ctrl+C again leaves')
+  seen.type('Say it')
+  await seen.until('> Say it')
+  seen.press('enter')
+  await seen.untilInAll('To go on: codemachine resume')
+  const all = seen.all()
+  expect(all.join('\n')).not.toMatch(BOXES)
+  expect(rowsWith(all, 'Over.')).toHaveLength(1)
+  expect(rowsWith(all, 'A word and `code`.')).toHaveLength(1)
+  expect(seen.bytes().split('Over.')).toHaveLength(2)
+  expect(seen.bytes()).not.toMatch(/\d:\d\d ·/)
+  seen.press('ctrl+d')
+  await leavesAsFound(seen)
+})
+
+test('with reduced motion a message comes whole', async () => {
+  await using scene = await openScene([[reply(message('Words that come as one. '.repeat(8)))]])
+  await personSettings(scene.place, '[screen]\nmotion = "reduced"\n')
+  await using seen = startInEmulator(scene.place, ['--rounds', '1', 'Say it'])
+  await seen.ended
+  expect(rowsWith(seen.all(), 'Words that come as one.').length).toBeGreaterThan(1)
+})

@@ -1,0 +1,352 @@
+import { expect, test } from 'vitest'
+import type { Reply } from '../../../src/core/contracts/command.ts'
+import type { SessionEvent } from '../../../src/core/events/events.ts'
+import type { Key } from '../../../src/tui/composer/keys.ts'
+import type { Ask, ScreenHost } from '../../../src/tui/screen/controls.ts'
+import { askAboutNewPlan, askToStart, Controls } from '../../../src/tui/screen/controls.ts'
+import { ScreenModel } from '../../../src/tui/screen/model.ts'
+import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { created, ended, foldAll, recorded, started, worked } from '../../support/session-events.ts'
+import { TestClock } from '../../support/test-clock.ts'
+
+const plain = { ctrl: false, meta: false, shift: false, name: null }
+const text = (input: string): Key => ({ ...plain, input })
+const ctrl = (input: string): Key => ({ ...plain, ctrl: true, input })
+const named = (name: Key['name']): Key => ({ ...plain, input: '', name })
+
+/** A person at the keys of a screen whose host writes down what it is asked, and answers as it is told. */
+function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue?: () => Promise<string> } = {}) {
+  const clock = new TestClock()
+  const asked: Ask[] = []
+  const calls: string[] = []
+  const queue = options.queue ?? []
+  const host: ScreenHost = {
+    ask: async ask => {
+      asked.push(ask)
+      return options.answers?.(ask) ?? { delivered: true, message: 'done' }
+    },
+    enqueue: options.enqueue ?? (async prompt => `queued ${prompt}`),
+    takeBack: async keep => {
+      const last = queue.pop()
+      if (last !== undefined) keep(last)
+      return last !== undefined
+    },
+    begin: goal => void calls.push(`begin ${goal}`),
+    command: async (name, rest) => void calls.push(`/${name} ${rest}`.trim()),
+    edit: async () => null,
+    openLogs: async () => void calls.push('logs'),
+    suspend: async () => void calls.push('suspend'),
+    leave: () => void calls.push('leave'),
+    leaveNow: () => void calls.push('leave now'),
+    remember: () => {},
+  }
+  const model = new ScreenModel({
+    theme: openTheme({ theme: 'plain', env: {}, reader: false }),
+    clock,
+    motion: 'reduced',
+    isWatching: false,
+    size: () => ({ columns: 80, rows: 24 }),
+    redact: each => each,
+    searchFiles: async () => [],
+    onChange: () => {},
+  })
+  model.composer.setCommands(['stop', 'exit'].map(name => ({ name, description: '', note: null })))
+  const failures: unknown[] = []
+  const controls = new Controls({
+    model,
+    host,
+    clock,
+    redraw: () => {},
+    openOutput: () => {},
+    onFailure: error => void failures.push(error),
+  })
+  const events: SessionEvent[] = []
+  return {
+    model,
+    host,
+    clock,
+    asked,
+    calls,
+    failures,
+    types: () => asked.map(ask => ask.type),
+    press: async (...keys: Key[]) => {
+      for (const key of keys) controls.key(key)
+      for (let turn = 0; turn < 20; turn += 1) await Promise.resolve()
+    },
+    paste: (pasted: string) => controls.paste(pasted),
+    happens: (...more: SessionEvent[]) => {
+      model.showsSession = true
+      for (const event of more) {
+        events.push(event)
+        const last = recorded(events).at(-1)
+        if (last) model.pane.event(last, foldAll(events))
+      }
+    },
+    title: () => model.dialog?.question.title ?? null,
+  }
+}
+
+const interrupted: SessionEvent[] = [{ type: 'interrupt-asked' }]
+
+test('Ctrl+C in a question closes it, and keeps what was being written; only the one about the plan leaves', async () => {
+  const { press, happens, model, calls, title } = sit()
+  happens(created(), started(1))
+  await press(ctrl('c'))
+  expect(title()).toBe('Do you want to modify the plan?')
+  await press(text('do the docs'), ctrl('c'))
+  expect([calls, title(), model.composer.text]).toEqual([['leave'], null, 'do the docs'])
+  const asked = model.choose({ title: 'Which colours?', options: [{ id: 'dark', label: 'dark' }] })
+  await press(ctrl('c'))
+  expect(await asked).toEqual({ kind: 'left' })
+  expect(calls).toEqual(['leave'])
+})
+
+test('Esc in the question about the plan goes back, with what was written in the composer', async () => {
+  const { press, happens, model, asked } = sit()
+  happens(created(), started(1))
+  await press(ctrl('c'), text('do the docs'), named('escape'))
+  expect([asked, model.composer.text]).toEqual([[], 'do the docs'])
+})
+
+test('Esc is answered, too, where the event that tells of the hold comes after the answer', async () => {
+  const { press, happens, asked, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  expect(title()).toBe('Interrupted. How does it go on?')
+  await press(text('3'), named('return'))
+  expect(asked).toEqual([{ type: 'interrupt' }, { type: 'stop', now: true }])
+})
+
+test('while it ends, Ctrl+C ends it at once', async () => {
+  const { press, happens, model, calls } = sit()
+  happens(created(), started(1))
+  model.isLeaving = true
+  await press(ctrl('c'))
+  expect(calls).toEqual(['leave now'])
+})
+
+test('where nothing runs, Ctrl+C leaves only when it is repeated soon, and nothing else was done meanwhile', async () => {
+  const { press, paste, clock, calls } = sit()
+  await press(ctrl('c'))
+  await clock.advance(9_000)
+  await press(ctrl('c'), text('x'), ctrl('c'))
+  paste('y')
+  await press(ctrl('c'))
+  expect(calls).toEqual([])
+  await press(ctrl('c'))
+  expect(calls).toEqual(['leave'])
+})
+
+test('Ctrl+D that is held down to delete does not leave', async () => {
+  const { press, calls } = sit()
+  await press(text('abc'), ctrl('a'), ctrl('d'), ctrl('d'), ctrl('d'), ctrl('d'), ctrl('d'))
+  expect(calls).toEqual([])
+  await press(ctrl('a'), ctrl('d'))
+  expect(calls).toEqual(['leave'])
+})
+
+test('Esc interrupts and asks; Esc again goes on, but leaves held what was held before', async () => {
+  const { press, happens, types, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. How does it go on?'])
+  await press(named('escape'))
+  expect(types()).toEqual(['interrupt', 'unpause'])
+  happens({ type: 'unpaused' }, ended(1, worked), { type: 'paused' }, { type: 'held' })
+  await press(named('escape'))
+  expect(title()).toBe('It is held. How does it go on?')
+  await press(named('escape'))
+  expect(types()).toEqual(['interrupt', 'unpause'])
+})
+
+test('Ctrl+C, where it is asked how it goes on, does not go on', async () => {
+  const { press, happens, types, title, model, clock, calls } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(ctrl('c'))
+  expect([types(), title()]).toEqual([['interrupt'], null])
+  expect(model.currentNotice?.text).toBe('It is held; Esc offers how it goes on, Ctrl+C again leaves')
+  await clock.advance(9_000)
+  await press(ctrl('c'))
+  expect([title(), calls]).toEqual(['Do you want to modify the plan?', []])
+})
+
+test('Ctrl+C again, soon after one that closed a question, leaves, and does not ask something else', async () => {
+  const { press, happens, model, calls, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(ctrl('c'), ctrl('c'))
+  expect([title(), calls]).toEqual([null, ['leave']])
+  const goesBack = model.choose({ title: 'Which model?', options: [], freeText: 'Its name' })
+  await press(ctrl('c'))
+  expect(await goesBack).toEqual({ kind: 'left' })
+  expect(model.currentNotice?.text).toBe('Ctrl+C again leaves')
+  void model.choose({ title: 'Which session?', options: [{ id: 'one', label: 'One' }] })
+  await press(ctrl('c'))
+  expect(calls).toEqual(['leave', 'leave'])
+})
+
+const typed = (words: string) => [...words].map(text)
+
+test.each([['/stop'], ['/exit']])(
+  '%s in a question of the session is run, and is no words for the agent',
+  async said => {
+    const { press, happens, calls, types, title, model } = sit()
+    happens(created(), started(1))
+    await press(named('escape'))
+    happens(...interrupted)
+    await press(...typed(said), named('return'))
+    expect([calls, types(), title(), model.composer.text]).toEqual([[said], ['interrupt'], null, ''])
+    await press(ctrl('c'), ...typed(said), named('return'))
+    expect([calls, types(), title(), model.composer.text]).toEqual([[said, said], ['interrupt'], null, ''])
+    void askToStart({ model, host: sit().host, clock: new TestClock() }, true)
+    await press(...typed(said), named('return'))
+    expect([calls, types(), title()]).toEqual([[said, said, said], ['interrupt'], null])
+  },
+)
+
+test('a command that is mistyped in a question is not sent, and can be mended in the composer', async () => {
+  const { press, happens, model, calls, types, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(...typed('/stpo'), named('return'))
+  expect([types(), title(), model.composer.text]).toEqual([['interrupt'], null, '/stpo'])
+  expect(model.currentNotice?.text).toBe('There is no /stpo; did you mean /stop?')
+  await press(ctrl('u'), ...typed('/stop'), named('return'))
+  expect(calls).toEqual(['/stop'])
+})
+
+test.each([['/etc/x is wrong'], ['/tmp is full']])(
+  '%s is an answer, though it begins as a command does',
+  async said => {
+    const { press, happens, asked, calls } = sit()
+    happens(created(), started(1))
+    await press(ctrl('c'), ...typed(said), named('return'))
+    expect([asked, calls]).toEqual([[{ type: 'replan', text: said }], []])
+  },
+)
+
+test('a slash where nothing can be written goes into the composer, and Enter behind it chooses nothing', async () => {
+  for (const asPasted of [false, true]) {
+    const { press, paste, happens, model, host, clock, asked, calls } = sit()
+    happens(created(), started(1), { type: 'paused' }, { type: 'held' })
+    void askAboutNewPlan({ model, host, clock })
+    if (asPasted) paste('/stop')
+    await press(...(asPasted ? [] : typed('/stop')), named('return'))
+    expect([asked, calls]).toEqual([[], ['/stop']])
+  }
+})
+
+test('Ctrl+E opens the log from a question, and goes to the end of the line where something is written', async () => {
+  const { press, happens, calls, title, model } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(ctrl('e'))
+  expect([calls, title()]).toEqual([['logs'], 'Interrupted. How does it go on?'])
+  await press(...typed('ac'), ctrl('a'), ctrl('e'), text('k'))
+  expect([calls, model.dialog?.written.text.lines]).toEqual([['logs'], ['ack']])
+  await press(ctrl('e'))
+  expect([calls, title()]).toEqual([['logs', 'logs'], 'Interrupted. How does it go on?'])
+})
+
+test('what is said of the keys is true while an answer is written', async () => {
+  const { press, happens, model, clock } = sit()
+  const hint = () => model.frame(clock.now()).lines.at(-1)
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  expect(hint()).toBe('↑ ↓ and Enter choose · Esc goes on · Ctrl+C leaves it held')
+  await press(...typed('/sto'))
+  expect(hint()).toBe('Enter sends it · Esc goes back to the choices · Ctrl+C leaves it held')
+  await press(text('p'))
+  expect(hint()).toBe('Enter runs it · Esc goes back to the choices · Ctrl+C leaves it held')
+  await press(named('escape'))
+  expect(hint()).toBe('↑ ↓ and Enter choose · Esc goes on · Ctrl+C leaves it held')
+  await press(ctrl('c'), ctrl('u'), ctrl('c'))
+  expect(hint()).toBe('Enter sends it · Esc goes back · Ctrl+C leaves')
+})
+
+test('a change of plan interrupts nothing where nothing runs', async () => {
+  const { press, happens, model } = sit()
+  happens(created(), started(1))
+  await press(ctrl('c'))
+  expect(model.dialog?.question.body?.[0]).toContain('; the round is interrupted then.')
+  await press(named('escape'))
+  happens(ended(1, worked), { type: 'paused' }, { type: 'held' })
+  await press(ctrl('c'))
+  expect(model.dialog?.question.body?.[0]).toMatch(/^Say what is to be different\. /)
+})
+
+test('what could not be told is not gone on without, and stands in the composer', async () => {
+  const { press, happens, types, model } = sit({
+    answers: ask => ({ delivered: ask.type !== 'steer', message: 'no' }),
+  })
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(text('mind the gap'), named('return'))
+  expect([types(), model.composer.text]).toEqual([['interrupt', 'steer'], 'mind the gap'])
+})
+
+test('what a person wrote stands in the composer again when it cannot even be asked, and why is said', async () => {
+  const full = new Error('the disk is full')
+  const { press, happens, model, failures } = sit({
+    answers: ({ type }) => {
+      if (type === 'interrupt') return { delivered: true, message: 'done' }
+      throw full
+    },
+  })
+  happens(created(), started(1))
+  await press(text('mind the gap'), named('tab'))
+  expect(model.composer.text).toBe('mind the gap')
+  model.composer.clear()
+  await press(ctrl('c'), text('do the docs'), named('return'))
+  expect(model.composer.text).toBe('do the docs')
+  model.composer.clear()
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(text('the other way'), named('return'))
+  expect([model.composer.text, failures]).toEqual(['the other way', [full, full, full]])
+})
+
+test('a number only goes to its choice, for one of them stops the work', async () => {
+  const { press, happens, types } = sit()
+  happens(created(), started(1))
+  await press(named('escape'))
+  happens(...interrupted)
+  await press(text('3'))
+  expect(types()).toEqual(['interrupt'])
+  await press(named('return'))
+  expect(types()).toEqual(['interrupt', 'stop'])
+})
+
+test('nobody who is typing is asked whether the new plan starts', async () => {
+  const { press, happens, model, host, clock, asked, title } = sit()
+  happens(created(), started(1), { type: 'replan-asked', text: 'x' })
+  await press(text('please mind'))
+  await askToStart({ model, host, clock }, true)
+  await press(text(' the gap'))
+  expect([title(), model.composer.text, asked]).toEqual([null, 'please mind the gap', []])
+})
+
+test('what cannot be queued stands in the composer again', async () => {
+  const { press, happens, model, failures } = sit({
+    enqueue: async () => {
+      throw new Error('the disk is full')
+    },
+  })
+  happens(created(), started(1))
+  await press(text('next'), named('return'))
+  expect([model.composer.text, failures]).toEqual(['next', [new Error('the disk is full')]])
+})
+
+test('Alt+Up puts the last prompt that waits below what stands in the composer', async () => {
+  const { press, model } = sit({ queue: ['first', 'second'] })
+  await press(text('mine'), { ...named('up'), meta: true })
+  expect(model.composer.text).toBe('mine\n\nsecond')
+})

@@ -1,0 +1,259 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { findRepository } from '../../src/workspace/git/git.ts'
+import { marksSkipped, type ProtectingGate, protectedChanges, unmatchedGlobs } from '../../src/workspace/protected.ts'
+
+let base: string
+let work: string
+let env: NodeJS.ProcessEnv
+
+beforeEach(() => {
+  base = realpathSync(mkdtempSync(join(tmpdir(), 'protected-')))
+  work = join(base, 'work')
+  for (const folder of ['work', 'home', 'records']) mkdirSync(join(base, folder))
+  env = { PATH: process.env.PATH, HOME: join(base, 'home') }
+})
+
+afterEach(() => rmSync(base, { recursive: true, force: true }))
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(join(work, path)), { recursive: true })
+  writeFileSync(join(work, path), text)
+}
+
+const remove = (path: string) => rmSync(join(work, path), { recursive: true })
+
+async function open() {
+  const repository = await findRepository(work)
+  return openFingerprints({ gitDir: join(base, 'records/git'), directory: work, repository, env })
+}
+
+const protecting = (...protect: string[]): ProtectingGate[] => [{ name: 'tests', protect }]
+
+/** What the changes are for the gates. */
+async function changed(gates: readonly ProtectingGate[], change: () => void) {
+  const prints = await open()
+  const before = await prints.take()
+  change()
+  return protectedChanges({ gates, before, after: await prints.take(), git: prints.git })
+}
+
+/** As `changed`, `how path` of each. */
+async function lines(gates: readonly ProtectingGate[], change: () => void): Promise<string[]> {
+  const { files, count } = await changed(gates, change)
+  expect(files).toHaveLength(count)
+  return files.map(({ path, how }) => `${how} ${path}`)
+}
+
+test('tests that a round changed, deleted, moved away, replaced by links or made executable are named, others are not', async () => {
+  for (const name of ['a', 'b', 'c', 'd', 'e']) write(`tests/${name}.test.ts`, `test('${name}', () => {})\n`)
+  write('src/a.ts', '1')
+  const found = await lines(protecting('tests/**'), () => {
+    write('tests/a.test.ts', '')
+    remove('tests/b.test.ts')
+    renameSync(join(work, 'tests/c.test.ts'), join(work, 'tests/see.test.ts'))
+    remove('tests/d.test.ts')
+    symlinkSync('/dev/null', join(work, 'tests/d.test.ts'))
+    chmodSync(join(work, 'tests/e.test.ts'), 0o755)
+    write('src/a.ts', '2')
+    write('src/b.ts', 'test.skip(')
+  })
+  expect(found).toEqual([
+    'changed tests/a.test.ts',
+    'deleted tests/b.test.ts',
+    'deleted tests/c.test.ts',
+    'changed tests/d.test.ts',
+    'changed tests/e.test.ts',
+  ])
+})
+
+test('new tests are what is wanted of an agent; new files that skip tests, configure the runner, or are named, are not', async () => {
+  write('tests/old.test.ts', '')
+  const found = await lines(protecting('tests/**', 'ci.sh'), () => {
+    write('tests/new.test.ts', `test('it works', () => expect(1).toBe(1))\n`)
+    write('tests/fixtures/skip.json', '{ "it.skip(": 1 }')
+    write('tests/lazy.test.ts', `test('one', () => {})\ntest.skip('two', () => {})\n`)
+    write('tests/conftest.py', 'x = 1\n')
+    write('tests/e2e/playwright.config.ts', 'export default {}\n')
+    write('ci.sh', 'exit 0\n')
+  })
+  expect(found).toEqual([
+    'changed ci.sh',
+    'changed tests/conftest.py',
+    'changed tests/e2e/playwright.config.ts',
+    'skipped tests/lazy.test.ts',
+  ])
+})
+
+test('a mark that is new in a test is told from one that was there, or was only moved', async () => {
+  const skip = `test.skip('slow', () => {})`
+  write('tests/old.test.ts', `${skip}\ntest('a', () => {})\n`)
+  write('tests/more.test.ts', `${skip}\n`)
+  const found = await lines(protecting('tests'), () => {
+    write('tests/old.test.ts', `test('a', () => {})\n${skip}\n`)
+    write('tests/more.test.ts', `${skip}\n${skip}\n`)
+  })
+  expect(found).toEqual(['skipped tests/more.test.ts', 'changed tests/old.test.ts'])
+})
+
+test.each([
+  ['a.test.ts', `describe.skip('x', () => {`],
+  ['a.test.ts', `  it.only.each([1])('x', () => {`],
+  ['a.test.js', `xit('x', () => {`],
+  ['a.spec.ts', `test('x', { skip: true }, () => {`],
+  ['test_a.py', `@pytest.mark.skipif(sys.platform == 'linux', reason='x')`],
+  ['test_a.py', `    @unittest.skip("x")`],
+  ['test_a.py', `        self.skipTest('x')`],
+  ['a.rs', `    #[ignore = "slow"]`],
+  ['a_test.go', `\tt.Skip("later")`],
+  ['ATest.java', `  @Disabled("x")`],
+  ['ATest.kt', `  @Ignore`],
+  ['ATests.cs', `  [Fact(Skip = "x")]`],
+  ['a_spec.rb', `  xit "works" do`],
+  ['a_spec.rb', `    pending`],
+  ['ATest.php', `$this->markTestSkipped('x');`],
+  ['a_test.exs', `  @tag :skip`],
+  ['a.cpp', `TEST(Suite, DISABLED_Works) {`],
+])('in %s, a line that skips is known: %s', (path, line) => {
+  expect(marksSkipped(path, ['', line])).toBe(true)
+})
+
+test.each([
+  ['a.test.ts', `test('skips nothing', () => expect(skipped).toBe(only))`],
+  ['a.rs', `for line in lines.skip(1) {`],
+  ['test_a.py', `def test_skips_blank_lines():`],
+  ['a_test.go', `if skip { t.Fatal("skipped") }`],
+  ['ATest.java', `assertEquals(1, disabled());`],
+  ['notes.md', `use it.skip( to skip`],
+])('in %s, a line that only speaks of skipping is no mark: %s', (path, line) => {
+  expect(marksSkipped(path, [line])).toBe(false)
+})
+
+test('every gate that protects a file is named, by globs, names of folders and files, hidden ones and any script', async () => {
+  for (const path of ['tests/a', 'tests/.hidden/b', 'app/[id]/c', 'packages/x/spec/d', 'jest.json', 'Prüfung/ä 漢.txt'])
+    write(path, '1')
+  const gates = [
+    { name: 'folder', protect: ['tests', 'app/[id]', 'packages/*/spec'] },
+    { name: 'all', protect: ['**/*'] },
+    { name: 'top', protect: ['*'] },
+    { name: 'script', protect: ['Pru\u0308fung/*.txt', '{jest,vitest}.json'] },
+    { name: 'case', protect: ['TESTS/**'] },
+    { name: 'none', protect: [] },
+  ]
+  const { files } = await changed(gates, () => {
+    for (const path of [
+      'tests/a',
+      'tests/.hidden/b',
+      'app/[id]/c',
+      'packages/x/spec/d',
+      'jest.json',
+      'Prüfung/ä 漢.txt',
+    ])
+      write(path, '2')
+  })
+  expect(Object.fromEntries(files.map(({ path, gates }) => [path, gates.join(' ')]))).toEqual({
+    'Prüfung/ä 漢.txt': 'all script',
+    'app/[id]/c': 'folder all',
+    'jest.json': 'all top script',
+    'packages/x/spec/d': 'folder all',
+    'tests/.hidden/b': 'folder all',
+    'tests/a': 'folder all',
+  })
+})
+
+test('of many files 50 are named and all are counted; a tree in a repository is no other', async () => {
+  execFileSync('git', ['init', '-q'], { cwd: work, env })
+  for (let n = 0; n < 60; n++) write(`tests/${n}.ts`, `${n}`)
+  execFileSync('git', ['add', '.'], { cwd: work, env })
+  const { files, count } = await changed(protecting('tests'), () => {
+    for (let n = 0; n < 60; n++) write(`tests/${n}.ts`, `${n}, changed`)
+    execFileSync('git', ['add', '.'], { cwd: work, env })
+  })
+  expect([files.length, count]).toEqual([50, 60])
+})
+
+test('what an agent writes into attributes does not hide a mark, and large or strange files do no harm', async () => {
+  write('tests/a.test.ts', 'test("a")\n')
+  const found = await lines(protecting('tests'), () => {
+    write('.gitattributes', '* binary -diff\n')
+    write('tests/a.test.ts', 'test("a")\n\0\nit.skip("b")\n')
+    write('tests/large.test.ts', `${'it("x")\n'.repeat(200_000)}it.skip("y")\n`)
+    write('tests/\n:100644 M.test.ts', 'it.only("x")\n')
+  })
+  expect(found).toEqual(['skipped tests/\n:100644 M.test.ts', 'skipped tests/a.test.ts'])
+})
+
+test('where the older tree is gone, no protected file passes for unchanged', async () => {
+  write('tests/a.test.ts', '1')
+  write('src/a.ts', '1')
+  const prints = await open()
+  const after = await prints.take()
+  const options = { gates: protecting('tests'), after, git: prints.git }
+  expect(await protectedChanges({ ...options, before: 'a'.repeat(40) })).toEqual({
+    files: [{ path: 'tests/a.test.ts', how: 'changed', gates: ['tests'] }],
+    count: 1,
+  })
+  expect(await protectedChanges({ ...options, gates: protecting(), before: 'a'.repeat(40) })).toEqual({
+    files: [],
+    count: 0,
+  })
+})
+
+test('settings of a test runner, and files that a gate names, are seen where an agent hides them from git', async () => {
+  write('tests/a.test.ts', '1')
+  write('.gitignore', 'local\nnode_modules\n')
+  write('ci/local', '1')
+  const gates = protecting('tests/**', 'ci/local', 'node_modules/.bin/vitest', '**/*.test.{ts,tsx}')
+  const prints = await open()
+  prints.protect(gates.flatMap(({ protect }) => protect))
+  const before = await prints.take()
+  write('tests/.gitignore', '*\n')
+  write('tests/conftest.py', '')
+  write('tests/__pycache__/a.pyc', '')
+  write('tests/deep/er/vitest.config.ts', '')
+  write('tests/node_modules/numpy/conftest.py', '')
+  write('tests/git~1/conftest.py', '')
+  write('tests/own/.gitignore', '*\n')
+  write('tests/own/conftest.py', '')
+  execFileSync('git', ['init', '-q', 'tests/own'], { cwd: work, env })
+  write('ci/local', '2')
+  write('node_modules/.bin/vitest', '#!/bin/true')
+  write('node_modules/.bin/other', '')
+  const after = await prints.take()
+  const { files } = await protectedChanges({ gates, before, after, git: prints.git })
+  expect(files.map(({ path }) => path)).toEqual([
+    'ci/local',
+    'node_modules/.bin/vitest',
+    'tests/conftest.py',
+    'tests/deep/er/vitest.config.ts',
+    'tests/git~1/conftest.py',
+    'tests/own/conftest.py',
+  ])
+  expect(await prints.take()).toBe(after)
+  remove('tests/conftest.py')
+  expect((await prints.changed(after, await prints.take())).paths).toEqual(['tests/conftest.py'])
+})
+
+test('globs that protect nothing are told from those that match a file, one that is ignored too', async () => {
+  write('tests/a.test.ts', '1')
+  write('.gitignore', 'local\n')
+  write('ci/local', '1')
+  write('ci/seen', '1')
+  const prints = await open()
+  const globs = ['tests/**', 'tset/**', 'tests/*.py', 'ci/local', 'ci/other', '**/*.test.ts']
+  expect([...(await unmatchedGlobs(prints.git, globs))]).toEqual(['tset/**', 'tests/*.py', 'ci/other'])
+  expect([...(await unmatchedGlobs(prints.git, []))]).toEqual([])
+})
