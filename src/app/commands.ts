@@ -24,7 +24,7 @@ export interface RunningSession {
  * now. Answers with what came of it.
  * @param live told that somebody watches, between two sessions too
  */
-export async function obey(
+export async function handleCommand(
   command: Command,
   session: RunningSession | null,
   live: Pick<LiveShare, 'watched'>,

@@ -199,7 +199,7 @@ export const NO_FACTS: StartFacts = {
   missing: [],
 }
 
-/** Said among what is missing. */
+/** RunOverrides among what is missing. */
 export const NOT_LOGGED_IN = 'Codex is not logged in.'
 
 /** Where a login is made, and what it is made with. */

@@ -5,7 +5,7 @@ import { inboxFolder } from '../agents/inbox.ts'
 import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
-import type { Said, View } from '../core/events/events.ts'
+import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate, SessionLimits } from '../core/events/outcome.ts'
 import { CodexEngine } from '../engines/codex/engine.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
@@ -39,7 +39,7 @@ import {
   remarksOnSandbox,
   writableGit,
 } from './engine-of-project.ts'
-import { saidOf } from './resume.ts'
+import { runOverridesOf } from './resume.ts'
 import type { RunFlags } from './run-flags.ts'
 import type { CliContext } from './world.ts'
 
@@ -69,7 +69,7 @@ export interface Run extends AsyncDisposable {
   overrides: readonly string[]
   /** What a new session may take, and what was said of it now. */
   limits: SessionLimits
-  said: Said
+  said: RunOverrides
   /** Knows the person's secrets. */
   redactor: Redactor
   /** Whether the machine stays awake, once that is known; null if the person does not want it to be kept so. */
@@ -148,7 +148,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     gateRefusal,
     overrides,
     limits: limitsOf(settings, sources),
-    said: saidOf(settings, sources, flags.verify ?? []),
+    said: runOverridesOf(settings, sources, flags.verify ?? []),
     redactor,
     keptAwake,
     notifier,

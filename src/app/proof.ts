@@ -7,7 +7,7 @@ import type { Finding, ReviewTerms } from '../core/rules/review.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { foldJournal } from '../records/journal.ts'
-import { type ProofMeans, protectedSince, runGate } from '../run/gates.ts'
+import { type ProofEnvironment, protectedSince, runGate } from '../run/gates.ts'
 import type { Settings } from '../settings/schema.ts'
 import { type ReviewMatter, reviewInput, reviewInstructions } from '../templates/round-input.ts'
 import { writeFileInside } from '../workspace/files/inside-directory.ts'
@@ -23,9 +23,9 @@ import type { CliContext } from './world.ts'
 const DIFF_BYTES = 8 * 1024 * 1024
 
 /** With what the claims of a run's sessions are proved. */
-export function proofMeans({ clock }: CliContext, run: Run): ProofMeans {
+export function proofEnvironment({ clock }: CliContext, run: Run): ProofEnvironment {
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
-  const changedProtected: ProofMeans['changedProtected'] = (gates, before, after) =>
+  const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
     protectedChanges({ gates, before, after, git: fingerprints.git })
   /** Null if what it began with is no longer there. */
   const diffSince = async (start: string, tree: string) => {

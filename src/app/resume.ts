@@ -1,5 +1,5 @@
 import { UserError, unreachable } from '../base/errors.ts'
-import type { Said } from '../core/events/events.ts'
+import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
@@ -22,7 +22,11 @@ import type { CliContext } from './world.ts'
  * so that it can be mended there, but for gates and the review (`gatesAtResume`, `reviewAtResume`).
  * @param verify the commands that `--verify` names
  */
-export function saidOf(settings: Settings, sources: SettingSources, verify: readonly string[] = []): Said {
+export function runOverridesOf(
+  settings: Settings,
+  sources: SettingSources,
+  verify: readonly string[] = [],
+): RunOverrides {
   const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
   const { sandbox, network, model, effort, maxUsage, maxWait, keepAwake, review } = settings
   return {
@@ -39,7 +43,7 @@ export function saidOf(settings: Settings, sources: SettingSources, verify: read
 }
 
 /** The flags of a session that goes on: those of now, and before them what was said when it began. */
-export function flagsAtResume(said: Said, overrides: readonly string[], now: RunFlags): RunFlags {
+export function flagsAtResume(said: RunOverrides, overrides: readonly string[], now: RunFlags): RunFlags {
   const { maxUsage, maxWaitMs, network, keepAwake, verify = [], ...same } = said
   // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
   const keepsSandbox = now.sandbox === undefined && now.yolo === undefined

@@ -1,5 +1,5 @@
 import { fold } from '../core/state/fold.ts'
-import { emptyState, standingOf } from '../core/state/state.ts'
+import { emptyState, sessionStatusOf } from '../core/state/state.ts'
 import { readJournal } from '../records/journal.ts'
 import type { Records } from '../records/records.ts'
 import type { LockHolder } from '../records/run-lock.ts'
@@ -13,6 +13,6 @@ export async function runningInOneLine(records: Records, runner: LockHolder, now
   if (id === null) return null
   let state = emptyState(id)
   for await (const event of readJournal(records.journal(id))) state = fold(state, event)
-  if (state.createdAt === 0 || standingOf(state, runner) !== 'running') return null
+  if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
   return statusLine(state, await readTaskBoard(boardPlaceOf(records, id, () => state)), now)
 }

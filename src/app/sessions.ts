@@ -28,7 +28,7 @@ import type { Records } from '../records/records.ts'
 import type { AgentBook } from '../run/delegation.ts'
 import type { BuildFiles, RunnerOptions, RunnerPolicy } from '../run/options.ts'
 import { PersonAsked } from '../run/person.ts'
-import { endForWantOfRoom, keepReserve, SessionLog } from '../run/session-log.ts'
+import { endSessionDiskFull, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
 import { limitsOf } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -39,10 +39,10 @@ import { openMemory } from '../workspace/memory/memory-files.ts'
 import { checkPlanFiles, makeProjectFolders, writePlanSummary } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
-import { obey, type RunningSession } from './commands.ts'
+import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
 import type { Run } from './project.ts'
-import { certify, proofMeans } from './proof.ts'
+import { certify, proofEnvironment } from './proof.ts'
 import { reviewIn } from './resume.ts'
 import { templateOf } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
@@ -79,7 +79,7 @@ export class Sessions implements AsyncDisposable {
   readonly #asked: PersonAsked
   readonly #live: LiveShare
   #commands: AsyncDisposable | null = null
-  readonly #teams: Teams
+  readonly #templates: TemplateFactory
   #current: RunningSession | null = null
 
   constructor(context: CliContext, run: Run, views: readonly View[], live: LiveShare) {
@@ -88,7 +88,7 @@ export class Sessions implements AsyncDisposable {
     this.#run = run
     this.#views = [...views, run.notifier, live]
     this.#live = live
-    this.#teams = new Teams(run, context.platform)
+    this.#templates = new TemplateFactory(run, context.platform)
   }
 
   /** Whether a person wants no further session to start. */
@@ -109,7 +109,7 @@ export class Sessions implements AsyncDisposable {
 
   /** Asks the session that runs for something, and answers with what came of it. */
   ask(command: Command): Promise<Reply> {
-    return obey(command, this.#current, this.#live)
+    return handleCommand(command, this.#current, this.#live)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -201,12 +201,12 @@ export class Sessions implements AsyncDisposable {
     await using journal = openJournal(records.journal(state.id))
     const log = new SessionLog(state, journal, this.#views, clock, redactor)
     await begin(log)
-    const reserve = await keepReserve(records.sessionFolder(state.id))
+    const reserve = await openDiskReserve(records.sessionFolder(state.id))
     try {
       const outcome = await this.#runToEnd(log, place, roundsDirectory)
       return { id: state.id, outcome, limits: log.state.limits, used: usedBy(log.state) }
     } catch (error) {
-      await endForWantOfRoom(error, log, reserve, clock)
+      await endSessionDiskFull(error, log, reserve, clock)
       throw error
     } finally {
       await reserve.release()
@@ -231,14 +231,14 @@ export class Sessions implements AsyncDisposable {
       directory: records.directory,
       lastGood: place.lastGood,
     })
-    const team = await this.#teams.of(log.state, place, memory)
+    const team = await this.#templates.createFor(log.state, place, memory)
     const runner = new SessionRunner({
       log,
       engine,
       memory,
       workTree: fingerprints,
       guard,
-      means: proofMeans(this.#context, this.#run),
+      means: proofEnvironment(this.#context, this.#run),
       ...team,
       policy: policyOf(this.#run.settings),
       roundsDirectory,
@@ -302,7 +302,7 @@ async function protectFrom(records: Pick<Records, 'sessions' | 'journal'>): Prom
 }
 
 /** Who works in the sessions of a run, and how. */
-export class Teams {
+export class TemplateFactory {
   readonly #run: Run
   readonly #platform: NodeJS.Platform
   /** What was said of the agents already. */
@@ -314,7 +314,7 @@ export class Teams {
   }
 
   /** That of one session; `place`: where its memory lies. */
-  async of(
+  async createFor(
     { build, template }: SessionState,
     place: SessionFolder,
     memory: Memory,

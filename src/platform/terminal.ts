@@ -54,7 +54,7 @@ function editorOf({ VISUAL, EDITOR }: Readonly<NodeJS.ProcessEnv>, platform: Nod
   return VISUAL?.trim() || EDITOR?.trim() || (platform === 'win32' ? 'notepad' : 'vi')
 }
 
-/** It starts in the private directory: in the work directory it may obey what an agent has left there for it. */
+/** It starts in the private directory: in the work directory it may handleCommand what an agent has left there for it. */
 function runEditor(
   editor: string,
   path: string,

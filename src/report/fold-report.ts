@@ -3,7 +3,7 @@ import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { roundOfSettingsChanged } from '../core/rules/notices.ts'
 import { fold } from '../core/state/fold.ts'
-import { elapsedMs, emptyState, type SessionState, type Standing, sessionTokens } from '../core/state/state.ts'
+import { elapsedMs, emptyState, type SessionState, type SessionStatus, sessionTokens } from '../core/state/state.ts'
 import { wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
@@ -58,10 +58,10 @@ export class ReportFold {
   }
 
   /** The report, of a session that stands so; null if there was no session. */
-  data(standingOf: (state: SessionState) => Standing): ReportData | null {
+  data(sessionStatusOf: (state: SessionState) => SessionStatus): ReportData | null {
     const state = this.#state
     if (state.createdAt === 0) return null
-    const standing = standingOf(state)
+    const standing = sessionStatusOf(state)
     return {
       format: 'codemachine-report',
       v: 1,

@@ -2,7 +2,7 @@ import type { TokenCounts } from '../core/events/events.ts'
 import type { GateResult, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import type { Finding } from '../core/rules/review.ts'
 import type { RoundPart } from '../core/state/plan.ts'
-import type { Standing } from '../core/state/state.ts'
+import type { SessionStatus } from '../core/state/state.ts'
 import type { TreeChanges } from '../workspace/git/trees.ts'
 
 /**
@@ -26,7 +26,7 @@ export interface ReportData {
   sandbox: string
   network: boolean
   limits: SessionLimits
-  standing: Standing
+  standing: SessionStatus
   /** Null if it has not come to an end. */
   outcome: SessionOutcome | null
   exitCode: number | null

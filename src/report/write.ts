@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { messageOf } from '../base/errors.ts'
-import { standingOf } from '../core/state/state.ts'
+import { sessionStatusOf } from '../core/state/state.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { readJournal } from '../records/journal.ts'
 import { pathInside, writeFileInside } from '../workspace/files/inside-directory.ts'
@@ -80,14 +80,14 @@ async function writeInFolder(directory: string, path: string, content: string): 
 /**
  * The report of a session, by its journal alone; null if that holds no session. Events are read one by one: how much
  * memory it takes does not depend on how many there are.
- * @param runner who runs in the work directory, as of `standingOf`, asked before this is called
+ * @param runner who runs in the work directory, as of `sessionStatusOf`, asked before this is called
  */
 export async function readReport(
   journal: string,
   id: string,
-  runner: Parameters<typeof standingOf>[1],
+  runner: Parameters<typeof sessionStatusOf>[1],
 ): Promise<ReportData | null> {
   const report = new ReportFold(id)
   for await (const event of readJournal(journal)) report.add(event)
-  return report.data(state => standingOf(state, runner))
+  return report.data(state => sessionStatusOf(state, runner))
 }

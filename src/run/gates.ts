@@ -2,14 +2,14 @@ import { lastLines } from '../base/text.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
-import { PROJECT_FILE, settingsChanged, wantOfNetwork } from '../core/rules/notices.ts'
+import { networkRefused, PROJECT_FILE, settingsChanged } from '../core/rules/notices.ts'
 import { asKnown, type EndedRound, type SessionState } from '../core/state/state.ts'
 import { type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
 /** With what claims are proved, and with what the work that they are about is kept. */
-export interface ProofMeans {
+export interface ProofEnvironment {
   /** Runs a gate on this work tree, in the sandbox of the rounds; whatever the gate does is a result. */
   runGate(gate: Gate, on: { when: GateTime; tree: string; signal: AbortSignal }): Promise<GateResult>
   /** Keeps a work tree; null if it cannot, which has been told. */
@@ -35,7 +35,7 @@ export interface ProofOptions {
   workTree: WorkTree
   guard: RepositoryGuard
   asked: PersonAsked
-  means: ProofMeans
+  means: ProofEnvironment
   /** The longest that a gate may take now, ms. */
   mostGateMs(): number
 }
@@ -270,7 +270,7 @@ function play({ run, network, timeoutMs }: Gate, { door, signal }: GateOptions):
 function problemOf(run: GateRun, { network }: Gate, { redact }: GateOptions): string | null {
   if (run.kind === 'not-started') return redact(run.problem)
   if (network || run.kind === 'broken-off' || statusOf(run) === 'passed') return null
-  return wantOfNetwork(run.output)
+  return networkRefused(run.output)
 }
 
 /** A second run that neither passed nor was cut short by us changes nothing of a gate that has failed. */

@@ -9,8 +9,8 @@ import type { TokenCounts } from '../core/events/events.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import type { AgentStatus } from '../core/state/plan.ts'
 import type { Hold, Paths } from './path-holds.ts'
+import { FirstFailure, noteQuestion, openRecord, playTurns } from './play-round.ts'
 import type { AgentAnswer, AgentBook, AgentRequest, AgentWorking } from './request.ts'
-import { FirstFailure, noteQuestion, openRecord, playTurns } from './round-play.ts'
 import type { SessionLog } from './session-log.ts'
 
 export interface CallOptions {

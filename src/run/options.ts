@@ -6,7 +6,7 @@ import type { Template } from '../core/contracts/template.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { RepositoryGuard, WorkTree } from './claim.ts'
 import type { AgentBook } from './delegation.ts'
-import type { ProofMeans } from './gates.ts'
+import type { ProofEnvironment } from './gates.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
@@ -35,13 +35,13 @@ interface AgentMeans {
 /** The files of a build beside its memory. */
 export interface BuildFiles {
   /** Looks at the plan that the team builder has written. `problems`: at most ten, a sentence each. */
-  checkPlan(): Promise<PlanCheck>
+  checkPlan(): Promise<PlanProblems>
   /** Keeps what was said of the state of the build, for the person; a sentence if that failed. */
   keepSummary(text: string): Promise<string | null>
 }
 
 /** What was found of a plan; `agents`: those that have a prompt of this project's own. */
-type PlanCheck =
+type PlanProblems =
   | { ok: true; tasks: readonly { id: string; name: string; phase: string }[]; agents: readonly string[] }
   | { ok: false; problems: readonly string[] }
 
@@ -53,7 +53,7 @@ export interface RunnerOptions {
   memory: Memory
   workTree: WorkTree
   guard: RepositoryGuard
-  means: ProofMeans
+  means: ProofEnvironment
   agents: AgentMeans
   /** Of a build; null: it is none. */
   build: BuildFiles | null

@@ -14,17 +14,17 @@ import { tasksAsWritten } from '../workspace/memory/tasks-file.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 
-export interface OwnLookOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'build' | 'asked' | 'redactor'> {
+export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'build' | 'asked' | 'redactor'> {
   proof: Proof
 }
 
 /** What codemachine looks at by itself between the rounds of a build: the plan, and the tasks in it. */
-export class OwnLook {
-  readonly #options: OwnLookOptions
+export class PlanCheck {
+  readonly #options: PlanCheckOptions
   /** The tasks as they stood in `tasks.json` before the rounds that are judged next. */
   #before: ReturnType<typeof tasksAsWritten> | null = null
 
-  constructor(options: OwnLookOptions) {
+  constructor(options: PlanCheckOptions) {
     this.#options = options
   }
 

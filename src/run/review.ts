@@ -5,15 +5,15 @@ import type { RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN_REVIEW } from '../core/rules/notices.ts'
 import { REVIEW_SCHEMA, type ReviewCause, readReview, splitFindings } from '../core/rules/review.ts'
 import { roundTokens } from '../core/state/state.ts'
-import type { ProofMeans } from './gates.ts'
-import { playRound, type RoundPlayOptions } from './round-play.ts'
+import type { ProofEnvironment } from './gates.ts'
+import { playRound, type RoundPlayOptions } from './play-round.ts'
 import type { SessionLog } from './session-log.ts'
 
 export interface ReviewClaimOptions {
   log: SessionLog
   engine: Engine
   clock: Clock
-  means: Pick<ProofMeans, 'reviewer'>
+  means: Pick<ProofEnvironment, 'reviewer'>
   play: RoundPlayOptions
 }
 

@@ -12,17 +12,17 @@ import { endsPlanChange } from '../core/rules/notices-after-round.ts'
 import { higherEffort } from '../core/rules/stall.ts'
 import { countTasks, roundTokens, type SessionState } from '../core/state/state.ts'
 import { judgeClaim, type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
+import type { CurrentTurn } from './current-turn.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 import type { PersonAsked } from './person.ts'
+import type { Budget } from './retry-policy.ts'
 import type { SessionLog } from './session-log.ts'
 import type { MemoryAtHand } from './session-runner.ts'
-import type { TurnPlay } from './turn.ts'
-import type { Budget } from './waiting.ts'
 
 export interface RoundsOptions extends RunnerOptions {
   ahead: ThreadAhead
-  turns: TurnPlay
+  turns: CurrentTurn
   planChange: PlanChange
   atHand: MemoryAtHand
   proof: Proof

@@ -65,7 +65,12 @@ export class SessionLog {
  * If it was a full disk that broke a session off: journals that the session ended so, in the room that was kept for it.
  * Where there is none even for that, the session is left as one that was cut off.
  */
-export async function endForWantOfRoom(error: unknown, log: SessionLog, reserve: Reserve, clock: Clock): Promise<void> {
+export async function endSessionDiskFull(
+  error: unknown,
+  log: SessionLog,
+  reserve: DiskReserve,
+  clock: Clock,
+): Promise<void> {
   const { state } = log
   if (!isDiskFull(error) || state.createdAt === 0 || state.ended !== null) return
   const hint = error instanceof UserError ? error.hint : null
@@ -89,13 +94,13 @@ export async function endForWantOfRoom(error: unknown, log: SessionLog, reserve:
 const BYTES = 64 * 1024
 
 /** Room on the disk that is kept for the last events of a session. */
-export interface Reserve {
+export interface DiskReserve {
   /** Gives the room back to the disk. */
   release(): Promise<void>
 }
 
 /** Keeps room in the folder of a session's records; where there is none left, there is nothing to keep. */
-export async function keepReserve(folder: string): Promise<Reserve> {
+export async function openDiskReserve(folder: string): Promise<DiskReserve> {
   const path = join(folder, 'reserve')
   try {
     // Not zeros: some file systems keep no room for them.

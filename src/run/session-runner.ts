@@ -7,14 +7,14 @@ import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { type SessionState, sessionTokens } from '../core/state/state.ts'
 import { ClaimProof, followStall, tellRestored } from './claim.ts'
+import { CurrentTurn } from './current-turn.ts'
 import type { AgentAnswer, AgentRequest } from './delegation.ts'
 import { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
-import { OwnLook } from './plan-check.ts'
+import { PlanCheck } from './plan-check.ts'
+import { Budget, RetryPolicy } from './retry-policy.ts'
 import { PlanChange, Rounds, ThreadAhead } from './rounds.ts'
 import type { SessionLog } from './session-log.ts'
-import { TurnPlay } from './turn.ts'
-import { Budget, Patience } from './waiting.ts'
 
 /**
  * Runs one session from where its log stands to its end: asks the template, runs the round, judges what it left, and
@@ -24,14 +24,14 @@ export class SessionRunner {
   readonly #options: RunnerOptions
   readonly #log: SessionLog
   readonly #budget: Budget
-  readonly #patience: Patience
+  readonly #retryPolicy: RetryPolicy
   readonly #ahead: ThreadAhead
-  readonly #turns: TurnPlay
+  readonly #turns: CurrentTurn
   readonly #planChange: PlanChange
   readonly #memory: MemoryAtHand
   readonly #proof: Proof
   readonly #claim: ClaimProof
-  readonly #ownLook: OwnLook
+  readonly #planCheck: PlanCheck
   readonly #rounds: Rounds
   /** The fingerprint that the last round left, while nothing but time can have passed since. */
   #tree: string | null = null
@@ -43,12 +43,12 @@ export class SessionRunner {
     this.#options = options
     this.#log = options.log
     this.#budget = new Budget(options)
-    this.#patience = new Patience({ ...options, ...options.policy })
+    this.#retryPolicy = new RetryPolicy({ ...options, ...options.policy })
     this.#ahead = new ThreadAhead({ ...options, budget: this.#budget })
-    this.#turns = new TurnPlay({
+    this.#turns = new CurrentTurn({
       ...options,
       budget: this.#budget,
-      patience: this.#patience,
+      retryPolicy: this.#retryPolicy,
       onRoundBegun: () => this.#ahead.startNext(),
     })
     this.#planChange = new PlanChange(options.log, text => options.redactor.text(text))
@@ -67,7 +67,7 @@ export class SessionRunner {
       proof: this.#proof,
       tellRemarks: () => this.#tellRemarks(),
     })
-    this.#ownLook = new OwnLook({ ...options, proof: this.#proof })
+    this.#planCheck = new PlanCheck({ ...options, proof: this.#proof })
     this.#claim = new ClaimProof({
       ...options,
       proof: this.#proof,
@@ -183,7 +183,7 @@ export class SessionRunner {
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
     if (waiting !== null && this.#options.asked.endedBy === null) {
-      await this.#patience.waitOn(waiting.until, this.#budget.timeLeftMs)
+      await this.#retryPolicy.waitOn(waiting.until, this.#budget.timeLeftMs)
     }
     if (this.#log.state.claim.state !== 'nominated') await this.#ahead.lookAtUsage()
   }
@@ -193,10 +193,10 @@ export class SessionRunner {
     const { asked } = this.#options
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
     // What a person writes into the plan while the session holds must not be taken for what the round did.
-    const takesTime = what === 'plan' || this.#ownLook.needsGates(memory, tree)
+    const takesTime = what === 'plan' || this.#planCheck.needsGates(memory, tree)
     if (takesTime && asked.isPaused && this.#log.state.replan === null) return await this.#hold()
-    if (what === 'plan') await this.#ownLook.atPlan()
-    else this.#tree = await this.#ownLook.atTasks(memory, tree)
+    if (what === 'plan') await this.#planCheck.atPlan()
+    else this.#tree = await this.#planCheck.atTasks(memory, tree)
     return null
   }
 
@@ -208,15 +208,15 @@ export class SessionRunner {
     if (asked.isPaused && !isReplan) return await this.#hold()
     const limit = isReplan ? this.limitOfPlan : this.#budget.limitReached(this.#roundsBefore(step))
     if (limit !== null) return { kind: 'limit', limit }
-    const usage = this.#patience.beforeRound(this.#isFirst)
+    const usage = this.#retryPolicy.beforeRound(this.#isFirst)
     if (usage !== null) return await this.#follow(usage.cause, usage.after)
     this.#isFirst = false
     if (isReplan) this.#planChange.begin(memory)
-    this.#ownLook.beforeRound(memory)
+    this.#planCheck.beforeRound(memory)
     const { outcome, tree: after } = await this.#rounds.play(step, tree)
     this.#tree = after
     const isOver = isReplan && this.#log.state.replan === null
-    return asked.ending.aborted || isOver ? null : await this.#follow(outcome, this.#patience.after(outcome))
+    return asked.ending.aborted || isOver ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome))
   }
 
   /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
@@ -240,10 +240,10 @@ export class SessionRunner {
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
     const limit = this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
-    const usage = this.#patience.beforeRound(false)
+    const usage = this.#retryPolicy.beforeRound(false)
     if (usage !== null) return await this.#follow(usage.cause, usage.after)
     const outcome = await this.#turns.review(causes, tree)
-    return asked.ending.aborted ? null : await this.#follow(outcome, this.#patience.after(outcome))
+    return asked.ending.aborted ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome))
   }
 
   /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
@@ -260,7 +260,7 @@ export class SessionRunner {
         return after.outcome
       case 'wait':
         this.#leaveAlone()
-        await this.#patience.wait(outcome, after.until, this.#budget.timeLeftMs)
+        await this.#retryPolicy.wait(outcome, after.until, this.#budget.timeLeftMs)
         return null
       case 'ask-template':
         // What is to be done about it would be said of a round that never comes.

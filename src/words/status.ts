@@ -1,7 +1,7 @@
 import type { StallRemedy } from '../core/events/events.ts'
 import type { RoundOutcome, SessionLimits, SessionOutcome, UsageWindow, WindDownLimit } from '../core/events/outcome.ts'
 import type { BuildState, BuildTask, TaskBoard } from '../core/state/plan.ts'
-import type { Claim, GateRun, PlanStep, SessionState, Standing } from '../core/state/state.ts'
+import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { cutLine, oneLine } from './cells.ts'
 import { doing, taskAtWork, titleOf, usedWindow } from './doing.ts'
 import { describePlan } from './item.ts'
@@ -267,7 +267,7 @@ export interface StatusReport {
 export interface SessionReport extends ProofReport {
   id: string
   goal: string
-  standing: Standing
+  standing: SessionStatus
   /** What it does now; null if nobody runs it. */
   activity: Activity | null
   outcome: SessionOutcome | null

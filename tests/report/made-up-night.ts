@@ -1,6 +1,6 @@
 import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import type { GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
-import type { Standing } from '../../src/core/state/state.ts'
+import type { SessionStatus } from '../../src/core/state/state.ts'
 import { ReportFold } from '../../src/report/fold-report.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
 
@@ -133,7 +133,7 @@ export class MadeUpNight {
     return this.add({ type: 'session-ended', outcome, exitCode, rounds, tokens: 500_000, durationMs: 312 * MINUTE })
   }
 
-  report(standing: Standing = 'ended'): ReportData {
+  report(standing: SessionStatus = 'ended'): ReportData {
     const report = new ReportFold(ID)
     for (const event of this.events) report.add(event)
     const data = report.data(() => standing)

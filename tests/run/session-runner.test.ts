@@ -272,7 +272,7 @@ test('the same refusal three times is a stall too, though files change', async (
   expect(ofType(events, 'stuck')).toMatchObject([{ why: 'same-refusal', rounds: 3 }, { rounds: 4 }])
 })
 
-test('progress after a stall gives the session its patience and its effort back', async () => {
+test('progress after a stall gives the session its retryPolicy and its effort back', async () => {
   const trees = ['a', 'a', 'a', 'a', 'a', 'b', 'b', 'c']
   const { efforts, outcome } = await runSession([works], {
     limits: { rounds: 8 },

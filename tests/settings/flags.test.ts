@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { settingsOf } from '../../src/app/project.ts'
-import { flagsAtResume, saidOf } from '../../src/app/resume.ts'
+import { flagsAtResume, runOverridesOf } from '../../src/app/resume.ts'
 import { type RunFlags, withRunFlags } from '../../src/app/run-flags.ts'
 import { settingInfos } from '../../src/settings/schema.ts'
 import { openSettings } from './settings-places.ts'
@@ -43,7 +43,7 @@ test('what has to pass before done is typed as often as there is something, and 
 
 test('what is typed of the proof is kept for the session that goes on, which adds to it', async () => {
   const { settings, sources } = await settingsFor(['--review', '--effort', 'high'])
-  const said = saidOf(settings, sources, ['npm test', 'npm test'])
+  const said = runOverridesOf(settings, sources, ['npm test', 'npm test'])
   expect(said).toEqual({ effort: 'high', review: true, verify: ['npm test'] })
   expect(flagsAtResume(said, [], { verify: ['make'] })).toMatchObject({ review: true, verify: ['npm test', 'make'] })
   expect(flagsAtResume(said, [], { review: false })).toMatchObject({ review: false, verify: ['npm test'] })

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { obey } from '../../src/app/commands.ts'
+import { handleCommand } from '../../src/app/commands.ts'
 import type { Command } from '../../src/core/contracts/command.ts'
 import type { MemorySnapshot } from '../../src/core/contracts/memory.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
@@ -17,7 +17,7 @@ export const never: Play = () => {
 }
 
 /** What a person asks, in the words of `codemachine …`. */
-type Said =
+type RunOverrides =
   | 'interrupt'
   | 'skip'
   | 'unpause'
@@ -33,7 +33,7 @@ export interface Cue {
   on: Recorded['type']
   nth?: number | 'each'
   afterMs?: number
-  say: readonly Said[]
+  say: readonly RunOverrides[]
 }
 
 interface Answered extends Ran {
@@ -62,7 +62,8 @@ export async function runSession(
         const session = { id: 's', runner, asked, waiting: async () => 0 }
         for (const cue of cues.filter(each => isMeant(each, event.type))) {
           void clock.wait(cue.afterMs ?? 1).then(async () => {
-            for (const said of cue.say) replies.push((await obey(commandOf(said), session, { watched() {} })).message)
+            for (const said of cue.say)
+              replies.push((await handleCommand(commandOf(said), session, { watched() {} })).message)
           })
         }
       },
@@ -73,7 +74,7 @@ export async function runSession(
   }
 }
 
-function commandOf(said: Said): Command {
+function commandOf(said: RunOverrides): Command {
   const at = new Date(0).toISOString()
   const [type, ...words] = said.split(' ')
   const text = words.join(' ')

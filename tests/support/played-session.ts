@@ -8,7 +8,7 @@ import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/c
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import type { AgentBook } from '../../src/run/delegation.ts'
-import type { ProofMeans } from '../../src/run/gates.ts'
+import type { ProofEnvironment } from '../../src/run/gates.ts'
 import type { BuildFiles, RunnerPolicy } from '../../src/run/options.ts'
 import { PersonAsked } from '../../src/run/person.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
@@ -204,7 +204,7 @@ const nobody: AgentBook = {
   clean: text => text,
 }
 
-function playedMeans(options: PlayOptions): ProofMeans {
+function playedMeans(options: PlayOptions): ProofEnvironment {
   const { gate, protectedChanged } = options
   let runs = 0
   return {

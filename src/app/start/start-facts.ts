@@ -1,7 +1,7 @@
 import { relative, resolve, sep } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageRoot } from '../../base/package.ts'
-import { type SessionState, standingOf } from '../../core/state/state.ts'
+import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
@@ -160,7 +160,7 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
     const isBuild = state.template === 'build'
     const isOldBuild = hasBuild && isBuild
     hasBuild ||= isBuild
-    if (isOldBuild || state.ended?.outcome.kind === 'done' || standingOf(state, runner) === 'running') continue
+    if (isOldBuild || state.ended?.outcome.kind === 'done' || sessionStatusOf(state, runner) === 'running') continue
     const stopped = state.ended === null ? 'cut off' : describeOutcome(state.ended.outcome).short
     found.push({ id, goal: state.goal, rounds: state.roundsUsed, stopped, at: state.updatedAt })
     if (found.length === MOST_SHOWN) break

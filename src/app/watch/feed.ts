@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { LiveEvent, Recorded } from '../../core/events/events.ts'
 import { ENDS_WHAT_RUNS, liveKey } from '../../core/events/live-board.ts'
 import { fold } from '../../core/state/fold.ts'
-import { emptyState, type SessionState, type Standing, standingOf } from '../../core/state/state.ts'
+import { emptyState, type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
 import { NOT_KNOWN, sendCommand } from '../../records/control.ts'
 import { GrowingJournal, holdsEvents } from '../../records/journal.ts'
@@ -18,7 +18,7 @@ import { type LiveSnapshot, readLiveSnapshot, type SharedItem } from './live-sha
  * events of the past on. Ends when nobody runs any more, or with `signal`; at once for a session of before, while another
  * one is at work. Any number may follow at a time. A `UserError` if a journal cannot be read.
  */
-export async function* followSession(options: FeedOptions): AsyncGenerator<Fed> {
+export async function* followSession(options: FeedOptions): AsyncGenerator<WatchUpdate> {
   const { records, clock } = options
   const sessions = new SessionsAhead(records)
   await sessions.remember()
@@ -46,7 +46,11 @@ interface Following extends FeedOptions {
  * Follows one session; answers the next one that its run goes on with, null if there will be none.
  * @param isNew it has just begun, and nothing of it is past
  */
-async function* followOne(id: string, isNew: boolean, following: Following): AsyncGenerator<Fed, string | null> {
+async function* followOne(
+  id: string,
+  isNew: boolean,
+  following: Following,
+): AsyncGenerator<WatchUpdate, string | null> {
   const { records, clock, signal, run, attendance, sessions } = following
   await using session = new FollowedSession(id, following)
   using changes = new FolderChanges([records.folder, records.sessionFolder(id)], following)
@@ -56,7 +60,7 @@ async function* followOne(id: string, isNew: boolean, following: Following): Asy
     const runner = await run.look()
     if (runner !== null) attendance.keep()
     yield* session.news(runner)
-    const standing = standingOf(session.state, runner)
+    const standing = sessionStatusOf(session.state, runner)
     hasRun ||= standing === 'running'
     if (runner === null || isLast) {
       if (standing !== 'ended') yield { kind: hasRun ? 'gone' : 'cut-off' }
@@ -71,28 +75,28 @@ async function* followOne(id: string, isNew: boolean, following: Following): Asy
 }
 
 /** Tells the past; answers whether that is all: another session is at work. */
-async function* attach(session: FollowedSession, following: Following): AsyncGenerator<Fed, boolean> {
+async function* attach(session: FollowedSession, following: Following): AsyncGenerator<WatchUpdate, boolean> {
   // Before the journal: a session that ends while it is read must not look cut off.
   const runner = await following.run.look()
   yield* session.past()
-  const standing = standingOf(session.state, runner)
+  const standing = sessionStatusOf(session.state, runner)
   yield { kind: 'attached', state: session.state, standing }
   if (runner === null || !isOver(standing)) return false
   return (await latestSession(following.records, () => {})) !== session.state.id
 }
 
-function isOver(standing: Standing): boolean {
+function isOver(standing: SessionStatus): boolean {
   return standing === 'ended' || standing === 'cut-off'
 }
 
 /** What a screen is fed with that watches a session of another process. */
-export type Fed =
+export type WatchUpdate =
   /** `state`: the session after the event. */
   | { kind: 'event'; event: Recorded; state: SessionState }
   /** `at`: Unix time, ms. */
   | { kind: 'live'; event: LiveEvent; at: number }
   /** The past has been told; from now on it comes as it happens. */
-  | { kind: 'attached'; state: SessionState; standing: Standing }
+  | { kind: 'attached'; state: SessionState; standing: SessionStatus }
   | { kind: 'ended' }
   /** The run goes on with this session: what follows is of it, from its first event on. */
   | { kind: 'next-session'; id: string }
@@ -221,8 +225,8 @@ class FollowedSession implements AsyncDisposable {
   }
 
   /** The last events of what is written; all of it is folded. */
-  async *past(): AsyncGenerator<Fed> {
-    let last: Fed[] = []
+  async *past(): AsyncGenerator<WatchUpdate> {
+    let last: WatchUpdate[] = []
     for await (const fed of this.#recorded()) {
       last.push(fed)
       if (last.length > 2 * RECENT_EVENTS) last = last.slice(-RECENT_EVENTS)
@@ -231,7 +235,7 @@ class FollowedSession implements AsyncDisposable {
   }
 
   /** What has come since the last time. */
-  async *news(runner: Runner): AsyncGenerator<Fed> {
+  async *news(runner: Runner): AsyncGenerator<WatchUpdate> {
     // Before the journal: what a snapshot builds on has been journaled.
     const snapshot = await this.#live.next(runner)
     yield* this.#recorded()
@@ -247,7 +251,7 @@ class FollowedSession implements AsyncDisposable {
     return this.#journal[Symbol.asyncDispose]()
   }
 
-  async *#recorded(): AsyncGenerator<Extract<Fed, { kind: 'event' }>> {
+  async *#recorded(): AsyncGenerator<Extract<WatchUpdate, { kind: 'event' }>> {
     for await (const event of this.#journal.readOn(this.#signal)) {
       this.#state = fold(this.#state, event)
       this.#changes.event(event, this.#state.events)

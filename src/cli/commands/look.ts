@@ -9,9 +9,9 @@ import {
   elapsedMs,
   emptyState,
   type SessionState,
-  type Standing,
+  type SessionStatus,
+  sessionStatusOf,
   sessionTokens,
-  standingOf,
 } from '../../core/state/state.ts'
 import { followJournal, holdsEvents, readJournal, readSessions } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
@@ -28,7 +28,7 @@ import { jsonView, PacedOutput, plainView } from '../output.ts'
 
 const GOAL_CHARS = 80
 
-const IN_WORDS: Record<Standing, string> = {
+const IN_WORDS: Record<SessionStatus, string> = {
   running: 'running',
   'cut-off': 'cut off',
   ended: 'ended',
@@ -39,7 +39,7 @@ const IN_WORDS: Record<Standing, string> = {
 interface ListedSession {
   id: string
   goal: string
-  standing: Standing
+  standing: SessionStatus
   /** What it is doing, as `status --json` says it; null if it does not run. */
   activity: Activity | null
   outcome: SessionOutcome | null
@@ -73,7 +73,7 @@ async function listSessions(records: Records, { platform, clock, stderr }: CliCo
   const { sessions, problems } = await readSessions(records)
   for (const problem of problems) say(problem)
   return sessions.map(state => {
-    const standing = standingOf(state, runner)
+    const standing = sessionStatusOf(state, runner)
     return {
       id: state.id,
       goal: state.goal,
@@ -146,7 +146,7 @@ async function readSession(
 ): Promise<SessionReport | null> {
   const { state, last } = await readToEnd(join(records.sessionFolder(id), 'journal.ndjson'), id)
   if (state.createdAt === 0) return null
-  const standing = standingOf(state, runner)
+  const standing = sessionStatusOf(state, runner)
   const isRunning = standing === 'running'
   const { running, waiting, stall } = state
   return {

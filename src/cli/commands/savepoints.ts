@@ -10,6 +10,8 @@ import { oneLine, safeText } from '../../words/cells.ts'
 import { formatBytes, formatCount, formatDayAndTime, parseBytes } from '../../words/numbers.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
 import type { TreeChanges } from '../../workspace/git/trees.ts'
+import { applyRewind, notRewound, planRewind, type RewindPlan } from '../../workspace/savepoints/rewind.ts'
+import { nameOf } from '../../workspace/savepoints/rewind-obstacles.ts'
 import {
   type Batch,
   bytesOf,
@@ -19,9 +21,7 @@ import {
   prune,
   type Resolved,
   type Savepoint,
-} from '../../workspace/savepoints/kept.ts'
-import { nameOf } from '../../workspace/savepoints/obstacles.ts'
-import { applyRewind, notRewound, planRewind, type RewindPlan } from '../../workspace/savepoints/rewind.ts'
+} from '../../workspace/savepoints/savepoint-store.ts'
 import type { Savepoints } from '../../workspace/savepoints/savepoints.ts'
 import { wantsColour } from '../flags.ts'
 import { PacedOutput } from '../output.ts'

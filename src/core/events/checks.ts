@@ -6,7 +6,7 @@ import type {
   LifecycleEvent,
   Recorded,
   RoundEvent,
-  Said,
+  RunOverrides,
   SessionEvent,
 } from './events.ts'
 import type { Item } from './items.ts'
@@ -105,7 +105,7 @@ const said = missingOr(
     keepAwake: missingOr(flag),
     verify: missingOr(listOf(text)),
     review: missingOr(flag),
-  } satisfies FieldsOf<Said>),
+  } satisfies FieldsOf<RunOverrides>),
 )
 const gates = missingOr(
   listOf(

@@ -183,7 +183,7 @@ export type LifecycleEvent =
       effort: string | null
       /** `key=value` pairs handed to codex. */
       overrides: readonly string[]
-      said: Said
+      said: RunOverrides
       /** What has to pass before done; left out: nothing. */
       gates?: readonly Gate[]
       /** Whether a review has to agree before done, and with what; left out or null: only where a protected file was changed. */
@@ -204,7 +204,7 @@ export type LifecycleEvent =
   | {
       type: 'session-resumed'
       limits: SessionLimits
-      said: Said
+      said: RunOverrides
       /** Left out: as before. */
       gates?: readonly Gate[]
       review?: ReviewTerms | null
@@ -246,7 +246,7 @@ export type LifecycleEvent =
     }
 
 /** What a person said of a session on the command line or in the environment: it counts when the session goes on, too. */
-export interface Said {
+export interface RunOverrides {
   sandbox?: string
   network?: boolean
   model?: string

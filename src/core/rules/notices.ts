@@ -174,7 +174,7 @@ const REFUSED =
  * What to say of a command that failed without the network: a sentence where its output reads as if it had wanted it.
  * Without it not even a port on this machine can be opened, which nobody expects (docs/codex.md).
  */
-export function wantOfNetwork(output: string): string | null {
+export function networkRefused(output: string): string | null {
   return REFUSED.test(output)
     ? 'It ran without the network, where not even a port on this machine can be opened; if that is why it failed, give it network = true, and the rounds --network.'
     : null

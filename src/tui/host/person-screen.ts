@@ -37,7 +37,7 @@ import {
   openPromptHistory,
   type PromptHistory,
   WaitingPrompts,
-} from './kept-input.ts'
+} from './drafts-and-history.ts'
 
 /** Who carries out what a person asks of what is shown. */
 interface ScreenControl {

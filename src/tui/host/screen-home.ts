@@ -29,18 +29,18 @@ export class ScreenHome implements AsyncDisposable {
   readonly #leaving = new AbortController()
   #flags: RunFlags
   #reachable: Reachable | null = null
-  #wish: PromiseWithResolvers<Wish> | null = null
+  #choice: PromiseWithResolvers<StartChoice> | null = null
 
   private constructor(context: CliContext, flags: RunFlags, records: Records, settings: Settings) {
     this.#context = context
     this.records = records
     this.#flags = flags
     const start: SlashPlace['start'] = {
-      isRunning: () => this.#wish === null,
+      isRunning: () => this.#choice === null,
       flags: () => this.#flags,
-      resume: (session, more) => this.#wishFor({ kind: 'resume', session, more }),
-      workThroughQueue: () => this.#wishFor({ kind: 'run', goal: null }),
-      begin: session => this.#wishFor({ kind: 'start', session }),
+      resume: (session, more) => this.#choose({ kind: 'resume', session, more }),
+      workThroughQueue: () => this.#choose({ kind: 'run', goal: null }),
+      begin: session => this.#choose({ kind: 'start', session }),
       choose: chosen => {
         this.#flags = { ...this.#flags, ...chosen }
       },
@@ -100,11 +100,11 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   /** The start screen, until the person wishes something. */
-  async atStart(): Promise<Wish> {
+  async atStart(): Promise<StartChoice> {
     if (this.isLeft) return { kind: 'leave' }
-    const wish = Promise.withResolvers<Wish>()
-    this.#wish = wish
-    const leave = () => this.#wishFor({ kind: 'leave' })
+    const choice = Promise.withResolvers<StartChoice>()
+    this.#choice = choice
+    const leave = () => this.#choose({ kind: 'leave' })
     this.#context.signal.addEventListener('abort', leave)
     const looking = new AbortController()
     this.person.showStart()
@@ -125,7 +125,7 @@ export class ScreenHome implements AsyncDisposable {
       .then(() => this.#offer(looking.signal))
       .catch(fail)
     try {
-      return await wish.promise
+      return await choice.promise
     } finally {
       this.#context.signal.removeEventListener('abort', leave)
       looking.abort()
@@ -137,30 +137,30 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   async #offer(over: AbortSignal): Promise<void> {
-    const wish = await askHowToBegin({ records: this.records, person: this.person, ...this.#context }, over)
-    if (wish !== null) this.#wishFor(wish)
+    const choice = await askHowToBegin({ records: this.records, person: this.person, ...this.#context }, over)
+    if (choice !== null) this.#choose(choice)
   }
 
   /** What is typed too late to be begun, while the screen is left, stands in the composer for the next time. */
   #begin(goal: string): void {
-    if (this.#wish === null) this.person.screen.model.addText(goal)
-    else this.#wishFor({ kind: 'run', goal })
+    if (this.#choice === null) this.person.screen.model.addText(goal)
+    else this.#choose({ kind: 'run', goal })
   }
 
-  #wishFor(wish: Wish): void {
-    const asked = this.#wish
+  #choose(choice: StartChoice): void {
+    const asked = this.#choice
     if (asked === null) return
-    this.#wish = null
+    this.#choice = null
     // At once: the next Enter may come before anything has begun, and belongs to the queue then.
-    if (wish.kind !== 'leave' && wish.kind !== 'watch') this.person.screen.model.showNextSession()
-    asked.resolve(wish)
+    if (choice.kind !== 'leave' && choice.kind !== 'watch') this.person.screen.model.showNextSession()
+    asked.resolve(choice)
   }
 
   #leave(by: EndedBy): void {
     this.#leaving.abort(by)
     this.person.screen.model.isLeaving = true
     this.person.screen.changed()
-    this.#wishFor({ kind: 'leave' })
+    this.#choose({ kind: 'leave' })
   }
 
   async #ask(ask: Ask): Promise<Reply> {
@@ -199,7 +199,7 @@ interface StartPlace {
 }
 
 /** Asks what the person may want first, unless they are at something; null if it is something else, or nothing. */
-async function askHowToBegin(place: StartPlace, over: AbortSignal): Promise<Wish | null> {
+async function askHowToBegin(place: StartPlace, over: AbortSignal): Promise<StartChoice | null> {
   const { records, person } = place
   const { screen } = person
   const isAtSomething = () => over.aborted || screen.model.dialog !== null || screen.model.composer.text !== ''
@@ -260,7 +260,7 @@ export interface ScreenWork {
 }
 
 /** What a person wants of a screen on which nothing runs. */
-export type Wish =
+export type StartChoice =
   | { kind: 'run'; goal: string | null }
   | { kind: 'resume'; session: string; more: MoreFlags }
   | { kind: 'start'; session: NewStart }
@@ -269,23 +269,23 @@ export type Wish =
 
 /** Runs what the person wants to have run; resolves with its exit code. */
 async function carryOut(
-  wish: Extract<Wish, { kind: 'run' | 'resume' | 'start' }>,
+  choice: Extract<StartChoice, { kind: 'run' | 'resume' | 'start' }>,
   context: CliContext,
   flags: RunFlags,
   work: ScreenWork,
 ): Promise<number> {
-  switch (wish.kind) {
+  switch (choice.kind) {
     case 'run':
-      return await work.run(context, wish.goal, flags)
+      return await work.run(context, choice.goal, flags)
     case 'resume':
-      return await work.resume(context, wish.session, { ...flags, ...wish.more })
+      return await work.resume(context, choice.session, { ...flags, ...choice.more })
     case 'start': {
       // Not loaded before it is wanted.
       const { beginStart } = await import('../../app/work-through.ts')
-      return await beginStart(context, wish.session, flags)
+      return await beginStart(context, choice.session, flags)
     }
     default:
-      return unreachable(wish)
+      return unreachable(choice)
   }
 }
 
@@ -321,15 +321,16 @@ async function workFromStart(
   // Who types at once is not kept waiting.
   const made = makeFirstFolders(home.records).catch(error => void home.person.fail(error))
   for (;;) {
-    const wish = await home.atStart()
+    const choice = await home.atStart()
     await made
     if (context.signal.aborted) throw new Interrupted(context.signal.reason)
-    if (wish.kind === 'leave') return 0
-    if (wish.kind === 'watch') return wish
-    const exitCode = await home.during(inner => carryOut(wish, inner, home.flags, work))
+    if (choice.kind === 'leave') return 0
+    if (choice.kind === 'watch') return choice
+    const exitCode = await home.during(inner => carryOut(choice, inner, home.flags, work))
     if (home.isLeft) return exitCode
     // What could not even begin is not lost.
-    if (wish.kind === 'run' && wish.goal !== null && !home.person.hasShown) home.person.screen.model.addText(wish.goal)
+    if (choice.kind === 'run' && choice.goal !== null && !home.person.hasShown)
+      home.person.screen.model.addText(choice.goal)
   }
 }
 

@@ -1,5 +1,5 @@
 import { settingsOf } from '../../app/project.ts'
-import { type Fed, followSession } from '../../app/watch/feed.ts'
+import { followSession, type WatchUpdate } from '../../app/watch/feed.ts'
 import type { CliContext } from '../../app/world.ts'
 import { Interrupted, unreachable } from '../../base/errors.ts'
 import { sendCommand } from '../../records/control.ts'
@@ -47,7 +47,7 @@ export async function openWatchScreen(context: CliContext, records: Records, id:
   return 0
 }
 
-function show(fed: Fed, person: PersonScreen): void {
+function show(fed: WatchUpdate, person: PersonScreen): void {
   const { screen } = person
   switch (fed.kind) {
     case 'event':

@@ -5,7 +5,7 @@ import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../..
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitError, type GitSetting, runGit, runGitOrThrow } from '../git/git.ts'
 import { onOwnObjects, type PrivateGit, withoutIndex } from '../git/private-git.ts'
-import { bytesOf, findInTheWay, nameOf } from './obstacles.ts'
+import { bytesOf, findInTheWay, nameOf } from './rewind-obstacles.ts'
 
 /** What a rewind does to the files of a work directory. Paths are latin1, relative to it, in git's order. */
 export interface RewindPlan {

@@ -5,7 +5,7 @@ import { GitError, readHead, runGitOrThrow, writingGit } from '../git/git.ts'
 import { synced, tidyObjects } from '../git/objects.ts'
 import { type PrivateGit, withoutIndex } from '../git/private-git.ts'
 import type { TreeChanges } from '../git/trees.ts'
-import { KeptSavepoints, orUserError, refOf, type Savepoint } from './kept.ts'
+import { orUserError, refOf, type Savepoint, SavepointStore } from './savepoint-store.ts'
 
 /** What is to be kept. */
 export interface ToKeep {
@@ -53,7 +53,7 @@ export function openSavepoints(fingerprints: SavedFingerprints, options: Savepoi
  * person's repository, whatever becomes of that. Uses no index, so that fingerprints may be taken meanwhile. Dispose of
  * it before the lock of the run is given back.
  */
-export class Savepoints extends KeptSavepoints implements AsyncDisposable {
+export class Savepoints extends SavepointStore implements AsyncDisposable {
   readonly #fingerprints: SavedFingerprints
   readonly #git: PrivateGit
   readonly #warn: (message: string) => void

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { appendFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Fed, FeedOptions } from '../../../src/app/watch/feed.ts'
+import type { FeedOptions, WatchUpdate } from '../../../src/app/watch/feed.ts'
 import { followSession } from '../../../src/app/watch/feed.ts'
 import { writeLiveSnapshot } from '../../../src/app/watch/live-share.ts'
 import { systemClock } from '../../../src/base/clock.ts'
@@ -31,17 +31,17 @@ const linesOf = (events: readonly SessionEvent[]) =>
 
 /** Somebody who watches, and keeps all that is fed. Disposing of it lets them go away. */
 interface Watcher extends AsyncDisposable {
-  fed: readonly Fed[]
+  fed: readonly WatchUpdate[]
   /** What has been streamed so far. */
   streamed(): string
   /** Resolves with the first that matches; rejects if the feed ends without it. */
-  until(matches: (fed: Fed) => boolean): Promise<Fed>
+  until(matches: (fed: WatchUpdate) => boolean): Promise<WatchUpdate>
   over: Promise<void>
 }
 
 function watch(options: Pick<FeedOptions, 'records' | 'id'> & Partial<FeedOptions>): Watcher {
   const leaving = new AbortController()
-  const fed: Fed[] = []
+  const fed: WatchUpdate[] = []
   let isOver = false
   const looks = new Set<() => void>()
   const lookAll = () => {
@@ -82,12 +82,12 @@ function watch(options: Pick<FeedOptions, 'records' | 'id'> & Partial<FeedOption
   }
 }
 
-function kindsOf(fed: readonly Fed[]): string[] {
+function kindsOf(fed: readonly WatchUpdate[]): string[] {
   return fed.map(each => (each.kind === 'event' || each.kind === 'live' ? each.event.type : each.kind))
 }
 
-const isOf = (kind: Fed['kind']) => (fed: Fed) => fed.kind === kind
-const isEvent = (type: SessionEvent['type']) => (fed: Fed) => fed.kind === 'event' && fed.event.type === type
+const isOf = (kind: WatchUpdate['kind']) => (fed: WatchUpdate) => fed.kind === kind
+const isEvent = (type: SessionEvent['type']) => (fed: WatchUpdate) => fed.kind === 'event' && fed.event.type === type
 
 /** Runs in the place, as far as others see. */
 function take(place: Place, now = new Date(0)): Promise<RunLock> {

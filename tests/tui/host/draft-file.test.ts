@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openDraftFile } from '../../../src/tui/host/kept-input.ts'
+import { openDraftFile } from '../../../src/tui/host/drafts-and-history.ts'
 import { HandClock } from '../../support/hand-clock.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { nothingSecret, redactorOf } from '../../../src/base/redactor.ts'
-import { openPromptHistory } from '../../../src/tui/host/kept-input.ts'
+import { openPromptHistory } from '../../../src/tui/host/drafts-and-history.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
 let root: string
@@ -110,7 +110,7 @@ test('what a crash has left while the file was made shorter is not lost', async 
 
 test('processes that append and shorten at once lose nothing', { timeout: 60_000 }, async () => {
   await writeFile(path, lines(599))
-  const module = join(import.meta.dirname, '../../../src/tui/host/kept-input.ts')
+  const module = join(import.meta.dirname, '../../../src/tui/host/drafts-and-history.ts')
   const base = join(import.meta.dirname, '../../../src/base')
   const work = `
     import { appendFileSync } from 'node:fs'

@@ -90,7 +90,7 @@ test('the pager shows the whole log while the work goes on, and comes back with 
       reply(
         message('Now.'),
         hold(first.promise),
-        message('Said behind the pager.'),
+        message('RunOverrides behind the pager.'),
         shell('echo ran behind the pager'),
       ),
       reply(message('Later.'), hold(second.promise), message('After it.')),
@@ -121,7 +121,7 @@ test('the pager shows the whole log while the work goes on, and comes back with 
   expectOnceEach(terminal, [
     'Before the pager.',
     '$ seq -f "out %g" 60',
-    'Said behind the pager.',
+    'RunOverrides behind the pager.',
     '$ echo ran behind the pager',
     'takes the last queued prompt back',
     'After it.',

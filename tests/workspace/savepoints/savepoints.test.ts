@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { type Fingerprints, lookAtFingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../../src/workspace/git/git.ts'
-import { bytesOnDisk, planPrune, prune } from '../../../src/workspace/savepoints/kept.ts'
+import { bytesOnDisk, planPrune, prune } from '../../../src/workspace/savepoints/savepoint-store.ts'
 import { openSavepoints, type SavepointFacts, type Savepoints } from '../../../src/workspace/savepoints/savepoints.ts'
 
 const session = '20261121_1'

@@ -4,20 +4,20 @@ import type { RoundOutcome } from '../core/events/outcome.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { type AgentAnswer, type AgentRequest, Delegation } from './delegation.ts'
 import type { RunnerOptions } from './options.ts'
+import { noteQuestion, playRound, type RoundPlayOptions } from './play-round.ts'
+import type { Budget, RetryPolicy } from './retry-policy.ts'
 import { reviewClaim } from './review.ts'
-import { noteQuestion, playRound, type RoundPlayOptions } from './round-play.ts'
-import type { Budget, Patience } from './waiting.ts'
 
-export interface TurnPlayOptions extends RunnerOptions {
+export interface CurrentTurnOptions extends RunnerOptions {
   budget: Budget
-  patience: Patience
+  retryPolicy: RetryPolicy
   /** Called when the turn of a round has begun. */
   onRoundBegun(): void
 }
 
 /** Plays the turns of rounds and reviews, one at a time; a person can break each of them off. */
-export class TurnPlay {
-  readonly #options: TurnPlayOptions
+export class CurrentTurn {
+  readonly #options: CurrentTurnOptions
   readonly #warnings: KnownWarnings
   #current: PreparedRound | null = null
   #interrupting = new AbortController()
@@ -25,7 +25,7 @@ export class TurnPlay {
   /** What agents report is of the round that runs. */
   #report: (event: RoundEvent) => void = () => {}
 
-  constructor(options: TurnPlayOptions) {
+  constructor(options: CurrentTurnOptions) {
     this.#options = options
     const { agents, policy } = options
     this.#warnings = new KnownWarnings(options.isUsual)
@@ -83,14 +83,14 @@ export class TurnPlay {
   }
 
   #terms(): RoundPlayOptions {
-    const { log, asked, policy, clock, roundsDirectory, redactor, patience, budget, onRoundBegun } = this.#options
+    const { log, asked, policy, clock, roundsDirectory, redactor, retryPolicy, budget, onRoundBegun } = this.#options
     return {
       log,
       clock,
       roundsDirectory,
       redactLine: line => redactor.line(line),
       graceMs: policy.graceMs,
-      maxUsage: patience.maxUsage,
+      maxUsage: retryPolicy.maxUsage,
       timeLeftMs: budget.timeLeftMs,
       ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
       onEvent: event => {

@@ -11,7 +11,7 @@ import { sessionTokens } from '../core/state/state.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
-export interface PatienceOptions {
+export interface RetryPolicyOptions {
   log: SessionLog
   clock: Clock
   asked: PersonAsked
@@ -21,12 +21,12 @@ export interface PatienceOptions {
 }
 
 /** What a session waits for between two rounds: when, how long, and what ends it early. */
-export class Patience {
-  readonly #options: PatienceOptions
+export class RetryPolicy {
+  readonly #options: RetryPolicyOptions
   /** Usage windows that are renewed by then are not waited for; Unix time, ms. */
   #waivedUntil = 0
 
-  constructor(options: PatienceOptions) {
+  constructor(options: RetryPolicyOptions) {
     this.#options = options
   }
 

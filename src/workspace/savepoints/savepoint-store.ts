@@ -7,7 +7,7 @@ import { dropIndex, onOwnObjects, type PrivateGit } from '../git/private-git.ts'
 import { type TreeChanges, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
 
 /** The savepoints of a private git directory as they are looked at: which there are, and what differs between them. */
-export class KeptSavepoints {
+export class SavepointStore {
   readonly #git: PrivateGit
   readonly #warn: (message: string) => void
 
