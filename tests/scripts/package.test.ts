@@ -36,7 +36,12 @@ describe('the package', () => {
   let installed: string
 
   const program = (...args: string[]) =>
-    execa(join(place.root, 'prefix/bin/codemachine'), args, { cwd: place.directory, env: place.env, extendEnv: false })
+    execa(join(place.root, 'prefix/bin/codemachine'), args, {
+      cwd: place.directory,
+      // The demo leaves its project there, to be looked at.
+      env: { ...place.env, TMPDIR: place.root },
+      extendEnv: false,
+    })
   const ofPackage = (path: string) => readFile(join(installed, path), 'utf8')
 
   beforeAll(async () => {
