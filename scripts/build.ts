@@ -1,5 +1,6 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { build, type Plugin } from 'esbuild'
+import { readWithoutFile, thirdParty } from './third-party.ts'
 
 /**
  * What every start, `--version` and `--help` too, would load for nothing: `node:process` as a module brings half of
@@ -39,7 +40,7 @@ const withNamesOfItsOwn: Plugin = {
 
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
-await build({
+const { metafile } = await build({
   entryPoints: { bin: 'src/bin.ts', entry: 'src/cli/entry.ts' },
   outdir: 'dist',
   bundle: true,
@@ -50,8 +51,10 @@ await build({
   external: ['./entry.js'],
   jsx: 'automatic',
   define: { 'process.env.NODE_ENV': '"production"' },
-  minifySyntax: true,
+  // Names too: with names as written the package would be larger than 1 MB.
+  minify: true,
   legalComments: 'linked',
+  metafile: true,
   plugins: [lightStart, withoutDeveloperTools, withNamesOfItsOwn],
   logLevel: 'warning',
   // What CommonJS dependencies expect to find.
@@ -62,3 +65,9 @@ await build({
     ].join(''),
   },
 })
+
+// Whoever gets the bundle gets the licences of all that is in it.
+const { text, problems } = thirdParty(metafile, '.', readWithoutFile())
+await writeFile('dist/THIRD-PARTY.txt', text)
+for (const problem of problems) console.error(problem)
+if (problems.length > 0) process.exitCode = 1

@@ -140,7 +140,7 @@ let lowlight: Lowlight | null = null
  * code is shown in one colour.
  */
 export async function loadGrammars(): Promise<void> {
-  const { createLowlight, common } = await import('lowlight')
+  const { createLowlight, common } = await import('./common-grammars.ts')
   lowlight ??= createLowlight(common)
 }
 
