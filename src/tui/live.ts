@@ -5,9 +5,9 @@ import { cutLine, padLine, widthOf } from '../words/cells.ts'
 import { wordsForItem } from '../words/doing.ts'
 import { formatClock } from '../words/numbers.ts'
 import { agentOf, idsOf, isDelegation } from '../words/plan.ts'
-import { finishedPart } from './blocks/frame.ts'
-import { liveItemLines } from './blocks/item.ts'
-import type { Theme } from './terminal/cells.ts'
+import { finishedPart } from './blocks/layout.ts'
+import { liveItemLines } from './blocks/item-lines.ts'
+import type { Theme } from './terminal/theme.ts'
 
 /** The last part of a message: `isAgain` if it is the whole once more, for it came out otherwise than it was streamed. */
 export interface MessageEnd {

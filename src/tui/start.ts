@@ -2,9 +2,9 @@ import type { LoginState, ResumableSession, StartFacts } from '../app/login.ts'
 import { unreachable } from '../base/errors.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../words/cells.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
-import { firstRows } from './blocks/frame.ts'
+import { firstRows } from './blocks/layout.ts'
 import { type SlashCommandInfo, slashCommands } from './composer/completion.ts'
-import type { Role, Theme } from './terminal/cells.ts'
+import type { Role, Theme } from './terminal/theme.ts'
 
 export interface StartPlace {
   columns: number

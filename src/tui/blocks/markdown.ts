@@ -2,8 +2,8 @@ import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { unreachable } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import { cutLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { partsOf, underPrefix } from './frame.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { partsOf, underPrefix } from './layout.ts'
 
 /** Where Markdown is drawn. */
 export interface MarkdownPlace {

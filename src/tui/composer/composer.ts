@@ -28,7 +28,7 @@ import {
   selectNext,
 } from './completion.ts'
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
-import { PROMPT, textColumns } from './lines.ts'
+import { PROMPT, textColumns } from './drawing.ts'
 import {
   addChip,
   CHIP,

@@ -6,7 +6,7 @@ import { type Doing, doing, taskAtWork, titleOf, usedWindow } from '../../words/
 import { formatClock, formatCount, formatFullClock, formatSpan, shortMoment, shortNumber } from '../../words/numbers.ts'
 import { wordsForTokensUsed } from '../../words/outcome.ts'
 import { wordsForPart } from '../../words/plan.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
 
 /** What the header tells of. */
 export interface HeaderData {

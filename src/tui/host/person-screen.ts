@@ -23,13 +23,13 @@ import type { Settings } from '../../settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
-import { eventLines } from '../blocks/event.ts'
+import { eventLines } from '../blocks/event-lines.ts'
 import type { SlashCommandInfo } from '../composer/completion.ts'
-import { KeptLines } from '../pager/lines.ts'
+import { KeptLines } from '../pager/line-buffer.ts'
 import type { PagerSource } from '../pager/pager.ts'
 import type { Ask, ScreenHost } from '../screen/controls.ts'
 import { Screen } from '../screen/screen.tsx'
-import { openTheme, type Role, type Theme } from '../terminal/cells.ts'
+import { openTheme, type Role, type Theme } from '../terminal/theme.ts'
 import {
   type DraftFile,
   keepDraft,

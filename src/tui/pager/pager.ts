@@ -1,6 +1,6 @@
 import { cutLine, oneLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Key } from '../composer/keys.ts'
-import type { Theme } from '../terminal/cells.ts'
+import type { Theme } from '../terminal/theme.ts'
 
 export interface PagerLook {
   title: string

@@ -12,7 +12,7 @@ import { chordOf, type Key } from '../composer/keys.ts'
 import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
 import { isAtLineEnd } from '../composer/text.ts'
 import type { ScreenModel } from './model.ts'
-import type { Answer, Question } from './scrollback.ts'
+import type { Answer, Question } from './session-pane.ts'
 
 export interface ControlsOptions extends Asking {
   /** Draws everything anew. */

@@ -5,14 +5,14 @@ import { cutLine, oneLine, widthOf } from '../../words/cells.ts'
 import { activityOf } from '../../words/outcome.ts'
 import { boardNow } from '../../words/plan.ts'
 import type { Composer } from '../composer/composer.ts'
-import { composerLines, popupLines } from '../composer/lines.ts'
+import { composerLines, popupLines } from '../composer/drawing.ts'
 import { type Picker, pickerLines } from '../composer/picker.ts'
 import { headerLines, windowTitle } from '../header/header.ts'
 import { progressLine, taskLines } from '../header/tasks.ts'
 import { workLines } from '../live.ts'
 import { startLines } from '../start.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import type { Question, Scrollback, SessionPane } from './scrollback.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import type { Question, Scrollback, SessionPane } from './session-pane.ts'
 
 /** All that is drawn of a screen. */
 export interface ShownScreen {

@@ -5,9 +5,9 @@ import { oneLine, wrapLine } from '../../words/cells.ts'
 import { expanded } from '../composer/buffer.ts'
 import { Composer, type ComposerPorts } from '../composer/composer.ts'
 import { openPicker, type Picker } from '../composer/picker.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
 import { drawScreen, type Frame, type Notice, type ShownScreen, titleOf } from './frame.ts'
-import { type Answer, type Question, Scrollback, SessionPane } from './scrollback.ts'
+import { type Answer, type Question, Scrollback, SessionPane } from './session-pane.ts'
 
 export interface ScreenModelOptions {
   theme: Theme

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { KeptLines } from '../../../src/tui/pager/lines.ts'
+import { KeptLines } from '../../../src/tui/pager/line-buffer.ts'
 import { openPager } from '../../../src/tui/pager/open-pager.tsx'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { draw } from '../terminal/drawn.ts'
 import { Screen } from '../terminal/screen.ts'
 

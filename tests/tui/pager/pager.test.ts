@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { KeptLines } from '../../../src/tui/pager/lines.ts'
+import { KeptLines } from '../../../src/tui/pager/line-buffer.ts'
 import { Pager, searchFor } from '../../../src/tui/pager/pager.ts'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { key } from './keys.ts'
 

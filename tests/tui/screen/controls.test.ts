@@ -5,7 +5,7 @@ import type { Key } from '../../../src/tui/composer/keys.ts'
 import type { Ask, ScreenHost } from '../../../src/tui/screen/controls.ts'
 import { askAboutNewPlan, askToStart, Controls } from '../../../src/tui/screen/controls.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { created, ended, foldAll, recorded, started, worked } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
 

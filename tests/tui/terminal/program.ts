@@ -3,10 +3,10 @@ import { Box, render, Text, useApp, useInput, usePaste } from 'ink'
 import { createElement as h, useEffect, useState } from 'react'
 import { systemClock } from '../../../src/base/clock.ts'
 import { suspendSelf } from '../../../src/platform/terminal.ts'
-import { KeptLines } from '../../../src/tui/pager/lines.ts'
+import { KeptLines } from '../../../src/tui/pager/line-buffer.ts'
 import { openPager } from '../../../src/tui/pager/open-pager.tsx'
-import { TerminalCare } from '../../../src/tui/terminal/care.ts'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { TerminalCare } from '../../../src/tui/terminal/restore.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
 
 // A small program with a screen, ended and suspended in each way that there is.

@@ -1,5 +1,5 @@
 import { cutLine, oneLine, padLine, safeText, widthOf } from '../../words/cells.ts'
-import type { Theme } from '../terminal/cells.ts'
+import type { Theme } from '../terminal/theme.ts'
 import type { HistorySearch, TextBuffer } from './buffer.ts'
 import type { Popup, SlashCommand } from './completion.ts'
 import type { ComposerSnapshot } from './composer.ts'

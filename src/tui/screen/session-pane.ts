@@ -4,12 +4,12 @@ import { breaksStream, ENDS_WHAT_RUNS, LiveBoard, type LiveItem } from '../../co
 import type { SessionState } from '../../core/state/state.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { isReviewAnswer, isReviewing } from '../../words/proof.ts'
-import { eventLines } from '../blocks/event.ts'
+import { eventLines } from '../blocks/event-lines.ts'
 import { markdownLines } from '../blocks/markdown.ts'
-import { reviewerLines } from '../blocks/proof.ts'
+import { reviewerLines } from '../blocks/gates-and-reviews.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
 import { MessageStream, TypedText } from '../live.ts'
-import type { Theme } from '../terminal/cells.ts'
+import type { Theme } from '../terminal/theme.ts'
 
 /** Lines that wait while the terminal belongs to somebody else (a pager, an editor); more are in the logs. */
 const MOST_WAITING = 5_000

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { TerminalCare } from '../../../src/tui/terminal/care.ts'
+import { TerminalCare } from '../../../src/tui/terminal/restore.ts'
 import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
 import { Screen } from './screen.ts'
 

@@ -5,9 +5,9 @@ import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells
 import { describeItem, type ItemPlace } from '../../words/item.ts'
 import { type Description, describe, safeOutput, shownCommand } from '../../words/names.ts'
 import { formatClock, formatCount, formatDuration } from '../../words/numbers.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { changeLines } from './changes.ts'
-import { type BlockOptions, describedLines, firstRows, underPrefix } from './frame.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { changeLines } from './file-changes.ts'
+import { type BlockOptions, describedLines, firstRows, underPrefix } from './layout.ts'
 import { highlightCode, inlineLines, lexInline, markdownLines } from './markdown.ts'
 
 /** Something that codex did, drawn. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { finishedPart } from '../../src/tui/blocks/frame.ts'
-import { MessageStream } from '../../src/tui/live.ts'
-import { hostileText } from './hostile-text.ts'
+import { finishedPart } from '../../../src/tui/blocks/layout.ts'
+import { MessageStream } from '../../../src/tui/live.ts'
+import { hostileText } from '../hostile-text.ts'
 
 const markdown = fc
   .array(

@@ -3,8 +3,8 @@ import type { Item, ItemFileChange } from '../../core/events/items.ts'
 import { cutLine, safeText, wrapLine } from '../../words/cells.ts'
 import { shownPath } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { type BlockOptions, clipText, firstRows, underPrefix } from './frame.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { type BlockOptions, clipText, firstRows, underPrefix } from './layout.ts'
 
 const MOST_FILES = 20
 const MOST_ROWS_OF_A_FILE = 40

@@ -1,6 +1,6 @@
 import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Description, Tone } from '../../words/names.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
 
 /** Where and how a finished thing is drawn. */
 export interface BlockOptions {

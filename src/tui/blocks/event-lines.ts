@@ -16,11 +16,11 @@ import {
   wordsForReviewTerms,
 } from '../../words/proof.ts'
 import { taskLines } from '../header/tasks.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { diffLines, readDiff } from './changes.ts'
-import { type BlockOptions, clipText, describedLines, firstRows, roleOf, underPrefix } from './frame.ts'
-import { itemLines } from './item.ts'
-import { agentEndLines, agentItemLines, agentStartLines, gateLines, reviewerLines, reviewLines } from './proof.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { diffLines, readDiff } from './file-changes.ts'
+import { type BlockOptions, clipText, describedLines, firstRows, roleOf, underPrefix } from './layout.ts'
+import { itemLines } from './item-lines.ts'
+import { agentEndLines, agentItemLines, agentStartLines, gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
 
 /**
  * An event as finished lines for the terminal, each at most `columns` cells wide; none for what a person need not see.

@@ -7,9 +7,9 @@ import { describeAgentItem } from '../../words/item.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { agentEndInWords, agentFacts, agentLabel, agentOf, requestInWords } from '../../words/plan.ts'
 import { gateInWords, isRepeated, placeOf, reviewEndInWords, TONE_OF_SEVERITY } from '../../words/proof.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { type BlockOptions, clipText, firstRows, roleOf, underPrefix } from './frame.ts'
-import { itemLines, outputTail } from './item.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { type BlockOptions, clipText, firstRows, roleOf, underPrefix } from './layout.ts'
+import { itemLines, outputTail } from './item-lines.ts'
 import { markdownLines } from './markdown.ts'
 
 type GateEnded = RecordedOf<'gate-ended'>
