@@ -1,40 +1,43 @@
 import { unreachable } from '../../base/errors.ts'
 import type { Recorded, RecordedOf } from '../../core/events/events.ts'
 import type { PlanStep, SessionState } from '../../core/state/state.ts'
-import { cutLine, oneLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
 import { describeEvent } from '../../words/event.ts'
+import { describeAgentItem } from '../../words/item.ts'
 import { type Description, describe, KEY_HINTS } from '../../words/names.ts'
-import { formatCount, formatDuration, formatTime, formatTokens } from '../../words/numbers.ts'
-import { describeOutcome, wordsForLimits } from '../../words/outcome.ts'
-import { isToldOfAgent, planInWords } from '../../words/plan.ts'
+import { formatTime } from '../../words/numbers.ts'
 import {
-  describeProof,
-  isReviewAnswer,
-  isReviewing,
-  wordsForGates,
-  wordsForQuestions,
-  wordsForReviewTerms,
-} from '../../words/proof.ts'
+  agentEndInWords,
+  agentFacts,
+  agentLabel,
+  agentOf,
+  isToldOfAgent,
+  planInWords,
+  requestInWords,
+} from '../../words/plan.ts'
+import { describeProof, isReviewAnswer, isReviewing } from '../../words/proof.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { diffLines, readDiff } from './file-changes.ts'
-import { type BlockOptions, clipText, describedLines, firstRows, roleOf, underPrefix } from './layout.ts'
+import { gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
 import { itemLines } from './item-lines.ts'
-import { agentEndLines, agentItemLines, agentStartLines, gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
+import { type BlockOptions, clipText, describedLines, firstRows, roleOf, underPrefix } from './layout.ts'
+import { markdownLines } from './markdown.ts'
+import { sessionCreatedCard, sessionEndedCard } from './session-card.ts'
 
 /**
- * An event as finished lines for the terminal, each at most `columns` cells wide; none for what a person need not see.
- * In the scrollback a blank line parts it from what is before; in full its local time stands in front.
+ * An event as finished lines for the terminal, each at most `columns` cells wide; `[]` for an event that is not shown.
+ * In the scrollback a blank line separates it from the block before; in full its local time stands in front.
  * @param state the session after the event
  */
 export function eventLines(event: Recorded, state: SessionState, options: BlockOptions): string[] {
-  if (options.full) return timedLines(event, state, options)
-  const lines = drawn(event, state, options)
-  return lines.length === 0 || isOneOfMany(event) ? lines : ['', ...lines]
+  if (options.full) return linesWithTime(event, state, options)
+  const lines = linesFor(event, state, options)
+  return lines.length === 0 || isListed(event) ? lines : ['', ...lines]
 }
 
-/** Gates that pass, one after the other, are a list; so are tasks, and what agents beside each other do. */
-function isOneOfMany(event: Recorded): boolean {
+/** Whether events of this kind form a list, without blank lines: passing gates, tasks, and the items of parallel agents. */
+function isListed(event: Recorded): boolean {
   if (event.type === 'gate-ended') return event.status === 'passed' && event.when === 'claim'
   if (event.type === 'item-completed') return event.instance !== undefined
   return event.type === 'agent-started' || event.type === 'task-judged'
@@ -43,34 +46,34 @@ function isOneOfMany(event: Recorded): boolean {
 // Narrower than this, the time has a line of its own.
 const LEAST_COLUMNS_WITH_TIME = 60
 
-function timedLines(event: Recorded, state: SessionState, options: BlockOptions): string[] {
+function linesWithTime(event: Recorded, state: SessionState, options: BlockOptions): string[] {
   const time = options.theme.paint('dim', formatTime(Date.parse(event.at)))
   if (options.columns < LEAST_COLUMNS_WITH_TIME) {
-    const lines = drawn(event, state, options)
+    const lines = linesFor(event, state, options)
     return lines.length === 0 || options.columns < widthOf(time) ? lines : [time, ...lines]
   }
   const gutter = ' '.repeat(widthOf(time) + 2)
-  const lines = drawn(event, state, { ...options, columns: options.columns - gutter.length })
+  const lines = linesFor(event, state, { ...options, columns: options.columns - gutter.length })
   return lines.map((line, i) => (i === 0 ? `${time}  ${line}` : line && gutter + line))
 }
 
-function drawn(event: Recorded, state: SessionState, options: BlockOptions): string[] {
+function linesFor(event: Recorded, state: SessionState, options: BlockOptions): string[] {
   switch (event.type) {
     case 'session-created':
-      return createdCard(event, options)
+      return sessionCreatedCard(event, options)
     case 'session-ended':
-      return endedCard(event, state, options)
+      return sessionEndedCard(event, state, options)
     case 'round-started':
     case 'round-ended':
       return roundLines(event, state, options)
     case 'item-completed':
-      return drawnItem(event, state, options)
+      return completedItemLines(event, state, options)
     case 'gate-ended':
       return gateLines(event, state, options)
     case 'review-ended':
       return reviewLines(event, options)
     case 'question-asked':
-      return askedLines(describeProof(event, state, KEY_HINTS), options)
+      return questionLines(describeProof(event, state, KEY_HINTS), options)
     case 'plan-updated':
       return checklistLines(event, options)
     case 'replanned':
@@ -112,7 +115,7 @@ function drawn(event: Recorded, state: SessionState, options: BlockOptions): str
     case 'done-refused':
     case 'done-accepted':
       return describedLines(describeEvent(event, state, KEY_HINTS), options)
-    // The header shows what they say, as long as it is so.
+    // The header shows these while they last.
     case 'turn-started':
     case 'usage':
     case 'limits':
@@ -125,8 +128,8 @@ function drawn(event: Recorded, state: SessionState, options: BlockOptions): str
   }
 }
 
-/** What codex did, in a round or as the reviewer of one. The reviewer's answer is only shown in full as it was written. */
-function drawnItem(event: RecordedOf<'item-completed'>, state: SessionState, options: BlockOptions): string[] {
+/** An item of the round, of its reviewer or of another agent. A reviewer's answer is shown as it was written only in full. */
+function completedItemLines(event: RecordedOf<'item-completed'>, state: SessionState, options: BlockOptions): string[] {
   const { item, session, instance } = event
   if (isToldOfAgent(event, state)) return []
   if (instance !== undefined) return agentItemLines(event, instance, state, options)
@@ -136,8 +139,67 @@ function drawnItem(event: RecordedOf<'item-completed'>, state: SessionState, opt
   return reviewerLines(options, draw)
 }
 
-/** A question that is noted for the person: it stands out, and what belongs to it does not. */
-function askedLines({ text, more }: Description, { columns, theme }: BlockOptions): string[] {
+const PATH_CHARS = 300
+
+/** The beginning or end of a round as a rule; in full with the agent's input or the changed files below it. */
+function roundLines(
+  event: RecordedOf<'round-started' | 'round-ended'>,
+  state: SessionState,
+  options: BlockOptions,
+): string[] {
+  const rule = ruleLines(describeEvent(event, state, KEY_HINTS), options)
+  if (!options.full) return rule
+  const more = event.type === 'round-started' ? event.input.trim() : changedPaths(event)
+  return more === '' ? rule : [...rule, ...describedLines(describe(more, 'quiet'), options)]
+}
+
+function changedPaths({ changed, changedCount }: RecordedOf<'round-ended'>): string {
+  const left = changedCount - changed.length
+  return [...changed.map(path => oneLine(path, PATH_CHARS)), ...(left > 0 ? [`… and ${left} more`] : [])].join('\n')
+}
+
+const LEAD = '── '
+const LONGEST_RULE = 100
+
+/** A description inside a horizontal rule; without the rule on a narrow terminal and for a screen reader. */
+function ruleLines(description: Description | null, options: BlockOptions): string[] {
+  const { columns, theme } = options
+  if (description === null) return []
+  const { text, tone } = description
+  const room = Math.min(columns, LONGEST_RULE) - LEAD.length - widthOf(text) - 1
+  if (!theme.symbols || room < 2) return describedLines(description, options)
+  return [`${theme.paint('dim', LEAD)}${theme.paint(roleOf(tone), text)} ${theme.paint('dim', '─'.repeat(room))}`]
+}
+
+/** An item of an agent that was given a task: one line behind its name; in full drawn as any item, below the name. */
+function agentItemLines(
+  { item, session }: RecordedOf<'item-completed'>,
+  instance: string,
+  state: SessionState,
+  options: BlockOptions,
+): string[] {
+  const { columns, theme, full } = options
+  const place = { session, directory: state.directory }
+  if (full) {
+    const lines = underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, inner =>
+      itemLines(item, place, { ...options, columns: inner }),
+    )
+    return lines.length === 0
+      ? []
+      : [...wrapLine(theme.paint('dim', oneLine(instance, AGENT_NAME_CHARS)), columns), ...lines]
+  }
+  const told = describeAgentItem(item, place)
+  if (told === null) return []
+  return [
+    cutLine(
+      `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`,
+      columns,
+    ),
+  ]
+}
+
+/** A question that was noted for the person: its text in bold, its details indented below. */
+function questionLines({ text, more }: Description, { columns, theme }: BlockOptions): string[] {
   const sign = theme.symbols ? theme.paint('accent', '? ') : ''
   return [
     ...wrapLine(sign + theme.paint('strong', text), columns),
@@ -151,62 +213,38 @@ const MOST_STEPS = 20
 const STEP_CHARS = 500
 const EXPLANATION_CHARS = 2000
 
-const MARKS: Readonly<Record<PlanStep['status'], { symbol: string; word: string; mark: Role; text: Role }>> = {
+const STEP_MARKS: Readonly<Record<PlanStep['status'], { symbol: string; word: string; mark: Role; text: Role }>> = {
   completed: { symbol: '✔ ', word: 'done: ', mark: 'good', text: 'dim' },
   'in-progress': { symbol: '▸ ', word: 'now: ', mark: 'accent', text: 'strong' },
   pending: { symbol: '○ ', word: 'to do: ', mark: 'dim', text: 'plain' },
 }
 
-/** The agent's plan as a list to tick off: `✔ read`, `▸ write`, `○ test`. */
+/** The agent's plan as a checklist: `✔ read`, `▸ write`, `○ test`. */
 function checklistLines(
   { explanation, steps }: { explanation: string | null; steps: readonly PlanStep[] },
   { columns, theme, full }: BlockOptions,
 ): string[] {
   const shown = full ? steps : steps.slice(0, MOST_STEPS)
   const left = steps.length - shown.length
-  const why = oneLine(explanation ?? '', EXPLANATION_CHARS)
+  const reason = oneLine(explanation ?? '', EXPLANATION_CHARS)
   return [
-    ...wrapLine(theme.paint('strong', 'plan') + (why === '' ? '' : theme.paint('dim', `  ${why}`)), columns),
+    ...wrapLine(theme.paint('strong', 'plan') + (reason === '' ? '' : theme.paint('dim', `  ${reason}`)), columns),
     ...shown.flatMap(step => stepLines(step, columns, theme)),
     ...(left > 0 ? wrapLine(theme.paint('dim', `… and ${left} more`), columns) : []),
   ]
 }
 
 function stepLines({ step, status }: PlanStep, columns: number, theme: Theme): string[] {
-  const { symbol, word, mark, text } = MARKS[status]
+  const { symbol, word, mark, text } = STEP_MARKS[status]
   const sign = theme.symbols ? symbol : word
   const prefix = { first: theme.paint(mark, sign), columns }
   return underPrefix(prefix, inner => wrapLine(theme.paint(text, oneLine(step, STEP_CHARS)), inner))
 }
 
-/** What a person said to the session, in a colour of its own; in full all of it. */
-function personLines(
-  event: RecordedOf<'steered' | 'replan-asked'>,
-  state: SessionState,
-  options: BlockOptions,
-): string[] {
-  if (!options.full) return describedLines(describeEvent(event, state, KEY_HINTS), options, 'person')
-  const lead = describeEvent({ ...event, text: '' }, state, KEY_HINTS)?.text ?? ''
-  return describedLines(describe(`${lead}${event.text.trim()}`), options, 'person')
-}
+/** The most rows of a plan, or of one file of a plan change, in the scrollback. */
+const PLAN_ROWS = 60
 
-const MOST_ROWS = 60
-
-/** A plan that is ready, as a checklist by its phases. */
-function planLines(event: RecordedOf<'plan-ready'>, options: BlockOptions): string[] {
-  const { columns, theme, full } = options
-  const tasks = event.tasks.map(task => ({ ...task, done: false }))
-  const rows = full ? 2 * tasks.length : MOST_ROWS
-  const board = { title: null, tasks, current: null }
-  return [
-    ...wrapLine(theme.paint('strong', planInWords(event)), columns),
-    ...taskLines({ board, plan: [] }, { columns, rows, theme }),
-  ]
-}
-
-const MOST_ROWS_OF_REPLAN_LINES = 60
-
-/** What a change of plan did to its files, as diffs, below the first line of its description. */
+/** The diffs of a plan change, below the first line of its description. */
 function replanLines(
   { files }: RecordedOf<'replanned'>,
   description: Description | null,
@@ -219,125 +257,73 @@ function replanLines(
       const rows = readDiff(diff, 'same')
       return [
         ...wrapLine(options.theme.paint('accent', file), options.columns),
-        ...diffLines(rows, options.full ? rows.length : MOST_ROWS_OF_REPLAN_LINES, options),
+        ...diffLines(rows, options.full ? rows.length : PLAN_ROWS, options),
       ]
     }),
   ]
 }
 
-const PATH_CHARS = 300
-
-/** The beginning or end of a round as a light line; in full with what the agent was told, or what was changed. */
-function roundLines(
-  event: RecordedOf<'round-started' | 'round-ended'>,
+/** What the person told the session, in a colour of its own; in full the whole text. */
+function personLines(
+  event: RecordedOf<'steered' | 'replan-asked'>,
   state: SessionState,
   options: BlockOptions,
 ): string[] {
-  const rule = ruleLines(describeEvent(event, state, KEY_HINTS), options)
-  if (!options.full) return rule
-  const more = event.type === 'round-started' ? event.input.trim() : changedFiles(event)
-  return more === '' ? rule : [...rule, ...describedLines(describe(more, 'quiet'), options)]
+  if (!options.full) return describedLines(describeEvent(event, state, KEY_HINTS), options, 'person')
+  const lead = describeEvent({ ...event, text: '' }, state, KEY_HINTS)?.text ?? ''
+  return describedLines(describe(`${lead}${event.text.trim()}`), options, 'person')
 }
 
-function changedFiles({ changed, changedCount }: RecordedOf<'round-ended'>): string {
-  const left = changedCount - changed.length
-  return [...changed.map(path => oneLine(path, PATH_CHARS)), ...(left > 0 ? [`… and ${left} more`] : [])].join('\n')
+const AGENT_NAME_CHARS = 300
+const RESULT_CHARS = 1500
+const RESULT_ROWS = 12
+const REQUEST_ROWS = 2
+
+/** An agent that was given a task: its name and its tasks; in full the whole request. */
+function agentStartLines(event: RecordedOf<'agent-started'>, options: BlockOptions): string[] {
+  const { columns, theme, full } = options
+  const label = full ? oneLine(event.instance, AGENT_NAME_CHARS) : agentOf(event.instance)
+  const first = theme.symbols ? theme.paint('accent', '▸ ') : ''
+  const words = `${theme.paint('strong', label)}${theme.symbols ? '  ' : ' starts: '}`
+  const request = full ? safeText(event.request).split('\n') : [requestInWords(event.tasks, event.request)]
+  return underPrefix({ first, columns }, inner => {
+    const rows = request.flatMap((line, i) => wrapLine(i === 0 ? words + line : line, inner))
+    if (!full) return firstRows(rows, REQUEST_ROWS, inner)
+    const facts = agentFacts(event)
+    return facts === '' ? rows : [...rows, ...wrapLine(theme.paint('dim', facts), inner)]
+  })
 }
 
-const LEAD = '── '
-const LONGEST = 100
-
-/** A description in a line across the screen; without the line where there is no room for it. */
-function ruleLines(description: Description | null, options: BlockOptions): string[] {
-  const { columns, theme } = options
-  if (description === null) return []
-  const { text, tone } = description
-  const room = Math.min(columns, LONGEST) - LEAD.length - widthOf(text) - 1
-  if (!theme.symbols || room < 2) return describedLines(description, options)
-  return [`${theme.paint('dim', LEAD)}${theme.paint(roleOf(tone), text)} ${theme.paint('dim', '─'.repeat(room))}`]
+const AGENT_SIGNS: Readonly<Record<RecordedOf<'agent-ended'>['status'], { sign: string; role: Role }>> = {
+  completed: { sign: '✔ ', role: 'good' },
+  error: { sign: '✘ ', role: 'bad' },
+  terminated: { sign: '– ', role: 'warning' },
 }
 
-const NAME_CHARS = 200
-const GOAL_CHARS = 72 * 1024
-const CLIPPED_CHARS = 1000
-const LINES = 6
-const LINES_OF_AN_OLD_GOAL = 2
-
-/** The beginning of a session: its goal, and what it may do. */
-function createdCard(event: RecordedOf<'session-created'>, options: BlockOptions): string[] {
-  const { full } = options
-  const codex = [event.model, event.effort].filter(value => value !== null).map(value => oneLine(value, NAME_CHARS))
-  const goal = safeText(clipText(event.goal.trim(), full ? GOAL_CHARS : CLIPPED_CHARS))
-  const facts = [
-    `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
-    ...(codex.length === 0 ? [] : [`model ${codex.join(', ')}`]),
-    ...[wordsForGates(event.gates), wordsForReviewTerms(event.review)].filter(words => words !== null),
-  ]
-  const rows = [
-    ...limited(goal, { most: full ? null : LINES, role: 'strong' }, options),
-    '',
-    ...facts.flatMap(fact => limited(fact, { most: LINES_OF_AN_OLD_GOAL, role: 'dim' }, options)),
-  ]
-  return cardLines({ title: `session ${oneLine(event.session, NAME_CHARS)}`, rows }, options)
-}
-
-/** The end of a session: how it ended and how far that is proved, what it was for, what it took, and how much it asks. */
-function endedCard(event: RecordedOf<'session-ended'>, state: SessionState, options: BlockOptions): string[] {
-  const { text, hint, tone } = describeOutcome(event.outcome, state)
-  const took = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
-  const goal = oneLine(state.goal, CLIPPED_CHARS)
-  const rows = [
-    ...limited(text, { most: LINES, role: roleOf(tone) }, options),
-    ...limited(hint ?? '', { most: LINES, role: 'plain' }, options),
-    ...limited(goal, { most: LINES_OF_AN_OLD_GOAL, role: 'plain' }, options),
-    ...limited(took, { most: LINES_OF_AN_OLD_GOAL, role: 'dim' }, options),
-    ...limited(wordsForQuestions(state.questions) ?? '', { most: LINES_OF_AN_OLD_GOAL, role: 'warning' }, options),
-  ]
-  return cardLines({ title: `session ${oneLine(event.session, NAME_CHARS)} ended`, rows }, options)
-}
-
-/** The rows of a text in a card, each painted; at most so many, the last with an ellipsis; none of an empty text. */
-function limited(
-  text: string,
-  { most, role }: { most: number | null; role: Role },
-  place: { columns: number; theme: Theme },
-): string[] {
-  if (text === '') return []
-  const columns = cardRowColumns(place)
-  const rows = text.split('\n').flatMap(line => wrapLine(line, columns))
-  return firstRows(rows, most ?? rows.length, columns).map(row => place.theme.paint(role, row))
-}
-
-const NARROWEST = 24
-const WIDEST = 84
-// Its two sides, and the space between them and a row.
-const FRAME = 4
-
-/** What fits into a row of a card. */
-function cardRowColumns({ columns, theme }: { columns: number; theme: Theme }): number {
-  return isFramed(columns, theme) ? Math.min(columns, WIDEST) - FRAME : columns
-}
-
-/** A card: a title and rows, which are painted already, in a frame; without the frame where it would be in the way. */
-function cardLines(
-  { title, rows }: { title: string; rows: readonly string[] },
-  { columns, theme }: { columns: number; theme: Theme },
-): string[] {
-  if (!isFramed(columns, theme)) {
-    return [theme.paint('strong', title), ...rows].flatMap(row => wrapLine(row, columns))
-  }
-  const inner = cardRowColumns({ columns, theme })
-  const width = inner + FRAME
-  const edge = (text: string) => theme.paint('accent', text)
-  const name = cutLine(title, width - 6)
-  const top = padLine(`╭─ ${name} `, width - 1).replace(/ +$/, spaces => ` ${'─'.repeat(spaces.length - 1)}`)
+/** The end of an agent's work, with its result below: the first rows of it, in full all of it. */
+function agentEndLines(event: RecordedOf<'agent-ended'>, options: BlockOptions): string[] {
+  const { columns, theme, full } = options
+  const { sign, role } = AGENT_SIGNS[event.status]
+  const label = theme.paint('strong', full ? oneLine(event.instance, AGENT_NAME_CHARS) : agentOf(event.instance))
+  const heading = `${theme.symbols ? theme.paint(role, sign) : ''}${label}  ${theme.paint(role, agentEndInWords(event))}`
+  const result = full ? event.result.trim() : clipText(event.result.trim(), RESULT_CHARS)
   return [
-    edge(`${top}╮`),
-    ...rows.flatMap(row => wrapLine(row, inner)).map(row => `${edge('│')} ${padLine(row, inner)} ${edge('│')}`),
-    edge(`╰${'─'.repeat(width - 2)}╯`),
+    ...wrapLine(heading, columns),
+    ...underPrefix({ first: '  ', columns }, inner => {
+      const rows = result === '' ? [] : markdownLines(result, { columns: inner, theme, first: true })
+      return full ? rows : firstRows(rows, RESULT_ROWS, inner)
+    }),
   ]
 }
 
-function isFramed(columns: number, theme: Theme): boolean {
-  return theme.symbols && columns >= NARROWEST
+/** A finished plan as a checklist, by phases. */
+function planLines(event: RecordedOf<'plan-ready'>, options: BlockOptions): string[] {
+  const { columns, theme, full } = options
+  const tasks = event.tasks.map(task => ({ ...task, done: false }))
+  const rows = full ? 2 * tasks.length : PLAN_ROWS
+  const board = { title: null, tasks, current: null }
+  return [
+    ...wrapLine(theme.paint('strong', planInWords(event)), columns),
+    ...taskLines({ board, plan: [] }, { columns, rows, theme }),
+  ]
 }

@@ -1,16 +1,12 @@
 import type { RecordedOf } from '../../core/events/events.ts'
-import type { Item } from '../../core/events/items.ts'
 import type { Finding } from '../../core/rules/review.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { cutLine, oneLine, safeText, wrapLine } from '../../words/cells.ts'
-import { describeAgentItem } from '../../words/item.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { agentEndInWords, agentFacts, agentLabel, agentOf, requestInWords } from '../../words/plan.ts'
 import { gateInWords, isRepeated, placeOf, reviewEndInWords, TONE_OF_SEVERITY } from '../../words/proof.ts'
-import type { Role, Theme } from '../terminal/theme.ts'
-import { type BlockOptions, clipText, firstRows, roleOf, underPrefix } from './layout.ts'
-import { itemLines, outputTail } from './item-lines.ts'
-import { markdownLines } from './markdown.ts'
+import type { Theme } from '../terminal/theme.ts'
+import { outputTail } from './item-lines.ts'
+import { type BlockOptions, clipText, firstRows, type LineOptions, MOST_TEXT, roleOf, underPrefix } from './layout.ts'
 
 type GateEnded = RecordedOf<'gate-ended'>
 
@@ -26,14 +22,14 @@ const SIGNS: Readonly<Record<GateEnded['status'], string>> = {
 }
 
 /**
- * A gate that has run, on a line; below it what is to be said of how it ended, and the last lines that it printed if
- * that is not good; in full all that is kept of them.
+ * A gate that has run: its name, end and time on one line, remarks on how it ended below, and the last lines of its output
+ * if it did not pass; in full all of the output that is kept.
  */
 export function gateLines(event: GateEnded, state: SessionState, options: BlockOptions): string[] {
   const { columns, theme, full } = options
   const { name, end, time, remarks, notes, isOutputShown, tone } = gateInWords(event, state)
   const paint = (text: string) => theme.paint(roleOf(tone), text)
-  const ending = [...(theme.symbols ? besideSign(event, end) : [end]), time].join(', ')
+  const ending = [...(theme.symbols ? endBesideSign(event, end) : [end]), time].join(', ')
   const line = [ending, ...remarks].join('; ')
   const head = `${signOf(event, theme, paint)}${theme.paint('strong', safeText(name))}${paint(`  ${safeText(line)}`)}`
   return [
@@ -43,8 +39,8 @@ export function gateLines(event: GateEnded, state: SessionState, options: BlockO
   ]
 }
 
-/** How it ended, as far as its sign does not say it. */
-function besideSign({ status, exitCode }: GateEnded, end: string): string[] {
+/** The part of the ending that the sign does not say already. */
+function endBesideSign({ status, exitCode }: GateEnded, end: string): string[] {
   if (status === 'passed') return []
   return [status === 'failed' && exitCode !== null ? `exit ${exitCode}` : end]
 }
@@ -56,11 +52,10 @@ function signOf({ status }: GateEnded, theme: Theme, paint: (text: string) => st
 type ReviewEnded = RecordedOf<'review-ended'>
 
 const TEXT_CHARS = 2000
-const ALL_CHARS = 72 * 1024
 const SUMMARY_ROWS = 6
 const MOST_FINDINGS = 10
 
-/** What a review came to: its verdict, its summary, and each finding with its place and its mend. */
+/** The end of a review: its verdict, its summary, and each finding with its place and how to mend it. */
 export function reviewLines(event: ReviewEnded, options: BlockOptions): string[] {
   const { columns, theme, full } = options
   const { answer } = event
@@ -81,14 +76,14 @@ export function reviewLines(event: ReviewEnded, options: BlockOptions): string[]
 }
 
 function summaryLines(summary: string, { columns, full }: BlockOptions): string[] {
-  const text = safeText(clipText(summary.trim(), full ? ALL_CHARS : TEXT_CHARS))
+  const text = safeText(clipText(summary.trim(), full ? MOST_TEXT : TEXT_CHARS))
   const rows = text === '' ? [] : text.split('\n').flatMap(line => wrapLine(line, columns))
   return firstRows(rows, full ? rows.length : SUMMARY_ROWS, columns)
 }
 
 function findingLines(finding: Finding, isAgain: boolean, { columns, theme, full }: BlockOptions): string[] {
   const { severity, problem, mend } = finding
-  const most = full ? ALL_CHARS : TEXT_CHARS
+  const most = full ? MOST_TEXT : TEXT_CHARS
   const place = placeOf(finding)
   const head = [
     theme.paint(roleOf(TONE_OF_SEVERITY[severity]), severity),
@@ -104,79 +99,9 @@ function findingLines(finding: Finding, isAgain: boolean, { columns, theme, full
   ]
 }
 
-/** What a reviewer did, told apart from what the agent does: behind a line at its side, or for a reader below a word. */
-export function reviewerLines(
-  { columns, theme }: { columns: number; theme: Theme },
-  draw: (columns: number) => string[],
-): string[] {
+/** Lines of a reviewer's work: behind a vertical bar; for a screen reader below the word `reviewer:`. */
+export function reviewerLines({ columns, theme }: LineOptions, draw: (columns: number) => string[]): string[] {
   if (theme.symbols) return underPrefix({ first: theme.paint('dim', '┃ '), repeats: true, columns }, draw)
   const lines = draw(columns)
   return lines.length === 0 ? [] : [...wrapLine('reviewer:', columns), ...lines]
-}
-
-const NAME_CHARS = 300
-const CLIPPED_CHARS = 1500
-const RESULT_ROWS = 12
-const REQUEST_ROWS = 2
-
-/** An agent that was given a task: who, and what; in full all that it was asked for. */
-export function agentStartLines(event: RecordedOf<'agent-started'>, options: BlockOptions): string[] {
-  const { columns, theme, full } = options
-  const label = full ? oneLine(event.instance, NAME_CHARS) : agentOf(event.instance)
-  const first = theme.symbols ? theme.paint('accent', '▸ ') : ''
-  const words = `${theme.paint('strong', label)}${theme.symbols ? '  ' : ' starts: '}`
-  const request = full ? safeText(event.request).split('\n') : [requestInWords(event.tasks, event.request)]
-  return underPrefix({ first, columns }, inner => {
-    const rows = request.flatMap((line, i) => wrapLine(i === 0 ? words + line : line, inner))
-    if (!full) return firstRows(rows, REQUEST_ROWS, inner)
-    const facts = agentFacts(event)
-    return facts === '' ? rows : [...rows, ...wrapLine(theme.paint('dim', facts), inner)]
-  })
-}
-
-const SIGNS_OF_AGENT_BLOCKS: Readonly<Record<RecordedOf<'agent-ended'>['status'], { sign: string; role: Role }>> = {
-  completed: { sign: '✔ ', role: 'good' },
-  error: { sign: '✘ ', role: 'bad' },
-  terminated: { sign: '– ', role: 'warning' },
-}
-
-/** The end of an agent's work, and below it its result: the beginning of it, in full all. */
-export function agentEndLines(event: RecordedOf<'agent-ended'>, options: BlockOptions): string[] {
-  const { columns, theme, full } = options
-  const { sign, role } = SIGNS_OF_AGENT_BLOCKS[event.status]
-  const label = theme.paint('strong', full ? oneLine(event.instance, NAME_CHARS) : agentOf(event.instance))
-  const heading = `${theme.symbols ? theme.paint(role, sign) : ''}${label}  ${theme.paint(role, agentEndInWords(event))}`
-  const result = full ? event.result.trim() : clipText(event.result.trim(), CLIPPED_CHARS)
-  return [
-    ...wrapLine(heading, columns),
-    ...underPrefix({ first: '  ', columns }, inner => {
-      const rows = result === '' ? [] : markdownLines(result, { columns: inner, theme, first: true })
-      return full ? rows : firstRows(rows, RESULT_ROWS, inner)
-    }),
-  ]
-}
-
-/** What such an agent did, on one line behind its name; in full as what any agent did, below it. */
-export function agentItemLines(
-  { item, session }: { item: Item; session: string },
-  instance: string,
-  state: SessionState,
-  options: BlockOptions,
-): string[] {
-  const { columns, theme, full } = options
-  const place = { session, directory: state.directory }
-  if (full) {
-    const lines = underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, inner =>
-      itemLines(item, place, { ...options, columns: inner }),
-    )
-    return lines.length === 0 ? [] : [...wrapLine(theme.paint('dim', oneLine(instance, NAME_CHARS)), columns), ...lines]
-  }
-  const told = describeAgentItem(item, place)
-  if (told === null) return []
-  return [
-    cutLine(
-      `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`,
-      columns,
-    ),
-  ]
 }

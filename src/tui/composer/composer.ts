@@ -27,8 +27,8 @@ import {
   searchKey,
   selectNext,
 } from './completion.ts'
-import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
 import { PROMPT, textColumns } from './drawing.ts'
+import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
 import {
   addChip,
   CHIP,

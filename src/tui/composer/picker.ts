@@ -1,8 +1,8 @@
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Theme } from '../terminal/theme.ts'
 import { EMPTY_BUFFER, expanded, paste, type TextBuffer } from './buffer.ts'
-import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
 import { type Drawn, type Frame, mark, textColumns, textLines } from './drawing.ts'
+import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
 import { isEmpty, scrolled } from './text.ts'
 
 /** One of the answers that a person may choose. */

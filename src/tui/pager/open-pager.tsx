@@ -2,9 +2,9 @@ import { Box, render, Text, useCursor, useInput } from 'ink'
 import { useEffect, useReducer } from 'react'
 import type { Clock } from '../../base/clock.ts'
 import { keysFromInk } from '../composer/keys.ts'
+import type { TerminalOutput } from '../terminal/output.ts'
 import { LentOutput } from '../terminal/restore.ts'
 import type { Theme } from '../terminal/theme.ts'
-import type { TerminalOutput } from '../terminal/output.ts'
 import { Pager, type PagerSource } from './pager.ts'
 
 export interface PagerOptions {

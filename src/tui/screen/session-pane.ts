@@ -5,10 +5,10 @@ import type { SessionState } from '../../core/state/state.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { isReviewAnswer, isReviewing } from '../../words/proof.ts'
 import { eventLines } from '../blocks/event-lines.ts'
-import { markdownLines } from '../blocks/markdown.ts'
 import { reviewerLines } from '../blocks/gates-and-reviews.ts'
+import { markdownLines } from '../blocks/markdown.ts'
+import { MessageStream, TypedText } from '../blocks/message-stream.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
-import { MessageStream, TypedText } from '../live.ts'
 import type { Theme } from '../terminal/theme.ts'
 
 /** Lines that wait while the terminal belongs to somebody else (a pager, an editor); more are in the logs. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { Lexer } from 'marked'
 import { describe, expect, test } from 'vitest'
-import { finishedPart, partsOf } from '../../../src/tui/blocks/layout.ts'
+import { finishedPart, partsOf } from '../../../src/tui/blocks/message-stream.ts'
 import { wildMarkdown } from './terminal-lines.ts'
 
 const finished = (text: string) => text.slice(0, finishedPart(text))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { finishedPart } from '../../../src/tui/blocks/layout.ts'
 import { loadGrammars, markdownLines } from '../../../src/tui/blocks/markdown.ts'
+import { finishedPart } from '../../../src/tui/blocks/message-stream.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { dark, expectFitting, plain, reader, seen, widths, wildMarkdown } from './terminal-lines.ts'
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { finishedPart } from '../../../src/tui/blocks/layout.ts'
-import { MessageStream } from '../../../src/tui/live.ts'
+import { finishedPart, MessageStream } from '../../../src/tui/blocks/message-stream.ts'
 import { hostileText } from '../hostile-text.ts'
 
 const markdown = fc

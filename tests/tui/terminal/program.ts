@@ -5,9 +5,9 @@ import { systemClock } from '../../../src/base/clock.ts'
 import { suspendSelf } from '../../../src/platform/terminal.ts'
 import { KeptLines } from '../../../src/tui/pager/line-buffer.ts'
 import { openPager } from '../../../src/tui/pager/open-pager.tsx'
+import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
 import { TerminalCare } from '../../../src/tui/terminal/restore.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
-import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
 
 // A small program with a screen, ended and suspended in each way that there is.
 const { stdin, stdout, env, platform } = process

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { TerminalCare } from '../../../src/tui/terminal/restore.ts'
 import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
+import { TerminalCare } from '../../../src/tui/terminal/restore.ts'
 import { Screen } from './screen.ts'
 
 function careFor(term = 'xterm-256color') {
