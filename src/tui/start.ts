@@ -3,7 +3,7 @@ import { unreachable } from '../base/errors.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../words/cells.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { firstRows } from './blocks/layout.ts'
-import { type SlashCommandInfo, slashCommands } from './composer/completion.ts'
+import { type SlashCommand, slashCommands } from './composer/completion.ts'
 import type { Role, Theme } from './terminal/theme.ts'
 
 export interface StartPlace {
@@ -168,7 +168,7 @@ export interface HelpPlace {
   columns: number
   theme: Theme
   /** The commands as they are now; as they are before anything is known, if left out. */
-  commands?: readonly SlashCommandInfo[]
+  commands?: readonly SlashCommand[]
 }
 
 /** Keys and commands, for `/help` and `?`: lines of at most `columns` cells. */

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { oneLine, wrapLine } from '../../words/cells.ts'
 import { expanded } from '../composer/buffer.ts'
-import { Composer, type ComposerPorts } from '../composer/composer.ts'
+import { Composer } from '../composer/composer.ts'
 import { openPicker, type Picker } from '../composer/picker.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { drawScreen, type Frame, type Notice, type ShownScreen, titleOf } from './frame.ts'
@@ -17,7 +17,7 @@ export interface ScreenModelOptions {
   isWatching: boolean
   size(): { columns: number; rows: number }
   redact(text: string): string
-  searchFiles: ComposerPorts['searchFiles']
+  searchFiles(query: string): Promise<readonly string[]>
   /** Something that is shown has changed. */
   onChange(): void
 }

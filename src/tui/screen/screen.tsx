@@ -11,7 +11,7 @@ import { type InkKey, type Key, keysFromInk } from '../composer/keys.ts'
 import { openPager, Rows } from '../pager/open-pager.tsx'
 import type { PagerSource } from '../pager/pager.ts'
 import { narrowingOf, TerminalOutput, type TerminalStream } from '../terminal/output.ts'
-import { TerminalCare } from '../terminal/restore.ts'
+import { TerminalRestorer } from '../terminal/restore.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { Controls, type ScreenHost, SessionView } from './controls.ts'
 import type { Frame } from './frame.ts'
@@ -48,7 +48,7 @@ export class Screen {
   readonly view: SessionView
   readonly output: TerminalOutput
   readonly #options: ScreenOptions
-  readonly #care: TerminalCare
+  readonly #restorer: TerminalRestorer
   readonly #controls: Controls
   readonly #painter: Painter
   readonly #closed = new AbortController()
@@ -66,7 +66,7 @@ export class Screen {
     const { stdin, stdout, env, clock, host, writeNow, rawModeOff } = options
     this.#options = options
     this.output = new TerminalOutput({ stream: stdout, narrowing: narrowingOf(env), onGone: () => this.#gone() })
-    this.#care = new TerminalCare({ output: this.output, term: env.TERM, writeNow, rawModeOff })
+    this.#restorer = new TerminalRestorer({ output: this.output, term: env.TERM, writeNow, rawModeOff })
     this.model = new ScreenModel({ ...options, size: () => this.output, onChange: () => this.changed() })
     const { model, output } = this
     const asking = { model, host, clock, onFailure: options.onFailure }
@@ -199,7 +199,7 @@ export class Screen {
 
   /** Gives the terminal back before this returns: for a program that falls. */
   release(): void {
-    this.#care.leave()
+    this.#restorer.leave()
     void this.close()
   }
 
@@ -238,7 +238,7 @@ export class Screen {
     this.output.frameGone()
     this.#ink.unmount()
     await this.#ink.waitUntilExit().catch(() => {})
-    this.#care.leave()
+    this.#restorer.leave()
   }
 
   /**
@@ -263,7 +263,7 @@ export class Screen {
     const isMoving = this.model.pane.step(now)
     if (this.#isLent) return isMoving
     this.#painter.paint(now)
-    this.#care.setTitle(this.model.title(now))
+    this.#restorer.setTitle(this.model.title(now))
     return isMoving
   }
 

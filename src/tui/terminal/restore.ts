@@ -1,31 +1,20 @@
-import { EventEmitter } from 'node:events'
 import { oneLine } from '../../words/cells.ts'
-import { PUSH_TITLE, type TerminalOutput } from './output.ts'
-
-export interface TerminalCareOptions {
-  output: TerminalOutput
-  /** The terminal's `TERM`; the Linux console and dumb terminals have no title. */
-  term: string | undefined
-  /** Writes to the terminal before it returns, also while the program falls; drops what the terminal does not take. */
-  writeNow(text: string): void
-  /** Gives the terminal its echo and line editing back. */
-  rawModeOff(): void
-}
+import type { TerminalOutput } from './output.ts'
 
 /** Characters of a title: no window shows more. */
 const TITLE_LENGTH = 200
 
-/** Leaves a terminal as it was found: keys, echo, cursor, paste mode, title. */
-export class TerminalCare {
-  readonly #options: TerminalCareOptions
+/** Restores the terminal after any end, a crash too: keyboard mode, echo, cursor, bracketed paste, window title. */
+export class TerminalRestorer {
+  readonly #options: RestorerOptions
   #title: string | null = null
   #hasLeft = false
 
-  constructor(options: TerminalCareOptions) {
+  constructor(options: RestorerOptions) {
     this.#options = options
   }
 
-  /** Sets the title of the window, on one line. */
+  /** Sets the window's title, as one safe line. */
   setTitle(text: string): void {
     const { output, term = 'dumb' } = this.#options
     const title = oneLine(text, TITLE_LENGTH)
@@ -34,7 +23,7 @@ export class TerminalCare {
     this.#title = title
   }
 
-  /** Restores the terminal, and lets nothing more through. May be called again, and from anywhere: it never throws. */
+  /** Restores the terminal and closes the output. May be called again and from anywhere: it never throws. */
   leave(): void {
     if (this.#hasLeft) return
     this.#hasLeft = true
@@ -50,54 +39,64 @@ export class TerminalCare {
   }
 }
 
-/**
- * The same terminal for a second Ink, which knows its instances by their stream, while the first one is suspended. The
- * first one's output goes on to count the bytes and to note the modes.
- */
-export class LentOutput extends EventEmitter implements NodeJS.WritableStream {
-  readonly #output: TerminalOutput
+interface RestorerOptions {
+  output: TerminalOutput
+  /** The terminal's `TERM`; the Linux console and dumb terminals have no title. */
+  term: string | undefined
+  /** Writes to the terminal synchronously, also while the program crashes; drops what the terminal does not take. */
+  writeNow(text: string): void
+  /** Switches the terminal's echo and line editing on again. */
+  rawModeOff(): void
+}
 
-  constructor(output: TerminalOutput) {
-    super()
-    this.#output = output
-    output.on('resize', this.#resized)
+/** The modes that are switched on in a terminal, read from the bytes written to it, so that they can be switched off again. */
+export class TerminalModes {
+  /** The depth of each screen's stack of keyboard modes (kitty's protocol). */
+  readonly #keyboards = { main: 0, alternate: 0 }
+  readonly #switchedOn = new Set<string>()
+  #hasTitle = false
+  #isAlternate = false
+
+  /** Notes the modes that a written text switches on or off. */
+  note(text: string): void {
+    if (!text.includes(CSI)) return
+    for (const [, mode, switched, keyboard, title] of text.matchAll(SWITCHES)) {
+      if (mode !== undefined) this.#switch(mode, switched === 'h')
+      else if (keyboard === '>') this.#keyboards[this.#screen]++
+      else if (keyboard === '<') this.#keyboards[this.#screen] = Math.max(0, this.#keyboards[this.#screen] - 1)
+      else if (title !== undefined) this.#hasTitle = title === '22'
+    }
   }
 
-  get isTTY(): boolean {
-    return this.#output.isTTY
+  /** The sequence that restores the modes a shell expects; harmless when written twice. */
+  restoreSequence(): string {
+    const out = [`${CSI}?2026l`, `${CSI}0m`]
+    if (this.#isAlternate) out.push(POP_KEYBOARD.repeat(this.#keyboards.alternate), `${CSI}?1049l`)
+    out.push(POP_KEYBOARD.repeat(this.#keyboards.main))
+    for (const mode of this.#switchedOn) out.push(`${CSI}?${mode}l`)
+    out.push(`${CSI}?2004l`, `${CSI}?7h`, `${CSI}?25h`)
+    if (this.#hasTitle) out.push(POP_TITLE)
+    const sequence = out.join('')
+    this.note(sequence)
+    return sequence
   }
 
-  get columns(): number {
-    return this.#output.columns
+  get #screen(): 'main' | 'alternate' {
+    return this.#isAlternate ? 'alternate' : 'main'
   }
 
-  get rows(): number {
-    return this.#output.rows
-  }
-
-  get writable(): boolean {
-    return this.#output.writable
-  }
-
-  get destroyed(): boolean {
-    return !this.writable
-  }
-
-  get writableEnded(): boolean {
-    return !this.writable
-  }
-
-  write(...data: Parameters<TerminalOutput['write']>): boolean {
-    return this.#output.write(...data)
-  }
-
-  /** Gives the terminal back. */
-  end(): this {
-    this.#output.off('resize', this.#resized)
-    return this
-  }
-
-  readonly #resized = () => {
-    this.emit('resize')
+  #switch(mode: string, isOn: boolean): void {
+    if (mode === '1049') this.#isAlternate = isOn
+    else if (!ALWAYS_RESTORED.has(mode) && isOn) this.#switchedOn.add(mode)
+    else this.#switchedOn.delete(mode)
   }
 }
+
+const CSI = '\x1b['
+// Saves the window title and brings it back (XTWINOPS); a terminal that cannot do that ignores both.
+const PUSH_TITLE = '\x1b[22;0t'
+const POP_TITLE = '\x1b[23;0t'
+
+const POP_KEYBOARD = `${CSI}<u`
+const SWITCHES = new RegExp(`${CSI.replace('[', '\\[')}(?:\\?(\\d+)([hl])|([<>])\\d*u|(2[23]);0t)`, 'g')
+const ALWAYS_RESTORED = new Set(['7', '25', '2004', '2026'])
