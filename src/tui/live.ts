@@ -5,35 +5,41 @@ import { cutLine, padLine, widthOf } from '../words/cells.ts'
 import { wordsForItem } from '../words/doing.ts'
 import { formatClock } from '../words/numbers.ts'
 import { agentOf, idsOf, isDelegation } from '../words/plan.ts'
-import { liveItemLines } from './blocks/item-lines.ts'
+import { type LiveOptions, liveItemLines } from './blocks/item-lines.ts'
 import type { Theme } from './terminal/theme.ts'
 
-/** A place for the lines of what runs. */
-export interface LiveLinesPlace {
-  columns: number
-  /** The most lines. */
-  rows: number
-  theme: Theme
-  /** Unix time, ms. */
-  now: number
+/**
+ * The work that runs now, on at most `rows` lines: the items of the round's own agent, and below them the other agents at
+ * work, which get at most half of the rows.
+ */
+export function workLines(
+  { agents }: Pick<SessionState, 'agents'>,
+  live: readonly LiveItem[],
+  options: LiveOptions,
+): string[] {
+  const { rows } = options
+  const own = live.filter(({ item, instance }) => instance === undefined && !isDelegation(item))
+  const half = own.length === 0 ? rows : Math.max(1, Math.floor(rows / 2))
+  const others = agentLines(agents, live, { ...options, rows: Math.min(rows, half) })
+  return [...liveLines(own, { ...options, rows: rows - others.length }), ...others]
 }
 
-/** Rows that what is not looked at most gets, if it wants them: what it is, and its last line. */
-const MODEST_ROWS = 2
+/** The rows of an item that is not the main one: its heading and its last line. */
+const MINOR_ROWS = 2
 
 /**
- * What codex does just now, the latest last, in at most `rows` lines: each has a line if there are enough, and the
- * latest message or command gets the most of them.
+ * The running items, the latest last, on at most `rows` lines: a line for each if there are enough, and most of the rest for
+ * the latest message or command.
  */
-export function liveLines(items: readonly LiveItem[], { columns, rows, theme, now }: LiveLinesPlace): string[] {
+export function liveLines(items: readonly LiveItem[], { columns, rows, theme, now }: LiveOptions): string[] {
   if (rows <= 0) return []
   const linesOf = (live: LiveItem, most: number) => liveItemLines(live, { columns, theme, rows: most, now })
-  // More than one line for each would only push another out.
-  const looked = items.slice(-rows).map(live => ({ live, lines: linesOf(live, rows) }))
-  const seen = looked.filter(({ lines }) => lines.length > 0)
-  const isCut = items.length > looked.length && rows > 2
-  const shares = sharesOf(seen, isCut ? rows - 1 : rows)
-  const shown = seen.flatMap(({ live, lines }, i) => {
+  // Each has at least one line, so older items would not be shown.
+  const latest = items.slice(-rows).map(live => ({ live, lines: linesOf(live, rows) }))
+  const drawn = latest.filter(({ lines }) => lines.length > 0)
+  const isCut = items.length > latest.length && rows > 2
+  const shares = sharesOf(drawn, isCut ? rows - 1 : rows)
+  const shown = drawn.flatMap(({ live, lines }, i) => {
     const share = shares[i] ?? 0
     if (lines.length <= share) return lines
     return share === 0 ? [] : linesOf(live, share).slice(0, share)
@@ -43,47 +49,42 @@ export function liveLines(items: readonly LiveItem[], { columns, rows, theme, no
   return [theme.paint('dim', cutLine(`${theme.symbols ? '… ' : ''}${left} more running`, columns)), ...shown]
 }
 
-interface Seen {
-  live: LiveItem
-  lines: readonly string[]
-}
-
-/** How many rows each gets. */
-function sharesOf(seen: readonly Seen[], rows: number): number[] {
-  const shares = seen.map(() => 0)
+/** The number of rows that each item gets. */
+function sharesOf(drawn: readonly { live: LiveItem; lines: readonly string[] }[], rows: number): number[] {
+  const shares = drawn.map(() => 0)
   let left = rows
   const give = (at: number, most: number) => {
-    const more = Math.max(0, Math.min(left, Math.min(most, seen[at]?.lines.length ?? 0) - (shares[at] ?? 0)))
+    const more = Math.max(0, Math.min(left, Math.min(most, drawn[at]?.lines.length ?? 0) - (shares[at] ?? 0)))
     shares[at] = (shares[at] ?? 0) + more
     left -= more
   }
-  const latestFirst = seen.map((_, at) => at).reverse()
-  const main = seen.findLastIndex(({ live }) => live.item.kind === 'agent-message' || live.item.kind === 'command')
+  const latestFirst = drawn.map((_, at) => at).reverse()
+  const main = drawn.findLastIndex(({ live }) => live.item.kind === 'agent-message' || live.item.kind === 'command')
   for (const at of latestFirst) give(at, 1)
   give(main, Math.ceil(rows / 2))
-  for (const at of latestFirst) give(at, MODEST_ROWS)
+  for (const at of latestFirst) give(at, MINOR_ROWS)
   give(main, rows)
   for (const at of latestFirst) give(at, rows)
   return shares
 }
 
 const MOST_ROWS = 6
-/** From so many columns on, two agents stand side by side. */
+/** The width from which on two agents stand side by side. */
 const COLUMNS_FOR_TWO = 100
-/** From so many cells on, what they do stands below each other. */
+/** The width of an agent from which on names and tasks are aligned in columns. */
 const CELLS_FOR_ALIGNED = 44
 const GAP = 2
-const MOST_NAME = 22
-const MOST_IDS = 12
+const NAME_CELLS = 22
+const IDS_CELLS = 12
 
 /**
- * Who is at work because another agent has given it a task, and on what: `● frontend-dev  T2  running npm test 0:12`. At
- * most six lines, and at most `rows`; two agents on a line where there is room.
+ * The agents that work on a task of another agent: `● frontend-dev  T2  running npm test 0:12`. At most six lines, and at
+ * most `rows`; from 100 columns on two agents on a line.
  */
 export function agentLines(
   agents: readonly AgentAtWork[],
   live: readonly LiveItem[],
-  { columns, rows, theme, now }: LiveLinesPlace,
+  { columns, rows, theme, now }: LiveOptions,
 ): string[] {
   const most = Math.min(MOST_ROWS, rows)
   if (agents.length === 0 || most < 1) return []
@@ -110,11 +111,11 @@ function drawAgents(
   const isAligned = cells >= CELLS_FOR_ALIGNED
   const nameCells = widest(
     named.map(({ name }) => name),
-    MOST_NAME,
+    NAME_CELLS,
   )
   const idCells = widest(
     named.map(({ ids }) => ids),
-    MOST_IDS,
+    IDS_CELLS,
   )
   return named.map(({ agent, name, ids }) => {
     const { words, time } = workOf(agent, live, now)
@@ -132,7 +133,7 @@ function drawAgents(
 
 const LEAST_WORDS = 6
 
-/** What an agent does just now, and since when if that is worth saying. */
+/** The current activity of an agent, and how long it has lasted (null for one that is not timed). */
 function workOf(
   { instance }: AgentAtWork,
   live: readonly LiveItem[],
@@ -151,20 +152,4 @@ function sideBySide(drawn: readonly string[], cells: number): string[] {
     lines.push(right === undefined ? left : padLine(left, cells) + ' '.repeat(GAP) + right)
   }
   return lines
-}
-
-/**
- * All that is done just now, in at most `rows` lines: what the round's own agent does, and below it who else is at work.
- * Those take at most half of the lines where there are few.
- */
-export function workLines(
-  { agents }: Pick<SessionState, 'agents'>,
-  live: readonly LiveItem[],
-  place: LiveLinesPlace,
-): string[] {
-  const { rows } = place
-  const own = live.filter(({ item, instance }) => instance === undefined && !isDelegation(item))
-  const half = own.length === 0 ? rows : Math.max(1, Math.floor(rows / 2))
-  const others = agentLines(agents, live, { ...place, rows: Math.min(rows, half) })
-  return [...liveLines(own, { ...place, rows: rows - others.length }), ...others]
 }

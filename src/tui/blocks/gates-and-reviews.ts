@@ -81,14 +81,14 @@ function summaryLines(summary: string, { columns, full }: BlockOptions): string[
   return firstRows(rows, full ? rows.length : SUMMARY_ROWS, columns)
 }
 
-function findingLines(finding: Finding, isAgain: boolean, { columns, theme, full }: BlockOptions): string[] {
+function findingLines(finding: Finding, isRepeat: boolean, { columns, theme, full }: BlockOptions): string[] {
   const { severity, problem, mend } = finding
   const most = full ? MOST_TEXT : TEXT_CHARS
   const place = placeOf(finding)
   const head = [
     theme.paint(roleOf(TONE_OF_SEVERITY[severity]), severity),
     ...(place === '' ? [] : [theme.paint('strong', place)]),
-    ...(isAgain ? [theme.paint('warning', 'found before: left to you')] : []),
+    ...(isRepeat ? [theme.paint('warning', 'found before: left to you')] : []),
   ]
   return [
     ...wrapLine(`${theme.symbols ? theme.paint('accent', '▸ ') : ''}${head.join('  ')}`, columns),

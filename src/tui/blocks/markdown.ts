@@ -4,15 +4,15 @@ import { clipEnd } from '../../base/text.ts'
 import { cutLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { type LineOptions, MOST_TEXT, underPrefix } from './layout.ts'
-import { partsOf } from './message-stream.ts'
+import { splitBlocks } from './message-stream.ts'
 
 /**
  * An untrusted Markdown text as lines for the terminal; at most its first 72 Ki characters.
  * @param first whether it is the beginning of a message; otherwise a blank line precedes it, so that the parts that
- * `finishedPart` cuts off look, one after the other, like the whole
+ * `finishedLength` cuts off look, one after the other, like the whole
  */
 export function markdownLines(text: string, { first, ...options }: LineOptions & { first: boolean }): string[] {
-  const blocks = partsOf(safeText(clipEnd(text, MOST_TEXT))).flatMap(lexMarkdown)
+  const blocks = splitBlocks(safeText(clipEnd(text, MOST_TEXT))).flatMap(lexMarkdown)
   const lines = blocksLines(blocks, options, true)
   return first || lines.length === 0 ? lines : ['', ...lines]
 }

@@ -16,19 +16,19 @@ export class MessageStream {
     if (text.length === this.#text.length) return ''
     this.#text = text
     const rest = this.rest
-    const finished = rest.slice(0, finishedPart(rest))
+    const finished = rest.slice(0, finishedLength(rest))
     this.#printed += finished.length
     return finished
   }
 
-  /** What is left to print of the final message. `isAgain`: all of it, as it differs from what was streamed and printed. */
-  end(text: string): { markdown: string; isAgain: boolean } {
+  /** What is left to print of the final message. `isRepeat`: all of it, as it differs from what was streamed and printed. */
+  end(text: string): { markdown: string; isRepeat: boolean } {
     const printed = this.#text.slice(0, this.#printed)
-    if (text.startsWith(printed)) return { markdown: text.slice(printed.length), isAgain: false }
+    if (text.startsWith(printed)) return { markdown: text.slice(printed.length), isRepeat: false }
     const words = printed.trimEnd()
     // The white space after a block may come out otherwise than it was streamed.
     const isPrinted = text.startsWith(words) && /^(?:\s|$)/.test(text.slice(words.length))
-    return isPrinted ? { markdown: text.slice(words.length), isAgain: false } : { markdown: text, isAgain: true }
+    return isPrinted ? { markdown: text.slice(words.length), isRepeat: false } : { markdown: text, isRepeat: true }
   }
 }
 
@@ -130,12 +130,12 @@ const GRAPHEMES = new Intl.Segmenter()
 const LONGEST_CLUSTER = 64
 
 /** The length, in characters, of the Markdown blocks at the start that further text cannot change. Looks at each line once. */
-export function finishedPart(markdown: string): number {
+export function finishedLength(markdown: string): number {
   return blockStarts(markdown, false).at(-1) ?? 0
 }
 
-/** A complete Markdown text in pieces that can be parsed one by one: cut where `finishedPart` would have cut it while it grew. */
-export function partsOf(markdown: string): string[] {
+/** A complete Markdown text in pieces that can be parsed one by one: cut where `finishedLength` would have cut it while it grew. */
+export function splitBlocks(markdown: string): string[] {
   const starts = [0, ...blockStarts(markdown, true)]
   return starts.map((start, i) => markdown.slice(start, starts[i + 1]))
 }

@@ -15,7 +15,8 @@ import { oneLine } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { roleOf } from '../blocks/layout.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
-import { type Ask, tell } from '../screen/controls.ts'
+import type { Ask } from '../screen/controls.ts'
+import { sendCommand } from '../screen/questions.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type MoreFlags, type PersonScreen, printerOn } from './person-screen.ts'
@@ -47,7 +48,7 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   const { screen } = person
   const ofSession = OF_SESSION.find(command => command.name === name)
   if (ofSession) {
-    await tell({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
+    await sendCommand({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
     return
   }
   switch (name) {
