@@ -291,7 +291,7 @@ const FIXED_INTENTS: ReadonlyMap<string, ComposerIntent> = new Map<string, Compo
 ])
 
 /** An unsent text as JSON for a file; `caret` is in UTF-16 units, where a pasted part counts as two. */
-export interface Draft {
+interface Draft {
   readonly parts: readonly (string | { readonly pasted: string })[]
   readonly caret: number
 }

@@ -146,7 +146,7 @@ export interface ScreenModelOptions {
 }
 
 /** A message in place of the hint. `until`: monotonic time, ms. */
-export interface Notice {
+interface Notice {
   text: string
   role: Role
   until: number
