@@ -2,37 +2,20 @@ import type { LoginState, ResumableSession, StartFacts } from '../app/login.ts'
 import { unreachable } from '../base/errors.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../words/cells.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
-import { firstRows } from './blocks/frame.ts'
-import { type SlashCommandInfo, slashCommands } from './composer/completion.ts'
-import type { Role, Theme } from './terminal/cells.ts'
+import { firstRows, type LineOptions } from './blocks/layout.ts'
+import { type SlashCommand, slashCommands } from './composer/completion.ts'
+import type { Role, Theme } from './terminal/theme.ts'
 
-export interface StartPlace {
-  columns: number
-  /** The most lines that there may be. */
-  rows: number
-  theme: Theme
-  /** Unix time, ms. */
-  now: number
-}
-
-/** A line of the start screen; where there is no room for all, those of the lowest rank are left out first. */
-interface Fact {
-  label: string
-  /** Safe to be shown. Null: not known yet. */
-  text: string | null
-  role: Role
-  rank: number
-  /** The rows that it takes where there is room; 1 if left out. */
-  most?: number
-}
-
-/** The start screen: the logo and what is known, on at most `rows` lines of at most `columns` cells. */
-export function startLines(facts: StartFacts, { columns, rows, theme, now }: StartPlace): string[] {
+/** The start screen: the logo and the known facts, on at most `rows` lines of at most `columns` cells. `now`: Unix ms. */
+export function startLines(
+  facts: StartFacts,
+  { columns, rows, theme, now }: { columns: number; rows: number; theme: Theme; now: number },
+): string[] {
   const all = factsOf(facts, now)
   const logo = logoLines({ columns, rows, theme })
   const isTight = rows < 8
   const head = isTight ? logo : [...logo, '']
-  const shown = chosen(all, Math.min(rows - head.length, isTight ? 4 : all.length))
+  const shown = mostImportant(all, Math.min(rows - head.length, isTight ? 4 : all.length))
   let spare = rows - head.length - shown.length
   const lines = shown.flatMap(fact => {
     const drawn = factLines(fact, Math.min(fact.most ?? 1, 1 + spare), { columns, theme })
@@ -42,11 +25,19 @@ export function startLines(facts: StartFacts, { columns, rows, theme, now }: Sta
   return [...head, ...lines].slice(0, Math.max(0, rows)).map(line => cutLine(line, columns))
 }
 
-function factLines(
-  { label, text, role }: Fact,
-  most: number,
-  { columns, theme }: Pick<StartPlace, 'columns' | 'theme'>,
-): string[] {
+/** A line of the start screen; without room for all of them, those of the lowest rank are left out. */
+interface Fact {
+  label: string
+  /** A safe text; null if it is not known yet. */
+  text: string | null
+  role: Role
+  rank: number
+  /** The most rows that it takes; default 1. */
+  most?: number
+}
+
+/** A fact on at most `most` rows, its label before the first. */
+function factLines({ label, text, role }: Fact, most: number, { columns, theme }: LineOptions): string[] {
   const inner = columns - LABEL_CELLS - 1
   const unknown = theme.symbols ? '…' : 'not known yet'
   const rows =
@@ -58,13 +49,13 @@ function factLines(
 }
 
 const LABEL_CELLS = 'Directory'.length
-// Narrower than this, nothing is wrapped.
+// Narrower than this, texts are not wrapped.
 const LEAST_CELLS = 12
-const ROWS_OF_MISSING = 3
+const MISSING_ROWS = 3
 const TEXT_CHARS = 500
 const GOAL_CHARS = 60
 
-function chosen(facts: readonly Fact[], count: number): readonly Fact[] {
+function mostImportant(facts: readonly Fact[], count: number): readonly Fact[] {
   const kept = new Set([...facts].sort((a, b) => b.rank - a.rank).slice(0, Math.max(0, count)))
   return facts.filter(fact => kept.has(fact))
 }
@@ -75,7 +66,7 @@ function factsOf(facts: StartFacts, now: number): Fact[] {
   return [
     ...missing.map((text, index): Fact => {
       const [label, hint, rank] = index === 0 ? ['Missing', '/doctor: ', 100] : ['', '', 55 - index]
-      return { label, text: hint + oneLine(text, TEXT_CHARS), role: 'warning', rank, most: ROWS_OF_MISSING }
+      return { label, text: hint + oneLine(text, TEXT_CHARS), role: 'warning', rank, most: MISSING_ROWS }
     }),
     plain('Mode', mode && safe(mode), 70),
     plain('Directory', directory && safe(directory), 90),
@@ -134,7 +125,7 @@ function sessionInWords({ id, goal, rounds, stopped, at }: ResumableSession, now
   return `${safe(id)} "${oneLine(goal, GOAL_CHARS)}" · ${formatCount(rounds, 'round')}, ${safe(stopped)} ${ago}`
 }
 
-/** The logo: block letters from 70 columns and 18 rows on, then a smaller figure, then one line; for a screen reader words. */
+/** The logo: block letters from 70 columns and 18 rows on, a smaller figure from 40 and 13 on, else one line of words. */
 function logoLines({ columns, rows, theme }: { columns: number; rows: number; theme: Theme }): string[] {
   if (theme.symbols && columns >= 70 && rows >= 18) return theme.gradient(LARGE)
   if (theme.symbols && columns >= 40 && rows >= 13) return theme.gradient(MEDIUM)
@@ -164,16 +155,13 @@ const MEDIUM = [
   '╚═╝╚═╝═╩╝╚═╝  ╩ ╩╩ ╩╚═╝╩ ╩╩╝╚╝╚═╝',
 ]
 
-export interface HelpPlace {
-  columns: number
-  theme: Theme
-  /** The commands as they are now; as they are before anything is known, if left out. */
-  commands?: readonly SlashCommandInfo[]
-}
-
-/** Keys and commands, for `/help` and `?`: lines of at most `columns` cells. */
-export function helpLines({ columns, theme, commands = slashCommands({ login: null }) }: HelpPlace): string[] {
-  const told = commands.map(({ name, description, note }) => {
+/** The keys and commands for `/help` and `?`, on lines of at most `columns` cells. `commands`: default those before the login is known. */
+export function helpLines({
+  columns,
+  theme,
+  commands = slashCommands({ login: null }),
+}: LineOptions & { commands?: readonly SlashCommand[] }): string[] {
+  const described = commands.map(({ name, description, note }) => {
     return [`/${name}`, note === null ? description : `${description} (${note})`] as const
   })
   return [
@@ -181,7 +169,7 @@ export function helpLines({ columns, theme, commands = slashCommands({ login: nu
     ...table(KEYS, columns, theme),
     '',
     theme.paint('heading', 'Commands'),
-    ...table(told, columns, theme),
+    ...table(described, columns, theme),
   ]
 }
 
@@ -207,7 +195,7 @@ const KEYS = [
   ['?', 'this, if nothing is typed'],
 ] as const
 
-/** Two columns; what is too long goes on below itself. On a narrow terminal the second stands under the first. */
+/** A table of two columns, the second one wrapped; on a narrow terminal it stands below the first. */
 function table(rows: readonly (readonly [string, string])[], columns: number, theme: Theme): string[] {
   const first = Math.max(...rows.map(([name]) => widthOf(name))) + 4
   const isNarrow = columns < first + 20

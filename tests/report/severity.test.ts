@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { proofSection } from '../../src/report/page.ts'
 import { whatIsLeft } from '../../src/report/words.ts'
-import { roleOf } from '../../src/tui/blocks/frame.ts'
-import { reviewLines } from '../../src/tui/blocks/proof.ts'
-import { openTheme } from '../../src/tui/terminal/cells.ts'
+import { roleOf } from '../../src/tui/blocks/layout.ts'
+import { reviewLines } from '../../src/tui/blocks/gates-and-reviews.ts'
+import { openTheme } from '../../src/tui/terminal/theme.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
 import { badNight } from './made-up-night.ts'
 

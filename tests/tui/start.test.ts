@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { NO_FACTS, type StartFacts } from '../../src/app/login.ts'
 import { slashCommands } from '../../src/tui/composer/completion.ts'
 import { helpLines, startLines } from '../../src/tui/start.ts'
-import { openTheme } from '../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../src/tui/terminal/theme.ts'
 import { widthOf } from '../../src/words/cells.ts'
 import { hostileText } from './hostile-text.ts'
 

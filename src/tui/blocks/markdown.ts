@@ -2,65 +2,58 @@ import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { unreachable } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import { cutLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { partsOf, underPrefix } from './frame.ts'
-
-/** Where Markdown is drawn. */
-export interface MarkdownPlace {
-  columns: number
-  theme: Theme
-}
-
-const MOST_CHARACTERS = 72 * 1024
+import type { Role, Theme } from '../terminal/theme.ts'
+import { type LineOptions, MOST_TEXT, underPrefix } from './layout.ts'
+import { splitBlocks } from './message-stream.ts'
 
 /**
- * A Markdown text from outside as lines for the terminal; of more than 72 Ki characters the beginning.
- * @param first whether it is the beginning of a message; else a blank line parts it from what is before, so that parts
- * cut off with `finishedPart` look, one after the other, as the whole does
+ * An untrusted Markdown text as lines for the terminal; at most its first 72 Ki characters.
+ * @param first whether it is the beginning of a message; otherwise a blank line precedes it, so that the parts that
+ * `finishedLength` cuts off look, one after the other, like the whole
  */
-export function markdownLines(text: string, { first, ...place }: MarkdownPlace & { first: boolean }): string[] {
-  const blocks = partsOf(safeText(clipEnd(text, MOST_CHARACTERS))).flatMap(lexMarkdown)
-  const lines = blocksLines(blocks, place, true)
+export function markdownLines(text: string, { first, ...options }: LineOptions & { first: boolean }): string[] {
+  const blocks = splitBlocks(safeText(clipEnd(text, MOST_TEXT))).flatMap(lexMarkdown)
+  const lines = blocksLines(blocks, options, true)
   return first || lines.length === 0 ? lines : ['', ...lines]
 }
 
-/** Blocks one below the other, with a blank line between them if they are `loose`. */
-function blocksLines(blocks: readonly MarkedToken[], place: MarkdownPlace, loose: boolean): string[] {
+/** Blocks one below the other; `loose`: with a blank line between them. */
+function blocksLines(blocks: readonly MarkedToken[], options: LineOptions, loose: boolean): string[] {
   const lines: string[] = []
   for (const block of blocks) {
-    const drawn = blockLines(block, place)
+    const drawn = blockLines(block, options)
     if (loose && lines.length > 0 && drawn.length > 0) lines.push('')
     for (const line of drawn) lines.push(line)
   }
   return lines
 }
 
-function blockLines(block: MarkedToken, place: MarkdownPlace): string[] {
-  const { columns, theme } = place
+function blockLines(block: MarkedToken, options: LineOptions): string[] {
+  const { columns, theme } = options
   switch (block.type) {
     case 'paragraph':
     case 'text':
       return wrapAll(inlineLines(block.tokens ?? [block], theme), columns)
     case 'heading':
-      return headingLines(block, place)
+      return headingLines(block, options)
     case 'code':
-      return codeLines(block.text, languageOf(block.lang), place)
+      return codeLines(block.text, languageOf(block.lang), options)
     case 'list':
-      return listLines(block, place)
+      return listLines(block, options)
     case 'blockquote':
-      return quoteLines(block, place)
+      return quoteLines(block, options)
     case 'table':
-      return tableLines(block, place)
+      return tableLines(block, options)
     case 'hr':
       return [theme.paint('dim', theme.symbols ? '─'.repeat(columns) : cutLine('---', columns))]
     case 'html':
       return wrapAll(block.text.trimEnd().split('\n'), columns)
-    // What links lead to, and what is between blocks; a list has drawn its boxes itself.
+    // Link definitions, and the space between blocks; a list draws its checkboxes itself.
     case 'def':
     case 'space':
     case 'checkbox':
       return []
-    // Of text, and never on their own.
+    // Inline tokens, which never stand on their own.
     case 'br':
     case 'codespan':
     case 'del':
@@ -80,20 +73,20 @@ function wrapAll(lines: readonly string[], columns: number): string[] {
   return lines.flatMap(line => wrapLine(line, columns))
 }
 
-function headingLines({ depth, tokens }: Tokens.Heading, { columns, theme }: MarkdownPlace): string[] {
+function headingLines({ depth, tokens }: Tokens.Heading, { columns, theme }: LineOptions): string[] {
   const signs = hasColours(theme) ? '' : `${'#'.repeat(depth)} `
   const [first = '', ...rest] = inlineLines(tokens, theme, [depth <= 2 ? 'heading' : 'strong'])
   return wrapAll([signs + first, ...rest], columns)
 }
 
-function quoteLines({ tokens }: Tokens.Blockquote, { columns, theme }: MarkdownPlace): string[] {
+function quoteLines({ tokens }: Tokens.Blockquote, { columns, theme }: LineOptions): string[] {
   const bar = theme.symbols ? theme.paint('quote', '│ ') : '> '
   return underPrefix({ first: bar, repeats: true, columns }, inner =>
     blocksLines(closed(tokens), { theme, columns: inner }, true),
   )
 }
 
-function listLines(list: Tokens.List, { columns, theme }: MarkdownPlace): string[] {
+function listLines(list: Tokens.List, { columns, theme }: LineOptions): string[] {
   const start = list.start === '' ? 1 : list.start
   const width = list.ordered ? `${start + list.items.length - 1}. `.length : 0
   const items = list.items.map((item, i) => {
@@ -114,15 +107,15 @@ function bulletOf({ task, checked }: Tokens.ListItem, { symbols, paint }: Theme)
   return symbols ? '○ ' : '[to do] '
 }
 
-/** What a code block says that it is: the first word behind its fence. */
+/** The language of a code block: the first word behind its fence; '' if there is none. */
 function languageOf(info: string | undefined): string {
   return (info ?? '').trim().split(/[\s,{:]/, 1)[0] ?? ''
 }
 
 const LABEL_CELLS = 30
 
-/** A code block: its language, then its lines, moved in, painted by the rules of that language. The code is safe. */
-function codeLines(code: string, language: string, { columns, theme }: { columns: number; theme: Theme }): string[] {
+/** A code block, indented: its language, then its lines with syntax highlighting. The code has been through `safeText`. */
+function codeLines(code: string, language: string, { columns, theme }: LineOptions): string[] {
   const label = theme.symbols ? language : `code ${language}`.trimEnd()
   return underPrefix({ first: '  ', columns }, inner => [
     ...(label === '' ? [] : wrapLine(theme.paint('dim', cutLine(label, LABEL_CELLS)), inner)),
@@ -135,25 +128,21 @@ type Nodes = ReturnType<Lowlight['highlight']>['children']
 
 let lowlight: Lowlight | null = null
 
-/**
- * Reads the grammars of some forty languages, which takes a moment that nothing should wait for; until it resolves,
- * code is shown in one colour.
- */
+/** Loads the grammars of some forty languages, in the background; until it resolves, code is shown in one colour. */
 export async function loadGrammars(): Promise<void> {
   const { createLowlight, common } = await import('./common-grammars.ts')
   lowlight ??= createLowlight(common)
 }
 
-// A grammar reads a line of any length with patterns that were not made for it.
-const MOST_CHARACTERS_OF_HIGHLIGHT_CODE = 16 * 1024
+// The regular expressions of the grammars take too long for larger code and for longer lines.
+const MOST_HIGHLIGHTED = 16 * 1024
 const LONGEST_LINE = 1000
 
-/** Lines of code, each painted in itself; in the code's own colour if its language is not known. */
+/** Lines of code with syntax highlighting, each with complete SGR sequences; in one colour if the language is unknown. */
 export function highlightCode(code: string, language: string, theme: Theme): string[] {
   const lines = code.split('\n')
-  const isReadable =
-    code.length <= MOST_CHARACTERS_OF_HIGHLIGHT_CODE && lines.every(line => line.length <= LONGEST_LINE)
-  if (!isReadable || !lowlight?.registered(language)) return lines.map(line => theme.paint('code', line))
+  const isSmall = code.length <= MOST_HIGHLIGHTED && lines.every(line => line.length <= LONGEST_LINE)
+  if (!isSmall || !lowlight?.registered(language)) return lines.map(line => theme.paint('code', line))
   const painted = ['']
   paintNodes(lowlight.highlight(language, code).children, 'plain', (text, role) => {
     for (const [i, part] of text.split('\n').entries()) {
@@ -167,11 +156,12 @@ export function highlightCode(code: string, language: string, theme: Theme): str
 function paintNodes(nodes: Nodes, role: Role, paint: (text: string, role: Role) => void): void {
   for (const node of nodes) {
     if (node.type === 'text') paint(node.value, role)
-    if (node.type === 'element') paintNodes(node.children as Nodes, roleOf(node.properties.className) ?? role, paint)
+    if (node.type === 'element')
+      paintNodes(node.children as Nodes, syntaxRoleOf(node.properties.className) ?? role, paint)
   }
 }
 
-const ROLES: Readonly<Record<string, Role>> = {
+const SYNTAX_ROLES: Readonly<Record<string, Role>> = {
   keyword: 'keyword',
   'selector-tag': 'keyword',
   tag: 'keyword',
@@ -200,19 +190,19 @@ const ROLES: Readonly<Record<string, Role>> = {
 }
 
 /** The role for a node's classes, of which the first is its kind: `hljs-title function_`. */
-function roleOf(classes: unknown): Role | undefined {
+function syntaxRoleOf(classes: unknown): Role | undefined {
   const [first] = Array.isArray(classes) ? classes : []
-  return ROLES[String(first).replace('hljs-', '')]
+  return SYNTAX_ROLES[String(first).replace('hljs-', '')]
 }
 
 /**
- * Text of a paragraph, heading or cell, painted; a line for each of its lines. A link that the terminal does not show
- * as one has its address behind it.
+ * The inline text of a paragraph, heading or table cell, painted, a line for each of its lines. Where the terminal shows no
+ * links, the address follows the text.
  */
 export function inlineLines(tokens: readonly Token[], theme: Theme, roles: readonly Role[] = []): string[] {
   const lines = ['']
   const write = (text: string, styles: readonly Role[], url: string | null) => {
-    // The lexer has made characters of references such as `&#27;`, which the text was safe with.
+    // The lexer decodes references such as `&#27;`, which were harmless until then.
     for (const [i, part] of safeText(text).split('\n').entries()) {
       if (i > 0) lines.push('')
       const painted = styles.reduce((inner, role) => theme.paint(role, inner), part)
@@ -226,7 +216,7 @@ export function inlineLines(tokens: readonly Token[], theme: Theme, roles: reado
 interface Inline {
   theme: Theme
   roles: readonly Role[]
-  /** What the text leads to. */
+  /** The target of the link that the text is in; null outside links. */
   url: string | null
   write: (text: string, roles: readonly Role[], url: string | null) => void
 }
@@ -240,7 +230,7 @@ function writeToken(token: MarkedToken, inline: Inline): void {
   switch (token.type) {
     case 'text':
       if (token.tokens) writeTokens(token.tokens, inline)
-      else write(token.escaped ? token.text : readable(token.text), roles, url)
+      else write(token.escaped ? token.text : decodeEntities(token.text), roles, url)
       break
     case 'strong':
       writeTokens(token.tokens, { ...inline, roles: [...roles, 'strong'] })
@@ -297,24 +287,24 @@ function writeLink({ tokens, text, href }: Tokens.Link, inline: Inline): void {
   if (!isShown && !isPath) write(` (${href})`, [...roles, 'dim'], null)
 }
 
-/** Whether roles show as anything, or the signs that they were written with have to stay. */
+/** Whether roles are visible on this terminal; if not, the Markdown signs stay. */
 function hasColours(theme: Theme): boolean {
   return theme.paint('strong', 'x') !== 'x'
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", nbsp: ' ' }
 
-function readable(text: string): string {
+function decodeEntities(text: string): string {
   return text.includes('&') ? text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (all, name) => ENTITIES[name] ?? all) : text
 }
 
-// Deeper than any text that a person would read; the lexer calls itself for each level.
+// Nesting deeper than in any real text; the lexer is recursive.
 const TOO_DEEP = /^ *(?:(?:>|(?:[-*+]|\d{1,9}[.)])[ ]) *){20}|^ {60,}(?:[-*+>]|\d{1,9}[.)] )/m
-// The time for a paragraph grows with the square of these, quickest for the underscore.
+// The lexer's time for a paragraph grows with the square of these counts, most of all for the underscore.
 const MOST_DELIMITERS = 400
 const MOST_UNDERSCORES = 100
 
-/** The blocks of a Markdown text. One that was made to keep a reader busy, or to break it, is a plain text. */
+/** The blocks of a Markdown text. One that would take the lexer too long, or make it fail, is one block of plain text. */
 function lexMarkdown(text: string): MarkedToken[] {
   if (TOO_DEEP.test(text)) return [plainText(text)]
   try {
@@ -326,12 +316,12 @@ function lexMarkdown(text: string): MarkedToken[] {
     }
     return closed(blocks)
   } catch {
-    // The lexer refuses what it does not get through; the text is still there to be read.
+    // The lexer throws on what it cannot parse; the text is shown as it is.
     return [plainText(text)]
   }
 }
 
-/** The inline Markdown of a text whose blocks mean nothing. One that was made to keep a reader busy is a plain text. */
+/** The inline tokens of a text that has no blocks. One that would take the lexer too long is one token of plain text. */
 export function lexInline(text: string): MarkedToken[] {
   if (isTooCostly(text)) return [plainText(text)]
   try {
@@ -341,7 +331,7 @@ export function lexInline(text: string): MarkedToken[] {
   }
 }
 
-/** The lexer's tokens as the closed union that they are as long as it has no extensions. */
+/** The lexer's tokens as a closed union, which they are while it has no extensions. */
 function closed(tokens: readonly Token[]): MarkedToken[] {
   return tokens as MarkedToken[]
 }
@@ -355,32 +345,32 @@ function plainText(text: string): MarkedToken {
   return { type: 'text', raw: text, text, escaped: true }
 }
 
-const GAP = 2
-// A column that has to be narrower than this and than its text breaks most words.
+const COLUMN_GAP = 2
+// A column that is narrower than this and than its text breaks most words.
 const NARROWEST_COLUMN = 8
 
 /**
- * A table fitted to the width: long cells are wrapped. Where that would leave columns too narrow to read, or for a
- * screen reader, each row is a list of `heading: cell`.
+ * A table fitted to the width, with long cells wrapped. Where the columns would be too narrow to read, and for a screen
+ * reader, each row is a list of `heading: cell`.
  */
-function tableLines(table: Tokens.Table, { columns, theme }: { columns: number; theme: Theme }): string[] {
-  const header = table.header.map(cell => painted(cell, theme))
-  const rows = table.rows.map(row => row.map(cell => painted(cell, theme)))
+function tableLines(table: Tokens.Table, { columns, theme }: LineOptions): string[] {
+  const header = table.header.map(cell => cellText(cell, theme))
+  const rows = table.rows.map(row => row.map(cell => cellText(cell, theme)))
   const widths = fittedWidths([header, ...rows], columns)
   if (widths === null || !theme.symbols) return rowsAsLists(header, rows, columns)
-  const draw = (cells: readonly string[]) => rowLines(cells, widths, table.align)
-  const rule = widths.map(width => '─'.repeat(width)).join(' '.repeat(GAP))
+  const draw = (cells: readonly string[]) => tableRowLines(cells, widths, table.align)
+  const rule = widths.map(width => '─'.repeat(width)).join(' '.repeat(COLUMN_GAP))
   return [...draw(header), theme.paint('dim', rule), ...rows.flatMap(draw)]
 }
 
-function painted({ tokens, header }: Tokens.TableCell, theme: Theme): string {
+function cellText({ tokens, header }: Tokens.TableCell, theme: Theme): string {
   return inlineLines(tokens, theme, header ? ['strong'] : []).join(' ')
 }
 
-/** The width of each column; null if they cannot all be wide enough. */
+/** The width of each column; null if there is not enough room for all of them. */
 function fittedWidths(rows: readonly (readonly string[])[], columns: number): number[] | null {
   const count = rows[0]?.length ?? 0
-  const room = columns - GAP * (count - 1)
+  const room = columns - COLUMN_GAP * (count - 1)
   if (room < count * 3) return null
   const wanted = Array.from({ length: count }, (_, i) => Math.max(1, ...rows.map(row => widthOf(row[i] ?? ''))))
   let limit = Math.max(...wanted)
@@ -390,13 +380,13 @@ function fittedWidths(rows: readonly (readonly string[])[], columns: number): nu
     : wanted.map(width => Math.min(width, limit))
 }
 
-function rowLines(cells: readonly string[], widths: readonly number[], align: Tokens.Table['align']): string[] {
+function tableRowLines(cells: readonly string[], widths: readonly number[], align: Tokens.Table['align']): string[] {
   const wrapped = widths.map((width, i) => wrapLine(cells[i] ?? '', width))
   const height = Math.max(...wrapped.map(lines => lines.length))
   return Array.from({ length: height }, (_, row) =>
     widths
       .map((width, i) => aligned(wrapped[i]?.[row] ?? '', width, align[i] ?? null))
-      .join(' '.repeat(GAP))
+      .join(' '.repeat(COLUMN_GAP))
       .trimEnd(),
   )
 }

@@ -1,14 +1,13 @@
 import type { LoginState } from '../../app/login.ts'
-import { erase, type HistorySearch, moveTo, searchFor, searchOlder, type TextBuffer, type } from './buffer.ts'
-import { chordOf, type Key } from './keys.ts'
-import { caretLine, cleanText, endOf, isEmpty, previousBoundary, type Text } from './text.ts'
+import { erase, moveTo, type TextBuffer, type } from './buffer.ts'
+import { caretLine, endOf, isEmpty, type Text } from './text.ts'
 
-/** Whether the selected command is already written in full. */
+/** Whether the selected command is already typed in full. */
 export function isComplete(popup: Popup): boolean {
   return popup.kind === 'commands' && popup.options[popup.selected]?.name === popup.typed
 }
 
-/** The text with the selected option in place of the word that it was offered for. */
+/** The buffer with the selected option in place of the word at the caret. */
 export function complete(buffer: TextBuffer, popup: Popup): TextBuffer {
   const { text } = buffer
   if (popup.kind === 'commands') {
@@ -21,7 +20,7 @@ export function complete(buffer: TextBuffer, popup: Popup): TextBuffer {
   return type(emptied, /^\s/.test(caretLine(text).slice(end)) ? mention.trimEnd() : mention)
 }
 
-/** The word with `@` that the caret is in: where it is in its line (UTF-16 units), and what to search for. */
+/** The `@` word that the caret is in: its offsets in the line (UTF-16 units), and the path to search for. */
 export interface FileWord {
   readonly start: number
   readonly end: number
@@ -39,12 +38,12 @@ export function fileWordAt(text: Text): FileWord | null {
   return { start: text.column - query.length - (quoted ? 2 : 1), end: text.column + after.length, query }
 }
 
-/** A path as it stands in the text, with a space behind it. */
+/** A path as it is inserted, followed by a space. */
 function fileMention(path: string): string {
   return /\s/.test(path) ? `@"${path}" ` : `@${path} `
 }
 
-/** What is offered for the word at the caret. */
+/** The options for the word at the caret: commands for `/`, files for `@`. */
 export type Popup =
   | {
       readonly kind: 'commands'
@@ -54,7 +53,7 @@ export type Popup =
     }
   | { readonly kind: 'files'; readonly word: FileWord; readonly options: readonly string[]; readonly selected: number }
 
-/** The word at the caret that something may be offered for, with its place, or null. Equal only if nothing of it changed. */
+/** An identity of the `/` or `@` word at the caret, equal as long as neither the word nor its place changes; null without one. */
 export function offeredWord(text: Text): string | null {
   const typed = commandPrefix(text)
   if (typed !== null) return `/${typed}`
@@ -62,10 +61,7 @@ export function offeredWord(text: Text): string | null {
   return word === null ? null : `${text.row}:${word.start}@${word.query}`
 }
 
-/**
- * The popup for the word at the caret, null if there is nothing to offer. Of the files that were found before, those
- * that still fit stay until others are found.
- */
+/** The popup for the word at the caret; null without options. The matching ones of the files before stay until new ones are found. */
 export function popupFor(text: Text, commands: readonly SlashCommand[], before: Popup | null): Popup | null {
   const typed = commandPrefix(text)
   if (typed !== null) {
@@ -81,32 +77,26 @@ export function popupFor(text: Text, commands: readonly SlashCommand[], before: 
   return options.length === 0 ? null : { kind: 'files', word, options, selected: 0 }
 }
 
-/** The popup with the option before (-1) or behind (1) the selected one; the last is before the first. */
+/** The popup with the previous (-1) or next (1) option selected, going round at the ends. */
 export function selectNext(popup: Popup, direction: -1 | 1): Popup {
   const count = popup.options.length
   return { ...popup, selected: (popup.selected + direction + count) % count }
 }
 
-/** A slash command that the composer offers; `name` is without the slash, `note` says what is special about it now. */
+/** A slash command: its name without the slash, what it does, and a note on its present state (null: none). */
 export interface SlashCommand {
   readonly name: string
   readonly description: string
   readonly note: string | null
 }
 
-/** A text that is a command: one line that begins with `/name`, where a path such as `/etc/hosts` is none. */
-export interface CommandText {
-  name: string
-  rest: string
-}
-
-/** The command that a text of the field is, or null for an ordinary one. */
-export function parseCommand({ lines }: Text): CommandText | null {
+/** The command in a text of one line that begins with `/name`; null for any other text, such as a path (`/etc/hosts`). */
+export function parseCommand({ lines }: Text): { name: string; rest: string } | null {
   const [, name, rest = ''] = (lines.length === 1 && /^\/([^\s/]+)(?:\s+(.*))?$/s.exec(lines[0]?.trimEnd() ?? '')) || []
   return name === undefined ? null : { name, rest }
 }
 
-/** What is typed of a command's name while the caret is in it, or null. */
+/** The part of a command's name that is typed, while the caret is in it; null otherwise. */
 function commandPrefix(text: Text): string | null {
   if (isEmpty(text) || text.lines.length > 1) return null
   const line = text.lines[0] ?? ''
@@ -114,7 +104,7 @@ function commandPrefix(text: Text): string | null {
   return /^\/([^\s/]*)\s*$/.exec(line)?.[1] ?? null
 }
 
-/** The commands that a beginning may stand for: the very one, those that begin so, those with its letters in order. */
+/** The commands that match a prefix, best first: the exact name, names that begin with it, names with its letters in order. */
 function matchCommands(commands: readonly SlashCommand[], typed: string): SlashCommand[] {
   const wanted = typed.toLowerCase()
   const ranked = commands.map(command => ({ command, rank: rankOf(command.name.toLowerCase(), wanted) }))
@@ -130,7 +120,7 @@ function rankOf(name: string, typed: string): number {
   return isSubsequence(typed, name) ? 2 : 3
 }
 
-/** Whether the letters of one text occur in the other in the same order. */
+/** Whether the letters occur in the text in the same order. */
 function isSubsequence(letters: string, text: string): boolean {
   let at = 0
   for (const letter of letters) {
@@ -142,7 +132,7 @@ function isSubsequence(letters: string, text: string): boolean {
 
 const MOST_COMPARED = 40
 
-/** The name that was probably meant by a wrong one, at most a third of its letters away; null if there is none. */
+/** The command that a mistyped name probably means, by an edit distance of at most a third of its letters; null without one. */
 export function nearestCommand(commands: readonly SlashCommand[], wrong: string): string | null {
   if (wrong.length > MOST_COMPARED) return null
   const distances = commands.map(({ name }) => ({ name, distance: editDistance(name, wrong.toLowerCase()) }))
@@ -151,7 +141,7 @@ export function nearestCommand(commands: readonly SlashCommand[], wrong: string)
   return nearest.distance <= Math.max(1, Math.ceil(wrong.length / 3)) ? nearest.name : null
 }
 
-/** How many letters must be put in, taken out or changed to make one word of the other (Levenshtein). */
+/** The Levenshtein distance of two words. */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (let i = 0; i < one.length; i += 1) {
@@ -165,47 +155,8 @@ function editDistance(one: string, other: string): number {
   return row[other.length] ?? 0
 }
 
-/** How a search of the history goes on after a key. */
-export type SearchStep =
-  | { kind: 'searching'; search: HistorySearch }
-  | { kind: 'taken'; text: string | null }
-  | { kind: 'cancelled' }
-
-const OLDER = new Set(['ctrl+r', 'up', 'ctrl+p'])
-const CANCEL = new Set(['escape', 'ctrl+g', 'ctrl+c'])
-const TAKE = new Set(['return', 'tab', 'right', 'ctrl+f', 'end', 'ctrl+e'])
-
-/** What a key means while the history is searched, or null for one that means nothing then. */
-export function searchKey(search: HistorySearch, key: Key): SearchStep | null {
-  const chord = chordOf(key)
-  if (chord === '') return { kind: 'searching', search: extendQuery(search, key.input) }
-  if (chord === 'backspace') {
-    const { query } = search
-    return { kind: 'searching', search: searchFor(search, query.slice(0, previousBoundary(query, query.length))) }
-  }
-  if (OLDER.has(chord)) return { kind: 'searching', search: searchOlder(search) }
-  if (CANCEL.has(chord)) return { kind: 'cancelled' }
-  if (!TAKE.has(chord)) return null
-  return { kind: 'taken', text: search.index === null ? null : (search.texts[search.index] ?? null) }
-}
-
-const MOST_SEARCHED = 200
-
-/** The search with more behind its query, of which only the first line counts. */
-export function extendQuery(search: HistorySearch, added: string): HistorySearch {
-  const [line = ''] = cleanText(added).split('\n')
-  return searchFor(search, (search.query + line).slice(0, MOST_SEARCHED).toWellFormed())
-}
-
-/** A slash command: its name without the slash, what it does, and what it is about just now. */
-export interface SlashCommandInfo {
-  name: string
-  description: string
-  note: string | null
-}
-
-/** All slash commands in the order of the popup; of `/login` and `/logout` the one that applies. `login`: null if not known. */
-export function slashCommands({ login }: { login: LoginState | null }): SlashCommandInfo[] {
+/** All slash commands in the order of the popup; of `/login` and `/logout` the one that applies. `login`: null while unknown. */
+export function slashCommands({ login }: { login: LoginState | null }): SlashCommand[] {
   const account =
     login?.kind === 'in'
       ? command('logout', "Take codemachine's own login away", `rounds use ${login.by}`)
@@ -227,6 +178,6 @@ export function slashCommands({ login }: { login: LoginState | null }): SlashCom
   ]
 }
 
-function command(name: string, description: string, note: string | null = null): SlashCommandInfo {
+function command(name: string, description: string, note: string | null = null): SlashCommand {
   return { name, description, note }
 }

@@ -3,18 +3,14 @@ import {
   EMPTY_BUFFER,
   erase,
   expanded,
-  type HistorySearch,
-  type HistoryWalk,
   paste,
   replaceAll,
   type TextBuffer,
   type as typeText,
-  walkTo,
-  withoutDuplicates,
 } from './buffer.ts'
+import { addChip, CHIP, type Chips, escapePlaceholders, expandChips, foldLarge, isChip } from './chips.ts'
 import {
   complete,
-  extendQuery,
   type FileWord,
   fileWordAt,
   isComplete,
@@ -24,55 +20,29 @@ import {
   parseCommand,
   popupFor,
   type SlashCommand,
-  searchKey,
   selectNext,
 } from './completion.ts'
+import { PROMPT, textColumns } from './drawing.ts'
+import { extendQuery, type HistorySearch, type HistoryWalk, searchKey, walkTo, withoutDuplicates } from './history.ts'
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
-import { PROMPT, textColumns } from './lines.ts'
-import {
-  addChip,
-  CHIP,
-  type Chips,
-  caretLine,
-  cleanText,
-  expandChips,
-  foldLarge,
-  isAtLineEnd,
-  isChip,
-  isEmpty,
-  placeCaret,
-  withoutImpostors,
-} from './text.ts'
+import { caretLine, cleanText, isAtLineEnd, isEmpty, placeCaret } from './text.ts'
 
-/** All that is drawn of a composer; a new object whenever something changes, and never changed itself. */
-export interface ComposerSnapshot {
-  readonly buffer: TextBuffer
-  readonly search: HistorySearch | null
-  /** What is offered for the word at the caret; null if nothing is. */
-  readonly popup: Popup | null
-}
-
-/** What a composer needs from outside. */
-export interface ComposerPorts {
-  /** Paths that fit to what was typed behind `@`, the best first. A search that fails finds nothing. */
-  searchFiles(query: string): Promise<readonly string[]>
-}
-
-/** The field that a person writes in: a text, what was sent before, and what is offered for the word at the caret. */
+/** The prompt field: a text buffer with its history and the completion popup. Keys it does not handle come back as intents. */
 export class Composer {
-  readonly #ports: ComposerPorts
+  readonly #searchFiles: (query: string) => Promise<readonly string[]>
   readonly #listeners = new Set<() => void>()
   #state: ComposerSnapshot = { buffer: EMPTY_BUFFER, search: null, popup: null }
   #columns = textColumns(80, PROMPT)
   #commands: readonly SlashCommand[] = []
   #history: readonly string[] = []
   #walk: (HistoryWalk<TextBuffer> & { recalled: TextBuffer }) | null = null
-  /** The word whose popup was closed, or that was not typed. */
+  /** The word that no popup is opened for: its popup was closed, or it was not typed. */
   #dismissed: string | null = null
   #asked: { query: string } | null = null
 
-  constructor(ports: ComposerPorts) {
-    this.#ports = ports
+  /** @param options `searchFiles`: the paths that match the text behind `@`, best first; when it rejects, none */
+  constructor({ searchFiles }: { searchFiles(query: string): Promise<readonly string[]> }) {
+    this.#searchFiles = searchFiles
   }
 
   /** Calls the listener after each change until the returned function is called. */
@@ -81,42 +51,42 @@ export class Composer {
     return () => this.#listeners.delete(listener)
   }
 
-  /** What the composer is now; the same object until something changes. */
+  /** The present state; the same object until something changes. */
   readonly snapshot = (): ComposerSnapshot => this.#state
 
-  /** The whole text as it is sent, pasted parts included. */
+  /** The whole text as it is sent, with chips expanded. */
   get text(): string {
     return expanded(this.#state.buffer)
   }
 
-  /** Tells how wide the composer is drawn, which up and down depend on. */
+  /** Sets the width (cells) that the composer is drawn in, which vertical moves depend on. */
   resize(columns: number, prompt = PROMPT): void {
     this.#columns = textColumns(columns, prompt)
   }
 
-  /** The commands that there are, in the order in which they are offered. */
+  /** Sets the slash commands, in the order of the popup. */
   setCommands(commands: readonly SlashCommand[]): void {
     this.#commands = commands
   }
 
-  /** What was sent before, the oldest first. */
+  /** Sets the history of sent prompts, the oldest first. */
   setHistory(entries: readonly string[]): void {
     this.#history = entries
   }
 
-  /** Replaces the text; the caret is at its end. */
+  /** Replaces the text, with the caret at its end. */
   setText(text: string): void {
     this.#recall(replaceAll(this.#state.buffer, text))
   }
 
-  /** Puts in what was pasted; a large text as a chip. While the history is searched it goes on with the query. */
+  /** Inserts a pasted text, a large one as a chip. While the history is searched, it extends the query. */
   paste(text: string): void {
     const { search } = this.#state
     if (search !== null) this.#set({ search: extendQuery(search, text) })
     else this.#edit(paste(this.#state.buffer, text))
   }
 
-  /** The command that a text is; null for an ordinary one. */
+  /** The command in a text; null for an ordinary text. */
   commandIn({ text, chips }: TextBuffer): CommandIntent | null {
     const command = parseCommand(text)
     if (command === null) return null
@@ -126,23 +96,23 @@ export class Composer {
       : { kind: 'unknown-command', name, nearest: nearestCommand(this.#commands, name) }
   }
 
-  /** The text as it is now, for a file. */
+  /** The text as a draft for a file. */
   draft(): Draft {
     return draftOf(this.#state.buffer)
   }
 
-  /** Goes on with a text that was not sent; what is in the field is dropped. */
+  /** Replaces the text by a draft. */
   restore(draft: Draft): void {
     this.#recall(bufferOf(draft))
   }
 
-  /** Empties the field; what was killed can still be yanked. */
+  /** Empties the field; the kill ring stays. */
   clear(): void {
     this.#walk = null
     this.#edit(cleared(this.#state.buffer))
   }
 
-  /** Does what a key means here; tells what else it asks for, or null if nothing. */
+  /** Handles a key; returns the intent that is not the composer's to carry out, or null. */
   key(key: Key): ComposerIntent | null {
     if (this.#state.search !== null) return this.#searchKey(key, this.#state.search)
     if (this.#popupKey(key)) return null
@@ -163,13 +133,13 @@ export class Composer {
     return null
   }
 
-  /** Enter on a command that is offered runs it, however much of its name is typed. */
+  /** Enter completes the selected command and runs it. */
   #runChosen(popup: Popup): ComposerIntent | null {
     if (!isComplete(popup)) this.#edit(complete(this.#state.buffer, popup))
     return this.#send('submit')
   }
 
-  /** Whether the popup wanted the key. */
+  /** True if the popup has handled the key. */
   #popupKey(key: Key): boolean {
     const { popup, buffer } = this.#state
     if (popup === null) return false
@@ -223,7 +193,7 @@ export class Composer {
     return command ?? { kind, text }
   }
 
-  /** A row up or down; beyond the text, and while nothing was changed of a text of the history, through the history. */
+  /** Moves a row up or down; beyond the text, and from an unchanged text of the history, walks through the history. */
   #vertically(direction: -1 | 1): void {
     const { buffer } = this.#state
     const moved = this.#walk?.recalled === buffer ? null : moveVertically(buffer, direction, this.#columns)
@@ -246,7 +216,7 @@ export class Composer {
     }
   }
 
-  /** Shows a text that nobody typed just now: nothing is offered for it. */
+  /** Shows a text that was not typed: no popup opens for it. */
   #recall(buffer: TextBuffer): void {
     this.#walk = null
     this.#dismissed = offeredWord(buffer.text)
@@ -266,7 +236,7 @@ export class Composer {
     const asked = word === null ? null : { query: word.query }
     this.#asked = asked
     if (asked === null) return
-    this.#ports.searchFiles(asked.query).then(
+    this.#searchFiles(asked.query).then(
       paths => this.#found(asked, paths),
       () => this.#found(asked, []),
     )
@@ -276,7 +246,7 @@ export class Composer {
     const { buffer, popup, search } = this.#state
     const word = fileWordAt(buffer.text)
     if (this.#asked !== asked || word === null || search !== null) return
-    // Who has chosen already goes on from there.
+    // A selection that was made already stays.
     const chosen = popup?.kind === 'files' && popup.selected > 0 ? popup.options[popup.selected] : undefined
     const selected = chosen === undefined ? 0 : Math.max(0, paths.indexOf(chosen))
     this.#set({ popup: paths.length === 0 ? null : { kind: 'files', word, options: paths, selected } })
@@ -288,12 +258,20 @@ export class Composer {
   }
 }
 
-/** What a text asks for that is a command: one that there is, or `nearest`, which was probably meant. */
-export type CommandIntent =
+/** The state of a composer as it is drawn. Immutable: a new object after each change. */
+export interface ComposerSnapshot {
+  readonly buffer: TextBuffer
+  readonly search: HistorySearch | null
+  /** The options for the word at the caret; null without any. */
+  readonly popup: Popup | null
+}
+
+/** A command in a text: a known one, or an unknown one with the `nearest` known name (null: none is near). */
+type CommandIntent =
   | { kind: 'command'; name: string; rest: string }
   | { kind: 'unknown-command'; name: string; nearest: string | null }
 
-/** What a key asks for that is not the composer's to do; `unhandled`: it means nothing to a composer. */
+/** What a key asks of the screen; `unhandled`: the key means nothing to a composer. */
 export type ComposerIntent =
   | { kind: 'submit'; text: string }
   | { kind: 'steer'; text: string }
@@ -305,20 +283,20 @@ export type ComposerIntent =
   | { kind: 'interrupt' }
   | { kind: 'unhandled' }
 
-/** The keys that ask for the same thing whatever has been written. */
+/** The keys whose intent does not depend on the text. */
 const FIXED_INTENTS: ReadonlyMap<string, ComposerIntent> = new Map<string, ComposerIntent>([
   ['alt+up', { kind: 'take-back' }],
   ['ctrl+g', { kind: 'open-editor' }],
   ['escape', { kind: 'interrupt' }],
 ])
 
-/** An unsent text as it can be written to a file (JSON); the caret is counted in UTF-16 units, a pasted part as two. */
-export interface Draft {
+/** An unsent text as JSON for a file; `caret` is in UTF-16 units, where a pasted part counts as two. */
+interface Draft {
   readonly parts: readonly (string | { readonly pasted: string })[]
   readonly caret: number
 }
 
-/** What there is to keep of a text that was not sent. */
+/** The draft of a buffer. */
 export function draftOf({ text, chips }: TextBuffer): Draft {
   const before = text.lines.slice(0, text.row).reduce((units, line) => units + line.length + 1, 0)
   const parts: (string | { pasted: string })[] = []
@@ -332,16 +310,16 @@ export function draftOf({ text, chips }: TextBuffer): Draft {
   return { parts, caret: before + text.column }
 }
 
-/** The text of a draft to go on with. */
+/** The buffer for a draft. */
 export function bufferOf({ parts, caret }: Draft): TextBuffer {
   let chips: Chips = new Map()
   let all = ''
   for (const part of parts) {
     const clean = cleanText(typeof part === 'string' ? part : part.pasted)
     const chip = typeof part === 'string' ? null : foldLarge(clean)
-    const held = chip === null ? withoutImpostors(clean, chips) : addChip(chips, chip)
-    all += 'text' in held ? held.text : held.character
-    chips = held.chips
+    const added = chip === null ? escapePlaceholders(clean, chips) : addChip(chips, chip)
+    all += 'text' in added ? added.text : added.character
+    chips = added.chips
   }
   const before = all.slice(0, Math.max(0, caret)).split('\n')
   const place = { row: before.length - 1, column: before.at(-1)?.length ?? 0 }

@@ -1,18 +1,18 @@
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
-import type { Theme } from '../terminal/cells.ts'
+import type { Theme } from '../terminal/theme.ts'
 import { EMPTY_BUFFER, expanded, paste, type TextBuffer } from './buffer.ts'
+import { type Area, type DrawnField, optionMark, scrollWindow, textColumns, textLines } from './drawing.ts'
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
-import { type Drawn, type Frame, mark, textColumns, textLines } from './lines.ts'
-import { isEmpty, scrolled } from './text.ts'
+import { isEmpty } from './text.ts'
 
-/** One of the answers that a person may choose. */
+/** One of the answers to choose from. */
 export interface PickerOption {
   readonly id: string
   readonly label: string
   readonly hint?: string
 }
 
-/** A question with its answers; `freeText` is the label of the one that is written, if that is allowed. */
+/** A question with its options. `freeText`: the label of the answer that is typed; left out where none may be. */
 export interface PickerQuestion {
   readonly title: string
   readonly body?: readonly string[]
@@ -20,39 +20,39 @@ export interface PickerQuestion {
   readonly freeText?: string
 }
 
-/** A question that is being answered. Never changed in place. */
+/** The state of a question that is being answered. Immutable. */
 export interface Picker {
   readonly question: PickerQuestion
-  /** The chosen row: of the options, or behind them that of the free text. */
+  /** The index of the selected row: an option, or after them the free text. */
   readonly selected: number
   /** Whether keys go into the free text. */
   readonly writing: boolean
   readonly written: TextBuffer
 }
 
-/** What a person has answered. */
+/** The answer to a question; `closed`: by Esc. */
 export type PickerResult = { kind: 'chosen'; id: string } | { kind: 'text'; text: string } | { kind: 'closed' }
 
-/** What stands before the free text that is being written. */
+/** The prompt of the free text. */
 const WRITING_PROMPT = '  › '
 
-/** A question as it is first shown; one that has no options is answered in writing. */
+/** The state in which a question opens; without options it begins in the free text. */
 export function openPicker(question: PickerQuestion): Picker {
   const writing = question.options.length === 0 && question.freeText !== undefined
   return { question, selected: 0, writing, written: EMPTY_BUFFER }
 }
 
-/** A picker after a key, and the answer if the key gave one. `columns`: how wide it is drawn. */
+/** A picker after a key, and the answer if the key gave one (else null). `columns`: the width in which it is drawn. */
 export function pickerKey(picker: Picker, key: Key, columns: number): { picker: Picker; result: PickerResult | null } {
   return picker.writing ? writingKey(picker, key, columns) : choosingKey(picker, key, columns)
 }
 
-/** A picker after something was pasted: it opens the free text if there may be one. */
+/** A picker after a paste, which opens the free text if the question has one. */
 export function pickerPaste(picker: Picker, text: string): Picker {
   return picker.question.freeText === undefined ? picker : { ...opened(picker), written: paste(picker.written, text) }
 }
 
-/** How many rows can be chosen. */
+/** The number of rows to select from. */
 function countChoices({ options, freeText }: PickerQuestion): number {
   return options.length + (freeText === undefined ? 0 : 1)
 }
@@ -69,7 +69,7 @@ function choosingKey(picker: Picker, key: Key, columns: number): Step {
   if (chord === 'escape') return { picker, result: { kind: 'closed' } }
   if (chord === 'return') return choose(picker, picker.selected)
   if (chord !== '') return goOn(picker)
-  // It only goes there: what begins with a number may be meant as an answer in words, and one of them stops the work.
+  // A digit selects but does not choose: it may begin an answer in words, and one of the options stops the work.
   if (/^[1-9]$/.test(key.input))
     return goOn(Number(key.input) > count ? picker : { ...picker, selected: Number(key.input) - 1 })
   if (picker.question.freeText === undefined || key.input.trim() === '') return goOn(picker)
@@ -120,9 +120,9 @@ function goOn(picker: Picker): Step {
  * A question as it is drawn: title, body, choices. Where rows are few the choice at hand comes first, then its
  * neighbours, the title, and the body; the body tells by an ellipsis that there is more of it.
  */
-export function pickerLines(picker: Picker, frame: Frame): Drawn {
-  const { columns, maxRows, theme } = frame
-  const field = picker.writing ? fieldLines(picker, frame) : null
+export function pickerLines(picker: Picker, area: Area): DrawnField {
+  const { columns, maxRows, theme } = area
+  const field = picker.writing ? fieldLines(picker, area) : null
   const title =
     maxRows > 1 ? wrapLine(oneLine(picker.question.title, 1_000), columns).slice(0, Math.ceil(maxRows / 4)) : []
   const room = maxRows - title.length
@@ -130,7 +130,7 @@ export function pickerLines(picker: Picker, frame: Frame): Drawn {
   // One that is answered in writing alone has nothing to choose from.
   const count = picker.question.options.length === 0 ? 0 : countChoices(picker.question)
   const choiceRoom = room - fieldRows
-  const { from, to } = scrolled(count, picker.selected, Math.max(0, choiceRoom))
+  const { from, to } = scrollWindow(count, picker.selected, Math.max(0, choiceRoom))
   const body = bodyLines(picker.question.body ?? [], columns, choiceRoom - (to - from), theme)
   const choices = Array.from({ length: to - from }, (_, at) =>
     choiceRow(picker, from + at, { from, to, count }, columns, theme),
@@ -141,7 +141,7 @@ export function pickerLines(picker: Picker, frame: Frame): Drawn {
   return { lines: [...lines, ...field.lines], caret: { x: field.caret.x, y: lines.length + field.caret.y } }
 }
 
-function fieldLines(picker: Picker, { columns, maxRows, theme }: Frame): Drawn {
+function fieldLines(picker: Picker, { columns, maxRows, theme }: Area): DrawnField {
   const rows = maxRows < 4 ? 1 : Math.floor(maxRows / 2)
   return textLines(picker.written, { columns, maxRows: rows, theme, prompt: theme.symbols ? WRITING_PROMPT : '  > ' })
 }
@@ -170,7 +170,7 @@ function choiceRow(
   theme: Theme,
 ): string {
   const isSelected = index === selected
-  const before = `${edge(index, shown, theme) ?? mark(isSelected, theme)}${index < 9 ? `${index + 1}. ` : '   '}`
+  const before = `${edge(index, shown, theme) ?? optionMark(isSelected, theme)}${index < 9 ? `${index + 1}. ` : '   '}`
   const { label, hint } = optionAt(question, index)
   const kept = index === question.options.length && !writing ? oneLine(expanded(written).slice(0, 200), 100) : ''
   const name = cutLine(`${before}${oneLine(label, 400)}${kept === '' ? '' : ` ${kept}`}`, columns)

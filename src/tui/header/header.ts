@@ -6,43 +6,28 @@ import { type Doing, doing, taskAtWork, titleOf, usedWindow } from '../../words/
 import { formatClock, formatCount, formatFullClock, formatSpan, shortMoment, shortNumber } from '../../words/numbers.ts'
 import { wordsForTokensUsed } from '../../words/outcome.ts'
 import { wordsForPart } from '../../words/plan.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-
-/** What the header tells of. */
-export interface HeaderData {
-  state: SessionState
-  board: TaskBoard | null
-  live: readonly LiveItem[]
-  /** How many prompts wait in the queue. */
-  queued: number
-}
-
-export interface HeaderPlace {
-  columns: number
-  rows: 1 | 2
-  theme: Theme
-  /** Unix time, ms. */
-  now: number
-}
+import type { Role, Theme } from '../terminal/theme.ts'
 
 const NAME_CHARS = 120
-/** Of the name of a task, before the title is cut. */
+/** The cells of a task's name that are shown before the title is cut. */
 const TASK_CELLS = 40
 
 /**
- * The one or two lines that say how things are: which session, task and round, what it does just now, what it has used.
- * Each at most `columns` cells wide: what does not fit is said more shortly, or left out, the least important first.
+ * The header on one or two lines: the session, task and round, the current activity, and what was used. Each line is at
+ * most `columns` cells wide: parts that do not fit are shortened or left out, the least important first. `now`: Unix ms.
  */
-export function headerLines(data: HeaderData, { columns, rows, theme, now }: HeaderPlace): string[] {
-  const place = { columns, theme }
+export function headerLines(
+  data: HeaderData,
+  { columns, rows, theme, now }: { columns: number; rows: 1 | 2; theme: Theme; now: number },
+): string[] {
   const { state, board } = data
   const upper = [titlePart(state, board), ...taskParts(state, board), roundPart(state), elapsedPart(state, now)]
   const does = doing(state, data.live, now)
   const lower = [...doingParts(does), ...usedParts(state, now), modelPart(state), queuedPart(data)]
   const fitted = (parts: readonly (LinePart | null)[], columns: number) =>
-    fitParts(parts.filter(part => part !== null).map(wordsOnly(theme)), { ...place, columns })
+    fitParts(parts.filter(part => part !== null).map(wordsOnly(theme)), { columns, theme })
   if (rows === 2) return [fitted(upper, columns), fitted(lower, columns)]
-  // In a build much is said of what it works on, and an activity that changes each second must not change how.
+  // A build has many parts, whose wording must not change with an activity that changes each second.
   const room = state.build === null ? null : roomBesideDoing(does, columns)
   if (room === null) return [fitted([...upper, ...lower], columns)]
   const separator = theme.paint('dim', theme.symbols ? ' · ' : ', ')
@@ -51,11 +36,19 @@ export function headerLines(data: HeaderData, { columns, rows, theme, now }: Hea
   return [begin + fitted(end, columns - widthOf(begin))]
 }
 
-/** Cells that an activity takes at least before it is cut, as a rule and on a narrow line. */
+/** `queued`: the number of prompts in the queue. */
+interface HeaderData {
+  state: SessionState
+  board: TaskBoard | null
+  live: readonly LiveItem[]
+  queued: number
+}
+
+/** The cells to which an activity may be cut; the second one on a narrow line. */
 const ENOUGH_DOING = 24
 const LEAST_DOING = 10
 
-/** A screen reader gets words: the forms that are short for the eye are none. */
+/** For a screen reader, only the longest form of a part: the shorter ones are abbreviations. */
 function wordsOnly({ symbols }: Theme): (part: LinePart) => LinePart {
   return part => (symbols ? part : { ...part, forms: [part.forms[0]] })
 }
@@ -84,7 +77,7 @@ function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
   return [name, ...phaseParts(state, task.phase)]
 }
 
-/** The phase of the task at work: of a build, `Building Phase`, or what the round is for if it is not for a task. */
+/** The phase of the current task; in a build as `Building Phase`, or the purpose of a round that is not for a task. */
 function phaseParts({ build, running }: SessionState, phase: string | null): LinePart[] {
   const name = oneLine(phase ?? '', NAME_CHARS)
   if (build === null) return name === '' ? [] : [{ forms: [name], importance: 10, least: 8, role: 'dim' }]
@@ -154,7 +147,7 @@ function contextPart(percent: number): LinePart {
   return { forms: [`context ${percent} %`, `ctx ${percent}%`], importance: 40, role }
 }
 
-/** How full the context of the running round is; null if codex has not said it of this one. */
+/** How full the context of the running round is, in percent; null if codex has not reported it yet. */
 function contextPercent({ running, threadTokens, contextTokens, contextWindow }: SessionState): number | null {
   const isReported = running !== null && running.thread !== null && Object.hasOwn(threadTokens, running.thread)
   if (!isReported || contextTokens === null || !contextWindow) return null
@@ -187,46 +180,46 @@ function queuedPart({ queued }: HeaderData): LinePart | null {
   return queued === 0 ? null : { forms: [`${queued} queued`], importance: 45, role: 'dim' }
 }
 
-/** One of the things that a line says. */
+/** One part of a header line. */
 interface LinePart {
-  /** The ways to say it, the longest first. */
+  /** The wordings, the longest first. */
   forms: readonly [string, ...string[]]
-  /** What does not fit in its shortest form is left out, the least important first; what is left over goes to the most important. */
+  /** Parts that do not fit in their shortest form are left out, the least important first; spare room goes to the most important. */
   importance: number
-  /** To how many cells a form may be cut; none may if this is left out. */
+  /** The cells to which a form may be cut; left out: it is not cut. */
   least?: number
-  /** More cells than this it takes only when every other part has all it can use. */
+  /** The cells beyond which it grows only when every other part has all the room it can use. */
   enough?: number
-  /** Follows each form, and is not cut with it: `0:42`. */
+  /** A suffix of each form that is never cut: `0:42`. */
   tail?: string | null
   role: Role
 }
 
-/** As many of the parts as fit into `columns` cells, in their order, on one line. */
+/** A line of at most `columns` cells with the parts that fit, in their order. */
 function fitParts(parts: readonly LinePart[], { columns, theme }: { columns: number; theme: Theme }): string {
   const separator = theme.symbols ? ' · ' : ', '
-  const kept = parts.map(inShort)
+  const kept = parts.map(inShortestForm)
   let room = columns - widthOfAll(kept, separator)
   while (room < 0 && kept.length > 1) {
     kept.splice(leastImportant(kept), 1)
     room = columns - widthOfAll(kept, separator)
   }
   const byImportance = kept.toSorted((a, b) => b.part.importance - a.part.importance)
-  for (const fitted of byImportance) room -= sayMore(fitted, room)
-  for (const fitted of byImportance) room -= cutLess(fitted, room, fitted.part.enough)
-  for (const fitted of byImportance) room -= cutLess(fitted, room)
+  for (const fitted of byImportance) room -= takeLongestForm(fitted, room)
+  for (const fitted of byImportance) room -= widen(fitted, room, fitted.part.enough)
+  for (const fitted of byImportance) room -= widen(fitted, room)
   const texts = kept.map(fitted => theme.paint(fitted.part.role, textOf(fitted)))
   return cutLine(texts.join(theme.paint('dim', separator)), columns)
 }
 
-/** A part in one of its forms, which takes `width` cells. */
+/** A part in one of its forms, cut to `width` cells. */
 interface Fitted {
   part: LinePart
   text: string
   width: number
 }
 
-function inShort(part: LinePart): Fitted {
+function inShortestForm(part: LinePart): Fitted {
   const form = part.forms.length - 1
   return { part, text: part.forms[form] ?? '', width: leastWidth(part, form) }
 }
@@ -249,8 +242,8 @@ function leastImportant(all: readonly Fitted[]): number {
   return importances.lastIndexOf(Math.min(...importances))
 }
 
-/** Takes the longest form for which there is room; answers how much of that it takes. */
-function sayMore(fitted: Fitted, room: number): number {
+/** Switches to the longest form that fits; returns the cells it takes of the room. */
+function takeLongestForm(fitted: Fitted, room: number): number {
   const { part, width } = fitted
   for (const [form, text] of part.forms.entries()) {
     const more = leastWidth(part, form) - width
@@ -262,8 +255,8 @@ function sayMore(fitted: Fitted, room: number): number {
   return 0
 }
 
-/** Gives a form that is cut as much of the room as it can use, at most `enough`, or takes what is missing; answers how much. */
-function cutLess(fitted: Fitted, room: number, enough = Number.POSITIVE_INFINITY): number {
+/** Widens a form that is cut, to at most `enough` cells, or narrows it if `room` is negative; returns the cells it takes. */
+function widen(fitted: Fitted, room: number, enough = Number.POSITIVE_INFINITY): number {
   const most = Math.min(widthOf(fitted.text), Math.max(enough, fitted.width))
   const more = Math.max(-fitted.width, Math.min(most - fitted.width, room))
   fitted.width += more
@@ -275,30 +268,27 @@ function textOf({ part, text, width }: Fitted): string {
   return part.tail ? `${cut} ${part.tail}` : cut
 }
 
-/** Below so many columns one line has no room for all that is said in words. */
+/** Below this width one line has no room for all parts in words. */
 const NARROW_COLUMNS = 60
 const SEPARATOR_CELLS = 3
-/** Cells for an activity and its time, which change while it works: `npm run tes… 0:12`. */
-const AT_WORK = 17
-/** The most that is kept for it. */
+/** The cells reserved for an activity and its time, which change while it works: `npm run tes… 0:12`. */
+const ACTIVITY_CELLS = 17
+/** The largest share of the line that is reserved for it. */
 const MOST_SHARE = 0.6
-/** Cells of `T2/8 · R2/20`. */
+/** The cells of `T2/8 · R2/20`. */
 const LEAST_REST = 14
 
-/**
- * The cells of a narrow line of `columns` for all but what goes on. As long as a session works they are always as many.
- * Null if the line is wide, or too narrow for that.
- */
+/** The cells beside the activity on a narrow line, constant while a session works. Null if the line is wide, or too narrow. */
 function roomBesideDoing({ kind, short, time, next }: Doing, columns: number): number | null {
   if (columns >= NARROW_COLUMNS) return null
   const still = widthOf(short) + (time === null ? 0 : widthOf(time) + 1)
   const then = next === null ? 0 : widthOf(next.split(' ', 1)[0] ?? '') + SEPARATOR_CELLS
-  const now = Math.min((kind === 'at-work' ? AT_WORK : still) + then, Math.ceil(columns * MOST_SHARE))
+  const now = Math.min((kind === 'at-work' ? ACTIVITY_CELLS : still) + then, Math.ceil(columns * MOST_SHARE))
   const room = columns - now - SEPARATOR_CELLS
   return room < LEAST_REST ? null : room
 }
 
-const MOST_CELLS = 80
+const TITLE_CELLS = 80
 const DOING_CELLS = 36
 
 const SYMBOLS: Readonly<Record<Doing['kind'], string>> = {
@@ -310,8 +300,8 @@ const SYMBOLS: Readonly<Record<Doing['kind'], string>> = {
 }
 
 /**
- * What the terminal's window is called: `▸ R4 T2/15 npm test — linkcheck`. One line without control characters, at
- * most 80 cells wide; words alone if `symbols` is false. It says no time, so that it changes only when something does.
+ * The title of the terminal's window: `▸ R4 T2/15 npm test — linkcheck`. One line without control characters, at most 80
+ * cells wide; words alone if `symbols` is false. Contains no running time, so that it changes rarely. `now`: Unix ms.
  */
 export function windowTitle(
   { state, board, live }: { state: SessionState; board: TaskBoard | null; live: readonly LiveItem[] },
@@ -326,5 +316,5 @@ export function windowTitle(
   ]
   const title = titleOf(state, board)
   const line = `${symbols ? SYMBOLS[kind] : ''}${facts.join(' ')}${title === '' ? '' : ` — ${title}`}`
-  return cutLine(line, MOST_CELLS)
+  return cutLine(line, TITLE_CELLS)
 }

@@ -2,39 +2,35 @@ import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, type PlanStep, type SessionState } from '../../core/state/state.ts'
 import { cutLine, oneLine, widthOf } from '../../words/cells.ts'
 import { formatCount, formatSpan } from '../../words/numbers.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
 
 const NAME_CHARS = 400
 const LEAST_STEPS = 4
 
-/** A place for lines. */
-export interface TaskLinesPlace {
-  columns: number
-  rows: number
-  theme: Theme
-}
-
 /**
- * The tasks as a checklist with their phases as headings, scrolled to the one at work; below, if there is room, the
- * steps of the agent's own plan. At most `rows` lines, each at most `columns` cells wide.
+ * The tasks as a checklist with their phases as headings, scrolled to the current one; below, if there is room, the steps
+ * of the agent's own plan. At most `rows` lines, each at most `columns` cells wide.
  */
 export function taskLines(
   { board, plan }: { board: TaskBoard | null; plan: readonly PlanStep[] },
-  { columns, rows, theme }: TaskLinesPlace,
+  { columns, rows, theme }: { columns: number; rows: number; theme: Theme },
 ): string[] {
   const tasks = taskEntries(board)
   const steps = stepEntries(plan)
   if (tasks.length === 0 && steps.length === 0) return [cutLine('There are no tasks yet.', columns)].slice(0, rows)
   const room = Math.min(rows - tasks.length, steps.length)
-  // A heading and a few steps, or it is not worth the heading.
-  const isWorth = tasks.length === 0 || room >= Math.min(LEAST_STEPS, steps.length)
-  const shown = [...scrolled(tasks, Math.min(rows, tasks.length)), ...(isWorth ? scrolled(steps, room) : [])]
-  return shown.map(entry => theme.paint(roleOf(entry), cutLine(wordsFor(entry, theme), columns)))
+  // Fewer than four steps of many are not worth the heading.
+  const showsSteps = tasks.length === 0 || room >= Math.min(LEAST_STEPS, steps.length)
+  const shown = [
+    ...scrollToFocus(tasks, Math.min(rows, tasks.length)),
+    ...(showsSteps ? scrollToFocus(steps, room) : []),
+  ]
+  return shown.map(entry => theme.paint(roleOf(entry), cutLine(entryText(entry, theme), columns)))
 }
 
 type Progress = 'done' | 'claimed' | 'now' | 'parked' | 'to-do'
 
-/** A line, before it is text. */
+/** A line of the checklist: a phase, a task or step, or the number of lines that are scrolled out. */
 type Entry = { heading: string } | { progress: Progress; name: string } | { more: number; where: 'above' | 'below' }
 
 function taskEntries(board: TaskBoard | null): Entry[] {
@@ -42,8 +38,8 @@ function taskEntries(board: TaskBoard | null): Entry[] {
   return (board?.tasks ?? []).flatMap(task => {
     const isNew = task.phase !== null && task.phase !== phase
     phase = task.phase
-    const why = task.parked === undefined ? '' : ` (parked: ${task.parked})`
-    const entry = { progress: progressOf(task, board), name: `${task.id}  ${task.name}${why}` }
+    const reason = task.parked === undefined ? '' : ` (parked: ${task.parked})`
+    const entry = { progress: progressOf(task, board), name: `${task.id}  ${task.name}${reason}` }
     return isNew && task.phase !== null ? [{ heading: task.phase }, entry] : [entry]
   })
 }
@@ -65,8 +61,8 @@ function stepEntries(plan: readonly PlanStep[]): Entry[] {
   ]
 }
 
-/** So many of the entries, with what is at work in the middle; what is left out is counted where it would be. */
-function scrolled(entries: readonly Entry[], rows: number): Entry[] {
+/** `rows` of the entries around the current one; the first and last of them count the tasks that are scrolled out. */
+function scrollToFocus(entries: readonly Entry[], rows: number): Entry[] {
   if (entries.length <= rows) return [...entries]
   if (rows <= 0) return []
   const top = Math.max(0, Math.min(entries.length - rows, focusOf(entries) - Math.floor(rows / 2)))
@@ -83,7 +79,7 @@ function countSteps(entries: readonly Entry[]): number {
   return entries.filter(entry => 'progress' in entry).length
 }
 
-/** Where to look: at what is at work, else at what comes next, else at the end. */
+/** The index of the current entry, else of the next one to do, else of the last one. */
 function focusOf(entries: readonly Entry[]): number {
   for (const progress of ['now', 'to-do']) {
     const at = entries.findIndex(entry => 'progress' in entry && entry.progress === progress)
@@ -101,7 +97,7 @@ const WORDS: Readonly<Record<Progress, string>> = {
   'to-do': 'to do:',
 }
 
-function wordsFor(entry: Entry, theme: Theme): string {
+function entryText(entry: Entry, theme: Theme): string {
   if ('heading' in entry) return oneLine(entry.heading, NAME_CHARS)
   if ('more' in entry) return `${theme.symbols ? '  … ' : ''}${entry.more} more ${entry.where}`
   const name = oneLine(entry.name, NAME_CHARS)
@@ -122,14 +118,14 @@ function roleOf(entry: Entry): Role {
 }
 
 const MINUTE = 60_000
-/** Before so many rounds have counted nothing can be told of the pace. */
-const ROUNDS_TO_KNOW = 3
-const MOST_BAR = 20
-const LEAST_BAR = 5
+/** The rounds that an estimate of the pace needs. */
+const ROUNDS_FOR_ESTIMATE = 3
+const WIDEST_BAR = 20
+const NARROWEST_BAR = 5
 
 /**
- * How far the tasks are, of a build those too that are only said to be done or are parked, and for how long it will go on at the pace so far: `▓▓▓░░ 7/15 tasks · about 2 h 10 min left`;
- * null if there are none. At most `columns` cells wide.
+ * The progress of the tasks and an estimate of the time left: `▓▓▓░░ 7/15 tasks · about 2 h 10 min left`, in a build with
+ * the claimed and the parked tasks. At most `columns` cells wide; null without tasks. `now`: Unix ms.
  */
 export function progressLine(
   { state, board }: { state: SessionState; board: TaskBoard | null },
@@ -143,34 +139,34 @@ export function progressLine(
   const left = msLeft(state, { done: done + claimed, total: total - parked }, now)
   const estimate = left === null ? null : `${roughly(left)} left`
   if (!theme.symbols) {
-    const words = `${done} of ${formatCount(total, 'task')} done${also(', ', claimed, parked)}`
+    const words = `${done} of ${formatCount(total, 'task')} done${claimedAndParked(', ', claimed, parked)}`
     return cutLine(estimate === null ? words : `${words}, ${estimate}`, columns)
   }
-  const counted = `${done}/${formatCount(total, 'task')}${also(' · ', claimed, parked)}`
+  const counted = `${done}/${formatCount(total, 'task')}${claimedAndParked(' · ', claimed, parked)}`
   const words = estimate === null ? counted : `${counted} · ${estimate}`
-  const fitting = widthOf(words) + LEAST_BAR + 1 <= columns ? words : counted
-  const room = Math.min(MOST_BAR, columns - widthOf(fitting) - 1)
-  return room < LEAST_BAR
+  const fitting = widthOf(words) + NARROWEST_BAR + 1 <= columns ? words : counted
+  const room = Math.min(WIDEST_BAR, columns - widthOf(fitting) - 1)
+  return room < NARROWEST_BAR
     ? cutLine(counted, columns)
     : `${bar({ done: done / total, claimed: claimed / total }, room, theme)} ${fitting}`
 }
 
-/** The time (ms) that what is left will take if it goes on as before; null if it cannot be told. */
+/** The estimated time (ms) for the remaining tasks at the pace so far; null if there is no basis for one. */
 function msLeft(state: SessionState, { done, total }: { done: number; total: number }, now: number): number | null {
-  if (done === 0 || done === total || state.roundsUsed < ROUNDS_TO_KNOW) return null
+  if (done === 0 || done === total || state.roundsUsed < ROUNDS_FOR_ESTIMATE) return null
   if (state.ended !== null || state.waiting !== null || state.offlineSince !== null) return null
   return (elapsedMs(state, 'running', now) / done) * (total - done)
 }
 
-/** To 5 minutes, and from 10 hours on to the hour: it is no better known. */
+/** A duration rounded to 5 minutes, from 10 hours on to the hour. */
 function roughly(ms: number): string {
   const step = ms < 10 * 60 * MINUTE ? 5 * MINUTE : 60 * MINUTE
   return ms < step ? `less than ${formatSpan(step)}` : `about ${formatSpan(Math.round(ms / step) * step)}`
 }
 
-/** What of a build is neither done nor just open. */
-function also(before: string, claimed: number, parked: number): string {
-  return `${claimed === 0 ? '' : `${before}${claimed} claimed`}${parked === 0 ? '' : `${before}${parked} parked`}`
+/** The numbers of claimed and parked tasks, each after `separator`; empty if there are none. */
+function claimedAndParked(separator: string, claimed: number, parked: number): string {
+  return `${claimed === 0 ? '' : `${separator}${claimed} claimed`}${parked === 0 ? '' : `${separator}${parked} parked`}`
 }
 
 function bar(share: { done: number; claimed: number }, width: number, theme: Theme): string {

@@ -23,13 +23,13 @@ import type { Settings } from '../../settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
-import { eventLines } from '../blocks/event.ts'
-import type { SlashCommandInfo } from '../composer/completion.ts'
-import { KeptLines } from '../pager/lines.ts'
+import { eventLines } from '../blocks/event-lines.ts'
+import type { SlashCommand } from '../composer/completion.ts'
+import { LineBuffer } from '../pager/line-buffer.ts'
 import type { PagerSource } from '../pager/pager.ts'
 import type { Ask, ScreenHost } from '../screen/controls.ts'
 import { Screen } from '../screen/screen.tsx'
-import { openTheme, type Role, type Theme } from '../terminal/cells.ts'
+import { openTheme, type Role, type Theme } from '../terminal/theme.ts'
 import {
   type DraftFile,
   keepDraft,
@@ -47,7 +47,7 @@ interface ScreenControl {
   /** A slash command. */
   command(name: string, rest: string): Promise<void>
   /** The slash commands as they are now. */
-  commands(): readonly SlashCommandInfo[]
+  commands(): readonly SlashCommand[]
   /** The person leaves. */
   leave(): void
   /** The terminal has gone. */
@@ -323,7 +323,7 @@ function openLogSource(options: LogSourceOptions): PagerSource {
   let reading = new AbortController()
   let lines = read(options.columns)
 
-  function read(columns: number): KeptLines<Recorded> {
+  function read(columns: number): LineBuffer<Recorded> {
     const kept = linesFor(options, columns)
     kept.onGrow(gone => {
       for (const listener of listeners) listener(gone)
@@ -352,9 +352,9 @@ function openLogSource(options: LogSourceOptions): PagerSource {
   }
 }
 
-function linesFor({ id, theme }: LogSourceOptions, columns: number): KeptLines<Recorded> {
+function linesFor({ id, theme }: LogSourceOptions, columns: number): LineBuffer<Recorded> {
   let state = emptyState(id)
-  return new KeptLines<Recorded>({
+  return new LineBuffer<Recorded>({
     render: event => {
       state = fold(state, event)
       return eventLines(event, state, { columns, theme, full: true })

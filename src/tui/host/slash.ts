@@ -13,22 +13,23 @@ import { readReport } from '../../report/write.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { oneLine } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { roleOf } from '../blocks/frame.ts'
-import { type SlashCommandInfo, slashCommands } from '../composer/completion.ts'
-import { type Ask, tell } from '../screen/controls.ts'
+import { roleOf } from '../blocks/layout.ts'
+import { type SlashCommand, slashCommands } from '../composer/completion.ts'
+import type { Ask } from '../screen/controls.ts'
+import { sendCommand } from '../screen/questions.ts'
 import { helpLines } from '../start.ts'
-import { openTheme } from '../terminal/cells.ts'
+import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type MoreFlags, type PersonScreen, printerOn } from './person-screen.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 
 /** The commands as they are now. */
-export function commandsOf({ person }: SlashPlace): SlashCommandInfo[] {
+export function commandsOf({ person }: SlashPlace): SlashCommand[] {
   const { facts, showsSession } = person.screen.model
   const always = slashCommands({ login: facts?.login ?? null })
   return showsSession ? [...OF_SESSION, ...always] : always
 }
 
-const OF_SESSION: readonly (SlashCommandInfo & { ask: Ask })[] = [
+const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
   { name: 'pause', description: 'Start no further round', note: null, ask: { type: 'pause' } },
   { name: 'unpause', description: 'Go on after a pause', note: null, ask: { type: 'unpause' } },
   { name: 'stop', description: 'Stop after this round', note: null, ask: { type: 'stop', now: false } },
@@ -47,7 +48,7 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   const { screen } = person
   const ofSession = OF_SESSION.find(command => command.name === name)
   if (ofSession) {
-    await tell({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
+    await sendCommand({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
     return
   }
   switch (name) {

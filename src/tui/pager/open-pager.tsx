@@ -1,15 +1,15 @@
+import { EventEmitter } from 'node:events'
 import { Box, render, Text, useCursor, useInput } from 'ink'
 import { useEffect, useReducer } from 'react'
 import type { Clock } from '../../base/clock.ts'
 import { keysFromInk } from '../composer/keys.ts'
-import { LentOutput } from '../terminal/care.ts'
-import type { Theme } from '../terminal/cells.ts'
 import type { TerminalOutput } from '../terminal/output.ts'
+import type { Theme } from '../terminal/theme.ts'
 import { Pager, type PagerSource } from './pager.ts'
 
-export interface PagerOptions {
+interface PagerScreenOptions {
   stdin: NodeJS.ReadableStream
-  /** The terminal; the Ink that draws on it is suspended meanwhile. */
+  /** The terminal; the Ink that draws on it must be suspended. */
   output: TerminalOutput
   title: string
   source: PagerSource
@@ -17,21 +17,21 @@ export interface PagerOptions {
   clock: Clock
   /** Closes the pager. */
   signal: AbortSignal
-  /** Where it opens; at the end it follows what is added. Left out: the end. */
+  /** Where it opens; at the end it follows added lines. Default: the end. */
   at?: 'start' | 'end'
 }
 
-/** How long added lines may wait to be shown, ms. */
+/** The longest delay until added lines are shown, ms. */
 const GROWTH_MS = 50
 
-/** Shows the lines on the alternate screen; resolves when the person has left it, the terminal as it was before. */
-export async function openPager(options: PagerOptions): Promise<void> {
+/** Shows a pager on the alternate screen; resolves when the person has left it and the terminal is as before. */
+export async function openPager(options: PagerScreenOptions): Promise<void> {
   const { stdin, output, title, source, theme, clock, signal, at = 'end' } = options
   if (signal.aborted) return
   const stdout = new LentOutput(output)
   const pager = new Pager({ title, source, theme, at })
   const left = new AbortController()
-  // Heard before Ink hears it: how a terminal keeps this screen when its size changes differs, so it is drawn anew.
+  // Runs before Ink's own listener: terminals differ in what they keep of this screen after a resize, so it is drawn anew.
   const clear = () => {
     screen.clear()
     stdout.write('\x1b[H\x1b[J')
@@ -72,7 +72,7 @@ function PagerScreen({ pager, source, clock, stdout, left }: PagerScreenProps) {
   const { setCursorPosition } = useCursor()
   useEffect(() => {
     let isDue = false
-    // However quickly lines come, and as long as a search goes on, once in a while is often enough.
+    // However quickly lines are added, one redraw in 50 ms is enough.
     const redrawSoon = async () => {
       if (isDue) return
       isDue = true
@@ -80,8 +80,8 @@ function PagerScreen({ pager, source, clock, stdout, left }: PagerScreenProps) {
       isDue = false
       if (!left.signal.aborted) redraw()
     }
-    const stopGrowth = source.onGrow(gone => {
-      pager.gone(gone)
+    const stopGrowth = source.onGrow(dropped => {
+      pager.dropped(dropped)
       void redrawSoon()
     })
     let { columns } = stdout
@@ -114,9 +114,9 @@ function PagerScreen({ pager, source, clock, stdout, left }: PagerScreenProps) {
   return <Rows lines={lines} />
 }
 
-/** Finished lines, a row of its own each, for Ink to write only those that have changed. */
+/** Finished lines, each a row of its own, so that Ink writes only those that have changed. */
 export function Rows({ lines }: { lines: readonly string[] }) {
-  // One without text would have no height.
+  // A row without text would have no height.
   const rows = lines.map((line, row) => ({ row, text: line === '' ? ' ' : line }))
   return (
     <Box flexDirection="column">
@@ -127,4 +127,56 @@ export function Rows({ lines }: { lines: readonly string[] }) {
       ))}
     </Box>
   )
+}
+
+/**
+ * The terminal as a stream of its own for a second Ink while the first one is suspended: Ink identifies its instances by
+ * their stream. Writes go through the first one's output, which counts bytes and notes modes.
+ */
+class LentOutput extends EventEmitter implements NodeJS.WritableStream {
+  readonly #output: TerminalOutput
+
+  constructor(output: TerminalOutput) {
+    super()
+    this.#output = output
+    output.on('resize', this.#resized)
+  }
+
+  get isTTY(): boolean {
+    return this.#output.isTTY
+  }
+
+  get columns(): number {
+    return this.#output.columns
+  }
+
+  get rows(): number {
+    return this.#output.rows
+  }
+
+  get writable(): boolean {
+    return this.#output.writable
+  }
+
+  get destroyed(): boolean {
+    return !this.writable
+  }
+
+  get writableEnded(): boolean {
+    return !this.writable
+  }
+
+  write(...data: Parameters<TerminalOutput['write']>): boolean {
+    return this.#output.write(...data)
+  }
+
+  /** Detaches from the output. */
+  end(): this {
+    this.#output.off('resize', this.#resized)
+    return this
+  }
+
+  readonly #resized = () => {
+    this.emit('resize')
+  }
 }

@@ -1,84 +1,74 @@
 import { cutLine, oneLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Key } from '../composer/keys.ts'
-import type { Theme } from '../terminal/cells.ts'
+import type { Theme } from '../terminal/theme.ts'
+import { compileSearch, type Search, SearchHits } from './search.ts'
 
-export interface PagerLook {
-  title: string
-  source: PagerSource
-  theme: Theme
-  /** Where it opens: at the end it follows what is added. */
-  at: 'start' | 'end'
-}
-
-const SEARCH_LENGTH = 200
-/** Lines that are searched in one go, a few milliseconds' worth. */
-const LOOKED_AT_ONCE = 20_000
-
-/** A pager: which part of its lines is shown, and what each key does. It draws nothing. */
+/** The state of a pager: the part of its lines that is shown, and the effect of each key. Draws nothing itself. */
 export class Pager {
-  readonly #look: PagerLook
-  readonly #scroll: Scroll
+  readonly #options: PagerOptions
+  readonly #viewport: Viewport
   #top: Place = { index: 0, row: 0 }
   #isFollowing: boolean
-  /** How far down it was in lines that are laid out anew, from 0 to 1, until a key goes elsewhere. */
-  #wasAt: number | null = null
+  /** The relative position (0 to 1) to keep while lines are laid out anew; null once a key has moved. */
+  #keptPosition: number | null = null
   #height = 1
-  #hits: Hits | null = null
-  /** Line of the hit that was gone to last. */
+  #hits: SearchHits | null = null
+  /** The line of the hit that was jumped to last. */
   #hit: number | null = null
   #step: 1 | -1 = 1
   #typed: { text: string; step: 1 | -1 } | null = null
   #message: string | null = null
 
-  constructor(look: PagerLook) {
-    this.#look = look
-    this.#scroll = new Scroll(look.source)
-    this.#isFollowing = look.at === 'end'
+  constructor(options: PagerOptions) {
+    this.#options = options
+    this.#viewport = new Viewport(options.source)
+    this.#isFollowing = options.at === 'end'
   }
 
-  /** Whether it searches on: `searchOn` has something to do. */
+  /** Whether the search is incomplete, and `searchOn` is to be called. */
   get isSearching(): boolean {
     return this.#hits?.isComplete === false
   }
 
+  /** Continues the search by one step. */
   searchOn(): void {
-    this.#hits?.lookOn(LOOKED_AT_ONCE)
+    this.#hits?.scan(LINES_PER_STEP)
   }
 
-  /** The first lines of the source have gone. */
-  gone(lines: number): void {
+  /** The first lines of the source have been dropped. */
+  dropped(lines: number): void {
     if (lines === 0) return
-    this.#scroll.forget()
-    this.#hits?.gone(lines)
+    this.#viewport.forget()
+    this.#hits?.dropped(lines)
     this.#top = this.#top.index < lines ? { index: 0, row: 0 } : { ...this.#top, index: this.#top.index - lines }
     this.#hit = this.#hit === null || this.#hit < lines ? null : this.#hit - lines
   }
 
-  /** All lines are laid out anew: they come again, and are others. */
+  /** All lines of the source are replaced, as they are laid out anew. */
   relaid(): void {
-    const { count } = this.#look.source
-    this.#wasAt = this.#isFollowing ? null : (this.#wasAt ?? this.#top.index / Math.max(1, count))
-    this.#scroll.forget()
+    const { count } = this.#options.source
+    this.#keptPosition = this.#isFollowing ? null : (this.#keptPosition ?? this.#top.index / Math.max(1, count))
+    this.#viewport.forget()
     this.#hits = null
     this.#hit = null
   }
 
-  /** The screen: exactly `rows` lines, the last of which tells where one is; and where the cursor is shown, if at all. */
+  /** The screen: exactly `rows` lines, the last one the status line; `caret`: the cursor's cell, null where none is shown. */
   frame({ columns, rows }: { columns: number; rows: number }): {
     lines: string[]
     caret: { x: number; y: number } | null
   } {
     this.#height = Math.max(1, rows - 1)
-    this.#scroll.use(columns, this.#hits?.search ?? null)
-    const { count } = this.#look.source
-    if (this.#wasAt !== null) this.#top = { index: Math.floor(this.#wasAt * count), row: 0 }
-    const lastTop = this.#scroll.lastTop(this.#height)
+    this.#viewport.use(columns, this.#hits?.search ?? null)
+    const { count } = this.#options.source
+    if (this.#keptPosition !== null) this.#top = { index: Math.floor(this.#keptPosition * count), row: 0 }
+    const lastTop = this.#viewport.lastTop(this.#height)
     if (this.#isFollowing || isBelow(this.#top, lastTop)) this.#top = lastTop
     // The width may have changed since.
-    else this.#top = this.#scroll.moved(this.#top, 0)
-    const { rows: shown, last } = this.#scroll.from(this.#top, this.#height)
+    else this.#top = this.#viewport.moved(this.#top, 0)
+    const { rows: shown, last } = this.#viewport.from(this.#top, this.#height)
     while (shown.length < this.#height) shown.push('')
-    const { title, source, theme } = this.#look
+    const { title, source, theme } = this.#options
     const status = pagerStatus(
       {
         title,
@@ -100,17 +90,17 @@ export class Pager {
     }
   }
 
-  /** Does what a key says; true if it leaves the pager. */
+  /** Handles a key; true if it leaves the pager. */
   press(key: Key): boolean {
     this.#message = null
-    this.#wasAt = null
+    this.#keptPosition = null
     if (this.#typed) {
       this.#edit(key, this.#typed)
       return false
     }
     if (key.meta) return false
     if (key.name !== null || key.ctrl) return this.#command(key.name ?? `ctrl+${key.input}`)
-    // What is typed quickly comes at once.
+    // Characters that are typed quickly arrive together.
     for (const character of key.input) if (this.#command(character)) return true
     return false
   }
@@ -158,8 +148,8 @@ export class Pager {
     const rows = ROWS[name]?.(this.#height)
     if (rows === undefined) return
     const wasFollowing = this.#isFollowing
-    this.#goTo(this.#scroll.moved(this.#top, rows))
-    // At the end there is nothing to go down to: what it did it does on.
+    this.#goTo(this.#viewport.moved(this.#top, rows))
+    // Moving down at the end keeps following.
     if (wasFollowing && rows > 0) this.#isFollowing = true
   }
 
@@ -173,15 +163,15 @@ export class Pager {
     else if (key.name === 'escape' || (key.ctrl && key.input === 'c')) this.#typed = null
     else if (key.name === 'backspace') this.#typed = typed.text === '' ? null : { ...typed, text: shorter(typed.text) }
     else if (key.ctrl && key.input === 'u') this.#typed = { ...typed, text: '' }
-    else if (!key.ctrl && !key.meta && key.name === null) typed.text = oneLine(typed.text + key.input, SEARCH_LENGTH)
+    else if (!key.ctrl && !key.meta && key.name === null) typed.text = oneLine(typed.text + key.input, SEARCH_CHARS)
   }
 
-  /** An empty search is the last one again. */
+  /** An empty text repeats the last search. */
   #search({ text, step }: { text: string; step: 1 | -1 }): void {
     this.#typed = null
     this.#step = step
     if (text !== '') {
-      this.#hits = new Hits(searchFor(text), this.#look.source)
+      this.#hits = new SearchHits(compileSearch(text), this.#options.source)
       this.#hit = null
     }
     this.#goToHit(step)
@@ -202,7 +192,19 @@ export class Pager {
   }
 }
 
-/** How far each key goes, of a screen of so many rows. */
+/** What a pager shows. `at`: where it opens; at the end it follows added lines. */
+interface PagerOptions {
+  title: string
+  source: PagerSource
+  theme: Theme
+  at: 'start' | 'end'
+}
+
+const SEARCH_CHARS = 200
+/** Lines that are searched in one step, which takes a few milliseconds. */
+const LINES_PER_STEP = 20_000
+
+/** How many rows each key moves, on a screen of `height` rows. */
 const ROWS: Partial<Record<string, (height: number) => number>> = {
   up: () => -1,
   k: () => -1,
@@ -234,140 +236,28 @@ function shorter(text: string): string {
     .join('')
 }
 
-/** The lines that have what is looked for, found bit by bit, so that the keys stay alive. */
-export class Hits {
-  readonly search: Search
-  readonly #source: PagerSource
-  #lines: number[] = []
-  #looked = 0
-
-  constructor(search: Search, source: PagerSource) {
-    this.search = search
-    this.#source = source
-  }
-
-  /** How many lines have it, of those that have been looked at. */
-  get count(): number {
-    return this.#lines.length
-  }
-
-  get isComplete(): boolean {
-    return this.#looked >= this.#source.count
-  }
-
-  /** Which hit a line is, from 1; 0 if it is none, or has not been looked at. */
-  ordinal(index: number): number {
-    return this.#lines.indexOf(index) + 1
-  }
-
-  /** Looks at so many lines more. */
-  lookOn(lines: number): void {
-    const end = Math.min(this.#source.count, this.#looked + lines)
-    for (; this.#looked < end; this.#looked++) {
-      if (this.search.isIn(this.#source.line(this.#looked))) this.#lines.push(this.#looked)
-    }
-  }
-
-  /** The first line that has it, from one on and then from the other end; null if there is none. */
-  find(from: number, step: 1 | -1): number | null {
-    const { count } = this.#source
-    for (let looked = 0; looked < count; looked++) {
-      const index = (((from + step * looked) % count) + count) % count
-      if (this.search.isIn(this.#source.line(index))) return index
-    }
-    return null
-  }
-
-  /** The first lines of the source have gone. */
-  gone(lines: number): void {
-    this.#lines = this.#lines.filter(index => index >= lines).map(index => index - lines)
-    this.#looked = Math.max(0, this.#looked - lines)
-  }
-}
-
-/** Lines to page through: finished ones with colours and links, which nothing steers the terminal with. */
+/** Lines to page through: painted and safe for the terminal. */
 export interface PagerSource {
   readonly count: number
-  /** The line at an index from 0 to below `count`; it stays the same. */
+  /** The line at an index from 0 to below `count`. Lines do not change. */
   line(index: number): string
-  /**
-   * Tells the listener after lines have been added at the end, and how many of the first ones have gone, so that all
-   * others have moved up by so many. Returns what ends it.
-   */
-  onGrow(listener: (gone: number) => void): () => void
-  /** Lays the lines out anew for another width; they come again from the first on. Left out: they are as they are. */
+  /** Calls the listener after lines were added, with the number of lines dropped at the start. Returns the unsubscribe function. */
+  onGrow(listener: (dropped: number) => void): () => void
+  /** Lays the lines out for another width; they are added again from the first on. Left out: lines do not depend on the width. */
   resize?(columns: number): void
 }
 
-/** What is looked for: the text as it stands; capitals count only if it has one. */
-export interface Search {
-  readonly text: string
-  /** Whether a line with colours and links, which do not count, has it. */
-  isIn(line: string): boolean
-  /** The line with each place marked in reverse video. */
-  mark(line: string): string
-}
-
-export function searchFor(text: string): Search {
-  const source = text.toWellFormed().replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-  const flags = /\p{Lu}/u.test(text) ? 'u' : 'iu'
-  const [one, all] = [new RegExp(source, flags), new RegExp(source, `${flags}g`)]
-  return {
-    text,
-    isIn: line => one.test(plainOf(line)),
-    mark: line => markAll(line, all),
-  }
-}
-
-/** A line without its sequences. */
-function plainOf(line: string): string {
-  return line.includes(ESC) ? line.replace(SEQUENCE, '') : line
-}
-
-function markAll(line: string, pattern: RegExp): string {
-  // Each place, as offsets into the plain text: begin, end, begin, end, …
-  const edges = [...plainOf(line).matchAll(pattern)].flatMap(({ index, 0: found }) => [index, index + found.length])
-  if (edges.length === 0) return line
-  let [out, at, passed] = ['', 0, 0]
-  const copy = (text: string) => {
-    let rest = text
-    // What begins where this text ends is marked in the next one, behind the sequences in between.
-    const isDue = (edge: number) => edge < at + rest.length || (passed % 2 === 1 && edge === at + rest.length)
-    for (let edge = edges[passed]; edge !== undefined && isDue(edge); edge = edges[++passed]) {
-      out += rest.slice(0, edge - at) + (passed % 2 === 0 ? REVERSE : NOT_REVERSE)
-      rest = rest.slice(edge - at)
-      at = edge
-    }
-    out += rest
-    at += rest.length
-  }
-  let from = 0
-  for (const { index, 0: sequence } of line.matchAll(SEQUENCE)) {
-    copy(line.slice(from, index))
-    // A reset inside what was found must not end the mark.
-    out += passed % 2 === 1 ? sequence + REVERSE : sequence
-    from = index + sequence.length
-  }
-  copy(line.slice(from))
-  return out
-}
-
-const ESC = String.fromCharCode(0x1b)
-const SEQUENCE = new RegExp(`${ESC}\\[[\\d;:]*m|${ESC}\\][^\\u0007${ESC}]*(?:\\u0007|${ESC}\\\\)`, 'g')
-const REVERSE = '\x1b[7m'
-const NOT_REVERSE = '\x1b[27m'
-
-/** A row: the line's index, and which of the rows that it takes. */
-export interface Place {
+/** A row: the index of its line, and of the row within the wrapped line. */
+interface Place {
   index: number
   row: number
 }
 
-/** Lines that are kept wrapped: several screens. */
+/** The number of wrapped lines that are cached: several screens. */
 const MOST_WRAPPED = 1_000
 
-/** The lines of a source as rows of a width. Only what is shown is ever wrapped. */
-export class Scroll {
+/** A window on the lines of a source, wrapped to a width. Wraps only lines that are shown. */
+class Viewport {
   readonly #source: PagerSource
   readonly #wrapped = new Map<number, string[]>()
   #columns = 0
@@ -377,7 +267,7 @@ export class Scroll {
     this.#source = source
   }
 
-  /** How it is shown from now on. */
+  /** Sets the width, and the search to mark. */
   use(columns: number, search: Search | null): void {
     if (columns === this.#columns && search === this.#search) return
     this.#columns = columns
@@ -385,12 +275,12 @@ export class Scroll {
     this.forget()
   }
 
-  /** The lines of the source have moved. */
+  /** Forgets the wrapped lines: the indices of the source have changed. */
   forget(): void {
     this.#wrapped.clear()
   }
 
-  /** The row so many rows further down, or up; at most the last, or the first. */
+  /** The place `rows` further down (negative: up), at most the last or the first row. */
   moved({ index, row }: Place, rows: number): Place {
     let [at, target] = [index, row + rows]
     while (target < 0 && at > 0) target += this.#rows(--at).length
@@ -398,13 +288,13 @@ export class Scroll {
     return { index: at, row: Math.max(0, Math.min(target, this.#rows(at).length - 1)) }
   }
 
-  /** The first row of a screen of so many that ends with the last one. */
+  /** The first row of a screen of `height` rows that ends with the last row. */
   lastTop(height: number): Place {
     const last = Math.max(0, this.#source.count - 1)
     return this.moved({ index: last, row: this.#rows(last).length - 1 }, 1 - height)
   }
 
-  /** So many rows from one on; fewer at the end. */
+  /** Up to `height` rows from a place on, and the index of the line that the last of them belongs to. */
   from({ index, row }: Place, height: number): { rows: string[]; last: number } {
     const rows = this.#rows(index).slice(row, row + height)
     let last = index
@@ -428,24 +318,24 @@ export class Scroll {
 
 interface PagerStatus {
   title: string
-  /** Indices of the first and the last line on the screen. */
+  /** The indices of the first and the last line on the screen. */
   first: number
   last: number
   count: number
   isFollowing: boolean
-  hits: Hits | null
-  /** Line of the hit that was gone to. */
+  hits: SearchHits | null
+  /** The line of the hit that was jumped to. */
   hit: number | null
   /** The search that is being typed, with its `/` or `?`. */
   typed: string | null
   message: string | null
 }
 
-/** The last line of the pager's screen, and in which column the cursor stands if a search is being typed. */
+/** The status line; `caret`: the column of the cursor while a search is typed, else null. */
 function pagerStatus(status: PagerStatus, columns: number, theme: Theme): { line: string; caret: number | null } {
   const { typed } = status
   if (typed !== null) {
-    // The end is what one types at.
+    // Typing happens at the end.
     let shown = typed
     while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
     return { line: shown, caret: widthOf(shown) }

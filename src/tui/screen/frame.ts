@@ -1,67 +1,29 @@
-import type { StartFacts } from '../../app/login.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { cutLine, oneLine, widthOf } from '../../words/cells.ts'
 import { activityOf } from '../../words/outcome.ts'
 import { boardNow } from '../../words/plan.ts'
-import type { Composer } from '../composer/composer.ts'
-import { composerLines, popupLines } from '../composer/lines.ts'
-import { type Picker, pickerLines } from '../composer/picker.ts'
+import { composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
+import { pickerLines } from '../composer/picker.ts'
 import { headerLines, windowTitle } from '../header/header.ts'
 import { progressLine, taskLines } from '../header/tasks.ts'
 import { workLines } from '../live.ts'
 import { startLines } from '../start.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import type { Question, Scrollback, SessionPane } from './scrollback.ts'
+import type { ScreenModel } from './model.ts'
 
-/** All that is drawn of a screen. */
-export interface ShownScreen {
-  readonly options: { readonly isWatching: boolean }
-  readonly theme: Theme
-  readonly composer: Composer
-  readonly pane: SessionPane
-  readonly scrollback: Scrollback
-  readonly question: Question | null
-  /** The answer to the question. */
-  readonly dialog: Picker | null
-  readonly facts: StartFacts | null
-  readonly board: TaskBoard | null
-  readonly queued: number
-  /** The session, or the start screen. */
-  readonly showsSession: boolean
-  readonly showsTasks: boolean
-  readonly isRunning: boolean
-  readonly isLeaving: boolean
-  readonly currentNotice: Notice | null
+/** The frame that the screen shows, computed from its model; for a screen reader only the input. Pure. */
+export function drawScreen(model: ScreenModel, at: { columns: number; rows: number; now: number }): Frame {
+  return model.theme.symbols ? fullFrame(model, at) : inputFrame(model, at)
 }
 
-/** Something that is said for a while; `until`: monotonic time, ms. */
-export interface Notice {
-  text: string
-  role: Role
-  until: number
-}
-
-/** The terminal, and the moment: Unix time, ms. */
-interface Place {
-  columns: number
-  rows: number
-  now: number
-}
-
-/** What the screen shows, as the rows that are drawn of it. Changes nothing. */
-export function drawScreen(model: ShownScreen, place: Place): Frame {
-  return model.theme.symbols ? drawn(model, place) : spoken(model, place)
-}
-
-/** What the terminal's window is called. */
-export function titleOf(model: ShownScreen, now: number): string {
+/** The title of the terminal's window. `now`: Unix time, ms. */
+export function screenTitle(model: ScreenModel, now: number): string {
   const { state, items } = model.pane
   if (!model.showsSession || state === null) return 'codemachine'
   return windowTitle({ state, board: boardOf(model, state), live: items }, { symbols: model.theme.symbols, now })
 }
 
-function drawn(model: ShownScreen, { columns, rows, now }: Place): Frame {
+function fullFrame(model: ScreenModel, { columns, rows, now }: { columns: number; rows: number; now: number }): Frame {
   const { theme, facts, queued, showsSession, scrollback } = model
   const { state, items } = model.pane
   const session = showsSession ? state : null
@@ -78,7 +40,7 @@ function drawn(model: ShownScreen, { columns, rows, now }: Place): Frame {
       progress: () => session && board && progressLine({ state: session, board }, { columns, theme, now }),
       header: most =>
         session === null
-          ? starting(model)
+          ? startingLine(model)
           : headerLines(
               { state: session, board, live: items, queued },
               { columns, rows: most >= 2 ? 2 : 1, theme, now },
@@ -90,8 +52,8 @@ function drawn(model: ShownScreen, { columns, rows, now }: Place): Frame {
   )
 }
 
-/** For a screen reader: where something is typed, and nothing that changes by itself. */
-function spoken(model: ShownScreen, { columns, rows }: Place): Frame {
+/** The frame for a screen reader: the input, and nothing that changes by itself. */
+function inputFrame(model: ScreenModel, { columns, rows }: { columns: number; rows: number }): Frame {
   const input = inputOf(model, columns, Math.max(1, rows - 2))
   const popup = panelOf(model, columns)?.(rows - 2 - input.lines.length) ?? []
   return {
@@ -100,46 +62,46 @@ function spoken(model: ShownScreen, { columns, rows }: Place): Frame {
   }
 }
 
-function boardOf(model: ShownScreen, state: SessionState | null): TaskBoard | null {
+function boardOf(model: ScreenModel, state: SessionState | null): TaskBoard | null {
   return state === null ? model.board : boardNow(model.board, state)
 }
 
-function starting({ showsSession, theme }: ShownScreen): string[] {
+function startingLine({ showsSession, theme }: ScreenModel): string[] {
   return showsSession ? [theme.paint('dim', theme.symbols ? 'starting …' : 'starting')] : []
 }
 
-/** What is printed above ends without a blank line. */
+/** A blank line before the lines: the scrollback above ends without one. */
 function underBlank(lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? lines : ['', ...lines]
 }
 
-/** What the start screen takes at the most, as a rule. */
+/** The usual height of the start screen. */
 const ROWS_FOR_START = 16
-/** Rows of a popup. */
-const MOST_OFFERED = 10
+/** The most rows of a popup. */
+const POPUP_ROWS = 10
 
-function panelOf(model: ShownScreen, columns: number): ((rows: number) => readonly string[]) | null {
+function panelOf(model: ScreenModel, columns: number): ((rows: number) => readonly string[]) | null {
   const { theme } = model
   const snapshot = model.composer.snapshot()
   if (model.dialog === null && snapshot.popup !== null) {
-    return rows => popupLines(snapshot, { columns, maxRows: Math.min(rows, MOST_OFFERED), theme })
+    return rows => popupLines(snapshot, { columns, maxRows: Math.min(rows, POPUP_ROWS), theme })
   }
   const { state } = model.pane
   if (!model.showsTasks || !model.showsSession || state === null) return null
   return rows => taskLines({ plan: state.plan, board: boardOf(model, state) }, { columns, rows, theme })
 }
 
-function inputOf({ dialog, composer, theme }: ShownScreen, columns: number, maxRows: number): Input {
+function inputOf({ dialog, composer, theme }: ScreenModel, columns: number, maxRows: number): DrawnField {
   const place = { columns, maxRows, theme }
   return dialog === null ? composerLines(composer.snapshot(), place) : pickerLines(dialog, place)
 }
 
-function writtenIn({ dialog, question, composer }: ShownScreen): 'text' | 'command' | null {
+function typedAnswer({ dialog, question, composer }: ScreenModel): 'text' | 'command' | null {
   if (dialog === null || !dialog.writing) return null
   return question?.takesCommands && composer.commandIn(dialog.written)?.kind === 'command' ? 'command' : 'text'
 }
 
-function hintOf(model: ShownScreen, columns: number): string {
+function hintOf(model: ScreenModel, columns: number): string {
   const { theme, composer, question, showsSession, isRunning, isLeaving } = model
   const { state } = model.pane
   const { search, popup } = composer.snapshot()
@@ -153,11 +115,11 @@ function hintOf(model: ShownScreen, columns: number): string {
         text: composer.text,
         isSearching: search !== null,
         question,
-        writes: writtenIn(model),
+        writes: typedAnswer(model),
       },
       columns,
     )
-  // What is open wants to be told how it is answered.
+  // While a question, a search or a popup is open, the hint names its keys.
   if (question !== null || search !== null || popup !== null) return theme.paint('dim', keys())
   const notice = isLeaving ? null : model.currentNotice
   if (notice !== null) return theme.paint(notice.role, cutLine(oneLine(notice.text, 500), columns))
@@ -165,33 +127,34 @@ function hintOf(model: ShownScreen, columns: number): string {
   return theme.paint('dim', isEnding ? cutLine('Ending what runs; Ctrl+C again ends it at once', columns) : keys())
 }
 
-/** What decides which keys are worth telling of. */
-export interface HintPlace {
+/** The situation that decides which keys the hint names. */
+interface HintSituation {
   isSession: boolean
   isWatching: boolean
-  /** Whether a team of agents builds. */
+  /** Whether the session is a build by a team of agents. */
   isBuild?: boolean
-  /** Whether it is held until the person says how it goes on. */
+  /** Whether the session is held until the person says how to go on. */
   isHeld?: boolean
-  /** What stands in the composer. */
+  /** The text in the composer. */
   text: string
-  /** Whether what was sent before is searched. */
+  /** Whether the history is searched. */
   isSearching: boolean
-  /** The question that is open. */
+  /** The open question, or null. */
   question: { options: readonly unknown[]; escGoesOn?: true; leavesOnInterrupt?: true } | null
-  /** What is being written as its answer. */
+  /** What is being typed as its answer; null while options are chosen from. */
   writes?: 'text' | 'command' | null
 }
 
-/** The keys that matter now, in as many words as fit into one line; the last way of saying it is the shortest. */
-export function hintLine(place: HintPlace, columns: number): string {
-  const ways = waysToSay(place)
+/** The keys that matter now, in the longest wording that fits into one line. */
+export function hintLine(situation: HintSituation, columns: number): string {
+  const ways = waysToSay(situation)
   return ways.find(way => widthOf(way) <= columns) ?? cutLine(ways.at(-1) ?? '', columns)
 }
 
-function waysToSay(place: HintPlace): string[] {
-  const { isSession, isBuild, text, isSearching, question } = place
-  if (question !== null) return waysToAnswer(question, place.writes ?? null)
+/** The wordings of the hint, the longest first. */
+function waysToSay(situation: HintSituation): string[] {
+  const { isSession, isBuild, text, isSearching, question } = situation
+  if (question !== null) return waysToAnswer(question, situation.writes ?? null)
   if (isSearching) return ['Ctrl+R older · Enter takes it · Esc goes back', 'Enter takes it']
   if (text.startsWith('/')) return ['Enter runs it · Tab completes · Esc closes', 'Enter runs it']
   const hasText = text.trim() !== ''
@@ -203,12 +166,12 @@ function waysToSay(place: HintPlace): string[] {
       'Enter queue · Tab tell',
     ]
   }
-  return isBuild ? waysInBuild(place) : waysInSession(place)
+  return isBuild ? waysInBuild(situation) : waysInSession(situation)
 }
 
 function waysToAnswer(
-  { options, escGoesOn, leavesOnInterrupt }: NonNullable<HintPlace['question']>,
-  writes: HintPlace['writes'],
+  { options, escGoesOn, leavesOnInterrupt }: NonNullable<HintSituation['question']>,
+  writes: HintSituation['writes'],
 ): string[] {
   const hold = escGoesOn ? ' · Ctrl+C leaves it held' : ''
   if (options.length > 0 && writes === null) {
@@ -231,10 +194,10 @@ function waysToStart(hasText: boolean): string[] {
       ]
 }
 
-function waysInBuild({ isWatching, isHeld }: HintPlace): string[] {
+function waysInBuild({ isWatching, isHeld }: HintSituation): string[] {
   const first = isHeld ? 'Ctrl+C: Change the plan | Esc: How it goes on' : 'Ctrl+C: Interrupt'
   const pause = isHeld ? '' : ' | Esc: Pause'
-  // Who only watches is to see how that ends, before what may frighten.
+  // A watcher is told first how to stop watching.
   if (isWatching) {
     return [
       `${first} | Ctrl+C twice: Detach | Ctrl+E: Expand logs | Ctrl+T: Tasks${pause} | ?: Keys`,
@@ -250,7 +213,7 @@ function waysInBuild({ isWatching, isHeld }: HintPlace): string[] {
   ]
 }
 
-function waysInSession({ isWatching, isHeld }: HintPlace): string[] {
+function waysInSession({ isWatching, isHeld }: HintSituation): string[] {
   const leave = isWatching ? 'Ctrl+C twice detaches' : 'Ctrl+C plan, twice leaves'
   if (isHeld) {
     return [
@@ -273,36 +236,27 @@ export interface Frame {
   caret: { x: number; y: number } | null
 }
 
-/** Lines in which a person types. */
-interface Input {
-  lines: readonly string[]
-  caret: { x: number; y: number } | null
-}
-
 /** The parts of a frame, from top to bottom; each draws at most the rows it is given. */
-export interface Parts {
-  /** What happens just now, or the start screen; takes what the others leave. */
+export interface FrameParts {
+  /** The running work, or the start screen; gets the rows that the others leave. */
   main(rows: number): readonly string[]
-  /** What was opened above the composer; null if nothing is. */
+  /** The popup or the task list above the composer; null if none is open. */
   panel: ((rows: number) => readonly string[]) | null
   progress(): string | null
   header(rows: number): readonly string[]
-  /** `isDialog`: it may be as high as the frame. */
-  input: { isDialog: boolean; draw(rows: number): Input }
+  /** `isDialog`: it may fill the frame. */
+  input: { isDialog: boolean; draw(rows: number): DrawnField }
   hint(): string | null
 }
 
-/** Below these heights of a frame, parts are left out or drawn smaller. */
+/** The heights of a frame from which on these parts are drawn, or drawn in full. */
 const ROWS_FOR_HINT = 6
 const ROWS_FOR_TWO_HEADER_LINES = 14
 const ROWS_FOR_PROGRESS = 18
 const ROWS_FOR_SPACE = 14
 
-/**
- * Shares the rows of a frame among its parts. It stays below the height of the terminal, so that nothing of it is ever
- * scrolled away and left behind. Pure.
- */
-export function layOut(parts: Parts, terminalRows: number): Frame {
+/** Shares the rows of a frame among its parts. It stays lower than the terminal, so that none of it is ever scrolled away. Pure. */
+export function layOut(parts: FrameParts, terminalRows: number): Frame {
   const rows = Math.max(1, terminalRows - 1)
   const header = parts.header(rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : 1).slice(0, rows >= 3 ? 2 : 0)
   const hint = rows >= ROWS_FOR_HINT ? parts.hint() : null
@@ -324,10 +278,7 @@ export function layOut(parts: Parts, terminalRows: number): Frame {
   }
 }
 
-/**
- * A frame of at least so many rows: what is typed in stays in its place where there is less to show above it than there
- * was before.
- */
+/** A frame of at least `rows` rows, with blank rows above: the input stays in its place when there is less to show above it. */
 export function atLeastAsHigh(frame: Frame, rows: number): Frame {
   const { lines, caret } = frame
   const missing = rows - lines.length

@@ -3,36 +3,18 @@ import type { Clock } from '../../base/clock.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { oneLine, wrapLine } from '../../words/cells.ts'
 import { expanded } from '../composer/buffer.ts'
-import { Composer, type ComposerPorts } from '../composer/composer.ts'
+import { Composer } from '../composer/composer.ts'
 import { openPicker, type Picker } from '../composer/picker.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { drawScreen, type Frame, type Notice, type ShownScreen, titleOf } from './frame.ts'
-import { type Answer, type Question, Scrollback, SessionPane } from './scrollback.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { drawScreen, type Frame, screenTitle } from './frame.ts'
+import type { Answer, Question } from './questions.ts'
+import { Scrollback, SessionPane } from './session-pane.ts'
 
-export interface ScreenModelOptions {
-  theme: Theme
-  clock: Pick<Clock, 'monotonic'>
-  motion: 'full' | 'reduced'
-  /** Whether it only watches what another process runs. */
-  isWatching: boolean
-  size(): { columns: number; rows: number }
-  redact(text: string): string
-  searchFiles: ComposerPorts['searchFiles']
-  /** Something that is shown has changed. */
-  onChange(): void
-}
-
-interface Dialog {
-  question: Question
-  picker: Picker
-  answer(answer: Answer): void
-}
-
-/** How long a remark stays, ms. */
+/** How long a notice is shown, ms. */
 const NOTICE_MS = 8_000
 
-/** All that the screen shows. */
-export class ScreenModel implements ShownScreen {
+/** The state of the screen: the session or the start screen, the composer, the open question and the notice. */
+export class ScreenModel {
   readonly composer: Composer
   readonly pane: SessionPane
   readonly scrollback = new Scrollback()
@@ -40,8 +22,9 @@ export class ScreenModel implements ShownScreen {
   theme: Theme
   facts: StartFacts | null = null
   board: TaskBoard | null = null
+  /** The number of prompts in the queue. */
   queued = 0
-  /** Whether the session is shown, or the start screen. */
+  /** Whether a session is shown; false for the start screen. */
   showsSession = false
   showsTasks = false
   isLeaving = false
@@ -62,7 +45,7 @@ export class ScreenModel implements ShownScreen {
     })
   }
 
-  /** From now on a session is shown, which has yet to begin. */
+  /** Shows a session that has yet to begin. */
   showNextSession(): void {
     this.showsSession = true
     this.#notice = null
@@ -71,22 +54,22 @@ export class ScreenModel implements ShownScreen {
     this.options.onChange()
   }
 
-  /** Whether a session is at work that can be told something. */
+  /** Whether a session is shown that has begun and not ended. */
   get isRunning(): boolean {
     return this.showsSession && this.pane.state !== null && this.pane.state.ended === null
   }
 
-  /** The question that is open. */
+  /** The open question, or null. */
   get question(): Question | null {
     return this.#dialog?.question ?? null
   }
 
-  /** What has been chosen and written of its answer. */
+  /** The state of its answer; null if no question is open. */
   get dialog(): Picker | null {
     return this.#dialog?.picker ?? null
   }
 
-  /** Asks the person; a question that was open is withdrawn. */
+  /** Opens a question and resolves to its answer; withdraws the question that was open. */
   choose(question: Question): Promise<Answer> {
     this.dismiss('withdrawn')
     return new Promise(resolve => {
@@ -95,24 +78,26 @@ export class ScreenModel implements ShownScreen {
     })
   }
 
-  /** Takes the open question away; what was being written as its answer goes on in the composer. */
+  /** Closes the open question; a text that was being typed as its answer goes to the composer. */
   dismiss(kind: 'closed' | 'withdrawn' | 'left'): void {
     const written = this.#dialog === null ? '' : expanded(this.#dialog.picker.written)
     this.answer({ kind })
     if (written.trim() !== '') this.addText(written)
   }
 
-  /** Puts a text into the composer, below what stands there. */
+  /** Adds a text to the composer, below the text that is there. */
   addText(text: string): void {
     const { composer } = this
     composer.setText(composer.text.trim() === '' ? text : `${composer.text}\n\n${text}`)
   }
 
+  /** Replaces the state of the open question's answer. */
   changeDialog(picker: Picker): void {
     if (this.#dialog) this.#dialog.picker = picker
     this.options.onChange()
   }
 
+  /** Closes the open question with an answer. */
   answer(answer: Answer): void {
     const dialog = this.#dialog
     this.#dialog = null
@@ -120,29 +105,55 @@ export class ScreenModel implements ShownScreen {
     this.options.onChange()
   }
 
-  /** Says something in place of the hint, for a while. */
+  /** Shows a message in place of the hint for 8 seconds. */
   notice(text: string, role: Role): void {
     this.#notice = { text, role, until: this.options.clock.monotonic() + NOTICE_MS }
-    // A screen reader would not hear of what changes in place.
+    // A screen reader does not read out what changes in place.
     if (!this.theme.symbols) this.scrollback.add(wrapLine(oneLine(text, 500), this.options.size().columns))
     this.options.onChange()
   }
 
-  /** What is said at this moment. */
+  /** The notice that is shown at this moment, or null. */
   get currentNotice(): Notice | null {
     const notice = this.#notice
     return notice !== null && this.options.clock.monotonic() < notice.until ? notice : null
   }
 
-  /** What the terminal's window is called. @param now Unix time, ms */
+  /** The title of the terminal's window. @param now Unix time, ms */
   title(now: number): string {
-    return titleOf(this, now)
+    return screenTitle(this, now)
   }
 
-  /** @param now Unix time, ms */
+  /** The frame at the terminal's present size. @param now Unix time, ms */
   frame(now: number): Frame {
     const { columns, rows } = this.options.size()
     this.composer.resize(columns)
     return drawScreen(this, { columns, rows, now })
   }
+}
+
+export interface ScreenModelOptions {
+  theme: Theme
+  clock: Pick<Clock, 'monotonic'>
+  motion: 'full' | 'reduced'
+  /** Whether the session is run by another process. */
+  isWatching: boolean
+  size(): { columns: number; rows: number }
+  redact(text: string): string
+  searchFiles(query: string): Promise<readonly string[]>
+  /** Called after each change. */
+  onChange(): void
+}
+
+/** A message in place of the hint. `until`: monotonic time, ms. */
+interface Notice {
+  text: string
+  role: Role
+  until: number
+}
+
+interface Dialog {
+  question: Question
+  picker: Picker
+  answer(answer: Answer): void
 }

@@ -3,23 +3,23 @@ import type { TerminalOutput } from '../terminal/output.ts'
 import { atLeastAsHigh, type Frame, isSame } from './frame.ts'
 import type { ScreenModel } from './model.ts'
 
-export interface PainterOptions {
+interface PainterOptions {
   model: ScreenModel
   output: TerminalOutput
   clock: Clock
-  /** Nothing is kept back any more. */
+  /** Aborted when the screen closes: output is no longer held back. */
   closed: AbortSignal
 }
 
-/** How long what is printed may wait for the next frame: two of Ink's frames. */
+/** How long printed lines may wait for the next frame, ms: two of Ink's frames. */
 const HOLD_MS = 34
 
-/** The frame that Ink draws next, and what is printed above it. */
+/** Hands Ink the next frame and prints the scrollback above it, so that the terminal shows both in one update. */
 export class Painter {
   readonly #options: PainterOptions
   readonly #listeners = new Set<() => void>()
   #frame: Frame
-  /** How high the frame was last; 0 where that does not matter any more. */
+  /** The height of the last frame; 0 after `forgetHeight`. */
   #rows = 0
   #write: ((text: string) => void) | null = null
 
@@ -29,26 +29,26 @@ export class Painter {
     this.expectFrame()
   }
 
-  /** Calls the listener whenever the frame is another, until the returned function is called. */
+  /** Calls the listener after each change of the frame, until the returned function is called. */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** The same object until something has changed. */
+  /** The present frame; the same object until it changes. */
   readonly frame = (): Frame => this.#frame
 
-  /** From now on this writes above the frame; what was printed before has waited for it. */
+  /** Sets the function that writes above the frame; until then, printed lines wait. */
   printBy(write: (text: string) => void): void {
     this.#write = write
   }
 
-  /** Tells the terminal what Ink draws. */
+  /** Announces the frame that Ink draws next to the output. */
   expectFrame(): void {
     this.#options.output.setFrame(this.#frame.lines, this.#frame.caret)
   }
 
-  /** Prints what waits, and has the frame drawn if it looks different now. */
+  /** Prints the waiting lines, and has the frame drawn if it has changed. @param now Unix time, ms */
   paint(now: number): void {
     const { model, output } = this.#options
     const { scrollback, theme } = model
@@ -61,36 +61,36 @@ export class Painter {
     if (!isNew) return
     this.#frame = frame
     this.expectFrame()
-    this.#tell()
+    this.#notify()
   }
 
-  /** Prints what waits. */
+  /** Prints the waiting lines. */
   flush(): void {
     const { scrollback } = this.#options.model
     if (this.#write === null || scrollback.isEmpty) return
     this.#write(scrollback.take())
   }
 
-  /** The next frame may be lower than this one. */
+  /** Lets the next frame be lower than this one. */
   forgetHeight(): void {
     this.#rows = 0
   }
 
-  /** Has the frame emptied, so that the next one is drawn as a whole. */
+  /** Empties the frame, so that the next one is drawn as a whole. */
   empty(): void {
     this.#frame = { lines: [], caret: null }
     this.forgetHeight()
-    this.#tell()
+    this.#notify()
   }
 
-  /** What is printed and the frame that follows from it are shown in one step, or after a moment anyway. */
+  /** Holds the output until the next frame, at most `HOLD_MS`. */
   #hold(): void {
     const { output, clock, closed } = this.#options
     output.hold()
     void clock.wait(HOLD_MS, closed).then(() => output.release())
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener()
   }
 }

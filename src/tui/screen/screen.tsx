@@ -4,51 +4,35 @@ import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
 import { oneLine, safeText, wrapLine } from '../../words/cells.ts'
 import type { Tone } from '../../words/names.ts'
-import { roleOf } from '../blocks/frame.ts'
-import { outputLines } from '../blocks/item.ts'
+import { outputLines } from '../blocks/item-lines.ts'
+import { roleOf } from '../blocks/layout.ts'
 import { loadGrammars } from '../blocks/markdown.ts'
 import { type InkKey, type Key, keysFromInk } from '../composer/keys.ts'
 import { openPager, Rows } from '../pager/open-pager.tsx'
 import type { PagerSource } from '../pager/pager.ts'
-import { TerminalCare } from '../terminal/care.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
 import { narrowingOf, TerminalOutput, type TerminalStream } from '../terminal/output.ts'
-import { Controls, type ScreenHost, SessionView } from './controls.ts'
+import { TerminalRestorer } from '../terminal/restore.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { Controls, type ScreenHost } from './controls.ts'
 import type { Frame } from './frame.ts'
 import { ScreenModel, type ScreenModelOptions } from './model.ts'
 import { Painter } from './painter.ts'
-import type { Answer, Question } from './scrollback.ts'
+import { type Answer, type Question, SessionView } from './questions.ts'
 
-export interface ScreenOptions extends Omit<ScreenModelOptions, 'size' | 'onChange'> {
-  stdin: NodeJS.ReadableStream
-  stdout: TerminalStream
-  env: Readonly<Record<string, string | undefined>>
-  clock: Clock
-  host: ScreenHost
-  /** Writes to the terminal before it returns. */
-  writeNow(text: string): void
-  /** Gives the terminal its echo and line editing back. */
-  rawModeOff(): void
-  /** The terminal has gone. */
-  onGone(): void
-  /** What a key set going, or drawing, has failed with. */
-  onFailure(error: unknown): void
-}
-
-/** How often the screen moves while text streams in, ms. */
+/** The interval between frames while text streams in, ms. */
 const TICK_MS = 50
-/** How often its clocks move. */
+/** The interval between frames otherwise, for the clocks, ms. */
 const CLOCK_MS = 1_000
-/** How long a person who is writing may take to see that it is too late. */
+/** How long the note that the session has ended waits for the person, ms. */
 const SEEN_MS = 60_000
 
-/** The screen of a terminal: draws a session, and what a person types becomes calls of the host. */
+/** The interactive screen on a terminal: draws a session or the start screen, and turns keys into calls of the host. */
 export class Screen {
   readonly model: ScreenModel
   readonly view: SessionView
   readonly output: TerminalOutput
   readonly #options: ScreenOptions
-  readonly #care: TerminalCare
+  readonly #restorer: TerminalRestorer
   readonly #controls: Controls
   readonly #painter: Painter
   readonly #closed = new AbortController()
@@ -57,7 +41,7 @@ export class Screen {
   #wake = new AbortController()
   #hasChanged = false
   #isLent = false
-  /** What drawing has failed with last. */
+  /** The message of the last error of drawing; null if there was none. */
   #drawingProblem: string | null = null
   #lending: Promise<void> = Promise.resolve()
   #closing: Promise<void> | null = null
@@ -66,7 +50,7 @@ export class Screen {
     const { stdin, stdout, env, clock, host, writeNow, rawModeOff } = options
     this.#options = options
     this.output = new TerminalOutput({ stream: stdout, narrowing: narrowingOf(env), onGone: () => this.#gone() })
-    this.#care = new TerminalCare({ output: this.output, term: env.TERM, writeNow, rawModeOff })
+    this.#restorer = new TerminalRestorer({ output: this.output, term: env.TERM, writeNow, rawModeOff })
     this.model = new ScreenModel({ ...options, size: () => this.output, onChange: () => this.changed() })
     const { model, output } = this
     const asking = { model, host, clock, onFailure: options.onFailure }
@@ -89,14 +73,14 @@ export class Screen {
       />
     )
     output.on('resize', () => {
-      // A terminal that got lower has dropped rows below the cursor, from where Ink would count.
+      // A terminal that gets lower drops rows below the cursor, which Ink does not know.
       if (!this.#isLent) this.#ink.clear()
       this.#painter.forgetHeight()
       this.#draw()
-      // At once, for Ink would draw the old frame once more in the new size.
+      // At once, as Ink would draw the old frame again in the new size.
       this.#ink.rerender(app)
     })
-    // Ink asks the terminal something before it does this: the answer would be echoed onto the screen.
+    // Ink queries the terminal before it does this itself, and the reply would be echoed onto the screen.
     if ('setRawMode' in stdin) (stdin as NodeJS.ReadStream).setRawMode(true)
     this.#ink = render(app, {
       stdout: output as unknown as NodeJS.WriteStream,
@@ -113,26 +97,26 @@ export class Screen {
     this.#run().catch(options.onFailure)
   }
 
-  /** Something that is shown has changed: it is drawn soon. */
+  /** Schedules a redraw. */
   changed(): void {
     if (this.#hasChanged) return
     this.#hasChanged = true
     this.#wake.abort()
   }
 
-  /** Prints finished lines: safe, and not wider than the terminal. */
+  /** Prints finished lines, which must be safe and at most as wide as the terminal. */
   print(lines: readonly string[]): void {
     this.model.scrollback.add(lines)
     this.changed()
   }
 
-  /** Prints a card above the frame, in the lines that fit. */
+  /** Prints a card above the frame; `lines` is given the terminal's width. */
   card(lines: (columns: number) => readonly { text: string; tone: Tone }[]): void {
     const { columns } = this.output
     this.print(['', ...lines(columns).map(({ text, tone }) => this.model.theme.paint(roleOf(tone), text))])
   }
 
-  /** Prints a text that may come from outside. */
+  /** Prints a text, which may be untrusted. */
   say(text: string, role: Role = 'plain'): void {
     const { columns } = this.output
     const lines = safeText(text.replace(/\n$/, '')).split('\n')
@@ -152,7 +136,7 @@ export class Screen {
     this.changed()
   }
 
-  /** Lends the terminal to something else; what is printed meanwhile comes afterwards. */
+  /** Lends the terminal to an action (a pager, an editor); lines printed meanwhile are written afterwards. */
   async lend(action: () => Promise<void>): Promise<void> {
     if (this.#mounted === null || this.#isLent || this.#closed.signal.aborted) return
     this.#painter.flush()
@@ -170,7 +154,7 @@ export class Screen {
     }
   }
 
-  /** Shows lines on the alternate screen, from their end on, until the person leaves it. */
+  /** Opens a pager at the end of its lines; resolves when the person has left it. */
   async page(title: string, source: PagerSource): Promise<void> {
     const { stdin, clock } = this.#options
     const { theme } = this.model
@@ -180,26 +164,26 @@ export class Screen {
   }
 
   /**
-   * To be waited for before the screen closes by itself: whoever was writing an answer would go on in the shell. Resolves
-   * once they have seen that it is too late; at the latest after a minute, or when it is `over`.
+   * To be awaited before the screen closes by itself: a person who is typing an answer would go on in the shell. Resolves
+   * once they have closed the note about it, after a minute, or when `over` is aborted.
    */
   async settled(over: AbortSignal): Promise<void> {
     const { model } = this
     if (!this.view.wasWriting || !model.showsSession || model.isLeaving || !this.output.writable) return
     const seen = new AbortController()
-    void sayTooLate(model).then(() => seen.abort())
+    void noteTooLate(model).then(() => seen.abort())
     await this.#options.clock.wait(SEEN_MS, AbortSignal.any([over, seen.signal]))
   }
 
-  /** Ends the screen; the terminal is as it was, with what was printed. */
+  /** Closes the screen; the terminal is as before, below what was printed. */
   close(): Promise<void> {
     this.#closing ??= this.#end()
     return this.#closing
   }
 
-  /** Gives the terminal back before this returns: for a program that falls. */
+  /** Restores the terminal synchronously: for a crash. */
   release(): void {
-    this.#care.leave()
+    this.#restorer.leave()
     void this.close()
   }
 
@@ -217,7 +201,7 @@ export class Screen {
       this.#wake = new AbortController()
       this.#hasChanged = false
       const isMoving = this.#draw()
-      // Whatever comes within a tick is drawn together.
+      // Changes within a tick are drawn together.
       await clock.wait(TICK_MS, this.#closed.signal)
       if (!isMoving && !this.#hasChanged) await clock.wait(CLOCK_MS - TICK_MS, this.#wake.signal)
       if (this.output.isFull) await this.output.ready()
@@ -229,22 +213,19 @@ export class Screen {
     this.#closed.abort()
     this.#wake.abort()
     this.model.dismiss('withdrawn')
-    // Whoever has the terminal gives it back first, or what was printed meanwhile would be lost.
+    // A lent terminal is given back first, or lines printed meanwhile would be lost.
     await this.#lending
     this.#painter.flush()
-    // What is still to be drawn would be drawn while Ink is unmounted, and stay.
+    // A pending frame would be drawn while Ink unmounts, and stay.
     if (!this.output.isFull) await this.#ink.waitUntilRenderFlush().catch(() => {})
     this.#ink.clear()
     this.output.frameGone()
     this.#ink.unmount()
     await this.#ink.waitUntilExit().catch(() => {})
-    this.#care.leave()
+    this.#restorer.leave()
   }
 
-  /**
-   * Draws what there is now; whether it will have moved soon. The work goes on whatever cannot be drawn of it, and so do
-   * the keys: the last frame stays, and what is wrong is said once.
-   */
+  /** Draws the present state; true if it moves by itself. If that fails, the last frame stays and the error is reported once. */
   #draw(): boolean {
     if (this.#closed.signal.aborted) return false
     try {
@@ -263,7 +244,7 @@ export class Screen {
     const isMoving = this.model.pane.step(now)
     if (this.#isLent) return isMoving
     this.#painter.paint(now)
-    this.#care.setTitle(this.model.title(now))
+    this.#restorer.setTitle(this.model.title(now))
     return isMoving
   }
 
@@ -291,24 +272,40 @@ export class Screen {
   }
 }
 
-/** What only a mounted Ink app can do. */
-export interface Mounted {
+interface ScreenOptions extends Omit<ScreenModelOptions, 'size' | 'onChange'> {
+  stdin: NodeJS.ReadableStream
+  stdout: TerminalStream
+  env: Readonly<Record<string, string | undefined>>
+  clock: Clock
+  host: ScreenHost
+  /** Writes to the terminal synchronously. */
+  writeNow(text: string): void
+  /** Switches the terminal's echo and line editing on again. */
+  rawModeOff(): void
+  /** Called when the terminal has gone. */
+  onGone(): void
+  /** Called with the error of an action of a key, or of drawing. */
+  onFailure(error: unknown): void
+}
+
+/** The functions of a mounted Ink app. */
+interface Mounted {
   /** Writes above the frame. */
   write(text: string): void
-  /** Lends the terminal, and takes it back when the action is over. */
+  /** Suspends Ink during the action. */
   suspend(action: () => Promise<void>): Promise<void>
 }
 
 interface AppProps {
   subscribe(listener: () => void): () => void
-  /** The same object until something has changed. */
+  /** The present frame; the same object until it changes. */
   frame(): Frame
   onKeys(keys: readonly Key[]): void
   onPaste(text: string): void
   onMounted(mounted: Mounted): void
 }
 
-/** The frame as Ink draws it: a row is a `Text` of its own, so that only those are written that have changed. */
+/** The frame as Ink draws it. */
 function App({ subscribe, frame, onKeys, onPaste, onMounted }: AppProps) {
   const { lines, caret } = useSyncExternalStore(subscribe, frame)
   const { write } = useStdout()
@@ -323,7 +320,7 @@ function App({ subscribe, frame, onKeys, onPaste, onMounted }: AppProps) {
   return <Rows lines={lines} />
 }
 
-/** A line in rows that all begin as far in as the first; a list's sign counts as its indent, and so do short columns. */
+/** A line wrapped with a hanging indent: the width of its indent, list bullet or leading short columns. */
 export function indented(line: string, columns: number): string[] {
   const indent = /^(?:\S+ {2,}\S+ {2,}|\s*(?:[-•✔✘!?→]\s+)?)/.exec(line)?.[0].length ?? 0
   if (indent === 0 || indent > columns / 2) return wrapLine(line, columns)
@@ -333,8 +330,8 @@ export function indented(line: string, columns: number): string[] {
 
 const TEXT_CHARS = 500
 
-/** Says that what is being written comes too late, for the session has ended. Resolves once the person has seen it. */
-async function sayTooLate(model: ScreenModel): Promise<void> {
+/** Notes that the session has ended before the answer was sent. Resolves when the person closes the note. */
+async function noteTooLate(model: ScreenModel): Promise<void> {
   model.dismiss('withdrawn')
   const written = oneLine(model.composer.text, TEXT_CHARS)
   await model.choose({

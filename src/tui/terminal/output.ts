@@ -2,22 +2,24 @@ import { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import stringWidth from 'string-width'
 import { widthOf } from '../../words/cells.ts'
+import { TerminalModes } from './restore.ts'
+import { STYLE_SEQUENCES } from './theme.ts'
 
-/** The stream of a terminal, such as `process.stdout`. */
+/** A terminal's stream, such as `process.stdout`. */
 export type TerminalStream = Writable & { isTTY?: boolean; columns?: number; rows?: number }
 
-export interface TerminalOutputOptions {
+interface TerminalOutputOptions {
   stream: TerminalStream
   narrowing: Narrowing
-  /** The terminal has gone (closed window, lost connection). Called at most once; what is written then is dropped. */
+  /** Called at most once, when the terminal has gone (closed window, lost connection); later writes are dropped. */
   onGone?: () => void
 }
 
 type Written = (error?: Error | null) => void
 
 /**
- * A terminal as Ink is given it: what Ink writes goes through, but nothing that wipes the screen or the scrollback;
- * before Ink hears that the terminal got narrower, the rows are erased that this has made of its frame.
+ * The terminal stream that Ink writes to. Sequences that erase the screen or the scrollback are dropped. When the terminal
+ * gets narrower, the rows that this added to the frame are erased before Ink hears of the resize.
  */
 export class TerminalOutput extends EventEmitter implements NodeJS.WritableStream {
   readonly modes = new TerminalModes()
@@ -67,12 +69,12 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     return !this.writable
   }
 
-  /** Bytes that have been written in all. */
+  /** The number of bytes written so far. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Whether the terminal has stopped to read, so that another frame would only wait in memory. */
+  /** Whether the terminal has stopped reading, so that another frame would only be buffered. */
   get isFull(): boolean {
     return this.writable && this.#stream.writableNeedDrain
   }
@@ -87,23 +89,23 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     return this.#draining.promise
   }
 
-  /** The frame that Ink draws next, and where the cursor goes in it. Call it before the render. */
+  /** Sets the frame that Ink draws next and its cursor. To be called before the render. */
   setFrame(lines: readonly string[], caret: DrawnFrame['caret']): void {
     this.#next = { lines, caret }
   }
 
-  /** Ink has drawn: its `onRender`. */
+  /** Ink's `onRender`: the frame has been drawn. */
   frameDrawn(): void {
     if (this.#next) this.#drawn = { ...this.#next, columns: this.columns, rows: this.rows }
     this.release()
   }
 
-  /** Keeps back what is written until the next frame is drawn, so that the terminal shows both in one step. */
+  /** Holds writes back until the next frame is drawn, so that the terminal shows both in one update. */
   hold(): void {
     this.#held ??= { text: '', written: [] }
   }
 
-  /** Writes what was kept back; does nothing if nothing is. */
+  /** Writes what `hold` has kept back. */
   release(): void {
     const held = this.#held
     this.#held = null
@@ -112,10 +114,10 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
       for (const each of held.written) each()
     }
     if (!this.writable || held.text === '') queueMicrotask(written)
-    else this.#stream.write(inOneStep(held.text), written)
+    else this.#stream.write(inOneUpdate(held.text), written)
   }
 
-  /** The frame is not on the screen any more: the terminal is lent to something else, or Ink is unmounted. */
+  /** Forgets the frame: it is no longer on the screen, as the terminal is lent or Ink is unmounted. */
   frameGone(): void {
     this.release()
     this.#drawn = null
@@ -139,14 +141,14 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     return this.#stream.write(text, () => written?.())
   }
 
-  /** Nothing goes through after this; the stream below stays open. */
+  /** Drops all later writes; the underlying stream stays open. */
   end(data?: string | Uint8Array | (() => void)): this {
     if (typeof data === 'string' || data instanceof Uint8Array) this.write(data)
     this.close()
     return this
   }
 
-  /** Lets go of the stream; what is written after this is dropped. */
+  /** Detaches from the stream and drops all later writes. */
   close(): void {
     this.#isClosed = true
     letWritesWait(this.#stream, true)
@@ -156,7 +158,7 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     this.#drained()
   }
 
-  /** What ends it all: what was kept back, the modes as a shell expects them, the cursor below the frame. */
+  /** The last sequence: what was held back, the modes that a shell expects, the cursor below the frame. */
   restoreSequence(): string {
     const down = this.#drawn ? rowsBelow(this.#drawn) : 0
     const held = this.#held?.text ?? ''
@@ -171,7 +173,7 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     if (held !== null && held.text !== '') {
       this.#held = held
       this.release()
-      // It has drawn the same frame again, for the width before.
+      // The held text has drawn the same frame again, for the old width.
       this.#eraseAdded()
     }
     this.emit('resize')
@@ -182,7 +184,7 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
     if (added > 0) this.write(`\x1b[${added}A\r\x1b[J`)
   }
 
-  /** Stays on the stream after `close`: an error that nobody listens to would end the program. */
+  /** Stays attached after `close`: an error event without a listener would end the program. */
   readonly #lost = () => {
     if (this.#isGone) return
     this.#isGone = true
@@ -197,8 +199,8 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
 }
 
 /**
- * Node waits until a terminal has read what is written to it: one that stops to read (a laptop asleep at the other end
- * of an ssh) would stop the whole program.
+ * Whether writes to the terminal block. Node lets them: a terminal that stops reading (a laptop asleep at the other end of
+ * ssh) would stop the whole program.
  */
 function letWritesWait(
   stream: TerminalStream & { _handle?: { setBlocking?(isBlocking: boolean): unknown } },
@@ -207,21 +209,21 @@ function letWritesWait(
   stream._handle?.setBlocking?.(may)
 }
 
-/** Several updates as one, which a terminal shows when it is whole. */
-function inOneStep(text: string): string {
+/** Several synchronized updates as one, which the terminal shows at once. */
+function inOneUpdate(text: string): string {
   return BEGIN_UPDATE + text.replaceAll(BEGIN_UPDATE, '').replaceAll(END_UPDATE, '') + END_UPDATE
 }
 
 const BEGIN_UPDATE = '\x1b[?2026h'
 const END_UPDATE = '\x1b[?2026l'
 
-/** Without what erases the whole screen or the scrollback, and without a reset. */
+/** The text without sequences that erase the screen or the scrollback, or reset the terminal. */
 function withoutWipes(text: string): string {
   const kept = WIPES.test(text) ? text.replaceAll(new RegExp(WIPES, 'g'), '') : text
   return kept.includes(`${CSI}J`) ? kept.replaceAll(ERASES_FROM_ROW, eraseFromRow) : kept
 }
 
-/** From the first column. tmux takes an erasure that begins at the very first cell for a wipe, and scrolls all away. */
+/** Erases from the first column on. tmux takes an erasure from the very first cell for a wipe, and scrolls everything away. */
 function eraseFromRow(_: string, moves: string): string {
   return `${moves}${CSI}K${CSI}2G${CSI}J\r`
 }
@@ -230,23 +232,20 @@ const CSI = '\x1b['
 const WIPES = new RegExp(`${CSI[0]}(?:\\[[23]J|c)`)
 const ERASES_FROM_ROW = new RegExp(`(\\r|${CSI[0]}\\[1?G|${CSI[0]}\\[(?:1;1)?H)${CSI[0]}\\[0?J`, 'g')
 
-/** The live region as it was last written to the terminal. */
+/** The frame as it was last written to the terminal. */
 export interface DrawnFrame {
   lines: readonly string[]
-  /** Where the cursor was left, counted from the frame's first cell; null: at the start of the row below the frame. */
+  /** The cursor, counted from the frame's first cell; null: at the start of the row below the frame. */
   caret: { x: number; y: number } | null
-  /** How wide and high the terminal was. */
+  /** The terminal's size, in cells. */
   columns: number
   rows: number
 }
 
-/**
- * What a terminal that gets narrower does to rows that no longer fit: it breaks them in two, it does so with all but
- * the row of the cursor (xterm.js), or it cuts them.
- */
+/** What a terminal does with rows that no longer fit when it gets narrower: reflow, reflow all but the cursor's (xterm.js), or cut. */
 export type Narrowing = 'breaks' | 'breaks-but-caret-row' | 'cuts'
 
-/** What the terminal of this environment does; most that are in use break rows. */
+/** The behaviour of the terminal of this environment; most reflow. */
 export function narrowingOf(env: Readonly<Record<string, string | undefined>>): Narrowing {
   const { TERM = '' } = env
   if (TERM.startsWith('tmux') || env.TMUX !== undefined) return 'breaks'
@@ -255,35 +254,36 @@ export function narrowingOf(env: Readonly<Record<string, string | undefined>>): 
   return /^(?:linux|screen|rxvt|vt\d|dumb|cygwin)/.test(TERM) ? 'cuts' : 'breaks'
 }
 
-/** How many rows further down in the frame than it was left the cursor is, now that the terminal is of this size. */
-export function addedRows(
+/** The rows that reflow to the new size has added above the cursor. */
+function addedRows(
   { lines, caret, columns: before, rows: rowsBefore }: DrawnFrame,
   { columns, rows }: { columns: number; rows: number },
   narrowing: Narrowing,
 ): number {
   if (columns >= before || columns < 1 || narrowing === 'cuts') return 0
-  const addedBy = (some: readonly string[]) => some.reduce((sum, line) => sum + rowsOf(line, before, columns) - 1, 0)
+  const addedBy = (some: readonly string[]) =>
+    some.reduce((sum, line) => sum + reflowedRows(line, before, columns) - 1, 0)
   const added = addedBy(caret ? lines.slice(0, caret.y) : lines)
   if (!caret) return added
-  // Such a terminal moves the cursor down for the rows below it too; one that gets lower has dropped those first.
+  // xterm.js moves the cursor down for the rows below it too; when it gets lower as well, it has dropped those first.
   if (narrowing === 'breaks-but-caret-row') return added + (rows < rowsBefore ? 0 : addedBy(lines.slice(caret.y + 1)))
-  const isBroken = rowsOf(lines[caret.y] ?? '', before, columns) > 1
+  const isBroken = reflowedRows(lines[caret.y] ?? '', before, columns) > 1
   return added + (isBroken ? Math.floor(caret.x / columns) : 0)
 }
 
-/** How many rows down from the cursor the first one below the frame is. */
-export function rowsBelow({ lines, caret }: DrawnFrame): number {
+/** The rows from the cursor down to the first one below the frame. */
+function rowsBelow({ lines, caret }: DrawnFrame): number {
   return caret ? Math.max(0, lines.length - caret.y) : 0
 }
 
-/** A line that was cut at `before` columns takes so many rows of `columns`; no wide character is broken in two. */
-function rowsOf(line: string, before: number, columns: number): number {
+/** The rows of `columns` cells that a line, cut at `before` cells, is reflowed to; wide characters are not split. */
+function reflowedRows(line: string, before: number, columns: number): number {
   const text = line.trimEnd()
   const width = Math.min(widthOf(text), before)
   if (width <= columns) return 1
   if (width === text.length) return Math.ceil(width / columns)
   let [rows, column, used] = [1, 0, 0]
-  for (const { segment } of GRAPHEMES.segment(text.replace(SEQUENCES, ''))) {
+  for (const { segment } of GRAPHEMES.segment(text.replace(STYLE_SEQUENCES, ''))) {
     const cells = stringWidth(segment)
     if (used + cells > before) break
     used += cells
@@ -294,63 +294,3 @@ function rowsOf(line: string, before: number, columns: number): number {
 }
 
 const GRAPHEMES = new Intl.Segmenter()
-const ESC = String.fromCharCode(0x1b)
-const SEQUENCES = new RegExp(`${ESC}\\[[\\d;:]*m|${ESC}\\][^\\u0007${ESC}]*(?:\\u0007|${ESC}\\\\)`, 'g')
-
-/**
- * What has been switched on in a terminal, read from the bytes that go to it, so that it can be switched off again
- * after any end.
- */
-export class TerminalModes {
-  /** Depth of the stack of keyboard modes that each screen has of its own (kitty's protocol). */
-  readonly #keyboards = { main: 0, alternate: 0 }
-  readonly #switchedOn = new Set<string>()
-  #hasTitle = false
-  #isAlternate = false
-
-  /** Text on its way to the terminal. */
-  note(text: string): void {
-    if (!text.includes(CSI_OF_TERMINAL_MODES)) return
-    for (const [, mode, switched, keyboard, title] of text.matchAll(SWITCHES)) {
-      if (mode !== undefined) this.#switch(mode, switched === 'h')
-      else if (keyboard === '>') this.#keyboards[this.#screen]++
-      else if (keyboard === '<') this.#keyboards[this.#screen] = Math.max(0, this.#keyboards[this.#screen] - 1)
-      else if (title !== undefined) this.#hasTitle = title === '22'
-    }
-  }
-
-  /** What brings the terminal back to what a shell expects; it can be written twice without harm. */
-  restoreSequence(): string {
-    const out = [`${CSI_OF_TERMINAL_MODES}?2026l`, `${CSI_OF_TERMINAL_MODES}0m`]
-    if (this.#isAlternate) out.push(POP_KEYBOARD.repeat(this.#keyboards.alternate), `${CSI_OF_TERMINAL_MODES}?1049l`)
-    out.push(POP_KEYBOARD.repeat(this.#keyboards.main))
-    for (const mode of this.#switchedOn) out.push(`${CSI_OF_TERMINAL_MODES}?${mode}l`)
-    out.push(`${CSI_OF_TERMINAL_MODES}?2004l`, `${CSI_OF_TERMINAL_MODES}?7h`, `${CSI_OF_TERMINAL_MODES}?25h`)
-    if (this.#hasTitle) out.push(POP_TITLE)
-    const sequence = out.join('')
-    this.note(sequence)
-    return sequence
-  }
-
-  get #screen(): 'main' | 'alternate' {
-    return this.#isAlternate ? 'alternate' : 'main'
-  }
-
-  #switch(mode: string, isOn: boolean): void {
-    if (mode === '1049') this.#isAlternate = isOn
-    else if (!ALWAYS_RESTORED.has(mode) && isOn) this.#switchedOn.add(mode)
-    else this.#switchedOn.delete(mode)
-  }
-}
-
-/** Lays the terminal's title aside, for `POP_TITLE` to bring it back; a terminal that cannot do that ignores both. */
-export const PUSH_TITLE = '\x1b[22;0t'
-const POP_TITLE = '\x1b[23;0t'
-
-const CSI_OF_TERMINAL_MODES = '\x1b['
-const POP_KEYBOARD = `${CSI_OF_TERMINAL_MODES}<u`
-const SWITCHES = new RegExp(
-  `${CSI_OF_TERMINAL_MODES.replace('[', '\\[')}(?:\\?(\\d+)([hl])|([<>])\\d*u|(2[23]);0t)`,
-  'g',
-)
-const ALWAYS_RESTORED = new Set(['7', '25', '2004', '2026'])

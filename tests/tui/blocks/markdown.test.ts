@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { finishedPart } from '../../../src/tui/blocks/frame.ts'
 import { loadGrammars, markdownLines } from '../../../src/tui/blocks/markdown.ts'
+import { finishedLength } from '../../../src/tui/blocks/message-stream.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { dark, expectFitting, plain, reader, seen, widths, wildMarkdown } from './terminal-lines.ts'
 
@@ -157,7 +157,7 @@ describe('whatever is written', () => {
         const options = { columns: 40, theme: dark }
         const lines: string[] = []
         let rest = text
-        for (let length = finishedPart(rest); length > 0; length = finishedPart(rest)) {
+        for (let length = finishedLength(rest); length > 0; length = finishedLength(rest)) {
           lines.push(...markdownLines(rest.slice(0, length), { ...options, first: lines.length === 0 }))
           rest = rest.slice(length)
         }

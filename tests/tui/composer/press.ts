@@ -1,6 +1,6 @@
 import type { Composer, ComposerIntent } from '../../../src/tui/composer/composer.ts'
 import type { Key, KeyName } from '../../../src/tui/composer/keys.ts'
-import type { Theme } from '../../../src/tui/terminal/cells.ts'
+import type { Theme } from '../../../src/tui/terminal/theme.ts'
 
 const NAMES = 'up down left right home end return tab backspace delete escape pageup pagedown'.split(' ')
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { headerLines } from '../../../src/tui/header/header.ts'
-import type { Theme } from '../../../src/tui/terminal/cells.ts'
+import type { Theme } from '../../../src/tui/terminal/theme.ts'
 import { widthOf } from '../../../src/words/cells.ts'
 import { hostileText } from '../hostile-text.ts'
 import { local, moreSamples, sampleEvents } from '../samples.ts'

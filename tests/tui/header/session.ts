@@ -4,7 +4,7 @@ import type { LiveItem } from '../../../src/core/events/live-board.ts'
 import { fold } from '../../../src/core/state/fold.ts'
 import type { TaskBoard } from '../../../src/core/state/plan.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { local, moreSamples, recorded, sampleEvents, sampleItems } from '../samples.ts'
 
 export const plain = openTheme({ theme: 'plain', env: {}, reader: false })

@@ -1,16 +1,16 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { KeptLines } from '../../../src/tui/pager/lines.ts'
+import { LineBuffer } from '../../../src/tui/pager/line-buffer.ts'
 import { openPager } from '../../../src/tui/pager/open-pager.tsx'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { draw } from '../terminal/drawn.ts'
 import { Screen } from '../terminal/screen.ts'
 
 const theme = openTheme({ theme: 'plain', env: {}, reader: false })
 
 function opened(screen: Screen, output: ReturnType<typeof draw>['output'], count = 100) {
-  const source = new KeptLines<string>({ render: line => [line] })
+  const source = new LineBuffer<string>({ render: line => [line] })
   for (let at = 1; at <= count; at++) source.add(`line ${at}`)
   const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode() {}, ref() {}, unref() {} })
   const ending = new AbortController()

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { KeptLines } from '../../../src/tui/pager/lines.ts'
-import { Pager, searchFor } from '../../../src/tui/pager/pager.ts'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { LineBuffer } from '../../../src/tui/pager/line-buffer.ts'
+import { Pager } from '../../../src/tui/pager/pager.ts'
+import { compileSearch } from '../../../src/tui/pager/search.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { key } from './keys.ts'
 
@@ -9,10 +10,10 @@ const theme = openTheme({ theme: 'plain', env: {}, reader: false })
 const SIZE = { columns: 60, rows: 11 }
 
 function pagerOf(lines: readonly string[], at: 'start' | 'end' = 'start') {
-  const source = new KeptLines<readonly string[]>({ render: event => event })
+  const source = new LineBuffer<readonly string[]>({ render: event => event })
   source.add(lines)
   const pager = new Pager({ title: 'Logs', source, theme, at })
-  source.onGrow(gone => pager.gone(gone))
+  source.onGrow(gone => pager.dropped(gone))
   pager.frame(SIZE)
   return {
     source,
@@ -115,7 +116,7 @@ test.each([
   ['漢字 \ud800', '字', '漢\x1b[7m字\x1b[27m \ud800'],
   ['aaa', '\ud83d', 'aaa'],
 ])('in %j a search for %j marks what a person reads', (line, text, marked) => {
-  expect(searchFor(text).mark(line)).toBe(marked)
+  expect(compileSearch(text).mark(line)).toBe(marked)
 })
 
 test('long lines are broken at the width, and a narrower window keeps the line that is at the top', () => {
@@ -146,9 +147,9 @@ test.each([
 })
 
 test('only as much as there is room for is kept, what is read stays where it is, and it is said', () => {
-  const source = new KeptLines<string>({ render: line => [line], maxChars: 40_000 })
+  const source = new LineBuffer<string>({ render: line => [line], maxChars: 40_000 })
   const pager = new Pager({ title: 'Logs', source, theme, at: 'start' })
-  source.onGrow(gone => pager.gone(gone))
+  source.onGrow(gone => pager.dropped(gone))
   for (let at = 1; at <= 4_000; at++) source.add(`line ${at}`.padEnd(10))
   pager.frame(SIZE)
   pager.press(key('/'))
@@ -164,7 +165,7 @@ test('only as much as there is room for is kept, what is read stays where it is,
 
 test('a line of 5 MB is paged through as several, with its colours and characters whole', () => {
   const line = `\x1b[31m${'a'.repeat(16_377)}\x1b[32m😀${'b'.repeat(5_000_000)}\x1b[0m`
-  const source = new KeptLines<string>({ render: text => [text] })
+  const source = new LineBuffer<string>({ render: text => [text] })
   source.add(line)
   const parts = Array.from({ length: source.count }, (_, at) => source.line(at))
   expect(parts.join('')).toBe(line)

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { Screen } from '../../../src/tui/screen/screen.tsx'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { NO_HOST } from '../../support/no-host.ts'
 import { Screen as Terminal } from '../terminal/screen.ts'
 

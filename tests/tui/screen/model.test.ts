@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { LiveEvent, SessionEvent } from '../../../src/core/events/events.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import {
   created,
   ended,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Scrollback } from '../../../src/tui/screen/scrollback.ts'
+import { Scrollback } from '../../../src/tui/screen/session-pane.ts'
 
 test('what is finished is handed out once, as whole lines', () => {
   const scrollback = new Scrollback()

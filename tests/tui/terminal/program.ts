@@ -3,17 +3,17 @@ import { Box, render, Text, useApp, useInput, usePaste } from 'ink'
 import { createElement as h, useEffect, useState } from 'react'
 import { systemClock } from '../../../src/base/clock.ts'
 import { suspendSelf } from '../../../src/platform/terminal.ts'
-import { KeptLines } from '../../../src/tui/pager/lines.ts'
+import { LineBuffer } from '../../../src/tui/pager/line-buffer.ts'
 import { openPager } from '../../../src/tui/pager/open-pager.tsx'
-import { TerminalCare } from '../../../src/tui/terminal/care.ts'
-import { openTheme } from '../../../src/tui/terminal/cells.ts'
 import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
+import { TerminalRestorer } from '../../../src/tui/terminal/restore.ts'
+import { openTheme } from '../../../src/tui/terminal/theme.ts'
 
 // A small program with a screen, ended and suspended in each way that there is.
 const { stdin, stdout, env, platform } = process
 
 const output = new TerminalOutput({ stream: stdout, narrowing: 'breaks' })
-const care = new TerminalCare({
+const care = new TerminalRestorer({
   output,
   term: env.TERM,
   writeNow: text => void writeSync(stdout.fd, text),
@@ -27,7 +27,7 @@ process.on('uncaughtException', error => {
 })
 process.on('SIGTERM', () => process.exit(143))
 
-const source = new KeptLines<string>({ render: line => [line] })
+const source = new LineBuffer<string>({ render: line => [line] })
 for (let at = 1; at <= 1000; at++) source.add(`logged ${at}`)
 const pager = {
   stdin,

@@ -1,16 +1,13 @@
 import { unreachable } from '../../base/errors.ts'
 
-/** How many colours a terminal has, as far as its environment tells. */
-type Depth = 'none' | '16' | '256' | 'full'
-
-/** What to open a theme with: the setting, the terminal's environment, and whether a screen reader reads it out. */
+/** The setting `screen.theme`, the terminal's environment, and whether a screen reader is used. */
 export interface ThemeOptions {
   theme: 'auto' | 'dark' | 'light' | 'plain'
   env: Readonly<NodeJS.ProcessEnv>
   reader: boolean
 }
 
-/** The theme for a terminal. `NO_COLOR` and `plain` leave out all that SGR can do, bold and dim too. */
+/** The theme for a terminal. With `NO_COLOR` and `plain` no SGR is used at all, not even bold and dim. */
 export function openTheme({ theme, env, reader }: ThemeOptions): Theme {
   const depth = depthOf(theme, env)
   const styles = depth === 'none' ? NO_STYLES : stylesOf(theme, depth)
@@ -31,6 +28,12 @@ const ESC = String.fromCharCode(0x1b)
 const BEL = String.fromCharCode(0x07)
 const OSC = `${ESC}]`
 
+/** Matches the sequences in painted text: SGR for styles, and OSC for links. */
+export const STYLE_SEQUENCES = new RegExp(`${ESC}\\[[\\d;:]*m|${ESC}\\][^\\u0007${ESC}]*(?:\\u0007|${ESC}\\\\)`, 'g')
+
+/** The colour depth of a terminal, as far as its environment says it. */
+type Depth = 'none' | '16' | '256' | 'full'
+
 /** SGR parameters that begin and end a style. */
 interface Style {
   open: string
@@ -45,7 +48,7 @@ const ITALIC: Style = { open: '3', close: '23' }
 const UNDERLINED: Style = { open: '4', close: '24' }
 const INVERSE: Style = { open: '7', close: '27' }
 
-/** For any background: the palette's own colours, which a person has chosen to be readable on it. */
+/** For any background: the terminal's own palette, which its user has made readable. */
 const PALETTE: Styles = {
   dim: DIM,
   strong: BOLD,
@@ -152,7 +155,7 @@ function palette(code: number): Style {
   return { open: String(code), close: '39' }
 }
 
-/** SGR parameters for a colour `rrggbb`; with 256 colours, for the nearest in their cube. */
+/** The SGR parameters for a colour `rrggbb`; with 256 colours for the nearest one in the colour cube. */
 function colour(hex: string, depth: Depth): string {
   const [red, green, blue] = channels(hex)
   if (depth === 'full') return `38;2;${red};${green};${blue}`
@@ -166,8 +169,8 @@ function channels(hex: string): [red: number, green: number, blue: number] {
 }
 
 /**
- * A terminal that does not know OSC 8 passes over it, but for these: the ones that print it, and multiplexers that
- * drop it or count it as text. tmux knows it from 3.4 on, and tells its version where it runs.
+ * Whether OSC 8 links can be used. Most terminals without them ignore the sequence; not these, which print it, and
+ * multiplexers that drop it or count it as text. tmux has links from 3.4 on.
  */
 function hasLinks(env: ThemeOptions['env']): boolean {
   const term = env.TERM ?? ''
@@ -177,7 +180,7 @@ function hasLinks(env: ThemeOptions['env']): boolean {
   return !env.TMUX && !/^(?:screen|tmux)/.test(term)
 }
 
-/** Whether a link may lead there: the kinds that an address bar takes, in characters that steer nothing. */
+/** Whether a link may have this target: http, https, file or mailto, without spaces and control characters. */
 function isSafeUrl(url: string): boolean {
   return url.length <= 2000 && /^(?:https?:\/\/|file:\/\/|mailto:)[!-~]+$/i.test(url)
 }
@@ -192,20 +195,20 @@ function inGradient(lines: readonly string[], depth: Depth): string[] {
   return lines.map(line => `${paintAcross(line, width, depth)}${ESC}[39m`)
 }
 
-/** A line with its colour changed where the gradient's is another one. */
+/** A line painted from left to right; a sequence is written only where the gradient's colour changes. */
 function paintAcross(line: string, width: number, depth: Depth): string {
   let last = ''
   let painted = ''
   for (const [i, character] of [...line].entries()) {
-    const now = colour(between(i / (width - 1)), depth)
+    const now = colour(gradientAt(i / (width - 1)), depth)
     painted += character === ' ' || now === last ? character : `${ESC}[${now}m${character}`
     if (character !== ' ') last = now
   }
   return painted
 }
 
-/** The colour of the gradient at a place from 0 to 1. */
-function between(place: number): string {
+/** The colour of the gradient at a position from 0 to 1. */
+function gradientAt(place: number): string {
   const scaled = Math.min(1, place) * (GRADIENT.length - 1)
   const start = Math.min(GRADIENT.length - 2, Math.floor(scaled))
   const from = channels(GRADIENT[start] ?? '')
@@ -214,7 +217,7 @@ function between(place: number): string {
   return mixed.map(channel => channel.toString(16).padStart(2, '0')).join('')
 }
 
-/** What a piece of text is, which decides how it is painted. */
+/** The meaning of a piece of text, which decides how it is painted. */
 export type Role =
   | 'plain'
   | 'dim'
@@ -240,14 +243,14 @@ export type Role =
   | 'type'
   | 'selected'
 
-/** How things look on this terminal. */
+/** Colours, links and symbols for one terminal. */
 export interface Theme {
-  /** The text with the SGR sequences of its role around it, or as it is where there are no colours. */
+  /** The text with the SGR sequences of its role around it; unchanged without colours. */
   paint(role: Role, text: string): string
-  /** The text as a link (OSC 8) where the terminal is trusted with it, else the text alone. */
+  /** The text as a link (OSC 8); unchanged where the terminal has no links. */
   link(text: string, url: string): string
-  /** A text in a gradient, each element of `lines` a row of the same figure; as it is where there are no colours. */
+  /** The rows of a figure in a horizontal colour gradient; unchanged without colours. */
   gradient(lines: readonly string[]): string[]
-  /** Whether box drawing and other symbols are used; a screen reader gets words. */
+  /** Whether box drawing and other symbols are used; false for a screen reader, which gets words. */
   readonly symbols: boolean
 }

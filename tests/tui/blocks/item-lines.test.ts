@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Item } from '../../../src/core/events/items.ts'
-import { liveItemLines } from '../../../src/tui/blocks/item.ts'
+import { liveItemLines } from '../../../src/tui/blocks/item-lines.ts'
 import { hostileText } from '../hostile-text.ts'
 import { sampleItems } from '../samples.ts'
 import { dark, expectFitting, seen, widths, wildMarkdown } from './terminal-lines.ts'

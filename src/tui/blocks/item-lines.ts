@@ -1,16 +1,17 @@
 import { basename } from 'node:path'
 import { unreachable } from '../../base/errors.ts'
 import type { Item } from '../../core/events/items.ts'
+import type { LiveItem } from '../../core/events/live-board.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
 import { describeItem, type ItemPlace } from '../../words/item.ts'
 import { type Description, describe, safeOutput, shownCommand } from '../../words/names.ts'
 import { formatClock, formatCount, formatDuration } from '../../words/numbers.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { changeLines } from './changes.ts'
-import { type BlockOptions, describedLines, firstRows, underPrefix } from './frame.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { changeLines } from './file-changes.ts'
+import { type BlockOptions, describedLines, firstRows, type LineOptions, MOST_TEXT, underPrefix } from './layout.ts'
 import { highlightCode, inlineLines, lexInline, markdownLines } from './markdown.ts'
 
-/** Something that codex did, drawn. */
+/** A completed item of the agent as finished lines; `[]` for user messages, which are shown by the events of the round. */
 export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): string[] {
   const { columns, theme } = options
   switch (item.kind) {
@@ -27,7 +28,7 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
         ...wrapLine(theme.paint('strong', 'plan'), columns),
         ...markdownLines(item.text, { columns, theme, first: true }),
       ]
-    // What codemachine or a person wrote; it is told as the round's beginning, or as `steered`.
+    // Written by codemachine or the person; shown by `round-started` or `steered`.
     case 'user-message':
       return []
     case 'sub-agent':
@@ -49,7 +50,7 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
   }
 }
 
-/** A description, and below it a text from outside, whole. */
+/** The first line of a description, and below it the whole of an untrusted text. */
 function withMore(description: Description | null, text: string, options: BlockOptions): string[] {
   const { text: first, tone } = description ?? describe('')
   return describedLines({ text: first, more: safeText(text.trim()).split('\n'), tone }, options)
@@ -57,16 +58,13 @@ function withMore(description: Description | null, text: string, options: BlockO
 
 type Command = Extract<Item, { kind: 'command' }>
 
-const MOST_COMMAND_LINES = 6
-const CLIPPED_COMMAND = 2000
-const MOST_COMMAND = 72 * 1024
-const OUTPUT_LINES_OF_COMMAND_LINES = 5
+const COMMAND_ROWS = 6
+const COMMAND_CHARS = 2000
+/** The last lines of a command's output, running or completed. */
+const OUTPUT_LINES = 5
 const OUTPUT_LINES_IF_FAILED = 12
 
-/**
- * A command: what was run, how it ended, and what it printed; if not in full, of that the last five lines, or twelve if
- * it failed.
- */
+/** A command, its exit code and its output: the last five lines of it, twelve if it failed, or all of it in full. */
 function commandLines(item: Command, options: BlockOptions): string[] {
   const { columns, theme } = options
   const command = promptLines(item.command, options)
@@ -76,28 +74,25 @@ function commandLines(item: Command, options: BlockOptions): string[] {
     widthOf(last) + widthOf(ending) + 2 <= columns
       ? [...command.slice(0, -1), `${last}  ${ending}`]
       : [...command, ...wrapLine(ending, columns)]
-  return [
-    ...head,
-    ...outputTail(item.output, hasFailed(item) ? OUTPUT_LINES_IF_FAILED : OUTPUT_LINES_OF_COMMAND_LINES, options),
-  ]
+  return [...head, ...outputTail(item.output, hasFailed(item) ? OUTPUT_LINES_IF_FAILED : OUTPUT_LINES, options)]
 }
 
-/** All of a command, and all that is kept of what it printed, for reading. */
-export function outputLines(item: Command, { columns, theme }: Pick<BlockOptions, 'columns' | 'theme'>): string[] {
-  return commandLines(item, { columns, theme, full: true })
+/** A whole command with all of its output that is kept, for the pager. */
+export function outputLines(item: Command, options: LineOptions): string[] {
+  return commandLines(item, { ...options, full: true })
 }
 
-/** A command as a person would type it, behind a `$`; if not in full, its first lines. */
+/** A command as one would type it, behind a `$`; its first lines, or all of them in full. */
 function promptLines(command: string, { columns, theme, full }: BlockOptions): string[] {
-  const typed = safeText(shownCommand(command.slice(0, MOST_COMMAND)).slice(0, full ? MOST_COMMAND : CLIPPED_COMMAND))
+  const typed = safeText(shownCommand(command.slice(0, MOST_TEXT)).slice(0, full ? MOST_TEXT : COMMAND_CHARS))
   const prefix = { first: theme.paint('accent', '$ '), columns }
   return underPrefix(prefix, inner => {
     const lines = highlightCode(typed.trim(), 'bash', theme).flatMap(line => wrapLine(line, inner))
-    return full ? lines : clipped(lines, MOST_COMMAND_LINES, left => theme.paint('dim', cutLine(left, inner)))
+    return full ? lines : clipped(lines, COMMAND_ROWS, left => theme.paint('dim', cutLine(left, inner)))
   })
 }
 
-/** How a command ended, and how long it took; one that runs is said to. */
+/** The exit code and duration of a command, or that it is running. */
 function endingOf(item: Command, theme: Theme): string {
   if (item.status === 'running') return theme.paint('dim', item.status)
   const failed = hasFailed(item)
@@ -112,7 +107,7 @@ function hasFailed({ exitCode, status }: Command): boolean {
   return exitCode === null ? status === 'failed' || status === 'declined' : exitCode !== 0
 }
 
-/** The last lines, at most `most`, of what something printed; in full all of it. */
+/** The last `most` lines of an output, dimmed and indented; in full all of its lines. */
 export function outputTail(output: string, most: number, { columns, theme, full }: BlockOptions): string[] {
   const lines = safeOutput(output)
   const shown = full ? lines : lines.slice(-most)
@@ -130,38 +125,32 @@ function clipped(lines: readonly string[], most: number, note: (text: string) =>
   return left <= 1 ? [...lines] : [...lines.slice(0, most), note(`… ${formatCount(left, 'more line')}`)]
 }
 
-const MOST_LINES = 3
-const MOST_CHARACTERS = 72 * 1024
-// Of a text that is clipped after three lines, no more is looked at.
-const CLIPPED_CHARACTERS = 2000
+/** The rows of a thought below its heading, and of one that goes on. */
+const THOUGHT_ROWS = 3
+// Three rows are never longer than this.
+const THOUGHT_CHARS = 2000
 
-/** What codex thinks, dimmed: its heading and the lines below; three of them, if not in full. */
+/** Reasoning of the agent, dimmed: its heading, and the first three rows below it; in full all of them. */
 function thoughtLines(text: string, { columns, theme, full }: BlockOptions): string[] {
-  const looked = text.trim().slice(0, full ? MOST_CHARACTERS : CLIPPED_CHARACTERS)
+  const looked = text.trim().slice(0, full ? MOST_TEXT : THOUGHT_CHARS)
   const end = looked.includes('\n') ? looked.indexOf('\n') : looked.length
   const heading = dimmed(looked.slice(0, end), theme, ['emphasis'])
   const lines = dimmed(looked.slice(end), theme).flatMap(line => wrapLine(line, columns))
   return [
     ...heading.flatMap(line => wrapLine(line, columns)),
-    ...firstRows(lines, full ? lines.length : MOST_LINES, columns),
+    ...firstRows(lines, full ? lines.length : THOUGHT_ROWS, columns),
   ]
 }
 
-/** The last lines of a thought that goes on, dimmed, at most `rows`. */
-function thoughtTail(text: string, { columns, theme, rows }: ThoughtPlace): string[] {
+/** The last `rows` rows of reasoning that goes on, dimmed. */
+function thoughtTail(text: string, { columns, theme, rows }: Omit<LiveOptions, 'now'>): string[] {
   const lines = text.split('\n').filter(line => line.trim() !== '')
   return dimmed(lines.slice(-rows).join('\n'), theme)
     .flatMap(line => wrapLine(line, columns))
     .slice(-rows)
 }
 
-interface ThoughtPlace {
-  columns: number
-  theme: Theme
-  rows: number
-}
-
-/** Paragraphs of Markdown as they are meant, dimmed, without the blank lines between them. */
+/** Paragraphs with inline Markdown, dimmed, without the blank lines between them. */
 function dimmed(text: string, theme: Theme, roles: readonly Role[] = []): string[] {
   return safeText(text)
     .split(/\n\s*\n/)
@@ -169,25 +158,17 @@ function dimmed(text: string, theme: Theme, roles: readonly Role[] = []): string
     .filter(line => line.trim() !== '')
 }
 
-/** Where something that still runs is drawn: at most so many rows; `now` is Unix time, ms. */
-export interface LiveOptions {
-  columns: number
-  theme: Theme
+/** Where what still runs is drawn: on at most `rows` lines, at the time `now` (Unix time, ms). */
+export interface LiveOptions extends LineOptions {
   rows: number
   now: number
 }
 
-/** Something that codex does, and what has come of it. */
-export interface LiveThing {
-  item: Item
-  /** What has come so far: of a message, what has not been drawn yet. */
-  text: string
-  /** Unix time, ms. */
-  startedAt: number
-}
-
-/** Something that codex does just now: its newest lines. */
-export function liveItemLines({ item, text, startedAt }: LiveThing, options: LiveOptions): string[] {
+/** The newest lines of an item that still runs. `text`: its output so far; of a message, the part not printed yet. */
+export function liveItemLines(
+  { item, text, startedAt }: Pick<LiveItem, 'item' | 'text' | 'startedAt'>,
+  options: LiveOptions,
+): string[] {
   const { columns, theme, rows, now } = options
   if (rows < 1) return []
   const time = theme.paint('dim', `  ${formatClock(now - startedAt)}`)
@@ -196,7 +177,7 @@ export function liveItemLines({ item, text, startedAt }: LiveThing, options: Liv
     case 'plan':
       return messageTail(text, options)
     case 'reasoning':
-      return thoughtTail(tailOf(text, MOST_TAIL), { columns, theme, rows: Math.min(rows, THOUGHT_LINES) })
+      return thoughtTail(tailOf(text, TAIL_CHARS), { columns, theme, rows: Math.min(rows, THOUGHT_ROWS) })
     case 'command':
       return runningCommand(item.command, text, time, options)
     case 'file-change':
@@ -223,25 +204,23 @@ export function liveItemLines({ item, text, startedAt }: LiveThing, options: Liv
 }
 
 const NOWHERE = { session: '', directory: '' }
-const MOST_OUTPUT = 4 * 1024
-const OUTPUT_LINES = 5
-const MOST_TAIL = 6 * 1024
+const OUTPUT_CHARS = 4 * 1024
+const TAIL_CHARS = 6 * 1024
 const NAME_CHARS = 100
-const THOUGHT_LINES = 3
 const LEAST_BEFORE_TIME = 8
 
 function runningCommand(command: string, output: string, time: string, options: LiveOptions): string[] {
   const { columns, theme, rows } = options
   const [first = '', ...more] = promptLines(command, { columns, theme, full: false })
   const head = withTime(`${first}${more.length > 0 ? ' …' : ''}`, time, columns)
-  const tail = safeOutput(output.slice(-MOST_OUTPUT)).slice(-Math.min(OUTPUT_LINES, rows - 1))
+  const tail = safeOutput(output.slice(-OUTPUT_CHARS)).slice(-Math.min(OUTPUT_LINES, rows - 1))
   const drawn = underPrefix({ first: '  ', columns }, inner =>
     tail.map(line => theme.paint('dim', cutLine(line, inner))),
   )
   return [head, ...(rows > 1 ? drawn : [])]
 }
 
-/** A line with the time behind it, cut so that the time is seen. */
+/** A line followed by the time, cut so that the time fits; without it if fewer than 8 cells would be left. */
 function withTime(line: string, time: string, columns: number): string {
   const room = columns - widthOf(time)
   return room < LEAST_BEFORE_TIME ? cutLine(line, columns) : cutLine(line, room) + time
@@ -251,13 +230,13 @@ const FENCE = /^ {0,3}(?:`{3,}|~{3,})[^\n`]*\n/
 
 function messageTail(text: string, { columns, theme, rows }: LiveOptions): string[] {
   const fence = FENCE.exec(text)?.[0] ?? null
-  // Of a code block the beginning, which says that it is one, is put back; it is painted anew each time.
-  const tail = fence === null ? tailOf(text, MOST_TAIL) : tailOf(text, Math.min(MOST_TAIL, 2 * columns * rows))
+  // The fence of a code block is put back in front of its tail, which would not be drawn as code without it.
+  const tail = fence === null ? tailOf(text, TAIL_CHARS) : tailOf(text, Math.min(TAIL_CHARS, 2 * columns * rows))
   const shown = fence === null || tail.length === text.length ? tail : fence + tail
   return markdownLines(shown, { columns, theme, first: true }).slice(-rows)
 }
 
-/** The last lines of a text, which may be a long one that grows many times a second. */
+/** The last whole lines within `limit` characters. Does not look at the rest: the text may be long and grows many times a second. */
 function tailOf(text: string, limit: number): string {
   if (text.length <= limit) return text
   const tail = text.slice(-limit)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { TypedText } from '../../src/tui/live.ts'
+import { TypedText } from '../../../src/tui/blocks/message-stream.ts'
 
 const FRAME_MS = 33
 const graphemes = new Intl.Segmenter()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openTheme, type ThemeOptions } from '../../../src/tui/terminal/cells.ts'
+import { openTheme, type ThemeOptions } from '../../../src/tui/terminal/theme.ts'
 
 const FULL = { TERM: 'xterm-256color', COLORTERM: 'truecolor' }
 const open = (options: Partial<ThemeOptions>) => openTheme({ theme: 'auto', env: FULL, reader: false, ...options })

@@ -3,14 +3,14 @@ import type { Item, ItemFileChange } from '../../core/events/items.ts'
 import { cutLine, safeText, wrapLine } from '../../words/cells.ts'
 import { shownPath } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
-import type { Role, Theme } from '../terminal/cells.ts'
-import { type BlockOptions, clipText, firstRows, underPrefix } from './frame.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { type BlockOptions, clipText, firstRows, underPrefix } from './layout.ts'
 
 const MOST_FILES = 20
-const MOST_ROWS_OF_A_FILE = 40
+const ROWS_PER_FILE = 40
 const MOST_ROWS = 120
 
-/** What was done to files: each with its name, how many lines came and went, and its diff. */
+/** Changes of files: the path of each, the number of lines added and removed, and its diff. Paths are relative to `directory`. */
 export function changeLines(
   item: Extract<Item, { kind: 'file-change' }>,
   directory: string,
@@ -22,9 +22,9 @@ export function changeLines(
   let room = full ? Number.POSITIVE_INFINITY : MOST_ROWS
   for (const change of changes) {
     const rows = rowsOf(change, full)
-    const most = full ? rows.length : Math.min(room, MOST_ROWS_OF_A_FILE)
-    const fate = item.status === 'completed' ? '' : theme.paint('warning', `  → ${item.status}`)
-    lines.push(...wrapLine(nameOf(change, directory, theme) + counted(change, theme) + fate, columns))
+    const most = full ? rows.length : Math.min(room, ROWS_PER_FILE)
+    const status = item.status === 'completed' ? '' : theme.paint('warning', `  → ${item.status}`)
+    lines.push(...wrapLine(nameOf(change, directory, theme) + lineCounts(change, theme) + status, columns))
     for (const line of diffLines(rows, most, options)) lines.push(line)
     room -= Math.min(rows.length, most)
   }
@@ -33,7 +33,7 @@ export function changeLines(
   return lines.length === 0 ? wrapLine('no file changed', columns) : lines
 }
 
-/** What was in a file that is gone is of interest only where all is shown. */
+/** The rows of a change's diff; the lines of a deleted file only in full. */
 function rowsOf({ change, diff }: ItemFileChange, full: boolean): DiffRow[] {
   if (change === 'delete') return full ? readDiff(diff, 'removed') : []
   return readDiff(diff, change === 'add' ? 'added' : 'same')
@@ -56,7 +56,7 @@ function nameOf({ change, path, movedTo }: ItemFileChange, directory: string, th
   }
 }
 
-function counted(change: ItemFileChange, theme: Theme): string {
+function lineCounts(change: ItemFileChange, theme: Theme): string {
   if (change.change === 'delete') return ''
   const rows = rowsOf(change, true)
   const count = (kind: DiffRow['kind']) => rows.filter(row => row.kind === kind).length
@@ -69,7 +69,7 @@ function counted(change: ItemFileChange, theme: Theme): string {
   return counts.length === 0 ? '' : `  ${counts.join(' ')}${cut}`
 }
 
-const MOST_ROWS_OF_A_LINE = 3
+const ROWS_PER_LINE = 3
 const LEAST_CLIPPED = 1000
 
 const SIGNS: Readonly<Record<'added' | 'removed' | 'same', { sign: string; role: Role }>> = {
@@ -78,7 +78,7 @@ const SIGNS: Readonly<Record<'added' | 'removed' | 'same', { sign: string; role:
   same: { sign: '  ', role: 'dim' },
 }
 
-/** At most `most` rows of a diff with their line numbers, and how many are left out; long ones wrapped behind them; if not in full, at most three rows of each. */
+/** The first `most` lines of a diff with line numbers, wrapped to three rows each (in full to any number), and how many are left out. */
 export function diffLines(rows: readonly DiffRow[], most: number, options: BlockOptions): string[] {
   const shown = rows.slice(0, most)
   const left = rows.length - shown.length
@@ -93,21 +93,21 @@ export function diffLines(rows: readonly DiffRow[], most: number, options: Block
 function rowLines({ kind, number, text }: DiffRow, digits: number, { columns, theme, full }: BlockOptions): string[] {
   if (kind === 'gap')
     return [theme.paint('hunk', cutLine(`${' '.repeat(digits)} ${theme.symbols ? '⋮' : '...'}`, columns))]
-  const looked = full ? text : clipText(text, LEAST_CLIPPED + MOST_ROWS_OF_A_LINE * columns)
+  const looked = full ? text : clipText(text, LEAST_CLIPPED + ROWS_PER_LINE * columns)
   const safe = safeText(looked).replaceAll('\n', ' ')
   if (kind === 'note') return wrapLine(theme.paint('dim', safe), columns)
   const { sign, role } = SIGNS[kind]
   const first = `${theme.paint('dim', String(number ?? '').padStart(digits))} ${theme.paint(role, sign)}`
   return underPrefix({ first, columns }, inner => {
     const lines = wrapLine(safe, inner)
-    return firstRows(lines, full ? lines.length : MOST_ROWS_OF_A_LINE, inner).map(line => theme.paint(role, line))
+    return firstRows(lines, full ? lines.length : ROWS_PER_LINE, inner).map(line => theme.paint(role, line))
   })
 }
 
-/** A line of a diff. `gap`: lines that did not change are left out before the next one. `note`: not of the file. */
-export interface DiffRow {
+/** A line of a diff. `gap`: unchanged lines are left out here. `note`: a remark that is not part of the file. */
+interface DiffRow {
   kind: 'added' | 'removed' | 'same' | 'gap' | 'note'
-  /** Its number in the file, of a removed line in the file before. */
+  /** The line number in the file after the change, of a removed line in the file before it; null for a gap and a note. */
   number: number | null
   text: string
 }
@@ -115,14 +115,14 @@ export interface DiffRow {
 const HUNK = /^@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@/
 const MORE = /^\[… \d+ more (?:characters|files?)\]$/
 
-/** The rows of a unified diff; of one without hunks each line as `all`, which is how whole files come. */
+/** The rows of a unified diff. One without hunks is a whole file: each of its lines is of the kind `all`. */
 export function readDiff(diff: string, all: 'added' | 'removed' | 'same'): DiffRow[] {
   const lines = diff.replace(/\n$/, '').split('\n')
   const start = lines.findIndex(line => HUNK.test(line))
   if (start === -1) return diff === '' ? [] : lines.map((text, i) => wholeRow(text, all, i + 1))
-  const place = { before: 1, after: 1 }
+  const numbers = { before: 1, after: 1 }
   return lines.slice(start).flatMap((line, i) => {
-    const row = rowOf(line, place)
+    const row = rowOf(line, numbers)
     return row.kind === 'gap' && i === 0 ? [] : [row]
   })
 }
@@ -131,23 +131,23 @@ function wholeRow(text: string, kind: DiffRow['kind'], number: number): DiffRow 
   return MORE.test(text) ? { kind: 'note', number: null, text } : { kind, number, text }
 }
 
-/** Where a diff has come to in the file before and after; moved on by each row. */
-interface Place {
+/** The next line numbers in the file before and after the change; each row advances them. */
+interface LineNumbers {
   before: number
   after: number
 }
 
-function rowOf(line: string, place: Place): DiffRow {
+function rowOf(line: string, numbers: LineNumbers): DiffRow {
   const hunk = HUNK.exec(line)
   if (hunk) {
-    place.before = Number(hunk[1])
-    place.after = Number(hunk[2])
+    numbers.before = Number(hunk[1])
+    numbers.after = Number(hunk[2])
     return { kind: 'gap', number: null, text: '' }
   }
   const text = line.slice(1)
-  if (line.startsWith('+')) return { kind: 'added', number: place.after++, text }
-  if (line.startsWith('-')) return { kind: 'removed', number: place.before++, text }
+  if (line.startsWith('+')) return { kind: 'added', number: numbers.after++, text }
+  if (line.startsWith('-')) return { kind: 'removed', number: numbers.before++, text }
   if (line.startsWith('\\') || MORE.test(line)) return { kind: 'note', number: null, text: line }
-  place.before++
-  return { kind: 'same', number: place.after++, text }
+  numbers.before++
+  return { kind: 'same', number: numbers.after++, text }
 }

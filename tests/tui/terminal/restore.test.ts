@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { TerminalCare } from '../../../src/tui/terminal/care.ts'
 import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
+import { TerminalRestorer } from '../../../src/tui/terminal/restore.ts'
 import { Screen } from './screen.ts'
 
 function careFor(term = 'xterm-256color') {
   const screen = new Screen(80, 24)
   const output = new TerminalOutput({ stream: screen.stream, narrowing: 'breaks' })
   const done: string[] = []
-  const care = new TerminalCare({
+  const care = new TerminalRestorer({
     output,
     term,
     writeNow: text => void done.push(text),
@@ -49,7 +49,7 @@ test('a terminal in which nothing was switched on keeps its keyboard mode and it
 
 test('it is left once, whatever fails, and nothing is drawn after that', async () => {
   const { screen, output, care } = careFor()
-  const failing = new TerminalCare({
+  const failing = new TerminalRestorer({
     output,
     term: 'xterm',
     writeNow() {

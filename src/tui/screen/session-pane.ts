@@ -4,98 +4,13 @@ import { breaksStream, ENDS_WHAT_RUNS, LiveBoard, type LiveItem } from '../../co
 import type { SessionState } from '../../core/state/state.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { isReviewAnswer, isReviewing } from '../../words/proof.ts'
-import { eventLines } from '../blocks/event.ts'
+import { eventLines } from '../blocks/event-lines.ts'
+import { reviewerLines } from '../blocks/gates-and-reviews.ts'
 import { markdownLines } from '../blocks/markdown.ts'
-import { reviewerLines } from '../blocks/proof.ts'
-import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
-import { MessageStream, TypedText } from '../live.ts'
-import type { Theme } from '../terminal/cells.ts'
+import { MessageStream, TypedText } from '../blocks/message-stream.ts'
+import type { Theme } from '../terminal/theme.ts'
 
-/** Lines that wait while the terminal belongs to somebody else (a pager, an editor); more are in the logs. */
-const MOST_WAITING = 5_000
-
-/** What is finished, on its way into the terminal's own scrollback: written once, and forgotten. */
-export class Scrollback {
-  #waiting: string[] = []
-  #dropped = 0
-  #hasLines = false
-
-  get isEmpty(): boolean {
-    return this.#waiting.length === 0
-  }
-
-  /** Whether anything has been printed. */
-  get hasLines(): boolean {
-    return this.#hasLines
-  }
-
-  /** Lines that wait. */
-  get count(): number {
-    return this.#waiting.length
-  }
-
-  /** @param lines each at most as wide as the terminal */
-  add(lines: readonly string[]): void {
-    this.#hasLines ||= lines.length > 0
-    for (const line of lines) this.#waiting.push(line)
-    const surplus = this.#waiting.length - MOST_WAITING
-    if (surplus <= 0) return
-    this.#waiting.splice(0, surplus)
-    this.#dropped += surplus
-  }
-
-  /** All that waits, as the text to be written; empty if nothing does. */
-  take(): string {
-    const lines = this.#waiting
-    if (this.#dropped > 0) lines.unshift(`[… ${formatCount(this.#dropped, 'line')} more; Ctrl+E shows them]`)
-    this.#waiting = []
-    this.#dropped = 0
-    return lines.length === 0 ? '' : `${lines.join('\n')}\n`
-  }
-}
-
-/**
- * An answer to a question on the screen; `withdrawn`: there is nothing to answer any more, or something else is done;
- * `left`: closed by Ctrl+C.
- */
-export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
-
-/**
- * A question. `yieldsToTyping`: whoever types goes on in the composer; `whileHeld`: it is over when the session goes on;
- * `escGoesOn`: that is what closing it comes to; `leavesOnInterrupt`: Ctrl+C, which has opened it, leaves;
- * `takesCommands`: a slash command is run in place of an answer.
- */
-export type Question = PickerQuestion & {
-  yieldsToTyping?: true
-  whileHeld?: true
-  escGoesOn?: true
-  leavesOnInterrupt?: true
-  takesCommands?: true
-}
-
-export interface SessionPaneOptions {
-  theme(): Theme
-  motion: 'full' | 'reduced'
-  /** Width of the terminal, in cells. */
-  columns(): number
-  /** Takes secrets out of a text. */
-  redact(text: string): string
-  /** Puts finished lines into the scrollback. */
-  print(lines: readonly string[]): void
-}
-
-interface Message {
-  typed: TypedText
-  stream: MessageStream
-  /** Characters of what is typed that are in the scrollback. */
-  printed: number
-  /** Whether it was cut off, which codex may not keep to. */
-  isCutOff: boolean
-}
-
-type Command = Extract<Item, { kind: 'command' }>
-
-/** One session as it is shown: what is finished goes to the scrollback, what is not stays live. */
+/** The session on the screen: finished blocks are printed to the scrollback, what still runs is drawn live. */
 export class SessionPane {
   readonly #options: SessionPaneOptions
   readonly #live = new LiveBoard()
@@ -112,7 +27,7 @@ export class SessionPane {
     return this.#state
   }
 
-  /** The command that ran last, or runs. */
+  /** The command that runs, or else ran last; null if there was none. */
   get lastCommand(): Command | null {
     const running = this.#live.items.findLast(({ item }) => item.kind === 'command')
     return running?.item.kind === 'command'
@@ -120,7 +35,7 @@ export class SessionPane {
       : this.#lastCommand
   }
 
-  /** Another session is to be shown. */
+  /** Forgets the session, before another one is shown. */
   reset(): void {
     this.#state = null
     this.#messages.clear()
@@ -128,6 +43,7 @@ export class SessionPane {
     this.#isReview = false
   }
 
+  /** Prints an event. @param state the session after it */
   event(event: Recorded, state: SessionState): void {
     this.#state = state
     if (ENDS_WHAT_RUNS.has(event.type) || breaksStream(event)) this.#printCutOff()
@@ -142,12 +58,12 @@ export class SessionPane {
     print(eventLines(event, state, { columns: columns(), theme: theme(), full: false }))
   }
 
-  /** @param now Unix time, ms */
+  /** Takes in a live event. @param now Unix time, ms */
   live(event: LiveEvent, now: number): void {
     this.#live.live(event, now)
   }
 
-  /** Moves the typing on; whether it has more to show by itself. */
+  /** Advances the typing animation to the time `now` (Unix time, ms); true if more of it is due later. */
   step(now: number): boolean {
     let isBehind = false
     let isOldest = true
@@ -157,19 +73,19 @@ export class SessionPane {
       message.typed.arrive(text)
       message.typed.step(now)
       isBehind ||= message.typed.isBehind
-      // Two that are written at once would be printed through each other.
+      // Two messages that stream at once would be printed interleaved.
       if (isOldest) this.#print(message, message.stream.advance(message.typed.shown))
       isOldest = false
     }
     return isBehind
   }
 
-  /** What runs now, with as much of each message as is typed and not printed yet. */
+  /** The items that run now; of each message the part that is typed and not printed yet. */
   get items(): readonly LiveItem[] {
     const { redact } = this.#options
     return this.#live.items.map(live => {
       const { item, startedAt, dropped, text, instance } = live
-      // Of another agent is said what it does, and nothing of what it prints.
+      // Of another agent the item is shown, and none of its output.
       if (instance !== undefined) return { item, startedAt, dropped, text: '', instance }
       const message = this.#messages.get(item.id)
       const shown = message === undefined ? this.#visible(item, text) : message.typed.shown.slice(message.printed)
@@ -177,12 +93,12 @@ export class SessionPane {
     })
   }
 
-  /** What the round's own agent does. */
+  /** The items of the round's own agent. */
   get #own(): readonly LiveItem[] {
     return this.#live.items.filter(({ instance }) => instance === undefined)
   }
 
-  /** Whether a message is the answer of a reviewer, which is told in words when the review ends. */
+  /** Whether a message is a reviewer's answer (JSON), which is shown in words when the review ends. */
   #isHidden(text: string): boolean {
     return this.#isReview && isReviewAnswer(text)
   }
@@ -209,18 +125,18 @@ export class SessionPane {
     message.printed += markdown.length
   }
 
-  /** Whether a part of the message was printed before, and the rest is now. */
+  /** Prints the rest of a message that was printed in part; false if none of it was, or all of it is to be printed again. */
   #endMessage({ id, text }: { id: string; text: string }): boolean {
     const message = this.#messages.get(id)
     this.#messages.delete(id)
     if (message === undefined || message.printed === 0) return false
     const end = message.isCutOff ? afterCut(message.typed.shown, text) : message.stream.end(text)
-    if (end.isAgain) return false
+    if (end.isRepeat) return false
     this.#print(message, end.markdown)
     return true
   }
 
-  /** What was being said when it was cut off. */
+  /** Prints what has arrived of the messages that were cut off. */
   #printCutOff(): void {
     for (const { item, text } of this.#own) {
       if (item.kind !== 'agent-message' || this.#isHidden(text)) continue
@@ -236,9 +152,74 @@ export class SessionPane {
   }
 }
 
-/** What is still to be printed of a message that has come to its end after all. */
-function afterCut(shown: string, text: string): { markdown: string; isAgain: boolean } {
+interface SessionPaneOptions {
+  theme(): Theme
+  motion: 'full' | 'reduced'
+  /** Width of the terminal, in cells. */
+  columns(): number
+  /** Removes secrets from a text. */
+  redact(text: string): string
+  /** Adds finished lines to the scrollback. */
+  print(lines: readonly string[]): void
+}
+
+interface Message {
+  typed: TypedText
+  stream: MessageStream
+  /** The number of typed characters that are in the scrollback. */
+  printed: number
+  /** Whether it was cut off; codex may complete it nevertheless. */
+  isCutOff: boolean
+}
+
+type Command = Extract<Item, { kind: 'command' }>
+
+/** What is left to print of a message that was completed after it had been cut off. */
+function afterCut(shown: string, text: string): { markdown: string; isRepeat: boolean } {
   return text.startsWith(shown)
-    ? { markdown: text.slice(shown.length).trimStart(), isAgain: false }
-    : { markdown: text, isAgain: true }
+    ? { markdown: text.slice(shown.length).trimStart(), isRepeat: false }
+    : { markdown: text, isRepeat: true }
+}
+
+/** The most lines that wait while the terminal is lent (to a pager, an editor); older ones are only in the logs. */
+const MOST_WAITING = 5_000
+
+/** The queue of finished lines on their way to the terminal's own scrollback. */
+export class Scrollback {
+  #waiting: string[] = []
+  #dropped = 0
+  #hasLines = false
+
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0
+  }
+
+  /** Whether lines were ever added. */
+  get hasLines(): boolean {
+    return this.#hasLines
+  }
+
+  /** The number of waiting lines. */
+  get count(): number {
+    return this.#waiting.length
+  }
+
+  /** @param lines each at most as wide as the terminal */
+  add(lines: readonly string[]): void {
+    this.#hasLines ||= lines.length > 0
+    for (const line of lines) this.#waiting.push(line)
+    const surplus = this.#waiting.length - MOST_WAITING
+    if (surplus <= 0) return
+    this.#waiting.splice(0, surplus)
+    this.#dropped += surplus
+  }
+
+  /** Removes the waiting lines and returns them as one text; empty if there are none. */
+  take(): string {
+    const lines = this.#waiting
+    if (this.#dropped > 0) lines.unshift(`[… ${formatCount(this.#dropped, 'line')} more; Ctrl+E shows them]`)
+    this.#waiting = []
+    this.#dropped = 0
+    return lines.length === 0 ? '' : `${lines.join('\n')}\n`
+  }
 }

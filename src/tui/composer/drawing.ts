@@ -1,20 +1,21 @@
 import { cutLine, oneLine, padLine, safeText, widthOf } from '../../words/cells.ts'
-import type { Theme } from '../terminal/cells.ts'
-import type { HistorySearch, TextBuffer } from './buffer.ts'
+import type { Theme } from '../terminal/theme.ts'
+import type { TextBuffer } from './buffer.ts'
 import type { Popup, SlashCommand } from './completion.ts'
 import type { ComposerSnapshot } from './composer.ts'
-import { caretIn, type VisualRow, visualRows } from './keys.ts'
-import { caretLine, keepEnd, scrolled } from './text.ts'
+import type { HistorySearch } from './history.ts'
+import { caretLine } from './text.ts'
+import { caretIn, type VisualRow, visualRows } from './visual-rows.ts'
 
-/** The field as it is drawn, in at least one row: the text behind its prompt, or the search of the history. */
-export function composerLines(snapshot: ComposerSnapshot, frame: Frame & { prompt?: string }): Drawn {
-  if (snapshot.search !== null) return searchLine(snapshot.search, frame)
-  return textLines(snapshot.buffer, { ...frame, prompt: frame.prompt ?? (frame.theme.symbols ? PROMPT : '> ') })
+/** The composer's field, on at least one row: the text behind its prompt, or the search of the history. */
+export function composerLines(snapshot: ComposerSnapshot, area: Area & { prompt?: string }): DrawnField {
+  if (snapshot.search !== null) return searchLine(snapshot.search, area)
+  return textLines(snapshot.buffer, { ...area, prompt: area.prompt ?? (area.theme.symbols ? PROMPT : '> ') })
 }
 
-function searchLine({ query, texts, index }: HistorySearch, { columns, theme }: Frame): Drawn {
+function searchLine({ query, texts, index }: HistorySearch, { columns, theme }: Area): DrawnField {
   const label = query !== '' && index === null ? '(nothing found) ' : '(search) '
-  // The end of a long query is what is being typed.
+  // Typing happens at the end of the query.
   const asked = keepEnd(`${label}${safeText(query)}`, Math.max(1, columns - 1))
   const match = index === null ? '' : oneLine(texts[index] ?? '', columns)
   const line = cutLine(`${asked}: ${match}`, columns)
@@ -22,32 +23,32 @@ function searchLine({ query, texts, index }: HistorySearch, { columns, theme }: 
   return { lines: [painted], caret: { x: widthOf(asked), y: 0 } }
 }
 
-/** Where something is drawn: never wider or higher than told. */
-export interface Frame {
+/** The area for a field, a popup or a picker: at most so many cells wide and rows high. */
+export interface Area {
   columns: number
   maxRows: number
   theme: Theme
 }
 
-/** Rows for the terminal, and the cell of the caret among them if there is one to be shown. */
-export interface Drawn {
+/** Rows for the terminal, and the cell of the caret among them; null where none is shown. */
+export interface DrawnField {
   lines: string[]
   caret: { x: number; y: number } | null
 }
 
-/** What stands before the text if nothing else is told. */
+/** The default prompt. */
 export const PROMPT = '› '
 
-/** How many columns the text itself has, beside the prompt and a last cell for a caret behind a full row. */
+/** The columns of the text itself: without the prompt and the last cell, which is for a caret behind a full row. */
 export function textColumns(columns: number, prompt: string): number {
   return Math.max(2, columns - widthOf(prompt) - 1)
 }
 
-/** A text with its caret behind a prompt; the prompt's place in the first and last row tells of more above and below. */
+/** A text with its caret behind a prompt; arrows in the prompt's place in the first and last row mark hidden rows. */
 export function textLines(
   { text, chips }: TextBuffer,
-  { columns, maxRows, theme, prompt }: Frame & { prompt: string },
-): Drawn {
+  { columns, maxRows, theme, prompt }: Area & { prompt: string },
+): DrawnField {
   const width = textColumns(columns, prompt)
   const rowsOf = (row: number) => visualRows(text.lines[row] ?? '', width, chips)
   const own = visualRows(caretLine(text), width, chips)
@@ -72,7 +73,7 @@ export function textLines(
   return { lines, caret: { x: widthOf(prompt) + at.x, y: up } }
 }
 
-/** How many of the rows above and below the caret's are shown: it stays in the middle as far as there are rows. */
+/** How many rows above and below the caret's are shown: it is kept in the middle as far as there are rows. */
 function windowAround(above: number, below: number, maxRows: number): [up: number, down: number] {
   const others = Math.max(0, maxRows - 1)
   const up = Math.min(above, others - Math.min(below, Math.floor(others / 2)))
@@ -83,7 +84,7 @@ function gutter(prompt: string, isFirst: boolean, more: { above: boolean; below:
   if (!more.above && !more.below) return isFirst ? theme.paint('accent', prompt) : ' '.repeat(widthOf(prompt))
   const [up, down, both] = theme.symbols ? ['↑', '↓', '↕'] : ['^', 'v', '|']
   const mark = more.above && more.below ? both : more.above ? up : down
-  // The first row of all keeps its prompt: that there is more below is told by the last.
+  // The very first row keeps its prompt: the last row says that there are more below.
   return theme.paint('dim', (mark ?? '').padEnd(widthOf(prompt)).slice(0, widthOf(prompt)))
 }
 
@@ -100,24 +101,24 @@ function paintRow({ cells }: VisualRow, theme: Theme): string {
   return line
 }
 
-/** What is offered for the word at the caret, a row for each; none if nothing is. */
-export function popupLines({ popup }: ComposerSnapshot, { columns, maxRows, theme }: Frame): string[] {
+/** The popup with the options for the word at the caret, one a row; `[]` if no popup is open. */
+export function popupLines({ popup }: ComposerSnapshot, { columns, maxRows, theme }: Area): string[] {
   if (popup === null) return []
-  const { from, to } = scrolled(popup.options.length, popup.selected, maxRows)
-  return rowsOf(popup, from, to, columns, theme)
+  const { from, to } = scrollWindow(popup.options.length, popup.selected, maxRows)
+  return optionRows(popup, from, to, columns, theme)
 }
 
-function rowsOf(popup: Popup, from: number, to: number, columns: number, theme: Theme): string[] {
+function optionRows(popup: Popup, from: number, to: number, columns: number, theme: Theme): string[] {
   if (popup.kind === 'commands') {
     const options = popup.options.slice(from, to)
     const names = Math.max(...popup.options.map(({ name }) => widthOf(name))) + 3
     return options.map((command, at) => commandRow(command, names, at + from === popup.selected, columns, theme))
   }
-  // The end of a path tells more of it than its beginning.
+  // The end of a path tells more than its beginning.
   return popup.options.slice(from, to).map((path, at) => {
     const isSelected = at + from === popup.selected
-    return painted(
-      `${mark(isSelected, theme)}${keepEnd(oneLine(path, 4_096), Math.max(1, columns - 2))}`,
+    return paintOption(
+      `${optionMark(isSelected, theme)}${keepEnd(oneLine(path, 4_096), Math.max(1, columns - 2))}`,
       isSelected,
       columns,
       theme,
@@ -126,18 +127,33 @@ function rowsOf(popup: Popup, from: number, to: number, columns: number, theme: 
 }
 
 function commandRow(command: SlashCommand, names: number, isSelected: boolean, columns: number, theme: Theme): string {
-  const name = `${mark(isSelected, theme)}${padLine(`/${command.name}`, names)}`
+  const name = `${optionMark(isSelected, theme)}${padLine(`/${command.name}`, names)}`
   const note = command.note === null ? '' : ` (${oneLine(command.note, 200)})`
-  return painted(`${name}${oneLine(command.description, 400)}${note}`, isSelected, columns, theme)
+  return paintOption(`${name}${oneLine(command.description, 400)}${note}`, isSelected, columns, theme)
 }
 
-function painted(row: string, isSelected: boolean, columns: number, theme: Theme): string {
+function paintOption(row: string, isSelected: boolean, columns: number, theme: Theme): string {
   const line = cutLine(row, columns)
   return isSelected ? theme.paint('selected', line) : line
 }
 
-/** What stands before an option. */
-export function mark(isSelected: boolean, theme: Theme): string {
+/** The marker before an option of a popup or a picker. */
+export function optionMark(isSelected: boolean, theme: Theme): string {
   if (!isSelected) return '  '
   return theme.symbols ? '❯ ' : '> '
+}
+
+/** An unpainted line; if it is wider than `columns` cells (at least 1), an ellipsis and the end of it that fits. */
+function keepEnd(line: string, columns: number): string {
+  if (line.length <= columns * 8 && widthOf(line) <= columns) return line
+  let end = line.slice(-columns).toWellFormed()
+  while (end !== '' && widthOf(end) >= columns) end = end.slice(1).toWellFormed()
+  return `…${end}`
+}
+
+/** The range of `count` rows that is shown in `room` rows, with the selected one in the middle if possible. */
+export function scrollWindow(count: number, selected: number, room: number): { from: number; to: number } {
+  const shown = Math.max(0, Math.min(count, room))
+  const from = Math.max(0, Math.min(selected - Math.floor(shown / 2), count - shown))
+  return { from, to: from + shown }
 }

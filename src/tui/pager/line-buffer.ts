@@ -1,9 +1,8 @@
 import type { PagerSource } from './pager.ts'
 
-export interface KeptLinesOptions<Event> {
-  /** The finished lines of an event; it may remember what came before. */
+/** `render`: the finished lines of an event, may depend on the events before it. `maxChars`: the size of the buffer. */
+interface LineBufferOptions<Event> {
   render(event: Event): readonly string[]
-  /** Characters that are kept; when there are more, the oldest lines go. */
   maxChars?: number
 }
 
@@ -12,17 +11,17 @@ const CHUNK = 1024
 /** A longer line is shown as several. */
 const LINE_CHARS = 16_384
 
-/** The lines of a stream of events, as many of the latest as there is room for. */
-export class KeptLines<Event> implements PagerSource {
-  readonly #options: KeptLinesOptions<Event>
-  /** All but the last are full. */
+/** The latest lines of a stream of events, for a pager; when the buffer is full (20 M characters), the oldest are dropped. */
+export class LineBuffer<Event> implements PagerSource {
+  readonly #options: LineBufferOptions<Event>
+  /** All but the last have `CHUNK` lines. */
   readonly #chunks: { lines: string[]; chars: number }[] = []
-  readonly #listeners = new Set<(gone: number) => void>()
+  readonly #listeners = new Set<(dropped: number) => void>()
   #chars = 0
   #count = 0
-  #gone = 0
+  #dropped = 0
 
-  constructor(options: KeptLinesOptions<Event>) {
+  constructor(options: LineBufferOptions<Event>) {
     this.#options = options
   }
 
@@ -31,12 +30,12 @@ export class KeptLines<Event> implements PagerSource {
   }
 
   line(index: number): string {
-    if (index < this.#notes) return `… ${this.#gone.toLocaleString('en-US')} earlier lines are not kept here.`
+    if (index < this.#notes) return `… ${this.#dropped.toLocaleString('en-US')} earlier lines are not kept here.`
     const at = index - this.#notes
     return this.#chunks[Math.floor(at / CHUNK)]?.lines[at % CHUNK] ?? ''
   }
 
-  onGrow(listener: (gone: number) => void): () => void {
+  onGrow(listener: (dropped: number) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
@@ -47,12 +46,12 @@ export class KeptLines<Event> implements PagerSource {
     const before = this.count
     const kept = this.#count
     this.#dropOldest()
-    // The first line that went makes place for the one that tells of it.
-    const gone = kept === this.#count ? 0 : before - this.count
-    for (const listener of this.#listeners) listener(gone)
+    // The first dropped line is replaced by the note about it.
+    const dropped = kept === this.#count ? 0 : before - this.count
+    for (const listener of this.#listeners) listener(dropped)
   }
 
-  /** Adds event after event until there are no more, or the signal aborts. */
+  /** Adds all events of a stream, until it ends or the signal aborts. */
   async read(events: AsyncIterable<Event>, signal: AbortSignal): Promise<void> {
     for await (const event of events) {
       if (signal.aborted) return
@@ -61,7 +60,7 @@ export class KeptLines<Event> implements PagerSource {
   }
 
   get #notes(): number {
-    return this.#gone > 0 ? 1 : 0
+    return this.#dropped > 0 ? 1 : 0
   }
 
   #push(line: string): void {
@@ -83,12 +82,12 @@ export class KeptLines<Event> implements PagerSource {
       if (!oldest) return
       this.#chars -= oldest.chars
       this.#count -= oldest.lines.length
-      this.#gone += oldest.lines.length
+      this.#dropped += oldest.lines.length
     }
   }
 }
 
-/** A line in parts that are quick to wrap; neither a sequence nor a character is torn. */
+/** A long line in parts that are quick to wrap; neither sequences nor surrogate pairs are split. */
 function pieces(line: string): string[] {
   if (line.length <= LINE_CHARS) return [line]
   const found: string[] = []

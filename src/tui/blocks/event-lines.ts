@@ -1,0 +1,329 @@
+import { unreachable } from '../../base/errors.ts'
+import type { Recorded, RecordedOf } from '../../core/events/events.ts'
+import type { PlanStep, SessionState } from '../../core/state/state.ts'
+import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import { describeEvent } from '../../words/event.ts'
+import { describeAgentItem } from '../../words/item.ts'
+import { type Description, describe, KEY_HINTS } from '../../words/names.ts'
+import { formatTime } from '../../words/numbers.ts'
+import {
+  agentEndInWords,
+  agentFacts,
+  agentLabel,
+  agentOf,
+  isToldOfAgent,
+  planInWords,
+  requestInWords,
+} from '../../words/plan.ts'
+import { describeProof, isReviewAnswer, isReviewing } from '../../words/proof.ts'
+import { taskLines } from '../header/tasks.ts'
+import type { Role, Theme } from '../terminal/theme.ts'
+import { diffLines, readDiff } from './file-changes.ts'
+import { gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
+import { itemLines } from './item-lines.ts'
+import { type BlockOptions, clipText, describedLines, firstRows, roleOf, underPrefix } from './layout.ts'
+import { markdownLines } from './markdown.ts'
+import { sessionCreatedCard, sessionEndedCard } from './session-card.ts'
+
+/**
+ * An event as finished lines for the terminal, each at most `columns` cells wide; `[]` for an event that is not shown.
+ * In the scrollback a blank line separates it from the block before; in full its local time stands in front.
+ * @param state the session after the event
+ */
+export function eventLines(event: Recorded, state: SessionState, options: BlockOptions): string[] {
+  if (options.full) return linesWithTime(event, state, options)
+  const lines = linesFor(event, state, options)
+  return lines.length === 0 || isListed(event) ? lines : ['', ...lines]
+}
+
+/** Whether events of this kind form a list, without blank lines: passing gates, tasks, and the items of parallel agents. */
+function isListed(event: Recorded): boolean {
+  if (event.type === 'gate-ended') return event.status === 'passed' && event.when === 'claim'
+  if (event.type === 'item-completed') return event.instance !== undefined
+  return event.type === 'agent-started' || event.type === 'task-judged'
+}
+
+// Narrower than this, the time has a line of its own.
+const LEAST_COLUMNS_WITH_TIME = 60
+
+function linesWithTime(event: Recorded, state: SessionState, options: BlockOptions): string[] {
+  const time = options.theme.paint('dim', formatTime(Date.parse(event.at)))
+  if (options.columns < LEAST_COLUMNS_WITH_TIME) {
+    const lines = linesFor(event, state, options)
+    return lines.length === 0 || options.columns < widthOf(time) ? lines : [time, ...lines]
+  }
+  const gutter = ' '.repeat(widthOf(time) + 2)
+  const lines = linesFor(event, state, { ...options, columns: options.columns - gutter.length })
+  return lines.map((line, i) => (i === 0 ? `${time}  ${line}` : line && gutter + line))
+}
+
+function linesFor(event: Recorded, state: SessionState, options: BlockOptions): string[] {
+  switch (event.type) {
+    case 'session-created':
+      return sessionCreatedCard(event, options)
+    case 'session-ended':
+      return sessionEndedCard(event, state, options)
+    case 'round-started':
+    case 'round-ended':
+      return roundLines(event, state, options)
+    case 'item-completed':
+      return completedItemLines(event, state, options)
+    case 'gate-ended':
+      return gateLines(event, state, options)
+    case 'review-ended':
+      return reviewLines(event, options)
+    case 'question-asked':
+      return questionLines(describeProof(event, state, KEY_HINTS), options)
+    case 'plan-updated':
+      return checklistLines(event, options)
+    case 'replanned':
+      return replanLines(event, describeEvent(event, state, KEY_HINTS), options)
+    case 'steered':
+    case 'replan-asked':
+      return personLines(event, state, options)
+    case 'agent-started':
+      return agentStartLines(event, options)
+    case 'agent-ended':
+      return agentEndLines(event, options)
+    case 'plan-ready':
+      return planLines(event, options)
+    case 'plan-refused':
+    case 'task-judged':
+    case 'session-resumed':
+    case 'keep-awake':
+    case 'model-rerouted':
+    case 'request-answered':
+    case 'warning':
+    case 'error':
+    case 'turn-continued':
+    case 'winding-down':
+    case 'machine-slept':
+    case 'waiting':
+    case 'wait-ended':
+    case 'stop-asked':
+    case 'interrupt-asked':
+    case 'skip-asked':
+    case 'paused':
+    case 'held':
+    case 'unpaused':
+    case 'stuck':
+    case 'memory-broken':
+    case 'repository-restored':
+    case 'protected-changed':
+    case 'review-started':
+    case 'done-nominated':
+    case 'done-refused':
+    case 'done-accepted':
+      return describedLines(describeEvent(event, state, KEY_HINTS), options)
+    // The header shows these while they last.
+    case 'turn-started':
+    case 'usage':
+    case 'limits':
+    case 'savepoint':
+    case 'gate-started':
+    case 'tasks-judged':
+      return []
+    default:
+      return unreachable(event)
+  }
+}
+
+/** An item of the round, of its reviewer or of another agent. A reviewer's answer is shown as it was written only in full. */
+function completedItemLines(event: RecordedOf<'item-completed'>, state: SessionState, options: BlockOptions): string[] {
+  const { item, session, instance } = event
+  if (isToldOfAgent(event, state)) return []
+  if (instance !== undefined) return agentItemLines(event, instance, state, options)
+  const draw = (columns: number) => itemLines(item, { session, directory: state.directory }, { ...options, columns })
+  if (!isReviewing(state)) return draw(options.columns)
+  if (!options.full && item.kind === 'agent-message' && isReviewAnswer(item.text)) return []
+  return reviewerLines(options, draw)
+}
+
+const PATH_CHARS = 300
+
+/** The beginning or end of a round as a rule; in full with the agent's input or the changed files below it. */
+function roundLines(
+  event: RecordedOf<'round-started' | 'round-ended'>,
+  state: SessionState,
+  options: BlockOptions,
+): string[] {
+  const rule = ruleLines(describeEvent(event, state, KEY_HINTS), options)
+  if (!options.full) return rule
+  const more = event.type === 'round-started' ? event.input.trim() : changedPaths(event)
+  return more === '' ? rule : [...rule, ...describedLines(describe(more, 'quiet'), options)]
+}
+
+function changedPaths({ changed, changedCount }: RecordedOf<'round-ended'>): string {
+  const left = changedCount - changed.length
+  return [...changed.map(path => oneLine(path, PATH_CHARS)), ...(left > 0 ? [`… and ${left} more`] : [])].join('\n')
+}
+
+const LEAD = '── '
+const LONGEST_RULE = 100
+
+/** A description inside a horizontal rule; without the rule on a narrow terminal and for a screen reader. */
+function ruleLines(description: Description | null, options: BlockOptions): string[] {
+  const { columns, theme } = options
+  if (description === null) return []
+  const { text, tone } = description
+  const room = Math.min(columns, LONGEST_RULE) - LEAD.length - widthOf(text) - 1
+  if (!theme.symbols || room < 2) return describedLines(description, options)
+  return [`${theme.paint('dim', LEAD)}${theme.paint(roleOf(tone), text)} ${theme.paint('dim', '─'.repeat(room))}`]
+}
+
+/** An item of an agent that was given a task: one line behind its name; in full drawn as any item, below the name. */
+function agentItemLines(
+  { item, session }: RecordedOf<'item-completed'>,
+  instance: string,
+  state: SessionState,
+  options: BlockOptions,
+): string[] {
+  const { columns, theme, full } = options
+  const place = { session, directory: state.directory }
+  if (full) {
+    const lines = underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, inner =>
+      itemLines(item, place, { ...options, columns: inner }),
+    )
+    return lines.length === 0
+      ? []
+      : [...wrapLine(theme.paint('dim', oneLine(instance, AGENT_NAME_CHARS)), columns), ...lines]
+  }
+  const told = describeAgentItem(item, place)
+  if (told === null) return []
+  return [
+    cutLine(
+      `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`,
+      columns,
+    ),
+  ]
+}
+
+/** A question that was noted for the person: its text in bold, its details indented below. */
+function questionLines({ text, more }: Description, { columns, theme }: BlockOptions): string[] {
+  const sign = theme.symbols ? theme.paint('accent', '? ') : ''
+  return [
+    ...wrapLine(sign + theme.paint('strong', text), columns),
+    ...underPrefix({ first: '  ', columns }, inner =>
+      more.flatMap((line, i) => wrapLine(i === more.length - 1 ? theme.paint('dim', line) : line, inner)),
+    ),
+  ]
+}
+
+const MOST_STEPS = 20
+const STEP_CHARS = 500
+const EXPLANATION_CHARS = 2000
+
+const STEP_MARKS: Readonly<Record<PlanStep['status'], { symbol: string; word: string; mark: Role; text: Role }>> = {
+  completed: { symbol: '✔ ', word: 'done: ', mark: 'good', text: 'dim' },
+  'in-progress': { symbol: '▸ ', word: 'now: ', mark: 'accent', text: 'strong' },
+  pending: { symbol: '○ ', word: 'to do: ', mark: 'dim', text: 'plain' },
+}
+
+/** The agent's plan as a checklist: `✔ read`, `▸ write`, `○ test`. */
+function checklistLines(
+  { explanation, steps }: { explanation: string | null; steps: readonly PlanStep[] },
+  { columns, theme, full }: BlockOptions,
+): string[] {
+  const shown = full ? steps : steps.slice(0, MOST_STEPS)
+  const left = steps.length - shown.length
+  const reason = oneLine(explanation ?? '', EXPLANATION_CHARS)
+  return [
+    ...wrapLine(theme.paint('strong', 'plan') + (reason === '' ? '' : theme.paint('dim', `  ${reason}`)), columns),
+    ...shown.flatMap(step => stepLines(step, columns, theme)),
+    ...(left > 0 ? wrapLine(theme.paint('dim', `… and ${left} more`), columns) : []),
+  ]
+}
+
+function stepLines({ step, status }: PlanStep, columns: number, theme: Theme): string[] {
+  const { symbol, word, mark, text } = STEP_MARKS[status]
+  const sign = theme.symbols ? symbol : word
+  const prefix = { first: theme.paint(mark, sign), columns }
+  return underPrefix(prefix, inner => wrapLine(theme.paint(text, oneLine(step, STEP_CHARS)), inner))
+}
+
+/** The most rows of a plan, or of one file of a plan change, in the scrollback. */
+const PLAN_ROWS = 60
+
+/** The diffs of a plan change, below the first line of its description. */
+function replanLines(
+  { files }: RecordedOf<'replanned'>,
+  description: Description | null,
+  options: BlockOptions,
+): string[] {
+  const heading = description && { ...description, more: [] }
+  return [
+    ...describedLines(heading, options),
+    ...files.flatMap(({ file, diff }) => {
+      const rows = readDiff(diff, 'same')
+      return [
+        ...wrapLine(options.theme.paint('accent', file), options.columns),
+        ...diffLines(rows, options.full ? rows.length : PLAN_ROWS, options),
+      ]
+    }),
+  ]
+}
+
+/** What the person told the session, in a colour of its own; in full the whole text. */
+function personLines(
+  event: RecordedOf<'steered' | 'replan-asked'>,
+  state: SessionState,
+  options: BlockOptions,
+): string[] {
+  if (!options.full) return describedLines(describeEvent(event, state, KEY_HINTS), options, 'person')
+  const lead = describeEvent({ ...event, text: '' }, state, KEY_HINTS)?.text ?? ''
+  return describedLines(describe(`${lead}${event.text.trim()}`), options, 'person')
+}
+
+const AGENT_NAME_CHARS = 300
+const RESULT_CHARS = 1500
+const RESULT_ROWS = 12
+const REQUEST_ROWS = 2
+
+/** An agent that was given a task: its name and its tasks; in full the whole request. */
+function agentStartLines(event: RecordedOf<'agent-started'>, options: BlockOptions): string[] {
+  const { columns, theme, full } = options
+  const label = full ? oneLine(event.instance, AGENT_NAME_CHARS) : agentOf(event.instance)
+  const first = theme.symbols ? theme.paint('accent', '▸ ') : ''
+  const words = `${theme.paint('strong', label)}${theme.symbols ? '  ' : ' starts: '}`
+  const request = full ? safeText(event.request).split('\n') : [requestInWords(event.tasks, event.request)]
+  return underPrefix({ first, columns }, inner => {
+    const rows = request.flatMap((line, i) => wrapLine(i === 0 ? words + line : line, inner))
+    if (!full) return firstRows(rows, REQUEST_ROWS, inner)
+    const facts = agentFacts(event)
+    return facts === '' ? rows : [...rows, ...wrapLine(theme.paint('dim', facts), inner)]
+  })
+}
+
+const AGENT_SIGNS: Readonly<Record<RecordedOf<'agent-ended'>['status'], { sign: string; role: Role }>> = {
+  completed: { sign: '✔ ', role: 'good' },
+  error: { sign: '✘ ', role: 'bad' },
+  terminated: { sign: '– ', role: 'warning' },
+}
+
+/** The end of an agent's work, with its result below: the first rows of it, in full all of it. */
+function agentEndLines(event: RecordedOf<'agent-ended'>, options: BlockOptions): string[] {
+  const { columns, theme, full } = options
+  const { sign, role } = AGENT_SIGNS[event.status]
+  const label = theme.paint('strong', full ? oneLine(event.instance, AGENT_NAME_CHARS) : agentOf(event.instance))
+  const heading = `${theme.symbols ? theme.paint(role, sign) : ''}${label}  ${theme.paint(role, agentEndInWords(event))}`
+  const result = full ? event.result.trim() : clipText(event.result.trim(), RESULT_CHARS)
+  return [
+    ...wrapLine(heading, columns),
+    ...underPrefix({ first: '  ', columns }, inner => {
+      const rows = result === '' ? [] : markdownLines(result, { columns: inner, theme, first: true })
+      return full ? rows : firstRows(rows, RESULT_ROWS, inner)
+    }),
+  ]
+}
+
+/** A finished plan as a checklist, by phases. */
+function planLines(event: RecordedOf<'plan-ready'>, options: BlockOptions): string[] {
+  const { columns, theme, full } = options
+  const tasks = event.tasks.map(task => ({ ...task, done: false }))
+  const rows = full ? 2 * tasks.length : PLAN_ROWS
+  const board = { title: null, tasks, current: null }
+  return [
+    ...wrapLine(theme.paint('strong', planInWords(event)), columns),
+    ...taskLines({ board, plan: [] }, { columns, rows, theme }),
+  ]
+}

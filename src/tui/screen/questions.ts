@@ -1,0 +1,225 @@
+import type { Clock } from '../../base/clock.ts'
+import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { workOf } from '../../words/event.ts'
+import { formatCount } from '../../words/numbers.ts'
+import { isPlanShown } from '../../words/plan.ts'
+import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
+import type { Ask, ScreenHost } from './controls.ts'
+import type { ScreenModel } from './model.ts'
+
+/** Shows a session's events on the screen, and opens and withdraws the questions that follow from them. */
+export class SessionView implements View {
+  readonly #options: SessionViewOptions
+  #hasBrokenOff = false
+
+  constructor(options: SessionViewOptions) {
+    this.#options = options
+  }
+
+  /** Whether the person is typing an answer, or was when the session ended. */
+  get wasWriting(): boolean {
+    return this.#hasBrokenOff || this.#isWriting
+  }
+
+  event(event: Recorded, state: SessionState): void {
+    const { model, onFailure } = this.#options
+    model.pane.event(event, state)
+    // The question may have been answered in another process.
+    const goesOn = event.type === 'unpaused' || event.type === 'session-resumed'
+    const isOver = event.type === 'session-ended'
+    if (isOver || event.type === 'round-started') this.#hasBrokenOff = isOver && this.#isWriting
+    if (isOver || (goesOn && model.question?.whileHeld)) model.dismiss('withdrawn')
+    if (event.type === 'replanned') askToStart(this.#options, event.files.length > 0).catch(onFailure)
+    if (event.type === 'held' && isPlanShown(state)) askAboutNewPlan(this.#options).catch(onFailure)
+    model.options.onChange()
+  }
+
+  /** @param at Unix time, ms */
+  live(event: LiveEvent, at = this.#options.clock.now()): void {
+    const { model } = this.#options
+    model.pane.live(event, at)
+    model.options.onChange()
+  }
+
+  get #isWriting(): boolean {
+    return this.#options.model.dialog?.writing === true
+  }
+}
+
+interface SessionViewOptions extends QuestionContext {
+  /** Called with the error of an action that an answer has started. */
+  onFailure(error: unknown): void
+}
+
+/** The answer to a question on the screen. `withdrawn`: it was taken back, or something else was done; `left`: closed by Ctrl+C. */
+export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
+
+/**
+ * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
+ * the session goes on; `escGoesOn`: closing it lets the session go on; `leavesOnInterrupt`: Ctrl+C, which has opened it,
+ * leaves; `takesCommands`: a slash command is run in place of an answer.
+ */
+export type Question = PickerQuestion & {
+  yieldsToTyping?: true
+  whileHeld?: true
+  escGoesOn?: true
+  leavesOnInterrupt?: true
+  takesCommands?: true
+}
+
+/** Esc: interrupts the turn, and asks how it goes on. */
+export async function askAfterInterrupt(context: QuestionContext): Promise<void> {
+  const { model } = context
+  if (model.pane.state !== null && isPlanShown(model.pane.state)) return await askAboutNewPlan(context)
+  const { id: session, pausedAt, running, waiting, checking } = model.pane.state ?? {}
+  const isInterrupt = pausedAt == null || running != null
+  if (isInterrupt && !(await sendCommand(context, { type: 'interrupt' }))) return
+  if (!model.isRunning || model.pane.state?.id !== session) return
+  const held = isInterrupt ? (checking == null ? 'round' : 'check') : null
+  const answer = await model.choose(heldQuestion(model, held, waiting != null))
+  // Of a session of another process, the hold may be seen later than the answer.
+  if (answer.kind === 'withdrawn' || !model.isRunning) return
+  // A session that was held before stays held unless it is told to go on.
+  if (answer.kind === 'left' || (answer.kind === 'closed' && !isInterrupt)) return noticeHeld(context, answer)
+  if (answer.kind === 'text' && !(await sendWritten(context, { type: 'steer', text: answer.text }))) return
+  await continueAs(context, answer.kind === 'chosen' ? answer.id : 'go-on')
+}
+
+/** `held`: what Esc has interrupted, a round or a check (a gate, a review); null if the session was held before. */
+function heldQuestion(model: ScreenModel, held: 'round' | 'check' | null, isWaiting: boolean): Question {
+  const hint = { round: 'as Esc does; the next round is told of this', check: 'as Esc does; it is run again' }
+  return {
+    title: held !== null ? 'Interrupted. How does it go on?' : 'It is held. How does it go on?',
+    options: [
+      { id: 'go-on', label: 'Go on', hint: held === null ? '' : hint[held] },
+      ...(isWaiting ? [{ id: 'retry', label: 'Do not wait any longer' }] : []),
+      {
+        id: 'skip',
+        label: 'Skip to the next in the queue',
+        hint: model.queued === 0 ? 'nothing waits: the session ends' : `${formatCount(model.queued, 'prompt')} waiting`,
+      },
+      { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' },
+    ],
+    freeText: 'Tell it something …',
+    whileHeld: true,
+    takesCommands: true,
+    ...(held === null ? {} : { escGoesOn: true }),
+  }
+}
+
+async function continueAs(context: QuestionContext, how: string): Promise<void> {
+  if (how === 'skip') await sendCommand(context, { type: 'skip' })
+  else if (how === 'stop') await sendCommand(context, { type: 'stop', now: true })
+  else {
+    await sendCommand(context, { type: 'unpause' })
+    if (how === 'retry') await sendCommand(context, { type: 'retry' })
+  }
+}
+
+/** Ctrl+C: asks how to change the plan, and has it changed. The work goes on until the answer is given. */
+export async function askAboutPlan(context: QuestionContext): Promise<void> {
+  const { model } = context
+  const answer = await model.choose({
+    title: 'Do you want to modify the plan?',
+    body: [`Say what is to be different${interruptClause(model)}. Esc goes back, Ctrl+C again leaves.`],
+    options: [],
+    freeText: 'What is to be different',
+    leavesOnInterrupt: true,
+    takesCommands: true,
+  })
+  if (answer.kind === 'text' && model.isRunning) await sendWritten(context, { type: 'replan', text: answer.text })
+}
+
+/** The clause that says what a plan change interrupts; empty if nothing runs. */
+function interruptClause({ pane: { state } }: ScreenModel): string {
+  const work = state && workOf(state)
+  return work === null ? '' : `; the ${work} is interrupted then`
+}
+
+/** After a plan change: asks whether to start or to change more. Not asked while the person is typing. */
+export async function askToStart(context: QuestionContext, hasChanged: boolean): Promise<void> {
+  const { model } = context
+  if (model.dialog !== null || model.composer.text.trim() !== '') return noticeHeld(context)
+  const answer = await model.choose({
+    title: hasChanged ? 'The plan was changed as shown above. Start?' : 'Nothing of the plan was changed. Start?',
+    options: [{ id: 'start', label: 'Start', hint: 'the work goes on by this plan' }],
+    freeText: 'Modify again …',
+    whileHeld: true,
+    takesCommands: true,
+  })
+  if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
+  if (answer.kind === 'text') await sendWritten(context, { type: 'replan', text: answer.text })
+  else if (answer.kind === 'chosen') await sendCommand(context, { type: 'unpause' })
+  else noticeHeld(context, answer)
+}
+
+/** When a build's plan is ready: asks whether to start. Not asked while the person is typing or has another question open. */
+export async function askAboutNewPlan(context: QuestionContext): Promise<void> {
+  const { model } = context
+  if (model.dialog !== null) return
+  if (model.composer.text.trim() !== '') return noticeHeld(context)
+  const tasks = model.pane.state?.build?.tasks.length ?? 0
+  const answer = await model.choose({
+    title: `The plan has ${formatCount(tasks, 'task')}. Start the build?`,
+    options: [
+      { id: 'start', label: 'Start the build' },
+      { id: 'change', label: 'Change the plan' },
+      { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' },
+    ],
+    whileHeld: true,
+    takesCommands: true,
+  })
+  if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
+  if (answer.kind !== 'chosen') return noticeHeld(context, answer)
+  if (answer.id === 'start') await sendCommand(context, { type: 'unpause' })
+  else if (answer.id === 'stop') await sendCommand(context, { type: 'stop', now: true })
+  else await askForChange(context)
+}
+
+async function askForChange(context: QuestionContext): Promise<void> {
+  const { model } = context
+  const answer = await model.choose({
+    title: 'What is to be different in the plan?',
+    body: ['The agent that leads the team changes it, and you see the difference. Esc goes back.'],
+    options: [],
+    freeText: 'What is to be different',
+    whileHeld: true,
+    takesCommands: true,
+  })
+  if (answer.kind === 'text' && model.isRunning) await sendWritten(context, { type: 'replan', text: answer.text })
+  else if (answer.kind === 'closed' || answer.kind === 'left') await askAboutNewPlan(context)
+}
+
+function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
+  const leaves = answer?.kind === 'left' ? ', Ctrl+C again leaves' : ''
+  model.notice(`It is held; Esc offers how it goes on${leaves}`, 'warning')
+}
+
+/** Sends a command to the session and shows its reply as a notice; true if the command was taken. */
+export async function sendCommand({ model, host }: QuestionContext, ask: Ask): Promise<boolean> {
+  const { delivered, kept, message } = await host.ask(ask)
+  const isTaken = delivered || kept === true
+  model.notice(message, isTaken ? 'good' : 'warning')
+  return isTaken
+}
+
+/** Sends a command with a text of the person, which goes back into the composer if it was not taken or sending failed. */
+export async function sendWritten(context: QuestionContext, ask: Extract<Ask, { text: string }>): Promise<boolean> {
+  const { model, host } = context
+  host.remember(ask.text)
+  let isTaken = false
+  try {
+    isTaken = await sendCommand(context, ask)
+  } finally {
+    if (!isTaken) model.addText(ask.text)
+  }
+  return isTaken
+}
+
+/** What a question needs: the screen to ask on, and the host that carries the answer out. */
+export interface QuestionContext {
+  model: ScreenModel
+  host: ScreenHost
+  clock: Clock
+}
