@@ -12,9 +12,7 @@ import {
   endWhatWasLeft,
 } from '../../app/engine-of-project.ts'
 import { projectAround } from '../../app/find.ts'
-import { settingsOf } from '../../app/project.ts'
-import { directoryOf, type RunFlags } from '../../app/run-flags.ts'
-import type { CliContext } from '../../app/world.ts'
+import { settingsOf } from '../../app/open-run.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
 import { type ExecEnd, runExecAgent, waitingAgents } from '../../engines/codex/exec-agent.ts'
@@ -22,8 +20,10 @@ import { openRecords, type Records } from '../../records/records.ts'
 import { SpokenText } from '../../run/instance.ts'
 import { problemBelow } from '../../run/request.ts'
 import type { Settings } from '../../settings/schema.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
-import { readText } from '../flags.ts'
+import { directoryOf, type RunFlags, readText } from '../flags.ts'
+import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 export interface AgentCall {
   /** Name of the agent. */
@@ -47,7 +47,7 @@ export async function agentAlone(context: CliContext, call: AgentCall): Promise<
   const request = await readText(context, call.task)
   const directory = await projectAround({ ...context, directory: directoryOf(context, call.flags) })
   const records = await openRecords({ ...context, directory })
-  const { settings, sources, lasting } = await settingsOf(context, directory, call.flags)
+  const { settings, sources, lasting } = await settingsOf(context, directory, runOptionsOf(call.flags))
   const codex = await chooseCodex(context, records, { settings, sources })
   const work: Work = { context, call, request, records, settings, codex }
   const { agents, profiles, offered, remarks } = await agentsAtStart(context, records, codex, {
@@ -110,7 +110,11 @@ async function carryOut(work: Work, brief: Brief): Promise<number> {
   const folder = join(records.folder, 'agents')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   await tidyAgentRecords(folder, { platform: context.platform, now: context.clock.now() })
-  const options = await codexOptionsOf(context, records, codex, settings, call.flags.config ?? [])
+  const options = await codexOptionsOf(context, records, codex, {
+    settings,
+    overrides: call.flags.config ?? [],
+    onDebug: listenersOn(context, call.flags).onDebug,
+  })
   const record = await beginAgentRecord(folder, context.clock.now(), {
     agent: brief.agent.name,
     ...options.owner,

@@ -1,16 +1,17 @@
 import { join } from 'node:path'
-import { settingsOf } from '../../app/project.ts'
-import { directoryOf } from '../../app/run-flags.ts'
+import { settingsOf } from '../../app/open-run.ts'
 import { type DryRun, describeSpecification, dryRun, goalOf } from '../../app/start/dry-run.ts'
 import { chooseTemplate, TEMPLATES, templateNamed } from '../../app/start/templates.ts'
-import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
 import { packageRoot } from '../../base/package.ts'
 import { chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { recordsAround } from '../../records/records.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
 import { shellWord } from '../../words/commands.ts'
 import { readSpecification } from '../../workspace/memory/specification.ts'
+import { directoryOf } from '../flags.ts'
+import { runOptionsOf } from '../run-options.ts'
 import type { StartFlags } from './run.ts'
 
 /** `codemachine start --dry-run`: prints what codex would be given. Writes nothing, and runs nothing but `codex --version`. */
@@ -23,7 +24,7 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   const [records] = await recordsAround({ ...context, directory: wanted })
   if (records === undefined) throw new UserError(`${wanted} is not a directory; name one that is there.`)
   const { directory } = records
-  const { settings, sources } = await settingsOf(context, directory, flags)
+  const { settings, sources } = await settingsOf(context, directory, runOptionsOf(flags))
   const template = named ?? settings.mode
   const specification = await readSpecification(directory)
   const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin

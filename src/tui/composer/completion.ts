@@ -1,4 +1,4 @@
-import type { LoginState } from '../../app/login.ts'
+import type { LoginState } from '../../words/login.ts'
 import { erase, type HistorySearch, moveTo, searchFor, searchOlder, type TextBuffer, type } from './buffer.ts'
 import { chordOf, type Key } from './keys.ts'
 import { caretLine, cleanText, endOf, isEmpty, previousBoundary, type Text } from './text.ts'
