@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Agents } from '../agents/agent.ts'
@@ -11,7 +12,7 @@ import { CodexEngine } from '../engines/codex/engine.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
 import type { Bell } from '../notify/doors.ts'
-import { type Notifier, openNotifier } from '../notify/notifier.ts'
+import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
 import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
 import { type WritableByAgents, writableByAgents } from '../platform/files.ts'
 import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
@@ -256,6 +257,18 @@ function openNotices(
     for (const sentence of remarks) if (problems.has(sentence)) onProblem?.(sentence)
   })
   return notifier
+}
+
+/**
+ * Sends a sample through every way to a person that the settings name, and answers what became of each; none if they name
+ * none. `bell`: as for `RunListeners`.
+ */
+export async function sendSamples(world: World, wanted: string, bell: Bell | null): ReturnType<typeof sendTest> {
+  const { directory } = await openRecords({ ...world, directory: wanted })
+  const { settings } = await settingsOf(world, directory, {})
+  const repository = await findRepository(directory)
+  const where = writableByAgents(directory, world.env, repository ? [repository.gitDir, repository.commonDir] : [])
+  return await sendTest(settings.notify, { ...world, bell, where, host: hostname(), directory })
 }
 
 /** App-servers are counted from 0, and what is looked for when one has ended is not to be this. */

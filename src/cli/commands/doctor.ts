@@ -1,14 +1,9 @@
-import { hostname } from 'node:os'
 import { styleText } from 'node:util'
 import { examine } from '../../app/doctor/doctor.ts'
-import { settingsOf } from '../../app/open-run.ts'
+import { sendSamples } from '../../app/open-run.ts'
 import { UserError } from '../../base/errors.ts'
-import { sendTest } from '../../notify/notifier.ts'
-import { writableByAgents } from '../../platform/files.ts'
-import { openRecords } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
-import { findRepository } from '../../workspace/git/git.ts'
 import { wantsColour } from '../flags.ts'
 
 /** `codemachine doctor`: looks whether all that a run needs is there, and changes nothing. 4 if something has to be mended. */
@@ -37,17 +32,7 @@ function coloured(word: string, status: Finding['status']): string {
 
 /** `codemachine notify`: sends a sample through every way that the settings name, and says what became of it. */
 export async function notify(context: CliContext, options: { directory: string }): Promise<number> {
-  const { directory } = await openRecords({ ...context, directory: options.directory })
-  const { settings } = await settingsOf(context, directory, {})
-  const repository = await findRepository(directory)
-  const where = writableByAgents(directory, context.env, repository ? [repository.gitDir, repository.commonDir] : [])
-  const results = await sendTest(settings.notify, {
-    ...context,
-    bell: context.stdout.isTTY ? context.stdout : null,
-    where,
-    host: hostname(),
-    directory,
-  })
+  const results = await sendSamples(context, options.directory, context.stdout.isTTY ? context.stdout : null)
   if (results.length === 0) {
     throw new UserError('The settings name no way to notify you; set notify.command, notify.webhook or notify.bell.', {
       hint: 'In your own config.toml: docs/notifications.md shows how.',
