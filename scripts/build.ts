@@ -1,5 +1,6 @@
 import { readFile, rm } from 'node:fs/promises'
 import { build, type Plugin } from 'esbuild'
+import { writeDeclarations } from './declarations.ts'
 
 /**
  * What every start, `--version` and `--help` too, would load for nothing: `node:process` as a module brings half of
@@ -40,7 +41,7 @@ const withNamesOfItsOwn: Plugin = {
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
 await build({
-  entryPoints: { bin: 'src/bin.ts', entry: 'src/cli/entry.ts' },
+  entryPoints: { bin: 'src/bin.ts', entry: 'src/cli/entry.ts', index: 'src/index.ts' },
   outdir: 'dist',
   bundle: true,
   splitting: true,
@@ -62,3 +63,4 @@ await build({
     ].join(''),
   },
 })
+await writeDeclarations('dist')

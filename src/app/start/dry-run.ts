@@ -90,7 +90,7 @@ const SOME_TASK = '<the task that it is given>'
 const SOME_SESSION = '<session>'
 
 /** Puts together what codex would be given; reads prompts, and touches nothing. A `UserError` if a prompt cannot be used. */
-export async function dryRun(options: DryRunOptions): Promise<DryRun> {
+async function dryRun(options: DryRunOptions): Promise<DryRun> {
   const agents = loadAgents()
   if (options.template === 'goal') return { rounds: [roundOfGoal(agents.goal, options)], agents: [] }
   const rounds: DryRound[] = []
