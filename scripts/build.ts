@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { build, type Plugin } from 'esbuild'
+import { writeDeclarations } from './declarations.ts'
 import { readWithoutFile, thirdParty } from './third-party.ts'
 
 /**
@@ -41,7 +42,7 @@ const withNamesOfItsOwn: Plugin = {
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
 const { metafile } = await build({
-  entryPoints: { bin: 'src/bin.ts', entry: 'src/cli/entry.ts' },
+  entryPoints: { bin: 'src/bin.ts', entry: 'src/cli/entry.ts', index: 'src/index.ts' },
   outdir: 'dist',
   bundle: true,
   splitting: true,
@@ -65,6 +66,7 @@ const { metafile } = await build({
     ].join(''),
   },
 })
+await writeDeclarations('dist')
 
 // Whoever gets the bundle gets the licences of all that is in it.
 const { text, problems } = thirdParty(metafile, '.', readWithoutFile())

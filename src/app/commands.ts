@@ -3,12 +3,13 @@ import { problemOfPrompt } from '../base/text.ts'
 import type { Command, Reply } from '../core/contracts/command.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { sendCommand } from '../records/control.ts'
-import { openRecords } from '../records/records.ts'
+import type { Records } from '../records/records.ts'
 import { readRunLock } from '../records/run-lock.ts'
 import type { PersonAsked } from '../run/person.ts'
 import type { SessionRunner } from '../run/session-runner.ts'
+import type { Ask } from './library.ts'
 import type { LiveShare } from './watch/live-share.ts'
-import type { CliContext } from './world.ts'
+import type { World } from './world.ts'
 
 /** The session that runs, and how a person reaches it. */
 export interface RunningSession {
@@ -197,39 +198,21 @@ function refused(message: string): Reply {
   return { delivered: false, message }
 }
 
-/** What is asked of a run, and what a person is told where that cannot be. */
-interface Question {
-  /** `at`: now, ISO 8601 in UTC. */
-  command: (at: string) => Command
-  /** What one would do to a run, as in `there is nothing to steer`. */
-  verb: string
-  /** How to get what is wanted where nobody runs. */
-  withoutRun: string
-  /** What to do if the run does not take it. */
-  refused: string
-}
-
-/** How long the run may take to answer, ms. */
+/** How long a run in another process may take to answer, ms. */
 const REPLY_MS = 10_000
 
 /**
- * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A
- * `UserError` if nobody runs there, or it does not take it.
+ * Asks something of the codemachine that runs in the work directory, in whatever process. Resolves with its answer; null
+ * if none runs there. A `UserError` if that cannot be known, or it does not answer within 10 s.
  */
-export async function askRun(context: CliContext, directory: string, question: Question): Promise<number> {
-  const { clock, platform, stdout } = context
-  const { command, verb, withoutRun, refused } = question
-  const records = await openRecords({ ...context, directory })
+export async function askRun(
+  { clock, platform }: Pick<World, 'clock' | 'platform'>,
+  records: Records,
+  ask: Ask,
+): Promise<Reply | null> {
   const lock = await readRunLock(records.lock, platform)
   if (lock.state === 'unreadable') throw new UserError(`${lock.problem}; if no codemachine runs here, delete it.`)
-  if (lock.state === 'free' || lock.state === 'stale') {
-    throw new UserError(`No codemachine runs in ${records.directory}, so there is nothing to ${verb}.`, {
-      hint: withoutRun,
-    })
-  }
-  const at = new Date(clock.now()).toISOString()
-  const reply: Reply = await sendCommand(records.control, command(at), { clock, timeoutMs: REPLY_MS })
-  if (!reply.delivered && !reply.kept) throw new UserError(reply.message, { hint: refused })
-  stdout.write(`${reply.message}\n`)
-  return 0
+  if (lock.state === 'free' || lock.state === 'stale') return null
+  const command = { ...ask, at: new Date(clock.now()).toISOString() }
+  return await sendCommand(records.control, command, { clock, timeoutMs: REPLY_MS })
 }

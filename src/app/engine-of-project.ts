@@ -26,7 +26,7 @@ import type { PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
 import type { Restored } from '../workspace/guard/repository-guard.ts'
 import { unmatchedGlobs } from '../workspace/protected.ts'
-import type { CliContext } from './world.ts'
+import type { World } from './world.ts'
 
 /** A codex to be run, and what is kept from it. */
 export interface ChosenCodex {
@@ -37,7 +37,7 @@ export interface ChosenCodex {
 
 /** The codex, its home, and the person's secrets, as the settings have it; a `UserError` if there is no codex. */
 export async function chooseCodex(
-  { env, home, platform, arch, clock }: CliContext,
+  { env, home, platform, arch, clock }: World,
   { root }: Records,
   { settings, sources }: { settings: Settings; sources: SettingSources },
 ): Promise<ChosenCodex> {
@@ -53,13 +53,21 @@ export async function chooseCodex(
   return { binary, home: codexHome, redactor: openRedactor({ env, codexHome: codexHome.path, clock }) }
 }
 
-/** With what codex is run for a work directory; `overrides`: `key=value` pairs that the person hands to it. */
+/** What a person wants of the codex that is run. */
+interface CodexSaid {
+  settings: Settings
+  /** `key=value` pairs that the person hands to it. */
+  overrides: readonly string[]
+  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  onDebug?: ((line: string) => void) | undefined
+}
+
+/** With what codex is run for a work directory. */
 export async function codexOptionsOf(
-  { pid, platform, clock, stderr }: CliContext,
+  { pid, platform, clock }: World,
   { key }: Records,
   { binary, home, redactor }: ChosenCodex,
-  settings: Settings,
-  overrides: readonly string[],
+  { settings, overrides, onDebug }: CodexSaid,
 ): Promise<Omit<SandboxCommandsOptions, 'directory' | 'sandbox' | 'binary'> & { binary: CodexBinary }> {
   return {
     binary,
@@ -73,7 +81,7 @@ export async function codexOptionsOf(
     requestMs: settings.requestSeconds * 1000,
     endMs: settings.endSeconds * 1000,
     log: message => {
-      if (settings.logging.level === 'debug') stderr.write(`[debug] ${redactor.text(message)}\n`)
+      if (settings.logging.level === 'debug') onDebug?.(redactor.text(message))
     },
   }
 }
@@ -106,14 +114,14 @@ export interface AgentsAtStart {
  * Throws a `UserError` for agents or a configuration that a person has to mend.
  */
 export async function agentsAtStart(
-  context: Pick<CliContext, 'clock' | 'platform' | 'signal'>,
+  world: Pick<World, 'clock' | 'platform' | 'signal'>,
   records: Pick<Records, 'folder' | 'directory'>,
   codex: Pick<ChosenCodex, 'binary' | 'home'>,
   options: { settings: Chosen; inProfiles: Chosen; overrides: readonly string[]; asks: boolean },
 ): Promise<AgentsAtStart> {
   const { settings, inProfiles, overrides, asks } = options
   const agents = loadAgents()
-  const offered = asks ? await modelsAtHand(context, records, codex, overrides) : null
+  const offered = asks ? await modelsAtHand(world, records, codex, overrides) : null
   const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
   const enabled = asChosen(allOf(agents), offered, inProfiles).agents.filter(agent => agent.enabled)
   const keepModels = offered === null && inProfiles.model === null
@@ -153,7 +161,7 @@ function allOf({ main, sub, goal }: Agents): Agent[] {
 
 /** Asks the codex of a run which models it offers, in at most 10 s. Never rejects for what codex does. */
 async function modelsAtHand(
-  { clock, platform, signal }: Pick<CliContext, 'clock' | 'platform' | 'signal'>,
+  { clock, platform, signal }: Pick<World, 'clock' | 'platform' | 'signal'>,
   { folder, directory }: Pick<Records, 'folder' | 'directory'>,
   { binary, home }: Pick<ChosenCodex, 'binary' | 'home'>,
   overrides: readonly string[],
@@ -218,11 +226,11 @@ export function codemachineInReach(packageRoot: string, reach: Reach): string | 
 }
 
 /** Ends what a codemachine that was killed left running here, and says so. */
-export async function endWhatWasLeft(context: CliContext, records: Records): Promise<string[]> {
+export async function endWhatWasLeft(world: World, records: Records): Promise<string[]> {
   const { ended, left } = await endLeftovers(records.key, {
-    clock: context.clock,
-    platform: context.platform,
-    self: context.pid,
+    clock: world.clock,
+    platform: world.platform,
+    self: world.pid,
     graceMs: 2_000,
   })
   return [
@@ -255,7 +263,7 @@ export function describeRestored(found: Restored | null): string[] {
 
 /** What agents can write and the run relies on. */
 export async function remarksOnReach(
-  { env }: CliContext,
+  { env }: World,
   { root, folder, directory }: Records,
   codex: string,
 ): Promise<string[]> {

@@ -8,7 +8,7 @@ import { holdsEvents, problemOfJournal } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import { oneLine } from '../words/cells.ts'
-import type { CliContext } from './world.ts'
+import type { World } from './world.ts'
 
 /**
  * The session that a person means: by its id, by its counter alone (`1` for `20261120_1`), or by any beginning or end
@@ -192,26 +192,26 @@ export interface SessionAround {
  * and may not even be seen.
  */
 export async function sessionAround(
-  context: Pick<CliContext, 'env' | 'home' | 'platform'>,
+  world: Pick<World, 'env' | 'home' | 'platform'>,
   folder: string,
 ): Promise<SessionAround | null> {
-  const around = await recordsAround({ ...context, directory: folder })
-  const mark = parseMark(context.env[MARK_VARIABLE] ?? '')
+  const around = await recordsAround({ ...world, directory: folder })
+  const mark = parseMark(world.env[MARK_VARIABLE] ?? '')
   const own = around.find(({ key }) => key === mark?.key)
   const [here] = around
   const project = own?.directory ?? (here === undefined ? null : await findProject(here.directory, here.root))
   const records = around.find(({ directory }) => directory === project)
   if (records === undefined) return null
-  const isRunning = await (own && mark ? ofMark(records, mark, context) : ofLock(records, context))
+  const isRunning = await (own && mark ? ofMark(records, mark, world) : ofLock(records, world))
   if (isRunning === false) return null
-  const isGone = await goneWithLock(records, context)
+  const isGone = await goneWithLock(records, world)
   return { directory: records.directory, records: records.folder, isSure: isRunning === true, isGone }
 }
 
 /** Whether the process that holds the lock now has let go of it, or died. */
 async function goneWithLock(
   { lock }: Records,
-  { platform }: Pick<CliContext, 'platform'>,
+  { platform }: Pick<World, 'platform'>,
 ): Promise<SessionAround['isGone']> {
   const before = await readRunLock(lock, platform)
   if (before.state !== 'held') return null
@@ -226,7 +226,7 @@ async function goneWithLock(
  * Whether it is a session that has started this process. An agent that works by itself bears a mark too, of a process
  * that does not hold the lock; and in codex's sandbox a process that holds it may not be seen.
  */
-async function ofMark(records: Records, { owner }: Mark, { platform }: Pick<CliContext, 'platform'>): Promise<boolean> {
+async function ofMark(records: Records, { owner }: Mark, { platform }: Pick<World, 'platform'>): Promise<boolean> {
   const lock = await readRunLock(records.lock, platform)
   switch (lock.state) {
     case 'held':
@@ -245,7 +245,7 @@ async function ofMark(records: Records, { owner }: Mark, { platform }: Pick<CliC
 
 async function ofLock(
   records: Records,
-  { env, platform }: Pick<CliContext, 'env' | 'platform'>,
+  { env, platform }: Pick<World, 'env' | 'platform'>,
 ): Promise<boolean | 'perhaps'> {
   const lock = await readRunLock(records.lock, platform)
   switch (lock.state) {
@@ -269,16 +269,16 @@ async function ofLock(
  * @param directories asked for only if one runs anywhere
  */
 export async function refuseRunning(
-  context: CliContext,
+  world: World,
   top: string,
   directories: () => Promise<readonly string[]>,
 ): Promise<void> {
-  const [records] = await recordsAround({ ...context, directory: top })
+  const [records] = await recordsAround({ ...world, directory: top })
   if (records === undefined) return
-  const held = await heldLocks(context, records)
+  const held = await heldLocks(world, records)
   if (held.size === 0) return
   for (const directory of [top, ...(await directories())]) {
-    const [{ key } = records] = await recordsAround({ ...context, directory })
+    const [{ key } = records] = await recordsAround({ ...world, directory })
     const pid = held.get(key)
     if (pid === undefined) continue
     throw new UserError(`codemachine (pid ${pid}) runs in ${directory}, whose files must not change meanwhile.`, {
@@ -289,7 +289,7 @@ export async function refuseRunning(
 }
 
 /** The pid of who runs, by the key of the records of where. */
-async function heldLocks({ platform }: CliContext, { root, key: own }: Records): Promise<Map<string, number>> {
+async function heldLocks({ platform }: World, { root, key: own }: Records): Promise<Map<string, number>> {
   const state = join(root, 'state')
   const held = new Map<string, number>()
   for (const key of await readdir(state).catch(() => [])) {

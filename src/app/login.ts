@@ -1,22 +1,30 @@
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { Writable } from 'node:stream'
-import { messageOf, systemErrorCode, UserError, unreachable } from '../base/errors.ts'
+import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 import { packageRoot } from '../base/package.ts'
-import { type CodexBinary, type CodexHome, chooseCodexHome, findCodex, isFile } from '../engines/codex/find-codex.ts'
+import { type CodexBinary, chooseCodexHome, findCodex, isFile } from '../engines/codex/find-codex.ts'
 import { type AskOptions, askAppServer } from '../engines/codex/round-start.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import { pathExists, writableByAgents } from '../platform/files.ts'
 import { pathVariable, runProcess, searchPathOutside } from '../platform/run-process.ts'
-import { runInTerminal, type TerminalEnd } from '../platform/terminal.ts'
+import type { runInTerminal, TerminalEnd } from '../platform/terminal.ts'
 import { recordsAround } from '../records/records.ts'
 import type { Settings } from '../settings/schema.ts'
-import { settingsOf } from './project.ts'
-import type { CliContext } from './world.ts'
+import type { HomeOfRounds, LoginOfRounds, LoginState } from '../words/login.ts'
+import { settingsOf } from './open-run.ts'
+import type { World } from './world.ts'
 
 /** How a person logs in. */
 export type LoginWay = 'browser' | 'device' | 'api-key'
+
+/** A login that is to be made. */
+export interface Login {
+  way: LoginWay
+  /** For `api-key`; null: codex reads it from standard input. */
+  key: string | null
+  /** Runs a program that talks to the person itself, and has the terminal meanwhile. */
+  inTerminal: typeof runInTerminal
+}
 
 /**
  * What came of a login. `not`: nobody has logged in; `stays`: the login from before is as it was; `interrupted`: by
@@ -29,24 +37,22 @@ export type LoginEnd =
 /**
  * Runs codex's own login for codemachine's own codex home, in the terminal, and asks codex what came of it. A login that
  * was there is replaced by one that is made, and by nothing else.
- *
- * @param key for `api-key`; null: codex reads it from stdin
  */
-export async function logIn(place: LoginPlace, way: LoginWay, key: string | null): Promise<LoginEnd> {
+export async function logIn(place: LoginPlace, login: Login): Promise<LoginEnd> {
   const home = ownHome(place)
   await makePrivate(home, place)
   const stays = await isFile(loginFile(home))
   // Codex throws the old login away before it asks for the new one: that one is made beside it.
   const where = stays ? await makeBeside(home, place) : home
   try {
-    const end = await runLogin(place, where, way, key)
-    const login = isSuccess(end) ? await loginIn(place, where) : null
-    if (login === null || login.kind === 'out' || place.context.signal.aborted) {
+    const end = await runLogin(place, where, login)
+    const state = isSuccess(end) ? await loginIn(place, where) : null
+    if (state === null || state.kind === 'out' || place.world.signal.aborted) {
       await rm(loginFile(where), { force: true })
       return { kind: 'not', stays, interrupted: isInterrupted(end, place), why: whyNot(end) }
     }
     if (stays) await takeOver(where, home)
-    return { kind: 'in', login }
+    return { kind: 'in', login: state }
   } finally {
     if (stays) await rm(where, { recursive: true, force: true, maxRetries: 3 })
   }
@@ -61,26 +67,21 @@ const FLAGS: Record<LoginWay, readonly string[]> = {
 /** Codex waits for ever for a person who has gone away. */
 const LOGIN_MS = 15 * 60_000
 const TOO_LATE = 'It took longer than 15 minutes.'
-const HOW_ELSE = `codemachine: Where nothing can open a browser, leave by Ctrl+C and type: codemachine login --device-auth
-codemachine: (The "codex login --device-auth" that codex speaks of logs in somewhere else.)
-`
 
 /** What codex opens the browser with is not found where an agent can write. */
 async function runLogin(
-  { context, codex, directory }: LoginPlace,
+  { world, codex, directory }: LoginPlace,
   home: string,
-  way: LoginWay,
-  key: string | null,
+  { way, key, inTerminal }: Login,
 ): Promise<TerminalEnd | 'too late'> {
-  const { env, clock, signal, stderr } = context
+  const { env, clock, signal } = world
   const variable = pathVariable(env)
-  if (way === 'browser') stderr.write(HOW_ELSE)
   const [late, over] = [new AbortController(), new AbortController()]
   void clock.wait(LOGIN_MS, over.signal).then(() => {
     if (!over.signal.aborted) late.abort('SIGTERM')
   })
   try {
-    const end = await runInTerminal(codex.path, ['login', ...FLAGS[way]], {
+    const end = await inTerminal(codex.path, ['login', ...FLAGS[way]], {
       directory: home,
       env: {
         ...env,
@@ -102,8 +103,8 @@ function isSuccess(end: TerminalEnd | 'too late'): boolean {
 }
 
 /** A launcher may end by the exit code that stands for the signal. */
-function isInterrupted(end: TerminalEnd | 'too late', { context }: LoginPlace): boolean {
-  if (context.signal.aborted) return true
+function isInterrupted(end: TerminalEnd | 'too late', { world }: LoginPlace): boolean {
+  if (world.signal.aborted) return true
   if (end === 'too late') return false
   return 'signal' in end ? end.signal === 'SIGINT' : 'exitCode' in end && end.exitCode === 130
 }
@@ -113,10 +114,10 @@ function whyNot(end: TerminalEnd | 'too late'): string | null {
   return 'error' in end ? `codex could not be started: ${end.error}.` : null
 }
 
-async function makePrivate(folder: string, { context }: LoginPlace): Promise<void> {
+async function makePrivate(folder: string, { world }: LoginPlace): Promise<void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    if (context.platform !== 'win32') await chmod(folder, 0o700)
+    if (world.platform !== 'win32') await chmod(folder, 0o700)
   } catch (error) {
     throw new UserError(`No login can be kept in ${folder}: ${messageOf(error)}.`, {
       hint: 'Set CODEMACHINE_HOME to a directory that you can write to.',
@@ -147,13 +148,6 @@ async function takeOver(from: string, home: string): Promise<void> {
   }
   await rename(loginFile(from), loginFile(home))
 }
-
-/** Whether codex is logged in. `by`: with what, as in `ChatGPT (pro)`; `why`: a sentence or its end. */
-export type LoginState =
-  | { kind: 'in'; by: string }
-  | { kind: 'out' }
-  | { kind: 'not-needed' }
-  | { kind: 'unknown'; why: string }
 
 /** A session that can be gone on with. */
 export interface ResumableSession {
@@ -199,12 +193,12 @@ export const NO_FACTS: StartFacts = {
   missing: [],
 }
 
-/** RunOverrides among what is missing. */
+/** What the start screen tells among what is missing. */
 export const NOT_LOGGED_IN = 'Codex is not logged in.'
 
 /** Where a login is made, and what it is made with. */
 export interface LoginPlace {
-  context: CliContext
+  world: World
   codex: Pick<CodexBinary, 'path'>
   setting: Settings['codexHome']
   /** Where codemachine keeps its records; codex's home is in it. */
@@ -216,15 +210,15 @@ export interface LoginPlace {
 }
 
 /** The place of a command line, by the settings that count where it was typed; a `UserError` if there is no codex. */
-export async function openLoginPlace(context: CliContext, flags: { codexBin?: string }): Promise<LoginPlace> {
-  const { cwd } = context
-  const [records] = await recordsAround({ ...context, directory: cwd })
+export async function openLoginPlace(world: World, flags: { codexBin?: string }): Promise<LoginPlace> {
+  const { cwd } = world
+  const [records] = await recordsAround({ ...world, directory: cwd })
   if (records === undefined) throw new UserError(`${cwd} is not there any more; type it in another directory.`)
-  const { settings, sources } = await settingsOf(context, records.directory, flags)
+  const { settings, sources } = await settingsOf(world, records.directory, flags)
   const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
-  const codex = await findCodex({ ...context, flag, directory: cwd, packageRoot })
+  const codex = await findCodex({ ...world, flag, directory: cwd, packageRoot })
   const { root, directory } = records
-  return { context, codex, setting: settings.codexHome, root, directory, overrides: [] }
+  return { world, codex, setting: settings.codexHome, root, directory, overrides: [] }
 }
 
 /** Codex's home of a login that is made for codemachine. */
@@ -238,28 +232,29 @@ function loginFile(home: string): string {
 }
 
 /** Who is logged in in one of codex's homes, as codex itself says. */
-async function loginIn({ context, codex, directory, overrides }: LoginPlace, home: string): Promise<LoginState> {
+async function loginIn({ world, codex, directory, overrides }: LoginPlace, home: string): Promise<LoginState> {
   // Codex would make it only to find no login in it.
   if (!(await pathExists(home))) return { kind: 'out' }
-  const { env } = context
+  const { env } = world
   const choice = { mode: 'workspace-write', network: false, writable: [] } as const
   return await askLogin(
-    context,
+    world,
     {
       path: codex.path,
       args: overrides.flatMap(pair => ['-c', pair]),
       env: shieldEnvironment({ ...env, CODEX_HOME: home }, directory, choice).env,
       directory: home,
     },
-    context.signal,
+    world.signal,
   )
 }
 
-/** Codex's home that rounds use; `problem`: why there is none, a sentence. */
-async function homeOfRounds({ context, root, setting }: LoginPlace): Promise<CodexHome | { problem: string }> {
-  const { env, home, cwd } = context
+/** Codex's home that rounds use, or why there is none. */
+export async function homeOfRounds({ world, root, setting }: LoginPlace): Promise<HomeOfRounds> {
+  const { env, home, cwd } = world
   try {
-    return await chooseCodexHome({ setting, env, home, codemachineHome: root, directory: cwd })
+    const { path, owner } = await chooseCodexHome({ setting, env, home, codemachineHome: root, directory: cwd })
+    return { path, owner, isOwn: path === ownHome({ root }) }
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     return { problem: error.message }
@@ -267,16 +262,14 @@ async function homeOfRounds({ context, root, setting }: LoginPlace): Promise<Cod
 }
 
 /** The same, and who is logged in there. */
-export async function loginOfRounds(
-  place: LoginPlace,
-): Promise<{ home: CodexHome; login: LoginState } | { problem: string }> {
+export async function loginOfRounds(place: LoginPlace): Promise<LoginOfRounds> {
   const home = await homeOfRounds(place)
   return 'problem' in home ? home : { home, login: await loginIn(place, home.path) }
 }
 
 /** Asks codex whether it is logged in, in at most 10 s. Its process has ended when this resolves, by `signal` at once. */
 export async function askLogin(
-  { clock, platform }: Pick<CliContext, 'clock' | 'platform'>,
+  { clock, platform }: Pick<World, 'clock' | 'platform'>,
   options: Omit<AskOptions, 'clock' | 'platform'>,
   signal: AbortSignal,
 ): Promise<LoginState> {
@@ -302,13 +295,13 @@ function accountName(account: object): string {
 }
 
 /** Runs codex's own logout in codemachine's own codex home; whether there was a login. A `UserError` if it is still there. */
-export async function logOut({ context, codex, ...place }: LoginPlace): Promise<boolean> {
+export async function logOut({ world, codex, ...place }: LoginPlace): Promise<boolean> {
   const home = ownHome(place)
   if (!(await pathExists(home))) return false
   const wasIn = await pathExists(loginFile(home))
   const { exitCode, stdout, stderr, failure } = await runProcess(codex.path, ['logout'], {
     directory: home,
-    env: { ...context.env, CODEX_HOME: home },
+    env: { ...world.env, CODEX_HOME: home },
     encoding: 'utf8',
     outputLimit: MOST_BYTES,
     timeoutMs: LOGOUT_MS,
@@ -325,98 +318,3 @@ export async function logOut({ context, codex, ...place }: LoginPlace): Promise<
 const LOGOUT_MS = 30_000
 const MOST_BYTES = 64 * 1024
 const MOST_CHARS = 500
-
-/** An API key as typed; `left`: by Ctrl+C, or by the end of the input. */
-export type TypedKey = { kind: 'key'; key: string } | { kind: 'left'; interrupted: boolean }
-
-/** Asks for an API key on the terminal, which does not show it. Whoever calls has the terminal. */
-export async function askKey({
-  stdin,
-  stdout,
-  signal,
-}: Pick<CliContext, 'stdin' | 'stdout' | 'signal'>): Promise<TypedKey> {
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const lines = createInterface({ input: stdin, output: silent, terminal: true, historySize: 0, signal })
-  // Not before the terminal's own echo is off.
-  stdout.write('API key (what you type is not shown): ')
-  const { promise, resolve } = Promise.withResolvers<TypedKey>()
-  let typed: TypedKey = { kind: 'left', interrupted: false }
-  const close = (end: TypedKey) => {
-    typed = end
-    lines.close()
-  }
-  lines.once('line', line => close({ kind: 'key', key: line.trim() }))
-  lines.once('SIGINT', () => close({ kind: 'left', interrupted: true }))
-  lines.once('close', () => resolve(typed))
-  const end = await promise
-  stdout.write('\n')
-  return signal.aborted ? { kind: 'left', interrupted: true } : end
-}
-
-/** What a person should know before they log in; null: nothing. */
-export function beforeLogin({ setting }: Pick<LoginPlace, 'setting'>): string | null {
-  if (setting !== 'own') return null
-  return 'The setting codexHome is "own": rounds use your own codex login, and not this one, until it is "auto" or "codemachine".'
-}
-
-/** That somebody has logged in, and whether rounds use that. */
-export async function afterLogin(place: LoginPlace, login: LoginState): Promise<string> {
-  const home = await homeOfRounds(place)
-  const done = loggedIn(login)
-  if ('problem' in home) return `${done} ${home.problem}`
-  return home.path === ownHome(place)
-    ? `${done} Rounds use it from now on.`
-    : `${done} Rounds use ${home.path} all the same.`
-}
-
-function loggedIn(login: LoginState): string {
-  switch (login.kind) {
-    case 'in':
-      return `Logged in: ${login.by}.`
-    case 'not-needed':
-      return 'Logged in, though the provider of the model takes no login of OpenAI.'
-    case 'unknown':
-      return `Codex has logged in, but cannot tell who it is: ${login.why}.`
-    case 'out':
-      return 'Nobody is logged in.'
-    default:
-      return unreachable(login)
-  }
-}
-
-/** That nobody has. */
-export function withoutLogin({ stays, why }: LoginEnd & { kind: 'not' }): string {
-  const who = stays ? 'Nobody else has logged in: the login from before is as it was.' : 'Nobody is logged in.'
-  return why === null ? who : `${who} ${why}`
-}
-
-/** That codex is logged out, and what rounds use then. */
-export async function afterLogout(place: LoginPlace, wasIn: boolean): Promise<string> {
-  const done = wasIn ? 'Logged out.' : 'Nobody was logged in.'
-  const rounds = await loginOfRounds(place)
-  return 'problem' in rounds ? `${done} ${rounds.problem}` : `${done} ${roundsUse(rounds)}`
-}
-
-/** Which of codex's homes rounds use, and who is logged in there. */
-export function roundsUse({
-  home,
-  login,
-}: Exclude<Awaited<ReturnType<typeof loginOfRounds>>, { problem: string }>): string {
-  const whose = home.owner === 'person' ? 'your own codex' : "codemachine's own codex"
-  return `Rounds use ${whose} (${home.path}), ${who(login)}`
-}
-
-function who(login: LoginState): string {
-  switch (login.kind) {
-    case 'in':
-      return `logged in with ${login.by}.`
-    case 'not-needed':
-      return 'whose provider of the model takes no login of OpenAI.'
-    case 'unknown':
-      return `which cannot tell whether it is logged in: ${login.why}.`
-    case 'out':
-      return 'where nobody is logged in.'
-    default:
-      return unreachable(login)
-  }
-}

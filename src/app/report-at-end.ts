@@ -2,13 +2,13 @@ import { runProcess } from '../platform/run-process.ts'
 import type { CardLine, CardPlace } from '../report/card.ts'
 import { oneLine } from '../words/cells.ts'
 import type { EndReports, ReportedSession } from './end-reports.ts'
-import type { CliContext } from './world.ts'
+import type { World } from './world.ts'
 
 interface ReportAtEnd extends ReportedSession {
   /** Whether commands that are typed later find the session. */
   resumable: boolean
   /** Where a process of its own makes the reports, typed where the run was; left out: this one does. */
-  apart?: Pick<CliContext, 'self' | 'env' | 'cwd'>
+  apart?: Pick<World, 'self' | 'env' | 'cwd'>
 }
 
 /** What a person is shown at the end. */

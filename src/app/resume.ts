@@ -1,164 +1,160 @@
-import { UserError, unreachable } from '../base/errors.ts'
-import type { RunOverrides } from '../core/events/events.ts'
-import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
-import type { ReviewTerms } from '../core/rules/review.ts'
-import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
-import { foldJournal } from '../records/journal.ts'
+import { hostname } from 'node:os'
+import { UserError } from '../base/errors.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { countRubbish, foldJournal, problemOfJournal } from '../records/journal.ts'
+import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import { readRunner } from '../records/run-lock.ts'
-import { type GateSetting, reachesNetwork, withVerified } from '../settings/gates.ts'
-import type { SettingSources } from '../settings/load.ts'
-import type { Settings } from '../settings/schema.ts'
 import { oneLine } from '../words/cells.ts'
-import { countAsTyped, durationAsTyped } from '../words/commands.ts'
-import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
+import { resumeCommand } from '../words/commands.ts'
+import { formatCount, formatSpan } from '../words/numbers.ts'
 import { describeOutcome } from '../words/outcome.ts'
-import { latestSession } from './find.ts'
-import type { RunFlags } from './run-flags.ts'
-import type { CliContext } from './world.ts'
+import { findSession, latestSession } from './find.ts'
+import type { RunOptions } from './library.ts'
+import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
+import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume } from './resume-terms.ts'
+import { type RunObserver, type Start, type WorkedThrough, workThrough } from './work-through.ts'
+import type { World } from './world.ts'
 
-/**
- * What was said on the command line or in the environment. What stands in a file is read anew when the session goes on,
- * so that it can be mended there, but for gates and the review (`gatesAtResume`, `reviewAtResume`).
- * @param verify the commands that `--verify` names
- */
-export function runOverridesOf(
-  settings: Settings,
-  sources: SettingSources,
-  verify: readonly string[] = [],
-): RunOverrides {
-  const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
-  const { sandbox, network, model, effort, maxUsage, maxWait, keepAwake, review } = settings
-  return {
-    ...(isSaid('sandbox') ? { sandbox } : {}),
-    ...(isSaid('network') ? { network } : {}),
-    ...(isSaid('model') && model !== null ? { model } : {}),
-    ...(isSaid('effort') && effort !== null ? { effort } : {}),
-    ...(isSaid('maxUsage') && maxUsage !== null ? { maxUsage } : {}),
-    ...(isSaid('maxWait') ? { maxWaitMs: maxWait } : {}),
-    ...(isSaid('keepAwake') ? { keepAwake } : {}),
-    ...(isSaid('review') ? { review } : {}),
-    ...(verify.length === 0 ? {} : { verify: [...new Set(verify)] }),
-  }
-}
-
-/** The flags of a session that goes on: those of now, and before them what was said when it began. */
-export function flagsAtResume(said: RunOverrides, overrides: readonly string[], now: RunFlags): RunFlags {
-  const { maxUsage, maxWaitMs, network, keepAwake, verify = [], ...same } = said
-  // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
-  const keepsSandbox = now.sandbox === undefined && now.yolo === undefined
-  return {
-    ...same,
-    ...(network === undefined || !keepsSandbox ? {} : { network }),
-    ...(maxUsage === undefined ? {} : { maxUsage: String(maxUsage) }),
-    ...(maxWaitMs === undefined ? {} : { maxWait: durationAsTyped(maxWaitMs) }),
-    config: [...overrides],
-    ...now,
-    ...(verify.length === 0 ? {} : { verify: [...new Set([...verify, ...(now.verify ?? [])])] }),
-    // Commander says true where nobody said anything.
-    keepAwake: now.keepAwake !== false && keepAwake !== false,
-  }
+/** Which session goes on, and how. */
+export interface Resume {
+  /** As a person names it; null for the newest that is not done. */
+  session: string | null
+  /** What is said now: it counts before what was said when the session began. */
+  options: RunOptions
+  /** Whether gates and review are taken from the files as they are now, in place of those that it began with. */
+  rereadsGates: boolean
+  /** Whether it alone is run, and what waits in the queue is left there. */
+  alone: boolean
 }
 
 /**
- * What a session that nobody runs may take from now on, for the whole of it: what a flag says, else what its journal
- * does. `settings` are those of the flags. A `UserError` if that is used up.
+ * Goes on with a session that has not come to its end, then with what waits. A `UserError` if there is none, if it cannot
+ * be gone on with, or while a codemachine runs here (exit code 6).
  */
-export function limitsAtResume(
-  state: SessionState,
-  flags: Pick<RunFlags, 'rounds' | 'maxTime' | 'maxTokens'>,
-  settings: Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>,
-): SessionLimits {
-  const limits: SessionLimits = {
-    rounds: flags.rounds === undefined ? state.limits.rounds : settings.rounds,
-    timeMs: flags.maxTime === undefined ? state.limits.timeMs : settings.maxTime,
-    tokens: flags.maxTokens === undefined ? state.limits.tokens : settings.maxTokens,
+export async function resumeSession(
+  world: World,
+  records: Records,
+  resume: Resume,
+  observer: RunObserver,
+  listeners: RunListeners = {},
+): Promise<WorkedThrough> {
+  const { session, options } = resume
+  const id = session === null ? await newestUnfinished(records) : await findSession(records, session)
+  const before = await readSession(records, id)
+  if (options.config === undefined) refuseHiddenOverrides(before)
+  const own = await resumeAlone(world, records, before, resume, observer, listeners)
+  if (resume.alone || !own.goesOn || (await openQueue(records.queue).peek()) === null) return own
+  // What waits was never given the rights that this session was begun with.
+  await using opened = await openRun(world, options, listeners)
+  const named = options.directory ?? null
+  const rest = await workThrough(world, opened, { first: null, named, resumable: true }, observer)
+  if (rest === null) return own
+  const sessions = [...own.sessions, ...rest.sessions]
+  return { ...rest, sessions, exitCode: rest.isBrokenOff ? rest.exitCode : own.exitCode || rest.exitCode }
+}
+
+async function resumeAlone(
+  world: World,
+  records: Records,
+  before: SessionState,
+  { options, rereadsGates: reread }: Resume,
+  observer: RunObserver,
+  listeners: RunListeners,
+): Promise<WorkedThrough> {
+  const { id, said, overrides } = before
+  const all = optionsAtResume(said, overrides, options)
+  if (before.ended?.outcome.kind !== 'done') {
+    // Before anything is made or begun.
+    await refuseOldPlan(records, before)
+    limitsAtResume(before, options, (await settingsOf(world, records.directory, all)).settings)
   }
-  // All that it lacks is its end.
-  if (state.claim.state === 'accepted' && state.ended === null) return limits
-  const used = { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
-  const reached = limitReached(limits, used)
-  switch (reached) {
-    case null:
-      return limits
-    case 'rounds':
-      throw new UserError(
-        `${state.id} has used ${used.rounds} of its ${limits.rounds} rounds; give it more with --rounds.`,
-      )
-    case 'time':
-      throw new UserError(
-        `${state.id} has worked for ${formatSpan(used.timeMs)}, which is all of its --max-time ${durationAsTyped(limits.timeMs ?? 0)}; give it more with --max-time.`,
-      )
-    case 'tokens':
-      throw new UserError(
-        `${state.id} has used ${formatTokens(used.tokens)}, which is all of its --max-tokens ${countAsTyped(limits.tokens ?? 0)}; give it more with --max-tokens.`,
-      )
-    default:
-      return unreachable(reached)
+  await using opened = await openRun(world, all, listeners)
+  // Read once more: until the lock was taken, another codemachine may have worked on it.
+  const state = await readSession(records, id)
+  if (state.ended?.outcome.kind === 'done') throw new UserError(`${id} is done, so there is nothing to go on with.`)
+  await refuseOldPlan(records, state)
+  const limits = limitsAtResume(state, options, opened.settings)
+  opened.remarks.push(...remarksOnHost(state), ...(await remarksOnJournal(records, id)))
+  const gates = gatesAtResume(
+    { journaled: state.gates, loaded: opened.gates, verify: opened.said.verify ?? [], reread },
+    opened.settings,
+  )
+  refuseHiddenGates(id, gates)
+  const review = reviewAtResume({ ...opened, journaled: state.review, reread })
+  const first: Start = sessions => sessions.resume(state, limits, gates, review)
+  const named = options.directory ?? null
+  const worked = await workThrough(world, opened, { first, alone: true, named, resumable: true }, observer)
+  if (worked === null) throw new Error(`${id} was not gone on with.`)
+  return worked
+}
+
+async function newestUnfinished(records: Records): Promise<string> {
+  const ids = await records.sessions()
+  let hasBuild = false
+  for (const id of [...ids].reverse()) {
+    const problem = await problemOfJournal(records.journal(id))
+    if (problem !== null) {
+      const hint = 'To go on with another session, name it; codemachine list shows them.'
+      throw new UserError(problem, ids.length > 1 ? { hint } : {})
+    }
+    const state = await foldJournal(records.journal(id), id)
+    if (state === null) continue
+    const isOld = hasBuild && state.template === 'build'
+    if (state.ended?.outcome.kind !== 'done' && !isOld) return id
+    hasBuild ||= state.template === 'build'
   }
+  throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
+    hint: 'Start one: codemachine "…"',
+  })
 }
 
-/** What may have to pass before done in a session that goes on. */
-interface AtResume {
-  /** What the session had to pass until now. */
-  journaled: readonly Gate[]
-  /** What the files and `--verify` say now. */
-  loaded: readonly GateSetting[]
-  /** What `--verify` says now. */
-  verify: readonly string[]
-  /** Whether the files are to count anew (`--reread-gates`). */
-  reread: boolean
+/** The plan of a build is set aside when another one begins. */
+async function refuseOldPlan(records: Records, state: SessionState): Promise<void> {
+  const newer = await newerBuild(records, state)
+  if (newer === null) return
+  throw new UserError(
+    `${state.id} cannot be gone on with: a newer build, ${newer}, has its own plan since, and codemachine start plans what is missing.`,
+  )
 }
 
-/**
- * What has to pass from now on: what it was, for the rounds could write the files since, and what `--verify` adds. None
- * reaches the network where the rounds no longer do.
- */
-export function gatesAtResume(
-  { journaled, loaded, verify, reread }: AtResume,
-  settings: Pick<Settings, 'sandbox' | 'network'>,
-): readonly Gate[] {
-  const gates = reread ? loaded : withVerified(journaled, verify, settings)
-  return reachesNetwork(settings) ? gates : gates.map(gate => ({ ...gate, network: false }))
+/** What a session has come to; a `UserError` if that cannot be known, or it is one of another work directory. */
+async function readSession(records: Records, id: string): Promise<SessionState> {
+  const path = records.journal(id)
+  const state = await foldJournal(path, id)
+  if (state === null) throw new UserError(`${path} does not say what ${id} is about, so it cannot be gone on with.`)
+  if (state.directory === records.directory) return state
+  throw new UserError(`${id} belongs to ${state.directory}, and this is ${records.directory}.`, {
+    hint: `To go on with it there: ${resumeCommand(id, state.directory)}`,
+  })
 }
 
-/** What is known of the review in a session that goes on. */
-interface AtResumeOfReviewAtResume {
-  /** With what every claim was reviewed until now; null: only one that touched what gates protect. */
-  journaled: ReviewTerms | null
-  /** What is said now, and where. */
-  settings: Pick<Settings, 'review' | 'reviewer'>
-  sources: Pick<SettingSources, 'review' | 'reviewer.model' | 'reviewer.effort'>
-  /** Whether the files are to count anew (`--reread-gates`). */
-  reread: boolean
+/** Secrets are not kept: where one was handed to codex, a person has to say it again. */
+function refuseHiddenOverrides({ id, overrides }: SessionState): void {
+  const hidden = overrides.find(pair => pair.includes('[secret '))
+  if (hidden === undefined) return
+  throw new UserError(`${id} began with -c ${hidden}, and what is secret in it is not kept; say each -c again.`)
 }
 
-/** With what every claim is reviewed by these settings; null: only one that touches what gates protect. */
-export function reviewIn({ review, reviewer }: AtResumeOfReviewAtResume['settings']): ReviewTerms | null {
-  return review ? reviewer : null
+async function remarksOnJournal(records: Records, id: string): Promise<string[]> {
+  const rubbish = await countRubbish(records.journal(id))
+  if (rubbish === 0) return []
+  const lines = formatCount(rubbish, 'line')
+  return [`${lines} of ${records.journal(id)} cannot be read, and what stood there is lost; all else of it counts.`]
 }
 
-/**
- * With what every claim is reviewed from now on. A flag and the environment say it; else a file may add a review, and
- * never take it off, for the rounds could write the project's since. Nor does that file say then who reviews.
- */
-export function reviewAtResume({ journaled, settings, sources, reread }: AtResumeOfReviewAtResume): ReviewTerms | null {
-  const isSaid = ['flag', 'environment'].includes(sources.review.layer)
-  const now = reviewIn(settings)
-  if (reread || journaled === null || (isSaid && now === null)) return now
-  const isFromPerson = (key: 'reviewer.model' | 'reviewer.effort') =>
-    ['person', 'environment'].includes(sources[key].layer)
-  return {
-    model: isFromPerson('reviewer.model') ? settings.reviewer.model : journaled.model,
-    effort: isFromPerson('reviewer.effort') ? settings.reviewer.effort : journaled.effort,
-  }
+function remarksOnHost({ host }: SessionState): string[] {
+  const here = hostname()
+  return host === '' || host === here
+    ? []
+    : [`This session ran on another machine (${host}); it goes on here, on ${here}.`]
 }
 
 /**
  * The newest build that began after this session, if this is a build: the plan in the work directory is that one's now.
  * Null: it has its own. Journals that cannot be read are passed over.
  */
-export async function newerBuild(
+async function newerBuild(
   records: Pick<Records, 'sessions' | 'journal'>,
   { id, template }: Pick<SessionState, 'id' | 'template'>,
 ): Promise<string | null> {
@@ -190,10 +186,17 @@ interface Unfinished {
   about: string
 }
 
-/** The latest session if it was cut off or interrupted; null if it came to an end, or somebody runs here. */
-export async function findUnfinished(context: CliContext, records: Records): Promise<Unfinished | null> {
-  if ((await readRunner(records.lock, context.platform)) !== null) return null
-  const id = await latestSession(records, problem => context.stderr.write(`codemachine: ${problem}\n`))
+/**
+ * The latest session if it was cut off or interrupted; null if it came to an end, or somebody runs here.
+ * @param onProblem told a sentence for each journal that cannot be read
+ */
+export async function findUnfinished(
+  world: Pick<World, 'platform' | 'clock'>,
+  records: Records,
+  onProblem: (problem: string) => void,
+): Promise<Unfinished | null> {
+  if ((await readRunner(records.lock, world.platform)) !== null) return null
+  const id = await latestSession(records, onProblem)
   const state = id === null ? null : await foldJournal(records.journal(id), id)
   const how = state && howItStopped(state)
   if (!state || !how || (await newerBuild(records, state)) !== null) return null
@@ -201,7 +204,7 @@ export async function findUnfinished(context: CliContext, records: Records): Pro
   return {
     id: state.id,
     queued: state.queued,
-    what: `${state.id} was ${how} ${ago(context.clock.now() - state.updatedAt)}`,
+    what: `${state.id} was ${how} ${ago(world.clock.now() - state.updatedAt)}`,
     about: `"${oneLine(state.goal.trim(), GOAL_CHARS)}" (${rounds})`,
   }
 }

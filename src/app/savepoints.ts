@@ -5,11 +5,10 @@ import { type CardLine, cardOf } from '../report/card.ts'
 import type { ReportData } from '../report/report-data.ts'
 import { commandsHere, commandsOf } from '../report/words.ts'
 import { pagePath } from '../report/write.ts'
-import { oneLine } from '../words/cells.ts'
 import { type Fingerprints, lookAtFingerprints } from '../workspace/fingerprint.ts'
 import { openSavepoints, type Savepoints } from '../workspace/savepoints/savepoints.ts'
-import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './project.ts'
-import type { CliContext } from './world.ts'
+import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
+import type { World } from './world.ts'
 
 /** The savepoints of a work directory, and the means to tell what its files are now. */
 export interface OpenSavepoints extends AsyncDisposable {
@@ -18,9 +17,13 @@ export interface OpenSavepoints extends AsyncDisposable {
 }
 
 /** Opens them to look at, also while a session runs here; null if there are none yet. */
-export async function lookAtSavepoints(context: CliContext, records: Records): Promise<OpenSavepoints | null> {
+export async function lookAtSavepoints(
+  world: World,
+  records: Records,
+  onWarning: (warning: string) => void,
+): Promise<OpenSavepoints | null> {
   await using opened = new Cleanup()
-  const options = await fingerprintOptions(context, records, tellOn(context))
+  const options = await fingerprintOptions(world, records, onWarning)
   const look = await lookAtFingerprints(options)
   if (look === null) return null
   opened.use(look)
@@ -31,28 +34,28 @@ export async function lookAtSavepoints(context: CliContext, records: Records): P
 }
 
 /** Opens them for a change; a `UserError` with exit code 6 while a session runs here. */
-export async function holdSavepoints(context: CliContext, records: Records): Promise<OpenSavepoints> {
+export async function holdSavepoints(
+  world: World,
+  records: Records,
+  onWarning: (warning: string) => void,
+): Promise<OpenSavepoints> {
   await using opened = new Cleanup()
-  const onWarning = tellOn(context)
-  const { fingerprints } = opened.use(await openWorkDirectory(context, records, onWarning, WAIT_FOR_ITS_END))
+  const { fingerprints } = opened.use(await openWorkDirectory(world, records, onWarning, WAIT_FOR_ITS_END))
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning }))
   const held = opened.move()
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
-function tellOn({ stderr }: CliContext): (message: string) => void {
-  return message => void stderr.write(`codemachine: ${oneLine(message, 2_000)}\n`)
-}
-
 /** Whether the savepoints that a session made are no longer kept; not so if that cannot be known. */
 export async function areSavepointsGone(
-  context: CliContext,
+  world: World,
   records: Records,
   { session, changes }: Pick<ReportData, 'session' | 'changes'>,
+  onWarning: (warning: string) => void,
 ): Promise<boolean> {
   if (changes.savepoints === 0) return false
   try {
-    await using open = await lookAtSavepoints(context, records)
+    await using open = await lookAtSavepoints(world, records, onWarning)
     const kept = (await open?.savepoints.list()) ?? []
     return kept.every(each => each.session !== session)
   } catch {
@@ -61,11 +64,12 @@ export async function areSavepointsGone(
 }
 
 interface CardOptions {
-  context: CliContext
+  world: World
   records: Records
   columns: number
   /** The work directory as it was named on the command line; null if it was not. */
   named: string | null
+  onWarning: (warning: string) => void
 }
 
 const NARROWEST = 40
@@ -74,11 +78,11 @@ const WIDEST = 120
 /** The card of a report, with where its page lies if there is one, else how it is made. */
 export async function reportCard(
   data: ReportData,
-  { context, records, columns, named }: CardOptions,
+  { world, records, columns, named, onWarning }: CardOptions,
 ): Promise<CardLine[]> {
   const { session } = data
   const page = pagePath({ id: session, records: records.sessionFolder(session), directory: records.directory })
-  const gone = await areSavepointsGone(context, records, data)
+  const gone = await areSavepointsGone(world, records, data, onWarning)
   const commands = { ...commandsHere(data, named), areSavepointsGone: gone }
   const full = (await isFile(page)) ? page : `codemachine report ${session} --open${commands.here}`
   return cardOf(data, {

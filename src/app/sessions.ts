@@ -41,12 +41,13 @@ import { createSessionFolder, type SessionFolder, sessionFolder } from '../works
 import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
-import type { Run } from './project.ts'
-import { certify, proofEnvironment } from './proof.ts'
-import { reviewIn } from './resume.ts'
+import type { EndedSession } from './library.ts'
+import type { Run } from './open-run.ts'
+import { certify, proofEnvironment } from './proof/proof.ts'
+import { reviewIn } from './resume-terms.ts'
 import { templateOf } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
-import type { CliContext } from './world.ts'
+import type { World } from './world.ts'
 
 /** What a new session begins with. */
 export interface NewSession {
@@ -63,17 +64,9 @@ export interface NewSession {
 /** The most rounds of a build for which nobody has named a limit: each of its tasks takes some. */
 const ROUNDS_OF_BUILD = 50
 
-/** A session that has come to its end; what it was allowed, and what of that it used. */
-export interface EndedSession {
-  id: string
-  outcome: SessionOutcome
-  limits: SessionLimits
-  used: Used
-}
-
 /** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
 export class Sessions implements AsyncDisposable {
-  readonly #context: CliContext
+  readonly #world: World
   readonly #run: Run
   readonly #views: readonly View[]
   readonly #asked: PersonAsked
@@ -82,13 +75,13 @@ export class Sessions implements AsyncDisposable {
   readonly #templates: TemplateFactory
   #current: RunningSession | null = null
 
-  constructor(context: CliContext, run: Run, views: readonly View[], live: LiveShare) {
-    this.#context = context
-    this.#asked = new PersonAsked(context.signal, context.clock)
+  constructor(world: World, run: Run, views: readonly View[], live: LiveShare) {
+    this.#world = world
+    this.#asked = new PersonAsked(world.signal, world.clock)
     this.#run = run
     this.#views = [...views, run.notifier, live]
     this.#live = live
-    this.#templates = new TemplateFactory(run, context.platform)
+    this.#templates = new TemplateFactory(run, world.platform)
   }
 
   /** Whether a person wants no further session to start. */
@@ -96,14 +89,14 @@ export class Sessions implements AsyncDisposable {
     return this.#asked.endedBy !== null
   }
 
-  static async open(context: CliContext, run: Run, views: readonly View[]): Promise<Sessions> {
-    const { clock, pid, platform } = context
+  static async open(world: World, run: Run, views: readonly View[]): Promise<Sessions> {
+    const { clock, pid, platform } = world
     const owner = { pid, startTime: await startTimeOf(pid, platform) }
     const live = new LiveShare({ path: run.records.live, owner, redactor: run.redactor, clock })
-    const sessions = new Sessions(context, run, views, live)
+    const sessions = new Sessions(world, run, views, live)
     await makeProjectFolders(run.records.directory)
     await writeAgentsConfig(run.records.directory, run.agents)
-    sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), context.clock)
+    sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), world.clock)
     return sessions
   }
 
@@ -127,7 +120,7 @@ export class Sessions implements AsyncDisposable {
     const isBuild = template === 'build'
     const limits = isBuild ? limitsOf(settings, sources, ROUNDS_OF_BUILD) : this.#run.limits
     const since = await protectFrom(records)
-    const id = await records.nextSessionId(new Date(this.#context.clock.now()))
+    const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({
       directory: records.directory,
       id,
@@ -195,7 +188,7 @@ export class Sessions implements AsyncDisposable {
     begin: (log: SessionLog) => Promise<void>,
   ): Promise<EndedSession> {
     const { records, redactor } = this.#run
-    const { clock } = this.#context
+    const { clock } = this.#world
     const roundsDirectory = join(records.sessionFolder(state.id), 'rounds')
     await mkdir(roundsDirectory, { recursive: true, mode: 0o700 })
     await using journal = openJournal(records.journal(state.id))
@@ -215,7 +208,7 @@ export class Sessions implements AsyncDisposable {
 
   async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
     const { records, settings, engine, fingerprints, repository, remarks, redactor } = this.#run
-    const { clock } = this.#context
+    const { clock } = this.#world
     const { id, gates } = log.state
     fingerprints.protect(gates.flatMap(({ protect }) => protect))
     if (log.state.last === null) remarks.push(...(await remarksOnProof(fingerprints.git, { ...settings, gates })))
@@ -238,7 +231,7 @@ export class Sessions implements AsyncDisposable {
       memory,
       workTree: fingerprints,
       guard,
-      means: proofEnvironment(this.#context, this.#run),
+      means: proofEnvironment(this.#world, this.#run),
       ...team,
       policy: policyOf(this.#run.settings),
       roundsDirectory,
@@ -251,7 +244,7 @@ export class Sessions implements AsyncDisposable {
       beforeEnd: async ended => {
         const summary = ended.build && summaryOfEnd(ended.build, ended.last?.part ?? null)
         if (summary !== null) await team.build?.keepSummary(summary)
-        const problem = await certify(this.#run, ended, place.folder, this.#context)
+        const problem = await certify(this.#run, ended, place.folder, this.#world)
         if (problem !== null) log.emit({ type: 'warning', round: null, message: problem })
       },
     })

@@ -1,31 +1,51 @@
 import { UserError } from '../base/errors.ts'
-import { displayOn } from '../cli/output.ts'
+import type { Command, Reply } from '../core/contracts/command.ts'
+import type { View } from '../core/events/events.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
 import { readSessions } from '../records/journal.ts'
 import { openQueue, type Queue } from '../records/queue.ts'
-import { howToGoOn, type Stop } from '../words/commands.ts'
-import { openRun, type Run } from './project.ts'
-import type { RunFlags } from './run-flags.ts'
-import { type EndedSession, Sessions } from './sessions.ts'
+import type { Stop } from '../words/commands.ts'
+import type { EndedSession } from './library.ts'
+import type { Run } from './open-run.ts'
+import type { EndReport } from './report-at-end.ts'
+import { Sessions } from './sessions.ts'
 import type { TemplateName } from './start/templates.ts'
-import type { CliContext, Display } from './world.ts'
+import type { World } from './world.ts'
 
 /** A session to be run; how it ended, and what it was allowed. */
 export type Start = (sessions: Sessions) => Promise<EndedSession>
 
-/** What to work through. `resumable`: whether a person is told how to go on where it stops. */
+/** How a person reaches the sessions of a run. */
+export interface Reachable {
+  ask(command: Command): Promise<Reply>
+}
+
+/** Where a run is shown. Nothing that it does may throw. */
+export interface RunObserver {
+  view: View
+  /** Told when a person can reach what runs, and with null when no longer. */
+  reach?(sessions: Reachable | null): void
+  /** Told of each session that has ended, and of its report, before the next one begins. */
+  ended?(stop: Stop, report: EndReport): void
+}
+
+/** What to work through. */
 interface Work {
   /** Null: what waits. */
   first: Start | null
   /** Whether what waits has its turn in another run. */
   alone?: true
-  flags: RunFlags
+  /** The work directory as it was named; null if it was not. */
+  named: string | null
+  /** Whether commands that are typed later find the sessions. */
   resumable: boolean
 }
 
 /** How it went. `exitCode`: that of an interruption of the run, else of the first session that was not done. */
 export interface WorkedThrough {
   exitCode: number
+  /** Those that ran, the first one first. */
+  sessions: readonly EndedSession[]
   /** Whether what waits would have its turn now. */
   goesOn: boolean
   /** Whether a person ended the run. */
@@ -33,49 +53,50 @@ export interface WorkedThrough {
 }
 
 /**
- * Runs one session after the other: the first, then, unless it is to be `alone`, one for each prompt that waits. A
- * `UserError` if there is nothing to do, or it could not be proved done as the settings want it.
+ * Runs one session after the other: the first, then, unless it is to be `alone`, one for each prompt that waits. Null if
+ * there was nothing to do. A `UserError` if nothing could be proved done as the settings want it.
  */
-export async function workThrough(context: CliContext, opened: Run, work: Work): Promise<WorkedThrough> {
-  const { flags, resumable, alone } = work
+export async function workThrough(
+  world: World,
+  opened: Run,
+  work: Work,
+  observer: RunObserver,
+): Promise<WorkedThrough | null> {
+  const { alone } = work
   if (opened.gateRefusal !== null) throw new UserError(opened.gateRefusal)
   const queue = openQueue(opened.records.queue)
   await dropTaken(opened, queue)
-  if (work.first === null && (await queue.peek()) === null) throw nothingToDo(context)
-  const display = context.display ?? displayOn(context, flags)
-  await using sessions = await Sessions.open(context, opened, [display.view])
-  display.reach(sessions)
-  using _ = { [Symbol.dispose]: () => display.reach(null) }
+  if (work.first === null && (await queue.peek()) === null) return null
+  await using sessions = await Sessions.open(world, opened, [observer.view])
+  observer.reach?.(sessions)
+  using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   let exitCode = 0
+  const all: EndedSession[] = []
   for (let start = work.first ?? (await nextInQueue(queue)); start !== null; start = await nextInQueue(queue)) {
     const ended = await start(sessions)
+    all.push(ended)
     const { outcome } = ended
     exitCode = endsTheRun(outcome) ? exitCodeOf(outcome) : exitCode || exitCodeOf(outcome)
     const stops = !goesOn(outcome) || sessions.isToEnd
     const waiting = stops ? (await queue.list()).prompts.length : 0
-    await sayWhatCameOfIt(context, display, opened, { ...ended, waiting, directory: flags.cd ?? null }, resumable)
-    if (stops) return { exitCode, goesOn: false, isBrokenOff: endsTheRun(outcome) }
+    await reportEnd(world, opened, { ...ended, waiting, directory: work.named }, work, observer)
+    if (stops) return { exitCode, sessions: all, goesOn: false, isBrokenOff: endsTheRun(outcome) }
     if (alone) break
   }
-  return { exitCode, goesOn: true, isBrokenOff: false }
+  return { exitCode, sessions: all, goesOn: true, isBrokenOff: false }
 }
 
-/** Shows the report in short, and says how to go on where that is possible. */
-async function sayWhatCameOfIt(
-  context: CliContext,
-  display: Display,
+/** Writes the report of a session that has ended. */
+async function reportEnd(
+  world: World,
   { records }: Run,
   stop: Stop,
-  resumable: boolean,
+  { resumable, named }: Work,
+  observer: RunObserver,
 ): Promise<void> {
   // Not loaded before it is wanted.
   const { reportAtEnd } = await import('./report-at-end.ts')
-  const { id, directory: named } = stop
-  const { card, problem } = await reportAtEnd({ records, id, named, resumable, apart: context })
-  display.card(card)
-  if (problem !== null) display.say(problem)
-  const how = howToGoOn(stop)
-  if (how !== null && resumable) display.say(how)
+  observer.ended?.(stop, await reportAtEnd({ records, id: stop.id, named, resumable, apart: world }))
 }
 
 /** Whether the next prompt has its turn: not if a person ended the run, or has to mend what the next one needs too. */
@@ -118,12 +139,6 @@ async function nextInQueue(queue: Queue): Promise<Start | null> {
   }
 }
 
-function nothingToDo({ stdin }: CliContext): UserError {
-  return new UserError('There is no goal, and nothing waits in the queue.', {
-    hint: stdin.isTTY ? 'Say what to work on: codemachine "…"' : 'To read the goal from standard input: codemachine -',
-  })
-}
-
 /** A session that is to be started from the specification. */
 export interface NewStart {
   /** Its goal. */
@@ -131,19 +146,4 @@ export interface NewStart {
   template: TemplateName
   /** Whether a person wants to see the plan before it is carried out. */
   asksPlan: boolean
-}
-
-/**
- * Runs the session to its end, and then what waits. Resolves with the exit code.
- * @param resumable whether it can be gone on with, which is then said
- */
-export async function beginStart(
-  context: CliContext,
-  session: NewStart,
-  flags: RunFlags,
-  resumable = true,
-): Promise<number> {
-  await using opened = await openRun(context, flags)
-  const first: Start = sessions => sessions.runNew({ ...session, queued: null }, async () => {})
-  return (await workThrough(context, opened, { first, flags, resumable })).exitCode
 }

@@ -1,67 +1,42 @@
-import type { Readable, Writable } from 'node:stream'
+import { resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import type { Command, Reply } from '../core/contracts/command.ts'
-import type { View } from '../core/events/events.ts'
-import type { Tone } from '../words/names.ts'
+import { type Redactor, redactorOf } from '../base/redactor.ts'
+import { secretVariables } from '../secrets/secrets.ts'
 
-/** The process that a screen is drawn by. */
-export interface ScreenProcess {
-  /** Where the process hears of its signals. */
-  signals: Pick<NodeJS.EventEmitter, 'once' | 'off'>
-  /** Writes to stdout before it returns; drops what it does not take. */
-  writeNow(text: string): void
-  /** Gives the terminal its echo and line editing back. */
-  rawModeOff(): void
-  /** Calls the listener before an error is shown that ends the program, until the returned function is called. */
-  beforeCrash(listener: () => void): () => void
-  /** While the action goes on, Ctrl+C is meant for a program that has been given the terminal. */
-  withoutInterrupt<T>(action: () => Promise<T>): Promise<T>
-  /** Kills what was started, and ends the program. */
-  endNow(): void
-}
-
-/** What the entry point hands to a command: the only way to the world outside. */
-export interface CliContext {
+/**
+ * What a program hands to codemachine: the only way to the machine outside, without a terminal. `src/index.ts` makes it of
+ * the process that imports codemachine, the entry point of the command line of its own.
+ */
+export interface World {
   env: NodeJS.ProcessEnv
-  /** Where the command was typed. */
+  /** What a relative work directory is resolved against; absolute. */
   cwd: string
+  /** The person's home directory. */
   home: string
   platform: NodeJS.Platform
   arch: string
-  /** Version of Node. */
+  /** Version of Node, without a `v`: certificates name it. */
   node: string
   pid: number
-  /** Node and the program with which this command line can be run once more; left out: it cannot be. */
+  /**
+   * Node and the program by which the command line can be run once more: the report of a session is made in such a process,
+   * which gives its memory back. Left out: there is none, and the report is made in this process.
+   */
   self?: { node: string; program: string }
-  stdin: Readable & { isTTY?: boolean }
-  stdout: Writable & { isTTY?: boolean; columns?: number }
-  stderr: Writable & { isTTY?: boolean }
   clock: Clock
-  /** Aborted with the signal's name when the person, or the system, asks the program to end. */
+  /** Ends what goes on when it is aborted; its reason is `SIGINT`, `SIGTERM` or `SIGHUP`. */
   signal: AbortSignal
-  /** Where runs are shown; left out: on stdout, as the flags say. */
-  display?: Display
-  /** What a screen needs of the process beside its streams. */
-  host: ScreenProcess
 }
 
-/** Told with which exit code a command has ended. */
-export type Ended = (exitCode: number) => void
-
-/** How a person reaches the sessions of a run. */
-export interface Reachable {
-  ask(command: Command): Promise<Reply>
+/** The work directory that is meant, absolute; `directory`: absolute or relative to `World.cwd`, left out: that one. */
+export function directoryOf(
+  { cwd }: Pick<World, 'cwd'>,
+  { directory = '.' }: { directory?: string | undefined },
+): string {
+  return resolve(cwd, directory)
 }
 
-/** Where a run is shown. */
-export interface Display {
-  view: View
-  /** The terminal itself, where one is drawn on. */
-  terminal?: { isTTY?: boolean; write(text: string): unknown }
-  /** What is said beside the events, such as how to go on: whole lines. */
-  say(text: string): void
-  /** Shows what a session has come to. `isEndShown`: whether its outcome stands just above, with goal and effort. */
-  card(lines: (place: { columns: number; isEndShown?: boolean }) => readonly { text: string; tone: Tone }[]): void
-  /** Told when a person can reach what runs, and with null when no longer. */
-  reach(sessions: Reachable | null): void
+/** Takes the secrets of the environment out of what is shown. */
+export function redactorOfEnvironment({ env }: Pick<World, 'env'>): Redactor {
+  return redactorOf(secretVariables(env))
 }

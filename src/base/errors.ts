@@ -72,6 +72,30 @@ export async function writing<T>(what: string, write: () => Promise<T>): Promise
 }
 
 /**
+ * What a person is shown of anything that was thrown, whole lines, and the exit code that stands for it. Nothing is shown
+ * of an interruption. A bug is shown with its stack, so secrets have to be taken out before it is.
+ */
+export function describeError(error: unknown): { text: string; exitCode: number } {
+  if (error instanceof Interrupted) return { text: '', exitCode: error.exitCode }
+  const shown = isNoRoom(error) && !(error instanceof UserError) ? diskFull(placeOf(error), error) : error
+  if (shown instanceof UserError) {
+    const { message, hint, exitCode } = shown
+    return { text: `codemachine: ${message}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
+  }
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return {
+    text: `codemachine: this is a bug in codemachine. Please report it with what follows.\n${stack}\n`,
+    exitCode: 1,
+  }
+}
+
+/** What could not be written; Node names the file when it was to be opened, but not when it was written to. */
+function placeOf(error: unknown): string {
+  const path: unknown = error instanceof Error ? Reflect.get(error, 'path') : null
+  return typeof path === 'string' ? path : `a file (${messageOf(error).slice(0, 500)})`
+}
+
+/**
  * What has to be undone in the end, the last thing first; each is undone whatever happens to the others. For `await
  * using`. (Node has had an `AsyncDisposableStack` only since 24.)
  */

@@ -1,8 +1,105 @@
+import { resolve } from 'node:path'
 import { addAbortSignal } from 'node:stream'
-import type { RunFlags } from '../app/run-flags.ts'
-import type { CliContext } from '../app/world.ts'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Interrupted, UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
+import type { CliContext } from '../tui/cli-context.ts'
+
+/** What may be said on the command line of a run. Texts as typed: `runOptionsOf` reads them. */
+export interface RunFlags {
+  cd?: string
+  rounds?: string
+  maxTime?: string
+  maxTokens?: string
+  maxUsage?: string
+  maxWait?: string
+  model?: string
+  effort?: string
+  sandbox?: string
+  network?: boolean
+  /** True also if nothing was said. */
+  keepAwake?: boolean
+  yolo?: true
+  /** Each a command that has to pass before done. */
+  verify?: string[]
+  review?: boolean
+  /** Of a new run: the name of its worktree; true if it shall have one, whatever its name. */
+  worktree?: string | true
+  /** Of `resume`: whether the gates of the files count anew. */
+  rereadGates?: true
+  config?: string[]
+  codexBin?: string
+  plain?: true
+  json?: true
+}
+
+/** Flags of a command that looks at one work directory. */
+export interface DirectoryFlags {
+  cd?: string
+}
+
+/** Told with which exit code a command has ended. */
+export type Ended = (exitCode: number) => void
+
+const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access']
+
+/** Adds `-C`. */
+export function withDirectory(command: Command): Command {
+  return command.option('-C, --cd <dir>', 'the work directory, if it is not this one')
+}
+
+/** The work directory that is meant. */
+export function directoryOf({ cwd }: Pick<CliContext, 'cwd'>, flags: DirectoryFlags): string {
+  return resolve(cwd, flags.cd ?? '.')
+}
+
+/** Adds the flags of a run; `rounds`: how many it has if none are named. */
+export function withRunFlags(
+  command: Command,
+  rounds = '10, or no limit if --max-time or --max-tokens is given',
+): Command {
+  return withDirectory(command)
+    .option('--rounds <n>', `how many rounds at the most (${rounds})`)
+    .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
+    .option('--max-usage <percent>', 'wait at this much of the usage limit, such as 90')
+    .option('--max-wait <duration>', 'how long one wait, or failures in a row, may take, such as 12h (24h)')
+    .option('-m, --model <name>', "the model (codex's own choice; of a build the agents')")
+    .option('--effort <level>', 'reasoning effort: low, medium, high, …')
+    .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOXES))
+    .option('--network', 'let commands in the sandbox reach the network')
+    .addOption(
+      new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(
+        (value: string, before: string[] | undefined) => [...(before ?? []), value],
+      ),
+    )
+    .option('--review', 'done only if a fresh look at all changes agrees')
+    .option('--no-review', 'no such look, whatever the settings say')
+    .option('--yolo', 'no sandbox at all: the same as --sandbox danger-full-access')
+    .addOption(
+      new Option('-c, --config <key=value>', "override codex's configuration; may be repeated").argParser(collect),
+    )
+    .addOption(codexBinOption())
+    .option('--no-keep-awake', 'let the machine go to sleep during the run')
+    .option('--plain', 'plain lines, one a thing that happened')
+    .option('--json', 'events as JSON lines')
+}
+
+/** `--worktree`. */
+export function worktreeOption(): Option {
+  const what = 'work in a worktree and on a branch of its own (codemachine/<name>); codemachine land merges it'
+  return new Option('--worktree [name]', what)
+}
+
+/** `--codex-bin`. */
+export function codexBinOption(): Option {
+  return new Option('--codex-bin <path>', 'the codex to use (CODEX_BIN, PATH, then the copy in node_modules)')
+}
+
+function collect(value: string, before: string[] | undefined): string[] {
+  if (!/^[^=\s]+=/.test(value)) throw new InvalidArgumentError('Use key=value, such as model_verbosity=low.')
+  return [...(before ?? []), value]
+}
 
 const MOST_BYTES = 8 * 1024 * 1024
 

@@ -1,16 +1,18 @@
 import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
-import type { RunFlags } from '../app/run-flags.ts'
-import type { CliContext, Display } from '../app/world.ts'
+import type { RunObserver } from '../app/work-through.ts'
 import { Interrupted, messageOf, unreachable } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { SessionState } from '../core/state/state.ts'
+import type { CliContext, Display } from '../tui/cli-context.ts'
+import { oneLine } from '../words/cells.ts'
+import { howToGoOn } from '../words/commands.ts'
 import { describeEvent } from '../words/event.ts'
 import { type Description, describe, type Tone } from '../words/names.ts'
 import { Countdown, formatTime } from '../words/numbers.ts'
 import { waitEndOf } from '../words/outcome.ts'
-import { wantsColour } from './flags.ts'
+import { type RunFlags, wantsColour } from './flags.ts'
 
 /** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
 export function jsonView(write: (text: string) => void): View {
@@ -131,6 +133,11 @@ export class PacedOutput implements Disposable {
   }
 }
 
+/** Writes warnings on stderr, each in one line. */
+export function warnOn({ stderr }: Pick<CliContext, 'stderr'>): (warning: string) => void {
+  return warning => void stderr.write(`codemachine: ${oneLine(warning, 2_000)}\n`)
+}
+
 /** Opens a page of ours in the person's browser; where there is no desktop, or it fails, says so on stderr. */
 export async function openInBrowser(
   { env, platform, stderr }: Pick<CliContext, 'env' | 'platform' | 'stderr'>,
@@ -181,7 +188,7 @@ const COLUMNS = 80
 const LEAST_COLUMNS = 40
 
 /** The lines of stdout, as the flags say. */
-export function displayOn(context: CliContext, flags: RunFlags): Display {
+function displayOn(context: CliContext, flags: RunFlags): Display {
   const { stdout, stderr } = context
   const write = (text: string) => void stdout.write(text)
   stdout.once('error', () => {
@@ -197,5 +204,23 @@ export function displayOn(context: CliContext, flags: RunFlags): Display {
       write(`${['', ...lines({ columns }).map(({ text, tone }) => paint(text, tone)), ''].join('\n')}\n`)
     },
     reach: () => {},
+  }
+}
+
+/**
+ * Shows a run where the context says, and after each session its report in short and how to go on.
+ * @param resumable whether commands that are typed later find the sessions
+ */
+export function observerOn(context: CliContext, flags: RunFlags, resumable = true): RunObserver {
+  const { view, reach, card, say } = context.display ?? displayOn(context, flags)
+  return {
+    view,
+    reach,
+    ended(stop, report) {
+      card(report.card)
+      if (report.problem !== null) say(report.problem)
+      const how = howToGoOn(stop)
+      if (how !== null && resumable) say(how)
+    },
   }
 }

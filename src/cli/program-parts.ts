@@ -1,17 +1,19 @@
 import { Argument, type Command, Option } from 'commander'
+import { TEMPLATES, templateNamed } from '../app/start/templates.ts'
+import { UserError } from '../base/errors.ts'
+import type { CliContext } from '../tui/cli-context.ts'
+import type { ReviewFlags } from './commands/review.ts'
+import type { StartFlags } from './commands/run.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
   directoryOf,
+  type Ended,
   withDirectory,
   withRunFlags,
   worktreeOption,
-} from '../app/run-flags.ts'
-import { TEMPLATES, templateNamed } from '../app/start/templates.ts'
-import type { CliContext, Ended } from '../app/world.ts'
-import { UserError } from '../base/errors.ts'
-import type { ReviewFlags } from './commands/review.ts'
-import type { StartFlags } from './commands/run.ts'
+} from './flags.ts'
+import { addRunningCommands } from './running.ts'
 
 /** The commands that show the agents of a build. */
 export function addAgents(program: Command, context: CliContext, ended: Ended): void {
@@ -239,8 +241,7 @@ function addLand(program: Command, context: CliContext, ended: Ended): void {
 /** The commands that ask a running codemachine for something, from another terminal. */
 export function addRunning(program: Command, context: CliContext, ended: Ended): void {
   addQueue(program, context, ended)
-  addAsking(program, context, ended)
-  addHolding(program, context, ended)
+  addRunningCommands(program, context, ended)
 }
 
 function addQueue(program: Command, context: CliContext, ended: Ended): void {
@@ -270,63 +271,6 @@ function addQueue(program: Command, context: CliContext, ended: Ended): void {
     .description('take a prompt out')
     .action(async (id: string, flags: DirectoryFlags) => {
       ended(await (await load()).queueRemove(context, directoryOf(context, flags), id))
-    })
-}
-
-function addAsking(program: Command, context: CliContext, ended: Ended): void {
-  withDirectory(program.command('steer'))
-    .argument('<text...>', 'what to tell it; - reads it from standard input')
-    .description('tell the running agent something, from another terminal')
-    .action(async (words: string[], flags: DirectoryFlags) => {
-      const { steer } = await import('./commands/ask.ts')
-      ended(await steer(context, directoryOf(context, flags), words.join(' ')))
-    })
-  withDirectory(program.command('stop'))
-    .description('end the run after this round, from another terminal; resume goes on from there')
-    .option('--now', 'interrupt the round')
-    .action(async (flags: DirectoryFlags & { now?: true }) => {
-      const { stop } = await import('./commands/ask.ts')
-      ended(await stop(context, directoryOf(context, flags), flags.now ?? false))
-    })
-  withDirectory(program.command('pause'))
-    .description('start no further round until unpause, from another terminal')
-    .action(async (flags: DirectoryFlags) => {
-      const { pause } = await import('./commands/ask.ts')
-      ended(await pause(context, directoryOf(context, flags)))
-    })
-  withDirectory(program.command('unpause'))
-    .description('go on after pause')
-    .action(async (flags: DirectoryFlags) => {
-      const { unpause } = await import('./commands/ask.ts')
-      ended(await unpause(context, directoryOf(context, flags)))
-    })
-  withDirectory(program.command('retry'))
-    .description('end what it waits for now, from another terminal: it tries again at once')
-    .action(async (flags: DirectoryFlags) => {
-      const { retry } = await import('./commands/ask.ts')
-      ended(await retry(context, directoryOf(context, flags)))
-    })
-}
-
-function addHolding(program: Command, context: CliContext, ended: Ended): void {
-  withDirectory(program.command('interrupt'))
-    .description('interrupt the round and hold, from another terminal: unpause goes on')
-    .action(async (flags: DirectoryFlags) => {
-      const { interrupt } = await import('./commands/ask.ts')
-      ended(await interrupt(context, directoryOf(context, flags)))
-    })
-  withDirectory(program.command('skip'))
-    .description('end this session and go on with the next in the queue, from another terminal')
-    .action(async (flags: DirectoryFlags) => {
-      const { skip } = await import('./commands/ask.ts')
-      ended(await skip(context, directoryOf(context, flags)))
-    })
-  withDirectory(program.command('replan'))
-    .argument('<text...>', 'what to change; - reads it from standard input')
-    .description('have the plan changed, from another terminal; then it holds until unpause')
-    .action(async (words: string[], flags: DirectoryFlags) => {
-      const { replan } = await import('./commands/ask.ts')
-      ended(await replan(context, directoryOf(context, flags), words.join(' ')))
     })
 }
 

@@ -1,19 +1,20 @@
 import { type Argument, Command, Option } from 'commander'
+import { UserError } from '../base/errors.ts'
+import { version } from '../base/package.ts'
+import { nearestName } from '../base/text.ts'
+import type { CliContext } from '../tui/cli-context.ts'
+import { shellWord } from '../words/commands.ts'
+import type { DemoFlags } from './commands/demo.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
   directoryOf,
+  type Ended,
   type RunFlags,
   withDirectory,
   withRunFlags,
   worktreeOption,
-} from '../app/run-flags.ts'
-import type { CliContext, Ended } from '../app/world.ts'
-import { UserError } from '../base/errors.ts'
-import { version } from '../base/package.ts'
-import { nearestName } from '../base/text.ts'
-import { shellWord } from '../words/commands.ts'
-import type { DemoFlags } from './commands/demo.ts'
+} from './flags.ts'
 import { addAgents, addLogin, addProof, addRunning, addStart } from './program-parts.ts'
 
 const EXAMPLES = `
@@ -124,7 +125,7 @@ function addResume(program: Command, context: CliContext, ended: Ended): void {
       'go on with a session that was interrupted, cut off or stopped by its limit; a limit counts from its start',
     )
     .action(async (session: string | undefined, flags: RunFlags) => {
-      const { resume } = await withSmallHeap(() => import('./commands/resume.ts'))
+      const { resume } = await withSmallHeap(() => import('./commands/run.ts'))
       ended(await resume(context, session ?? null, flags))
     })
 }

@@ -1,6 +1,6 @@
-import type { CliContext } from '../app/world.ts'
 import { type Records, recordsAround } from '../records/records.ts'
 import { type LockHolder, readRunner } from '../records/run-lock.ts'
+import type { CliContext } from '../tui/cli-context.ts'
 
 /**
  * `codemachine status --line`: the session that runs in a directory, or in the nearest above it in which one does;
@@ -19,6 +19,6 @@ export async function statusInOneLine(context: CliContext, directory: string): P
 }
 
 async function lineOf(records: Records, runner: LockHolder, { clock }: CliContext): Promise<string | null> {
-  const { runningInOneLine } = await import('../app/running-session.ts')
+  const { runningInOneLine } = await import('../app/watch/running-session.ts')
   return await runningInOneLine(records, runner, clock.now())
 }

@@ -244,23 +244,22 @@ function reasonOf(error: unknown): string {
   return plainLine(systemErrorCode(cause) ?? messageOf(cause), REASON_CHARS)
 }
 
-/** Where a person may be looking. */
-export interface Terminal {
-  isTTY?: boolean
+/** A terminal that a person may be looking at. */
+export interface Bell {
   write(text: string): unknown
 }
 
 /**
- * The terminal's bell, and its desktop notification (`OSC 9`), which terminals that do not know it pass over. What is
- * no terminal gets nothing.
+ * The terminal's bell, and its desktop notification (`OSC 9`), which terminals that do not know it pass over. Without
+ * a terminal it does nothing.
  */
-export function terminalDoor(terminal: Terminal, env: Readonly<NodeJS.ProcessEnv>): Door {
+export function terminalDoor(bell: Bell | null, env: Readonly<NodeJS.ProcessEnv>): Door {
   return {
     name: 'terminal',
     deliver: async ({ title, message }) => {
-      if (!terminal.isTTY) return { kind: 'no-terminal', sentence: 'The bell is not rung: stdout is no terminal.' }
+      if (bell === null) return { kind: 'no-terminal', sentence: 'The bell is not rung: stdout is no terminal.' }
       // The text begins with a word: a number would be a command to some terminals (`9;4` is a progress bar).
-      terminal.write(env.TERM === 'dumb' ? BEL : `${BEL}${OSC_9}${title}. ${message}${BEL}`)
+      bell.write(env.TERM === 'dumb' ? BEL : `${BEL}${OSC_9}${title}. ${message}${BEL}`)
       return null
     },
   }

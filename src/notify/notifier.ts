@@ -3,7 +3,7 @@ import { messageOf } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { WritableByAgents } from '../platform/files.ts'
-import { commandDoor, type Door, type DoorProblem, type Terminal, terminalDoor, webhookDoor } from './doors.ts'
+import { type Bell, commandDoor, type Door, type DoorProblem, terminalDoor, webhookDoor } from './doors.ts'
 import { type Notification, type NotifyEvent, notificationOf, plainLine, sampleNotification } from './notification.ts'
 
 /** The settings under `notify`. */
@@ -25,7 +25,8 @@ export interface DoorOptions {
   home: string
   /** Where agents can write: no command is taken from there. */
   where: WritableByAgents
-  stdout: Terminal
+  /** Null where there is no terminal to ring it on. */
+  bell: Bell | null
 }
 
 export interface NotifierOptions extends DoorOptions {
@@ -41,8 +42,8 @@ export interface Notifier extends View {
 
 /** Opens what the settings ask for; with nothing set, and for a bell without a terminal, it does nothing. */
 export function openNotifier(settings: NotifySettings, options: NotifierOptions): Notifier {
-  const { clock, stdout } = options
-  const doors = openDoors({ ...settings, bell: settings.bell && stdout.isTTY === true }, options)
+  const { clock, bell } = options
+  const doors = openDoors({ ...settings, bell: settings.bell && bell !== null }, options)
   const deliveries = new Set<Promise<void>>()
   const underway = new Map<Door, number>()
   const ending = new AbortController()
@@ -104,7 +105,7 @@ function openDoors({ command, webhook, bell }: NotifySettings, options: DoorOpti
   return [
     ...(command === null || command.length === 0 ? [] : [commandDoor(command, options)]),
     ...(webhook === null ? [] : [webhookDoor(webhook, options.clock)]),
-    ...(bell ? [terminalDoor(options.stdout, options.env)] : []),
+    ...(bell ? [terminalDoor(options.bell, options.env)] : []),
   ]
 }
 

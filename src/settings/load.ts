@@ -119,6 +119,15 @@ function entriesOfFlags(flags: SettingsPlaces['flags']): Entry[] {
   })
 }
 
+/** The value that the text of a flag means, as it is in `Settings`; a `UserError` of one sentence if it can have none. */
+export function flagValue<Key extends FlagKey>(key: Key, text: string): NonNullable<Settings[Key]> {
+  const info = settingInfos.find(each => each.key === key)
+  if (info === undefined || info.flag === null) throw new Error(`${key} has no flag.`)
+  const entry = entryOfText(info, 'flag', info.flag, text)
+  checkEntry(entry)
+  return v.parse(info.schema, entry.value) as NonNullable<Settings[Key]>
+}
+
 function isForOnce({ layer, info }: Entry): boolean {
   return layer === 'flag' && (info.key === 'model' || info.key === 'effort')
 }

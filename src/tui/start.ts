@@ -1,6 +1,7 @@
-import type { LoginState, ResumableSession, StartFacts } from '../app/login.ts'
+import type { ResumableSession, StartFacts } from '../app/login.ts'
 import { unreachable } from '../base/errors.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../words/cells.ts'
+import type { LoginState } from '../words/login.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { firstRows, type LineOptions } from './blocks/layout.ts'
 import { type SlashCommand, slashCommands } from './composer/completion.ts'

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { logIn } from '../../src/app/login.ts'
+import { runInTerminal } from '../../src/platform/terminal.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
@@ -117,9 +118,8 @@ describe('codemachine login', () => {
     const context = { ...place.context, clock: { ...place.context.clock, wait } }
     const { root, directory } = place.records
     const end = await logIn(
-      { context, codex: { path }, setting: 'auto', root, directory, overrides: [] },
-      'browser',
-      null,
+      { world: context, codex: { path }, setting: 'auto', root, directory, overrides: [] },
+      { way: 'browser', key: null, inTerminal: runInTerminal },
     )
     expect(end).toEqual({ kind: 'not', stays: false, interrupted: false, why: 'It took longer than 15 minutes.' })
   })

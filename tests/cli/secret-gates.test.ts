@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { refuseHiddenGates } from '../../src/app/project.ts'
+import { refuseHiddenGates } from '../../src/app/open-run.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace } from '../support/place.ts'
 

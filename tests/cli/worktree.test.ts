@@ -184,11 +184,16 @@ test('a run that is cut short in the middle still says where its work lies', asy
   const context = cliContext(place, { stderr })
   const top = join(place.root, 'work.worktrees', 'x')
   const cutShort = (begins: boolean) =>
-    inWorktree(context, { worktree: 'x' }, async ({ cd = '' }) => {
-      const records = await openRecords({ ...context, directory: cd })
-      if (begins) await records.nextSessionId(new Date())
-      throw new Error('no space left on device')
-    })
+    inWorktree(
+      context,
+      { name: 'x' },
+      line => stderr.write(`${line}\n`),
+      async inside => {
+        const records = await openRecords({ ...context, directory: inside })
+        if (begins) await records.nextSessionId(new Date())
+        throw new Error('no space left on device')
+      },
+    )
   await expect(cutShort(false)).rejects.toThrow('no space')
   expect([existsSync(top), String(stderr.read())]).toEqual([false, expect.not.stringContaining('To merge it')])
   await expect(cutShort(true)).rejects.toThrow('no space')

@@ -45,7 +45,7 @@ export async function openForTest(
       platform: process.platform,
       home,
       where: NOWHERE,
-      stdout: { isTTY: more.isTTY ?? false, write: text => written.push(text) },
+      bell: more.isTTY ? { write: text => written.push(text) } : null,
       onProblem: sentence => {
         problems.push(sentence)
         heard()

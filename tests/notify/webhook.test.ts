@@ -224,7 +224,7 @@ test('a test is sent on every way, and each tells how it went', async () => {
     platform: process.platform,
     home,
     where: NOWHERE,
-    stdout: { isTTY: true, write: (text: string) => written.push(text) },
+    bell: { write: (text: string) => written.push(text) },
     host: 'tower',
     directory: '/home/ann/parser',
     signal: new AbortController().signal,
@@ -240,7 +240,7 @@ test('a test is sent on every way, and each tells how it went', async () => {
   ])
   expect(JSON.parse(hook.received[0]?.body ?? '')).toMatchObject({ event: 'test', host: 'tower' })
   expect(written.join('')).toContain('codemachine in parser: a test')
-  expect(await sendTest(settings, { ...options, stdout: { isTTY: false, write: () => true } })).toContainEqual({
+  expect(await sendTest(settings, { ...options, bell: null })).toContainEqual({
     door: 'terminal',
     problem: 'The bell is not rung: stdout is no terminal.',
   })
@@ -262,7 +262,7 @@ test('the HTTP client is not loaded before something is sent, and does not keep 
      for (const webhook of [null, ${JSON.stringify(hook.origin)}]) {
        const settings = { command: null, webhook, bell: false, events: ['ended'] }
        const notifier = openNotifier(settings, {
-         clock, env, platform, home: '/', where: ${JSON.stringify(NOWHERE)}, stdout: {}, onProblem: console.log,
+         clock, env, platform, home: '/', where: ${JSON.stringify(NOWHERE)}, bell: null, onProblem: console.log,
        })
        console.log(loaded())
        notifier.event(event, state)

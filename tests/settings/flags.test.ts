@@ -1,8 +1,9 @@
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { settingsOf } from '../../src/app/project.ts'
-import { flagsAtResume, runOverridesOf } from '../../src/app/resume.ts'
-import { type RunFlags, withRunFlags } from '../../src/app/run-flags.ts'
+import { settingsOf } from '../../src/app/open-run.ts'
+import { optionsAtResume, runOverridesOf } from '../../src/app/resume-terms.ts'
+import { type RunFlags, withRunFlags } from '../../src/cli/flags.ts'
+import { runOptionsOf } from '../../src/cli/run-options.ts'
 import { settingInfos } from '../../src/settings/schema.ts'
 import { openSettings } from './settings-places.ts'
 
@@ -10,7 +11,7 @@ async function settingsFor(typed: readonly string[], ofPerson = '') {
   await using settings = await openSettings()
   await settings.person(ofPerson)
   const flags = withRunFlags(new Command()).parse(typed, { from: 'user' }).opts<RunFlags>()
-  return await settingsOf({ env: {}, home: settings.home }, settings.directory, flags)
+  return await settingsOf({ env: {}, home: settings.home }, settings.directory, runOptionsOf(flags))
 }
 
 test('what is typed is what a run goes by', async () => {
@@ -45,9 +46,9 @@ test('what is typed of the proof is kept for the session that goes on, which add
   const { settings, sources } = await settingsFor(['--review', '--effort', 'high'])
   const said = runOverridesOf(settings, sources, ['npm test', 'npm test'])
   expect(said).toEqual({ effort: 'high', review: true, verify: ['npm test'] })
-  expect(flagsAtResume(said, [], { verify: ['make'] })).toMatchObject({ review: true, verify: ['npm test', 'make'] })
-  expect(flagsAtResume(said, [], { review: false })).toMatchObject({ review: false, verify: ['npm test'] })
-  expect(flagsAtResume({}, [], {})).toEqual({ config: [], keepAwake: true })
+  expect(optionsAtResume(said, [], { verify: ['make'] })).toMatchObject({ review: true, verify: ['npm test', 'make'] })
+  expect(optionsAtResume(said, [], { review: false })).toMatchObject({ review: false, verify: ['npm test'] })
+  expect(optionsAtResume({}, [], {})).toEqual({ config: [] })
 })
 
 test('every flag that a sentence names is there', () => {

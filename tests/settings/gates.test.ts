@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { gatesAtResume, reviewAtResume } from '../../src/app/resume.ts'
+import { gatesAtResume, reviewAtResume } from '../../src/app/resume-terms.ts'
 import type { Layer } from '../../src/settings/toml.ts'
 import { openSettings } from './settings-places.ts'
 

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
-import type { CliContext } from '../../src/app/world.ts'
 import { systemClock } from '../../src/base/clock.ts'
+import type { CliContext } from '../../src/tui/cli-context.ts'
 import { NO_PROCESS } from './no-process.ts'
 
 /** What a command is given in a place, typed in its work directory by nobody at a terminal; `more` is otherwise. */

@@ -8,11 +8,12 @@ import { packageFile } from '../../base/package.ts'
 import { findMarked, MARK_VARIABLE, parseMark } from '../../platform/end-processes.ts'
 import { isStillRunning } from '../../platform/processes.ts'
 import { type Settings, settingsSchema } from '../../settings/schema.ts'
+import type { Finding } from '../../words/doctor.ts'
 import { findGit, findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
 import { reachOf, recordsInReach } from '../engine-of-project.ts'
-import { settingsOf } from '../project.ts'
-import type { CliContext } from '../world.ts'
-import { type Bench, type Checked, type Finding, ok, problem, problemOf, warning } from './finding.ts'
+import { settingsOf } from '../open-run.ts'
+import type { World } from '../world.ts'
+import { type Bench, type Checked, ok, problem, problemOf, warning } from './finding.ts'
 
 /** Looks at the work directory; the value is its real path, if one can work in it. */
 export async function checkDirectory(path: string): Promise<Checked<string>> {
@@ -135,7 +136,7 @@ function words(text: string): string {
 const MEASURED: readonly NodeJS.Platform[] = ['linux', 'darwin', 'win32']
 
 /** Node and the platform. A Node that is too old does not get here: the entry point refuses it. */
-export async function checkNode({ platform, arch, node }: CliContext): Promise<Finding[]> {
+export async function checkNode({ platform, arch, node }: World): Promise<Finding[]> {
   const message = `Node ${node} on ${platform} ${arch}`
   if (MEASURED.includes(platform)) return [ok('node', message)]
   const mend = 'Name a codex that you have built yourself with --codex-bin, or use Linux, macOS or Windows.'
@@ -143,7 +144,7 @@ export async function checkNode({ platform, arch, node }: CliContext): Promise<F
 }
 
 /** What runs of codemachine that have died left running, in any work directory. */
-export async function checkLeftovers({ platform }: CliContext): Promise<Finding[]> {
+export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
   if (platform === 'win32') return [ok('leftovers', 'not looked for: Windows does not show whose a process is')]
   const left: { pid: number; key: string }[] = []
   for (const { pid, value } of await findMarked(MARK_VARIABLE, value => parseMark(value) !== null, platform)) {
@@ -164,13 +165,13 @@ export async function checkLeftovers({ platform }: CliContext): Promise<Finding[
 const ELSEWHERE = 'Set CODEMACHINE_HOME to a directory that you can write to.'
 
 /** Where the records are kept, or will be: `$CODEMACHINE_HOME` or `~/.codemachine`. Makes nothing. */
-export function recordsRoot({ env, home }: Pick<CliContext, 'env' | 'home'>): string {
+export function recordsRoot({ env, home }: Pick<World, 'env' | 'home'>): string {
   return env.CODEMACHINE_HOME || join(home, '.codemachine')
 }
 
 /** Looks at the place of the records, as it is: it is made, and closed to others, by the first run. */
-export async function checkRecords(context: CliContext, directory: string | null): Promise<Finding[]> {
-  const root = recordsRoot(context)
+export async function checkRecords(world: World, directory: string | null): Promise<Finding[]> {
+  const root = recordsRoot(world)
   if (!isAbsolute(root)) {
     return [problem('records', `CODEMACHINE_HOME is "${root}".`, 'Set it to an absolute path.')]
   }
@@ -187,10 +188,10 @@ export async function checkRecords(context: CliContext, directory: string | null
       ),
     ]
   }
-  return [isMadeAndOpen(context, root, found) ?? (await boundaryOf(context.env, root, found.path, directory))]
+  return [isMadeAndOpen(world, root, found) ?? (await boundaryOf(world.env, root, found.path, directory))]
 }
 
-function isMadeAndOpen({ platform }: CliContext, root: string, found: { path: string; mode: number }): Finding | null {
+function isMadeAndOpen({ platform }: World, root: string, found: { path: string; mode: number }): Finding | null {
   if (found.path !== join(root, 'state') || platform === 'win32' || (found.mode & 0o077) === 0) return null
   return warning(
     'records',
@@ -222,13 +223,13 @@ export interface SettingsInUse {
 
 /** Reads the settings of every place. */
 export async function checkSettings(
-  context: CliContext,
+  world: World,
   directory: string,
   codexBin: string | null,
 ): Promise<Checked<SettingsInUse>> {
   try {
     const { settings, sources, gatePlaces, gateRefusal } = await settingsOf(
-      context,
+      world,
       directory,
       codexBin === null ? {} : { codexBin },
     )

@@ -19,8 +19,9 @@ import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import { pathExists } from '../../platform/files.ts'
 import type { Settings } from '../../settings/schema.ts'
+import type { Finding } from '../../words/doctor.ts'
 import { recordsRoot, type SettingsInUse } from './checks.ts'
-import { type Bench, type Checked, type Finding, ok, problem, warning } from './finding.ts'
+import { type Bench, type Checked, ok, problem, warning } from './finding.ts'
 
 /** The answer to one request, or why there is none. */
 type Answer = { result: unknown } | { failure: string }
@@ -49,7 +50,7 @@ const COMMAND_MS = 5_000
 
 /** Starts an app-server, asks it, and ends it. Answers why not if it does not come up. */
 export async function askCodex(bench: Bench, options: AskOptions): Promise<CodexAnswers | { failure: string }> {
-  const { clock, platform } = bench.context
+  const { clock, platform } = bench.world
   // Where it is started commands may write, so that cannot be the work directory: it may be the one around them all.
   const directory = join(bench.temporary, 'inside')
   await mkdir(directory)
@@ -75,11 +76,11 @@ export async function askCodex(bench: Bench, options: AskOptions): Promise<Codex
   })
   void server.exit.then(() => rpc.dispose())
   const leave = () => void server.close()
-  bench.context.signal.addEventListener('abort', leave, { once: true })
+  bench.world.signal.addEventListener('abort', leave, { once: true })
   try {
     return await converse(bench, options, server, rpc, warnings)
   } finally {
-    bench.context.signal.removeEventListener('abort', leave)
+    bench.world.signal.removeEventListener('abort', leave)
     await server.close()
     rpc.dispose()
   }
@@ -92,7 +93,7 @@ async function converse(
   rpc: Rpc,
   warnings: ReadonlySet<string>,
 ): Promise<CodexAnswers | { failure: string }> {
-  const { clock } = bench.context
+  const { clock } = bench.world
   const ask = (method: string, params: object): Promise<Answer> =>
     rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic()))).then(
       result => ({ result }),
@@ -117,14 +118,14 @@ const INITIALIZE_MS = 5_000
 
 /** Whether a file was written is looked up on the disk: it is the sandbox that is being asked about. */
 async function trySandbox(
-  { temporary, context }: Bench,
+  { temporary, world }: Bench,
   execute: (params: object) => Promise<Answer>,
 ): Promise<CodexAnswers['sandbox']> {
   const [inside, outside] = [join(temporary, 'inside'), join(temporary, 'outside')]
   await mkdir(outside)
   const answer = await execute({
     command:
-      context.platform === 'win32'
+      world.platform === 'win32'
         ? ['cmd.exe', '/d', '/c', 'echo in>written & echo out>..\\outside\\written']
         : ['/bin/sh', '-c', 'echo in > written; echo out > ../outside/written'],
     cwd: inside,
@@ -247,10 +248,10 @@ const UPDATE = 'Update codex: npm install --global @openai/codex@latest'
 
 /** Finds the codex that runs the rounds; throws a `UserError` if there is none that can. */
 export async function checkBinary(
-  { context, env }: Bench,
+  { world, env }: Bench,
   { settings, codexBin }: SettingsInUse,
 ): Promise<Checked<CodexBinary>> {
-  const { platform, arch, cwd } = context
+  const { platform, arch, cwd } = world
   const codex = await findCodex({ flag: codexBin, env, directory: cwd, platform, arch, packageRoot })
   const { path, version, source, launcher } = codex
   const newer = isOlderCodex(NEWEST_MEASURED_CODEX, version)
@@ -287,16 +288,16 @@ function notes(version: string, { sandbox, network }: Settings, capabilities: Co
  * then given an empty one to be looked at in.
  */
 export async function checkHome(
-  { context, env, temporary }: Bench,
+  { world, env, temporary }: Bench,
   setting: Settings['codexHome'],
 ): Promise<Checked<CodexHome>> {
-  const root = recordsRoot(context)
+  const root = recordsRoot(world)
   const home = await chooseCodexHome({
     setting,
     env,
-    home: context.home,
+    home: world.home,
     codemachineHome: root,
-    directory: context.cwd,
+    directory: world.cwd,
   })
   const whose = home.owner === 'person' ? 'your own' : "codemachine's"
   if (await isThere(home.path)) return { findings: [ok('codex-home', `${home.path} (${whose})`)], value: home }

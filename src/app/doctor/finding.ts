@@ -4,32 +4,8 @@ import { join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { endMarked, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import { startTimeOf } from '../../platform/processes.ts'
-import type { CliContext } from '../world.ts'
-
-/** What doctor looks at, in the order in which it is shown. */
-export type Check =
-  | 'node'
-  | 'directory'
-  | 'settings'
-  | 'records'
-  | 'disk'
-  | 'leftovers'
-  | 'git'
-  | 'codex'
-  | 'codex-home'
-  | 'codex-config'
-  | 'model'
-  | 'login'
-  | 'sandbox'
-
-/** What a check has found. `problem`: codemachine cannot work like that; `warning`: it can, and a person should know. */
-export interface Finding {
-  check: Check
-  status: 'ok' | 'warning' | 'problem'
-  message: string
-  /** What to do about it, in one sentence; null if nothing has to be done. */
-  mend: string | null
-}
+import type { Check, Finding } from '../../words/doctor.ts'
+import type { World } from '../world.ts'
 
 /** Findings, and what later checks go by; null if there is none. */
 export interface Checked<T> {
@@ -63,7 +39,7 @@ export function problemOf(check: Check, error: unknown, mend: string): Finding {
 
 /** Where checks are made. Disposing of it ends every process that a check has started and removes the temporary files. */
 export interface Bench extends AsyncDisposable {
-  context: CliContext
+  world: World
   /** The environment of every process that a check starts. */
   env: NodeJS.ProcessEnv
   /** A fresh directory. */
@@ -77,8 +53,8 @@ export interface Bench extends AsyncDisposable {
 const GRACE_MS = 500
 
 /** Opens a bench. */
-export async function openBench(context: CliContext): Promise<Bench> {
-  const { clock, pid, platform, signal } = context
+export async function openBench(world: World): Promise<Bench> {
+  const { clock, pid, platform, signal } = world
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
   const mark = makeMark({ key: 'doctor', owner, n: 0 })
   const temporary = await mkdtemp(join(tmpdir(), 'codemachine-doctor-'))
@@ -101,8 +77,8 @@ export async function openBench(context: CliContext): Promise<Bench> {
     }
   }
   return {
-    context,
-    env: { ...context.env, [MARK_VARIABLE]: mark },
+    world,
+    env: { ...world.env, [MARK_VARIABLE]: mark },
     temporary,
     check,
     look: async (name, ms, find) =>

@@ -9,10 +9,12 @@ import {
   writeAgentsConfig,
 } from '../../agents/prompts.ts'
 import { UserError } from '../../base/errors.ts'
-import { loadPrompt } from '../../base/package.ts'
+import { loadPrompt, packageRoot } from '../../base/package.ts'
 import type { RoundPart } from '../../core/state/plan.ts'
 import { execArguments } from '../../engines/codex/exec-agent.ts'
-import { type CodexBinary, capabilitiesOf } from '../../engines/codex/find-codex.ts'
+import { type CodexBinary, capabilitiesOf, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
+import type { Records } from '../../records/records.ts'
+import type { SettingSources } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { goalInstructions } from '../../templates/goal/goal.ts'
 import { oneLine } from '../../words/cells.ts'
@@ -20,6 +22,7 @@ import { formatBytes, formatCount } from '../../words/numbers.ts'
 import { makeProjectFolders, specificationFile } from '../../workspace/memory/plan-files.ts'
 import { sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
+import type { World } from '../world.ts'
 import { refuseUnusablePrompts, type TemplateName } from './templates.ts'
 
 /** A kind of round, as codex would be given it. */
@@ -49,6 +52,24 @@ export interface DryRun {
   agents: readonly DryAgent[]
 }
 
+/** What a session of this template would hand to the codex that it would use; `codex`: its version. A `UserError` if there is none. */
+export async function dryRunHere(
+  world: World,
+  { root, folder, directory }: Records,
+  {
+    sources,
+    ...options
+  }: Pick<DryRunOptions, 'template' | 'overrides'> & { settings: Settings; sources: SettingSources },
+): Promise<DryRun & { codex: string }> {
+  const { settings } = options
+  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
+  const codex = await findCodex({ ...world, flag, directory: world.cwd, packageRoot })
+  const { owner } = await chooseCodexHome({ ...world, setting: settings.codexHome, codemachineHome: root })
+  const agentRecords = join(folder, 'agents')
+  const run = await dryRun({ ...options, directory, agentRecords, codex, hasProfiles: owner === 'codemachine' })
+  return { ...run, codex: codex.version }
+}
+
 interface DryRunOptions {
   template: TemplateName
   /** The work directory's real path. */
@@ -69,7 +90,7 @@ const SOME_TASK = '<the task that it is given>'
 const SOME_SESSION = '<session>'
 
 /** Puts together what codex would be given; reads prompts, and touches nothing. A `UserError` if a prompt cannot be used. */
-export async function dryRun(options: DryRunOptions): Promise<DryRun> {
+async function dryRun(options: DryRunOptions): Promise<DryRun> {
   const agents = loadAgents()
   if (options.template === 'goal') return { rounds: [roundOfGoal(agents.goal, options)], agents: [] }
   const rounds: DryRound[] = []

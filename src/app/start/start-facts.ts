@@ -1,10 +1,11 @@
-import { relative, resolve, sep } from 'node:path'
+import { join, relative, sep } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageRoot } from '../../base/package.ts'
 import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
+import { runProcess } from '../../platform/run-process.ts'
 import { foldJournal } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
@@ -12,10 +13,12 @@ import { readRunner } from '../../records/run-lock.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
+import { memoryHome } from '../../workspace/memory/memory-files.ts'
+import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
+import type { RunOptions } from '../library.ts'
 import { askLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
-import { settingsOf } from '../project.ts'
-import type { RunFlags } from '../run-flags.ts'
-import type { CliContext } from '../world.ts'
+import { settingsOf } from '../open-run.ts'
+import { directoryOf, type World } from '../world.ts'
 
 /**
  * Finds out what the start screen tells, all at once, and hands on each time that something more is known how it changes
@@ -23,8 +26,8 @@ import type { CliContext } from '../world.ts'
  * `signal` aborts, what was started is ended and nothing more is told.
  */
 export async function gatherStartFacts(
-  context: CliContext,
-  flags: RunFlags,
+  world: World,
+  options: RunOptions,
   onFacts: (change: FactsChange) => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -41,15 +44,15 @@ export async function gatherStartFacts(
     const sentence = sentenceOf(error)
     change(shown => (isStillSo(shown) ? { ...shown, missing: [...shown.missing, sentence] } : shown))
   }
-  const typed = resolve(context.cwd, flags.cd ?? '.')
-  tell({ directory: shortened(typed, context.home) })
-  const records = await openRecords({ ...context, directory: typed }).catch(orMissing(miss))
+  const typed = directoryOf(world, options)
+  tell({ directory: shortened(typed, world.home) })
+  const records = await openRecords({ ...world, directory: typed }).catch(orMissing(miss))
   if (records === null) return
-  tell({ directory: shortened(records.directory, context.home) })
+  tell({ directory: shortened(records.directory, world.home) })
   await Promise.all([
-    tellGit(context, records.directory, tell).catch(error => miss(error)),
-    tellRecords(context, records, tell).catch(error => miss(error)),
-    tellCodex({ context, flags, records, signal, tell, miss }),
+    tellGit(world, records.directory, tell).catch(error => miss(error)),
+    tellRecords(world, records, tell).catch(error => miss(error)),
+    tellCodex({ world, options, records, signal, tell, miss }),
   ])
 }
 
@@ -66,21 +69,21 @@ function withFound(shown: StartFacts, before: StartFacts, more: Found): StartFac
   return { ...shown, ...Object.fromEntries(Object.entries(more).filter(([name]) => isOurs(name))) }
 }
 
-async function tellGit({ env }: CliContext, directory: string, tell: Tell): Promise<void> {
+async function tellGit({ env }: World, directory: string, tell: Tell): Promise<void> {
   const repository = await findRepository(directory)
   if (repository === null) tell({ git: { kind: 'none' } })
   else tell({ git: { kind: 'repository', branch: (await readHead(repository)).branch } })
   await findGit(env, repository?.root ?? directory)
 }
 
-async function tellRecords({ platform }: CliContext, records: Records, tell: Tell): Promise<void> {
+async function tellRecords({ platform }: World, records: Records, tell: Tell): Promise<void> {
   tell({ queue: (await openQueue(records.queue).list()).prompts.map(({ prompt }) => prompt) })
   tell({ resumable: await resumableSessions(records, platform) })
 }
 
 interface Asking {
-  context: CliContext
-  flags: RunFlags
+  world: World
+  options: RunOptions
   records: Records
   signal: AbortSignal
   tell: Tell
@@ -89,13 +92,13 @@ interface Asking {
 
 /** Each goes by the one before it. */
 async function tellCodex(asking: Asking): Promise<void> {
-  const { context, flags, records, signal, tell, miss } = asking
-  const read = await settingsOf(context, records.directory, flags).catch(orMissing(miss))
+  const { world, options, records, signal, tell, miss } = asking
+  const read = await settingsOf(world, records.directory, options).catch(orMissing(miss))
   if (read === null) return
   const { settings, sources } = read
   tell({ mode: settings.mode, model: { model: settings.model, effort: settings.effort } })
   const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
-  const codex = await findCodex({ ...context, flag, directory: context.cwd, packageRoot }).catch(orMissing(miss))
+  const codex = await findCodex({ ...world, flag, directory: world.cwd, packageRoot }).catch(orMissing(miss))
   if (signal.aborted) return
   if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
   tell({ codex: { kind: 'found', version: codex.version } })
@@ -103,20 +106,20 @@ async function tellCodex(asking: Asking): Promise<void> {
 }
 
 async function tellLogin(
-  { context, flags, records, signal, tell, miss }: Asking,
+  { world, options, records, signal, tell, miss }: Asking,
   codex: CodexBinary,
   settings: Settings,
 ) {
-  const { env, home, cwd } = context
+  const { env, home, cwd } = world
   const places = { env, home, codemachineHome: records.root, directory: cwd }
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, ...places })
   const choice = { mode: 'workspace-write', network: false, writable: [] } as const
   const login = (await pathExists(codexHome.path))
     ? await askLogin(
-        context,
+        world,
         {
           path: codex.path,
-          args: (flags.config ?? []).flatMap(pair => ['-c', pair]),
+          args: (options.config ?? []).flatMap(pair => ['-c', pair]),
           env: shieldEnvironment(codexHome.env, records.directory, choice).env,
           directory: records.folder,
         },
@@ -178,4 +181,44 @@ async function readState(records: Records, id: string): Promise<SessionState | n
     if (error instanceof UserError) return null
     throw error
   }
+}
+
+/** The codex that a session would use, of the settings; a `UserError` if there is none. */
+export async function codexInUse(
+  { env, platform, arch }: Pick<World, 'env' | 'platform' | 'arch'>,
+  { codexBin }: Pick<Settings, 'codexBin'>,
+): Promise<CodexBinary> {
+  return await findCodex({ flag: codexBin, env, platform, arch, packageRoot })
+}
+
+const LIST_MS = 20_000
+const LIST_BYTES = 256 * 1024
+
+/** What codex itself prints of the MCP servers that rounds use, empty if nothing; `isFine`: whether it could. */
+export async function listServers(
+  world: Pick<World, 'env' | 'home' | 'platform' | 'arch'>,
+  { root }: Pick<Records, 'root'>,
+  settings: Settings,
+): Promise<{ text: string; isFine: boolean }> {
+  const { env, home } = world
+  const codex = await codexInUse(world, settings)
+  const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
+  const { stdout, stderr, exitCode } = await runProcess(codex.path, ['mcp', 'list'], {
+    directory: root,
+    env: { ...env, ...codexHome.env },
+    encoding: 'utf8',
+    outputLimit: LIST_BYTES,
+    timeoutMs: LIST_MS,
+  })
+  return { text: `${stdout}${stderr}`.trim(), isFine: exitCode === 0 }
+}
+
+/** Makes the folders in which a person may write a specification before anything is started, and the list of agents. */
+export async function makeFirstFolders({ directory, root }: Pick<Records, 'directory' | 'root'>): Promise<void> {
+  // In a home directory that is where the records lie.
+  if (join(directory, memoryHome) === root) return
+  await makeProjectFolders(directory)
+  const { loadAgents } = await import('../../agents/agent.ts')
+  const { writeAgentsConfig } = await import('../../agents/prompts.ts')
+  await writeAgentsConfig(directory, loadAgents())
 }

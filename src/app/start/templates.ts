@@ -13,9 +13,9 @@ import { buildTemplate } from '../../templates/build/build.ts'
 import { goalInstructions, goalTemplate } from '../../templates/goal/goal.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
 import type { SessionFolder } from '../../workspace/memory/session-folder.ts'
-import { settingsOf } from '../project.ts'
-import type { RunFlags } from '../run-flags.ts'
-import type { CliContext } from '../world.ts'
+import type { RunOptions } from '../library.ts'
+import { settingsOf } from '../open-run.ts'
+import type { World } from '../world.ts'
 
 /** The template of a session in a work directory, by the name that its journal has; `place`: its memory. */
 export async function templateOf(
@@ -107,13 +107,13 @@ const MODE = 0o644
  * Answers with a sentence for the person. Throws a `UserError` if the file, or what else is set, is not valid.
  */
 export async function chooseTemplate(
-  context: Pick<CliContext, 'env' | 'home'>,
+  world: Pick<World, 'env' | 'home'>,
   directory: string,
   name: TemplateName,
-  flags: RunFlags = {},
+  options: RunOptions = {},
 ): Promise<string> {
   const root = await realpath(directory)
-  const before = await settingsOf(context, directory, flags).catch(async error => {
+  const before = await settingsOf(world, directory, options).catch(async error => {
     if (!(await isWrongMode(root))) throw error
     return null
   })
@@ -122,7 +122,7 @@ export async function chooseTemplate(
     return `${name} is chosen already (${source?.place}).`
   }
   await writeMode(root, name)
-  const now = await settingsOf(context, directory, flags)
+  const now = await settingsOf(world, directory, options)
   if (now.settings.mode === name) return `${FILE} says so now: start starts a session of the template ${name}.`
   return `${FILE} says ${name} now, but ${now.sources.mode.place} says ${now.settings.mode}, which counts more.`
 }

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { pathExists } from '../../platform/files.ts'
 import { recordsAround } from '../../records/records.ts'
 import { shellWord } from '../../words/commands.ts'
@@ -7,31 +7,37 @@ import { formatCount } from '../../words/numbers.ts'
 import { memoryHome } from '../../workspace/memory/memory-files.ts'
 import { copyInputs } from '../../workspace/worktree/land.ts'
 import { dropUnused, openWorktree, type Worktree } from '../../workspace/worktree/worktree.ts'
-import type { RunFlags } from '../run-flags.ts'
-import type { CliContext } from '../world.ts'
+import type { RunOptions } from '../library.ts'
+import { directoryOf, type World } from '../world.ts'
+
+/** Which worktree is wanted, of the repository around `directory`. */
+export interface WantedWorktree extends Pick<RunOptions, 'directory'> {
+  /** Null: any new one. */
+  name: string | null
+}
 
 /**
  * Has a session that builds by the specification of `directory` run in a worktree, as `--worktree` asks. The memory is not
  * in git, so the specification is brought there, unless that worktree has one of its own.
  */
 export async function startInWorktree(
-  context: CliContext,
-  flags: RunFlags,
-  directory: string,
-  begin: (inside: RunFlags) => Promise<number>,
+  world: World,
+  wanted: WantedWorktree,
+  say: (sentence: string) => void,
+  begin: (inside: string) => Promise<number>,
 ): Promise<number> {
-  return await inWorktree(context, flags, async inside => {
-    const there = inside.cd ?? directory
+  const directory = directoryOf(world, wanted)
+  return await inWorktree(world, wanted, say, async there => {
     const wasThere = await pathExists(join(there, memoryHome))
     try {
       const said = (await copyInputs(directory, there))
         ? 'The specification and the files beside it were copied there.'
         : 'What is built is what the specification there asks for.'
-      context.stderr.write(`${said}\n`)
-      return await begin(inside)
+      say(said)
+      return await begin(there)
     } finally {
       // So that a worktree in which nothing could begin can be taken away again.
-      if (!wasThere && !(await holdsSession(context, there))) {
+      if (!wasThere && !(await holdsSession(world, there))) {
         await rm(join(there, memoryHome), { recursive: true, force: true })
       }
     }
@@ -41,32 +47,35 @@ export async function startInWorktree(
 /**
  * Has something run in a worktree of its own, as `--worktree` asks, and tells a person where that is and how to land it.
  * A worktree that was made for what could not begin is taken away again.
+ * @param say told lines for the person
+ * @param work told the worktree, an absolute path
  */
 export async function inWorktree(
-  context: CliContext,
-  { worktree: wanted, ...flags }: RunFlags,
-  work: (flags: RunFlags) => Promise<number>,
+  world: World,
+  { name, ...options }: WantedWorktree,
+  say: (sentence: string) => void,
+  work: (inside: string) => Promise<number>,
 ): Promise<number> {
-  const { env, cwd, clock, stderr } = context
+  const { env, clock } = world
   const worktree = await openWorktree({
-    directory: resolve(cwd, flags.cd ?? '.'),
-    name: typeof wanted === 'string' ? wanted : null,
+    directory: directoryOf(world, options),
+    name,
     env,
     now: new Date(clock.now()),
   })
-  stderr.write(`${whereItWorks(worktree)}\n`)
+  say(whereItWorks(worktree))
   try {
-    return await work({ ...flags, cd: worktree.directory })
+    return await work(worktree.directory)
   } finally {
     // Also where a night has been cut short, by a disk that was full for one.
-    if (await holdsSession(context, worktree.directory)) stderr.write(`${howToLand(worktree)}\n`)
+    if (await holdsSession(world, worktree.directory)) say(howToLand(worktree))
     else if (worktree.isNew) await dropUnused(worktree, env)
   }
 }
 
 /** Whether a session has ever begun in a directory. */
-async function holdsSession(context: CliContext, directory: string): Promise<boolean> {
-  const [records] = await recordsAround({ ...context, directory })
+async function holdsSession(world: World, directory: string): Promise<boolean> {
+  const [records] = await recordsAround({ ...world, directory })
   const sessions = (await records?.sessions().catch(() => [])) ?? []
   return sessions.length > 0
 }

@@ -11,6 +11,7 @@ import type { Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
 import { fileState } from '../../workspace/files/inside-directory.ts'
 import { latestSession } from '../find.ts'
+import type { WatchUpdate } from '../library.ts'
 import { type LiveSnapshot, readLiveSnapshot, type SharedItem } from './live-share.ts'
 
 /**
@@ -88,22 +89,6 @@ async function* attach(session: FollowedSession, following: Following): AsyncGen
 function isOver(standing: SessionStatus): boolean {
   return standing === 'ended' || standing === 'cut-off'
 }
-
-/** What a screen is fed with that watches a session of another process. */
-export type WatchUpdate =
-  /** `state`: the session after the event. */
-  | { kind: 'event'; event: Recorded; state: SessionState }
-  /** `at`: Unix time, ms. */
-  | { kind: 'live'; event: LiveEvent; at: number }
-  /** The past has been told; from now on it comes as it happens. */
-  | { kind: 'attached'; state: SessionState; standing: SessionStatus }
-  | { kind: 'ended' }
-  /** The run goes on with this session: what follows is of it, from its first event on. */
-  | { kind: 'next-session'; id: string }
-  /** Nobody runs it any more, and it has not come to its end. The last that is fed. */
-  | { kind: 'gone' }
-  /** The same, of one that nobody ran when it was looked at first. The last that is fed. */
-  | { kind: 'cut-off' }
 
 export interface FeedOptions {
   records: Records

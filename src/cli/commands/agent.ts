@@ -12,16 +12,15 @@ import {
 } from '../../agents/prompts.ts'
 import { askSession, type Streamed } from '../../app/agents/ask-session.ts'
 import { type SessionAround, sessionAround } from '../../app/find.ts'
-import { settingsOf } from '../../app/project.ts'
-import { directoryOf, type RunFlags } from '../../app/run-flags.ts'
-import type { CliContext } from '../../app/world.ts'
+import { settingsOf } from '../../app/open-run.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
 import { problemOfTask } from '../../core/contracts/tools.ts'
 import type { RoundPart } from '../../core/state/plan.ts'
 import { isWithin, realWorkDirectory } from '../../platform/files.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { readText } from '../flags.ts'
+import { directoryOf, type RunFlags, readText } from '../flags.ts'
 
 /** What is asked of an agent on the command line. */
 export interface AskedAgent {

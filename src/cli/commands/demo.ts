@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import type { RunFlags } from '../../app/run-flags.ts'
-import type { CliContext } from '../../app/world.ts'
 import { buildScript, createBuildRepository } from '../../demo/build.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../demo/linkcheck.ts'
 import type { Script } from '../../demo/model/reply.ts'
 import { startScriptedModel } from '../../demo/model/scripted-model.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
+import type { RunFlags } from '../flags.ts'
 import { run, start } from './run.ts'
 
 /** What the flags of `demo` say. */

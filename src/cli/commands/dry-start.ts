@@ -1,16 +1,14 @@
-import { join } from 'node:path'
-import { settingsOf } from '../../app/project.ts'
-import { directoryOf } from '../../app/run-flags.ts'
-import { type DryRun, describeSpecification, dryRun, goalOf } from '../../app/start/dry-run.ts'
+import { settingsOf } from '../../app/open-run.ts'
+import { type DryRun, describeSpecification, dryRunHere, goalOf } from '../../app/start/dry-run.ts'
 import { chooseTemplate, TEMPLATES, templateNamed } from '../../app/start/templates.ts'
-import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
-import { packageRoot } from '../../base/package.ts'
-import { chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { recordsAround } from '../../records/records.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
 import { shellWord } from '../../words/commands.ts'
 import { readSpecification } from '../../workspace/memory/specification.ts'
+import { directoryOf } from '../flags.ts'
+import { runOptionsOf } from '../run-options.ts'
 import type { StartFlags } from './run.ts'
 
 /** `codemachine start --dry-run`: prints what codex would be given. Writes nothing, and runs nothing but `codex --version`. */
@@ -23,29 +21,23 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   const [records] = await recordsAround({ ...context, directory: wanted })
   if (records === undefined) throw new UserError(`${wanted} is not a directory; name one that is there.`)
   const { directory } = records
-  const { settings, sources } = await settingsOf(context, directory, flags)
+  const { settings, sources } = await settingsOf(context, directory, runOptionsOf(flags))
   const template = named ?? settings.mode
   const specification = await readSpecification(directory)
-  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
-  const codex = await findCodex({ ...context, flag, directory: context.cwd, packageRoot })
-  const { owner } = await chooseCodexHome({ ...context, setting: settings.codexHome, codemachineHome: records.root })
-  const run = await dryRun({
+  const { codex, ...run } = await dryRunHere(context, records, {
     template,
-    directory,
-    agentRecords: join(records.folder, 'agents'),
-    codex,
-    hasProfiles: owner === 'codemachine',
     settings,
+    sources,
     overrides: flags.config ?? [],
   })
   const goal = goalOf(specification)
   if (flags.json) {
-    context.stdout.write(`${JSON.stringify({ template, directory, codex: codex.version, goal, ...run })}\n`)
+    context.stdout.write(`${JSON.stringify({ template, directory, codex, goal, ...run })}\n`)
     return 0
   }
   const head = [
     'A dry run: nothing is started, written or spent.',
-    `It would be a session of the template ${template} in ${directory}, with codex ${codex.version}.`,
+    `It would be a session of the template ${template} in ${directory}, with codex ${codex}.`,
     'A model that this codex or the account does not offer gives way to its own.',
     "What codex's home has of the agents' profiles is not looked at; the real start says what it finds there.",
     ...describeSpecification(specification),

@@ -1,18 +1,8 @@
-import {
-  afterLogin,
-  afterLogout,
-  askKey,
-  beforeLogin,
-  type LoginWay,
-  logIn,
-  loginOfRounds,
-  logOut,
-  openLoginPlace,
-  roundsUse,
-  withoutLogin,
-} from '../../app/login.ts'
-import type { CliContext } from '../../app/world.ts'
+import { homeOfRounds, type LoginWay, loginOfRounds, logOut, openLoginPlace } from '../../app/login.ts'
 import { UserError } from '../../base/errors.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
+import { askKey, logInOnTerminal } from '../../tui/login-terminal.ts'
+import { afterLogin, afterLogout, beforeLogin, roundsUse, withoutLogin } from '../../words/login.ts'
 
 /** `codemachine login`: 0 if somebody has logged in, 4 if not, 130 if they left by Ctrl+C. A browser wants a terminal. */
 export async function login(
@@ -25,13 +15,13 @@ export async function login(
     )
   }
   const place = await openLoginPlace(context, flags)
-  const remark = beforeLogin(place)
+  const remark = beforeLogin(place.setting)
   if (remark !== null) context.stderr.write(`codemachine: ${remark}\n`)
   const typed = way === 'api-key' && context.stdin.isTTY ? await askKey(context) : null
   if (typed?.kind === 'left') return left(context, typed.interrupted, 'No key was typed.')
-  const end = await logIn(place, way, typed?.key ?? null)
+  const end = await logInOnTerminal(context, place, way, typed?.key ?? null)
   if (end.kind === 'not') return left(context, end.interrupted, withoutLogin(end))
-  context.stdout.write(`${await afterLogin(place, end.login)}\n`)
+  context.stdout.write(`${afterLogin(end.login, await homeOfRounds(place))}\n`)
   return 0
 }
 
@@ -52,6 +42,7 @@ export async function loginStatus(context: CliContext, flags: { codexBin?: strin
 /** `codemachine logout`: takes the login away that was made for codemachine, and says what rounds use then. */
 export async function logout(context: CliContext, flags: { codexBin?: string }): Promise<number> {
   const place = await openLoginPlace(context, flags)
-  context.stdout.write(`${await afterLogout(place, await logOut(place))}\n`)
+  const wasIn = await logOut(place)
+  context.stdout.write(`${afterLogout(wasIn, await loginOfRounds(place))}\n`)
   return 0
 }

@@ -1,5 +1,4 @@
 import { findQuestion, findSession } from '../../app/find.ts'
-import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
 import {
   type AskedQuestion,
@@ -13,6 +12,7 @@ import {
 } from '../../records/answers.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
 import { questionLines } from '../../words/status.ts'
 import { readText } from '../flags.ts'

@@ -1,18 +1,18 @@
 import { dirname, join, resolve } from 'node:path'
 import { writeEndReports } from '../../app/end-reports.ts'
 import { findSession } from '../../app/find.ts'
+import { OpenProject } from '../../app/open-project.ts'
 import { areSavepointsGone, reportCard } from '../../app/savepoints.ts'
-import type { CliContext } from '../../app/world.ts'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
-import { openRecords, type Records } from '../../records/records.ts'
-import { askWhoRuns } from '../../records/run-lock.ts'
+import type { Records } from '../../records/records.ts'
 import { markdownOf } from '../../report/markdown.ts'
 import type { ReportData } from '../../report/report-data.ts'
 import { type CommandPlace, commandsHere } from '../../report/words.ts'
-import { jsonOf, pageOf, pagePath, readReport, writePage } from '../../report/write.ts'
+import { jsonOf, pageOf, pagePath, writePage } from '../../report/write.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { wantsColour } from '../flags.ts'
-import { openInBrowser, paintTone } from '../output.ts'
+import { openInBrowser, paintTone, warnOn } from '../output.ts'
 
 export interface ReportOptions {
   directory: string
@@ -30,19 +30,17 @@ export interface ReportOptions {
 
 /** `codemachine report`: what a session has done, by its journal alone. */
 export async function report(context: CliContext, options: ReportOptions): Promise<number> {
-  const { stderr, platform } = context
+  const { stderr } = context
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
-  const records = await openRecords({ ...context, directory: options.directory })
-  // Before the journal: a session that ends while it is read must not look cut off.
-  const runner = await askWhoRuns(records.lock, platform, say)
-  const id = await findSession(records, options.session, say)
+  const project = await OpenProject.open(context, { directory: options.directory })
+  const { records } = project
   if (options.format === 'at-end') {
+    const id = await findSession(records, options.session, say)
     context.stdout.write(`${JSON.stringify(await writeEndReports({ records, id, named: options.named }))}\n`)
     return 0
   }
-  const data = await readReport(records.journal(id), id, runner)
-  if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)
-  const gone = options.format !== 'json' && (await areSavepointsGone(context, records, data))
+  const data = await project.reportOf(options.session, say)
+  const gone = options.format !== 'json' && (await areSavepointsGone(context, records, data, warnOn(context)))
   const commands = { ...commandsHere(data, options.named), areSavepointsGone: gone }
   const made: Made = { context, records, data, commands, named: options.named }
   switch (formatOf(options)) {
@@ -80,7 +78,13 @@ const COLUMNS = 80
 async function showCard({ context, records, data, named }: Made): Promise<void> {
   const { stdout } = context
   const paint = wantsColour(context) ? paintTone : (text: string) => text
-  const lines = await reportCard(data, { context, records, columns: stdout.columns ?? COLUMNS, named })
+  const lines = await reportCard(data, {
+    world: context,
+    records,
+    columns: stdout.columns ?? COLUMNS,
+    named,
+    onWarning: warnOn(context),
+  })
   stdout.write(`${lines.map(({ text, tone }) => paint(text, tone)).join('\n')}\n`)
 }
 

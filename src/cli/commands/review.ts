@@ -1,25 +1,25 @@
-import { mkdir, rm } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
 import { findSession } from '../../app/find.ts'
-import { openRun, type Run } from '../../app/project.ts'
-import { type ReviewedWork, reviewThread, uncommittedWork, workOfSession } from '../../app/proof.ts'
-import type { DirectoryFlags } from '../../app/run-flags.ts'
-import type { CliContext } from '../../app/world.ts'
-import { Interrupted, UserError } from '../../base/errors.ts'
-import type { View } from '../../core/events/events.ts'
+import { openRun } from '../../app/open-run.ts'
+import {
+  type Reviewed,
+  type ReviewedWork,
+  reviewThread,
+  reviewWork,
+  uncommittedWork,
+  workOfSession,
+} from '../../app/proof/review.ts'
+import { UserError, unreachable } from '../../base/errors.ts'
 import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
-import { type ReviewAnswer, readReview } from '../../core/rules/review.ts'
-import { emptyState, roundTokens } from '../../core/state/state.ts'
+import type { ReviewAnswer } from '../../core/rules/review.ts'
 import { openRecords } from '../../records/records.ts'
-import { playReview } from '../../run/review.ts'
-import { SessionLog } from '../../run/session-log.ts'
-import { reviewInput } from '../../templates/round-input.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine, safeText } from '../../words/cells.ts'
 import { wordsForCause } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { findingLines } from '../../words/proof.ts'
-import { readText } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, readText } from '../flags.ts'
 import { plainView } from '../output.ts'
+import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 /** What a reviewer answered, as `codemachine review` prints it. */
 function answerLines({ verdict, summary, findings }: ReviewAnswer): string[] {
@@ -41,13 +41,11 @@ export interface ReviewFlags extends DirectoryFlags {
   json?: true
 }
 
-/** What came of a review by itself. `problem`: why there is no answer, a sentence. */
-interface Reviewed {
+/** What is shown of it. `problem`: why there is no answer, a sentence. */
+interface Shown {
   answer: ReviewAnswer | null
   problem: string | null
   hint: string | null
-  durationMs: number
-  tokens: number | null
 }
 
 /**
@@ -60,7 +58,9 @@ export async function review(context: CliContext, wanted: string | null, flags: 
   }
   const goal = flags.goal === undefined ? null : await readText(context, flags.goal)
   const session = goal === null ? await sessionToReview(context, wanted, flags) : null
-  await using run = await openRun(context, { ...runFlags(flags), keepAwake: false })
+  const { cd, codexBin } = flags
+  const options = runOptionsOf({ ...(cd === undefined ? {} : { cd }), ...(codexBin === undefined ? {} : { codexBin }) })
+  await using run = await openRun(context, { ...options, keepAwake: false }, listenersOn(context, flags))
   const work = session === null ? await uncommittedWork(run, goal ?? '') : await workOfSession(run, session)
   for (const remark of run.remarks.splice(0)) context.stderr.write(`codemachine: ${oneLine(remark, 2_000)}\n`)
   const terms = {
@@ -68,9 +68,11 @@ export async function review(context: CliContext, wanted: string | null, flags: 
     effort: flags.effort ?? run.settings.reviewer.effort,
   }
   const thread = reviewThread(run.records.directory, terms, run.settings)
-  const reviewed = await play(context, run, thread, work, flags.json ?? false)
-  const { answer, problem, hint } = reviewed
-  if (flags.json) context.stdout.write(`${JSON.stringify(asJson(reviewed, work, thread))}\n`)
+  const view = flags.json ? null : plainView(text => void context.stderr.write(text), { colour: false })
+  const reviewed = await reviewWork(context, run, thread, work, view)
+  const shown = shownOf(reviewed)
+  const { answer, problem, hint } = shown
+  if (flags.json) context.stdout.write(`${JSON.stringify(asJson({ ...reviewed, ...shown }, work, thread))}\n`)
   else if (answer !== null) context.stdout.write(`${answerLines(answer).join('\n')}\n`)
   if (answer === null && !flags.json) {
     throw new UserError(problem ?? '', { exitCode: 4, ...(hint === null ? {} : { hint }) })
@@ -79,7 +81,7 @@ export async function review(context: CliContext, wanted: string | null, flags: 
 }
 
 async function sessionToReview(context: CliContext, wanted: string | null, flags: ReviewFlags): Promise<string> {
-  const records = await openRecords({ ...context, directory: resolve(context.cwd, flags.cd ?? '.') })
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   if (wanted === null && (await records.sessions()).length === 0) {
     throw new UserError(`There are no sessions in ${records.directory} yet.`, {
       hint: 'To review what is not committed: codemachine review --goal "…"',
@@ -88,66 +90,16 @@ async function sessionToReview(context: CliContext, wanted: string | null, flags
   return await findSession(records, wanted, problem => context.stderr.write(`codemachine: ${problem}\n`))
 }
 
-function runFlags({ cd, codexBin, json }: ReviewFlags): Parameters<typeof openRun>[1] {
-  return {
-    ...(cd === undefined ? {} : { cd }),
-    ...(codexBin === undefined ? {} : { codexBin }),
-    ...(json === undefined ? {} : { json }),
-  }
-}
-
-/** The session's own journal is left as it is: what happens here is shown on stderr, and not kept. */
-async function play(
-  context: CliContext,
-  { engine, records, redactor, settings }: Run,
-  thread: ReturnType<typeof reviewThread>,
-  { session, matter }: ReviewedWork,
-  isQuiet: boolean,
-): Promise<Reviewed> {
-  const { clock, signal, stderr } = context
-  const isAnswer = (text: string) => !('problem' in readReview(text, records.directory))
-  const shown = plainView(text => void stderr.write(text), { colour: false })
-  const view: View = {
-    ...shown,
-    event(event, state) {
-      // Which is printed in words.
-      const answers =
-        event.type === 'item-completed' && event.item.kind === 'agent-message' && isAnswer(event.item.text)
-      if (!answers) shown.event(event, state)
-    },
-  }
-  const journal = { append() {}, sync: async () => {}, [Symbol.asyncDispose]: async () => {} }
-  const log = new SessionLog(emptyState(session ?? ''), journal, isQuiet ? [] : [view], clock, redactor)
-  const roundsDirectory = join(records.folder, 'review')
-  // What a review that was killed has left.
-  await rm(roundsDirectory, { recursive: true, force: true })
-  await mkdir(roundsDirectory, { mode: 0o700 })
-  const startedAt = clock.monotonic()
-  try {
-    const { outcome, text } = await playReview(
-      engine.prepare(thread),
-      { round: 0, review: 1, input: reviewInput(matter) },
-      {
-        log,
-        clock,
-        roundsDirectory,
-        redactLine: line => redactor.line(line),
-        ending: signal,
-        onEvent: event => log.emit(event),
-        graceMs: settings.graceMinutes * 60_000,
-        maxUsage: null,
-        timeLeftMs: Number.POSITIVE_INFINITY,
-      },
-    )
-    if (signal.aborted) throw new Interrupted(signal.reason)
-    const durationMs = Math.round(clock.monotonic() - startedAt)
-    const facts = { durationMs, tokens: roundTokens(log.state)?.total ?? null }
-    if (outcome.class !== 'worked') return { ...facts, answer: null, ...whyNone(outcome) }
-    const read = readReview(text, records.directory)
-    if ('problem' in read) return { ...facts, answer: null, problem: read.problem, hint: null }
-    return { ...facts, answer: redactor.event(read), problem: null, hint: null }
-  } finally {
-    await rm(roundsDirectory, { recursive: true, force: true })
+function shownOf(reviewed: Reviewed): Shown {
+  switch (reviewed.kind) {
+    case 'answered':
+      return { answer: reviewed.answer, problem: null, hint: null }
+    case 'failed':
+      return { answer: null, ...whyNone(reviewed.outcome) }
+    case 'unusable':
+      return { answer: null, problem: reviewed.problem, hint: null }
+    default:
+      return unreachable(reviewed)
   }
 }
 
@@ -164,7 +116,7 @@ const HINTS: Partial<Record<RoundClass, string>> = {
 }
 
 function asJson(
-  { answer, problem, durationMs, tokens }: Reviewed,
+  { answer, problem, durationMs, tokens }: Shown & Pick<Reviewed, 'durationMs' | 'tokens'>,
   { session, since, tree }: ReviewedWork,
   { model, effort }: ReturnType<typeof reviewThread>,
 ): object {

@@ -1,19 +1,17 @@
-import { resolve } from 'node:path'
-import { openRun, settingsOf } from '../../app/project.ts'
-import { findUnfinished } from '../../app/resume.ts'
-import { directoryOf, type RunFlags } from '../../app/run-flags.ts'
+import type { RunOptions } from '../../app/library.ts'
+import { OpenProject, type Work } from '../../app/open-project.ts'
+import { settingsOf } from '../../app/open-run.ts'
+import { findUnfinished, type Resume } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
 import { templateNamed } from '../../app/start/templates.ts'
-import { beginStart, type NewStart, type Start, workThrough } from '../../app/work-through.ts'
-import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
 import { openQueue } from '../../records/queue.ts'
-import { openRecords } from '../../records/records.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { resumeCommand } from '../../words/commands.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
-import { readText, wantsScreen } from '../flags.ts'
-import { askYesOrNo } from '../output.ts'
-import { resume } from './resume.ts'
+import { type RunFlags, readText, wantsScreen } from '../flags.ts'
+import { askYesOrNo, observerOn } from '../output.ts'
+import { listenersOn, runOptionsOf, type ShowFlags, worktreeOf } from '../run-options.ts'
 
 /**
  * `codemachine [goal]`: a session for the goal, then one for each prompt that waits. Without a goal, the session that
@@ -26,41 +24,82 @@ export async function run(
   flags: RunFlags,
   resumable = true,
 ): Promise<number> {
-  if (flags.worktree !== undefined) {
+  const { worktree: _, ...others } = flags
+  const wanted = worktreeOf(flags)
+  if (wanted !== null) {
     const { inWorktree } = await import('../../app/start/worktree.ts')
-    return await inWorktree(context, flags, inside => run(context, goal, inside, resumable))
+    return await inWorktree(context, wanted, sayOn(context), inside =>
+      run(context, goal, { ...others, cd: inside }, resumable),
+    )
   }
   const text = goal === null ? null : await readText(context, goal)
+  const options = runOptionsOf(flags)
+  const first = text === null ? null : { text }
   // Its input is read to the end where the goal came from there, and no key would come.
-  if (goal !== '-' && wantsScreen(context, flags)) return await onScreen(context, text, flags, resumable)
-  if (text === null && context.display === undefined) {
-    const exitCode = await offerWhatWasLeft(context, flags)
+  if (goal !== '-' && wantsScreen(context, flags)) {
+    const { runOnScreen, startScreen } = await import('../../tui/host/screen-home.ts')
+    if (text === null) return await startScreen(context, options, WORK_OF_SCREEN)
+    return await runOnScreen(context, options, inner => workOn(inner, options, { first, resumable }, flags), text)
+  }
+  if (first === null && context.display === undefined) {
+    const exitCode = await offerWhatWasLeft(context, options, flags)
     if (exitCode !== null) return exitCode
   }
-  await using opened = await openRun(context, flags)
-  const first: Start | null = text === null ? null : sessions => sessions.runNew({ text, queued: null }, async () => {})
-  return (await workThrough(context, opened, { first, flags, resumable })).exitCode
+  return await workOn(context, options, { first, resumable }, flags)
 }
 
-async function onScreen(
+/** What the start screen starts, each as the command line does. */
+const WORK_OF_SCREEN = {
+  run: async (context: CliContext, goal: string | null, options: RunOptions) =>
+    await workOn(context, options, { first: goal === null ? null : { text: await readText(context, goal) } }, {}),
+  start: async (context: CliContext, session: NonNullable<Work['first']>, options: RunOptions) =>
+    await workOn(context, options, { first: session }, {}),
+  resume: async (context: CliContext, session: string, options: RunOptions) =>
+    await goOnWith(context, options, { session, rereadsGates: false }, {}),
+}
+
+/** Runs one session after the other, shown where the context and the flags say; resolves with the exit code. */
+async function workOn(context: CliContext, options: RunOptions, work: Work, show: ShowFlags): Promise<number> {
+  await using project = await OpenProject.open(context, options)
+  const observer = observerOn(context, show, work.resumable)
+  const worked = await project.workThrough(work, observer, listenersOn(context, show))
+  if (worked !== null) return worked.exitCode
+  throw new UserError('There is no goal, and nothing waits in the queue.', {
+    hint: context.stdin.isTTY
+      ? 'Say what to work on: codemachine "…"'
+      : 'To read the goal from standard input: codemachine -',
+  })
+}
+
+/** `codemachine resume`: goes on with a session that has not come to its end, then with what waits. */
+export async function resume(context: CliContext, session: string | null, flags: RunFlags): Promise<number> {
+  const options = runOptionsOf(flags)
+  const wanted = { session, rereadsGates: flags.rereadGates ?? false }
+  if (!wantsScreen(context, flags)) return await goOnWith(context, options, wanted, flags)
+  const { runOnScreen } = await import('../../tui/host/screen-home.ts')
+  return await runOnScreen(context, options, inner => goOnWith(inner, options, wanted, flags))
+}
+
+async function goOnWith(
   context: CliContext,
-  goal: string | null,
-  flags: RunFlags,
-  resumable: boolean,
+  options: RunOptions,
+  wanted: Pick<Resume, 'session' | 'rereadsGates'>,
+  show: ShowFlags,
 ): Promise<number> {
-  const { runOnScreen, startScreen } = await import('../../tui/host/screen-home.ts')
-  if (goal === null) return await startScreen(context, flags, { run, resume })
-  return await runOnScreen(context, flags, inner => run(inner, goal, flags, resumable), goal)
+  await using project = await OpenProject.open(context, options)
+  const resumed = { ...wanted, alone: false }
+  return (await project.resumeWork(resumed, observerOn(context, show), listenersOn(context, show))).exitCode
 }
 
 /**
  * Names the session that was left in the middle, if there is one, and where a person watches asks whether to go on
  * with it. Resolves with the exit code if that was all; null: what waits has its turn.
  */
-async function offerWhatWasLeft(context: CliContext, flags: RunFlags): Promise<number | null> {
+async function offerWhatWasLeft(context: CliContext, options: RunOptions, flags: RunFlags): Promise<number | null> {
   const { stdin, stdout, stderr } = context
-  const records = await openRecords({ ...context, directory: resolve(context.cwd, flags.cd ?? '.') })
-  const left = await findUnfinished(context, records)
+  await using project = await OpenProject.open(context, options)
+  const { records } = project
+  const left = await findUnfinished(context, records, problem => stderr.write(`codemachine: ${problem}\n`))
   if (left === null) return null
   const { prompts } = await openQueue(records.queue).list()
   const waits = prompts.some(({ id }) => id !== left.queued)
@@ -100,11 +139,13 @@ export async function start(
 ): Promise<number> {
   const { stdin, stdout, stderr } = context
   const named = typed === undefined ? null : templateNamed(typed)
-  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
-  const { directory } = records
-  const template = named ?? (await settingsOf(context, directory, flags)).settings.mode
+  const options = runOptionsOf(flags)
+  const { records, directory } = await OpenProject.open(context, options)
+  const template = named ?? (await settingsOf(context, directory, options)).settings.mode
   const specification = await specificationOf(directory, template)
-  const left = flags.worktree === undefined ? await findUnfinished(context, records) : null
+  const wanted = worktreeOf(flags)
+  const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
+  const left = wanted === null ? await findUnfinished(context, records, say) : null
   if (left !== null) {
     const command = resumeCommand(left.id, flags.cd ?? null)
     stderr.write(`${left.what}: ${left.about}. This starts a new session; to go on with that one: ${command}\n`)
@@ -116,24 +157,25 @@ export async function start(
     const isComplete = await askWhetherComplete(context, specification)
     if (!isComplete) return 0
   }
-  const session = { text: goalOf(specification), template, asksPlan: !yes }
-  if (flags.worktree === undefined) return await beginWhereShown(context, session, flags, resumable)
+  const first = { text: goalOf(specification), template, asksPlan: !yes }
+  if (wanted === null) return await beginWhereShown(context, options, { first, resumable }, flags)
   const { startInWorktree } = await import('../../app/start/worktree.ts')
-  return await startInWorktree(context, flags, directory, async inside => {
-    const text = goalOf(await readSpecification(directoryOf(context, inside)))
-    return await beginWhereShown(context, { ...session, text }, inside, resumable)
+  return await startInWorktree(context, { ...wanted, directory }, sayOn(context), async inside => {
+    const text = goalOf(await readSpecification(inside))
+    const there = { ...options, directory: inside }
+    return await beginWhereShown(context, there, { first: { ...first, text }, resumable }, flags)
   })
 }
 
 async function beginWhereShown(
   context: CliContext,
-  session: NewStart,
-  flags: RunFlags,
-  resumable: boolean,
+  options: RunOptions,
+  work: Work,
+  flags: ShowFlags,
 ): Promise<number> {
-  if (!wantsScreen(context, flags)) return await beginStart(context, session, flags, resumable)
+  if (!wantsScreen(context, flags)) return await workOn(context, options, work, flags)
   const { runOnScreen } = await import('../../tui/host/screen-home.ts')
-  return await runOnScreen(context, flags, inner => beginStart(inner, session, flags, resumable))
+  return await runOnScreen(context, options, inner => workOn(inner, options, work, flags))
 }
 
 async function askWhetherComplete(context: CliContext, specification: Specification): Promise<boolean> {
@@ -143,4 +185,8 @@ async function askWhetherComplete(context: CliContext, specification: Specificat
     context.stdout.write(`Nothing is started. Write what is missing into ${specification.path}, and start again.\n`)
   }
   return answer === true
+}
+
+function sayOn({ stderr }: CliContext): (lines: string) => void {
+  return lines => void stderr.write(`${lines}\n`)
 }

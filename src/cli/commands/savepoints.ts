@@ -1,10 +1,10 @@
 import { findSession } from '../../app/find.ts'
 import { holdSavepoints, lookAtSavepoints, type OpenSavepoints } from '../../app/savepoints.ts'
-import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
 import { foldJournal, problemOfJournal } from '../../records/journal.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { parseDuration } from '../../settings/schema.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
 import { openTheme, type Role, type Theme } from '../../tui/terminal/theme.ts'
 import { oneLine, safeText } from '../../words/cells.ts'
 import { formatBytes, formatCount, formatDayAndTime, parseBytes } from '../../words/numbers.ts'
@@ -24,7 +24,7 @@ import {
 } from '../../workspace/savepoints/savepoint-store.ts'
 import type { Savepoints } from '../../workspace/savepoints/savepoints.ts'
 import { wantsColour } from '../flags.ts'
-import { PacedOutput } from '../output.ts'
+import { PacedOutput, warnOn } from '../output.ts'
 
 export interface SavepointsCommand {
   directory: string
@@ -54,7 +54,7 @@ export async function savepoints(
 ): Promise<number> {
   const records = await openRecords({ ...context, directory })
   const wanted = session === null ? null : await findSession(records, session)
-  await using open = await lookAtSavepoints(context, records)
+  await using open = await lookAtSavepoints(context, records, warnOn(context))
   const all = (await open?.savepoints.list()) ?? []
   const some = all.filter(each => wanted === null || each.session === wanted)
   const listed = open === null ? [] : await withChanges(open.savepoints, some)
@@ -113,7 +113,7 @@ export interface RewindCommand {
 export async function rewind(context: CliContext, command: RewindCommand): Promise<number> {
   const { stdout, clock } = context
   const records = await openRecords({ ...context, directory: command.directory })
-  await using open = await holdSavepoints(context, records)
+  await using open = await holdSavepoints(context, records, warnOn(context))
   const { savepoints, fingerprints } = open
   const target = await savepoints.resolve(command.to, () => fingerprints.take())
   const now = await fingerprints.take()
@@ -208,7 +208,7 @@ export interface DiffCommand {
 /** `codemachine diff`: what has become of the files between two savepoints, or since one. */
 export async function diff(context: CliContext, command: DiffCommand): Promise<number> {
   const records = await openRecords({ ...context, directory: command.directory })
-  await using open = await lookAtSavepoints(context, records)
+  await using open = await lookAtSavepoints(context, records, warnOn(context))
   if (open === null)
     throw new UserError(`There are no savepoints in ${records.directory} yet: no session has made one.`)
   const before = await resolve(open, command.from ?? 'start')
@@ -293,7 +293,7 @@ export async function pruneSavepoints(context: CliContext, command: PruneCommand
   const { stdout, stderr } = context
   const records = await openRecords({ ...context, directory: command.directory })
   const rule = await ruleOf(context, records, command)
-  await using open = await holdSavepoints(context, records)
+  await using open = await holdSavepoints(context, records, warnOn(context))
   const { git } = open.fingerprints
   const savepoints = await open.savepoints.list()
   const batches = await batchesToGo(git, savepoints, rule)

@@ -1,4 +1,4 @@
-import type { LoginState } from '../../app/login.ts'
+import type { LoginState } from '../../words/login.ts'
 import { erase, moveTo, type TextBuffer, type } from './buffer.ts'
 import { caretLine, endOf, isEmpty, type Text } from './text.ts'
 

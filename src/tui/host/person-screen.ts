@@ -1,12 +1,11 @@
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import type { RunFlags } from '../../app/run-flags.ts'
+import type { RunOptions } from '../../app/library.ts'
 import { boardPlaceOf, watchTasks } from '../../app/watch/task-watch.ts'
-import type { CliContext } from '../../app/world.ts'
+import { redactorOfEnvironment } from '../../app/world.ts'
 import type { Clock } from '../../base/clock.ts'
-import { Cleanup, messageOf, unreachable } from '../../base/errors.ts'
-import { redactorOf } from '../../base/redactor.ts'
-import { showError } from '../../cli/entry.ts'
+import { Cleanup, describeError, messageOf, unreachable } from '../../base/errors.ts'
+import type { Redactor } from '../../base/redactor.ts'
 import type { Reply } from '../../core/contracts/command.ts'
 import type { Recorded } from '../../core/events/events.ts'
 import { limitReached } from '../../core/events/outcome.ts'
@@ -18,12 +17,13 @@ import { keepScreenSmall } from '../../platform/keep-awake.ts'
 import { type EditorEnd, editText, suspendSelf } from '../../platform/terminal.ts'
 import { foldJournal, followJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
-import { secretVariables } from '../../secrets/secrets.ts'
+import { flagValue } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
 import { eventLines } from '../blocks/event-lines.ts'
+import type { CliContext } from '../cli-context.ts'
 import type { SlashCommand } from '../composer/completion.ts'
 import { LineBuffer } from '../pager/line-buffer.ts'
 import type { PagerSource } from '../pager/pager.ts'
@@ -73,6 +73,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   readonly #options: PersonScreenOptions
   readonly #opened = new Cleanup()
   readonly #closing = new AbortController()
+  readonly #redactor: Redactor
   readonly #history: PromptHistory
   /** Null where another screen keeps its own there. */
   readonly #draft: DraftFile | null
@@ -87,7 +88,8 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     const { env, clock, host, signal } = context
     this.#options = options
     const onProblem = (problem: string) => this.screen.notice(problem, 'warning')
-    const redactor = redactorOf(secretVariables(env))
+    const redactor = redactorOfEnvironment(context)
+    this.#redactor = redactor
     this.#history = openPromptHistory({ root: records.root, clock, redactor, onProblem })
     this.#draft = isWatching ? null : this.#opened.use(openDraftFile({ path: records.draft, clock, onProblem }))
     this.#files = openFileIndex({
@@ -131,13 +133,8 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 
   /** Shows what was thrown, and goes on. */
   fail(error: unknown): number {
-    let text = ''
-    const stderr = { write: (part: string) => (text += part) }
-    const exitCode = showError(error, {
-      env: this.#options.context.env,
-      stderr: stderr as unknown as CliContext['stderr'],
-    })
-    if (text !== '') this.screen.say(`\n${text}`, 'bad')
+    const { text, exitCode } = describeError(error)
+    if (text !== '') this.screen.say(`\n${this.#redactor.text(text)}`, 'bad')
     return exitCode
   }
 
@@ -373,14 +370,27 @@ export function printerOn(screen: Screen, role: Role): Writable {
   })
 }
 
-/** What a session may take from now on, in all. */
-export type MoreFlags = Pick<RunFlags, 'rounds' | 'maxTime' | 'maxTokens'>
+/** What a session may take from now on, in all, as it was typed. */
+export interface TypedLimits {
+  rounds?: string
+  maxTime?: string
+  maxTokens?: string
+}
+
+/** The same in values; a `UserError` if one cannot be read. */
+export function limitsTyped({ rounds, maxTime, maxTokens }: TypedLimits): RunOptions {
+  return {
+    ...(rounds === undefined ? {} : { rounds: flagValue('rounds', rounds) }),
+    ...(maxTime === undefined ? {} : { maxTimeMs: flagValue('maxTime', maxTime) }),
+    ...(maxTokens === undefined ? {} : { maxTokens: flagValue('maxTokens', maxTokens) }),
+  }
+}
 
 /**
  * Asks how much a session may take that has used up what it was allowed, and is to go on. Empty if it has not; null if
  * the person thinks better of it.
  */
-export async function askForMore(screen: Screen, records: Records, id: string): Promise<MoreFlags | null> {
+export async function askForMore(screen: Screen, records: Records, id: string): Promise<TypedLimits | null> {
   const state = await foldJournal(records.journal(id), id)
   const lacking = state && whatItLacks(state)
   if (lacking === null) return {}
@@ -394,10 +404,10 @@ export async function askForMore(screen: Screen, records: Records, id: string): 
   return answer.kind === 'text' ? { [flag]: answer.text.trim() } : null
 }
 
-const NAMES: Record<keyof MoreFlags, string> = { rounds: 'rounds', maxTime: 'max-time', maxTokens: 'max-tokens' }
+const NAMES: Record<keyof TypedLimits, string> = { rounds: 'rounds', maxTime: 'max-time', maxTokens: 'max-tokens' }
 
 /** Null if there is room for more. */
-function whatItLacks(state: SessionState): { flag: keyof MoreFlags; had: string; twice: string } | null {
+function whatItLacks(state: SessionState): { flag: keyof TypedLimits; had: string; twice: string } | null {
   const { limits } = state
   const used = { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
   const reached = limitReached(limits, used)

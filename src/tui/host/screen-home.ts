@@ -1,23 +1,21 @@
-import { join, resolve } from 'node:path'
 import { latestSession } from '../../app/find.ts'
+import type { RunOptions } from '../../app/library.ts'
 import { NO_FACTS, type StartFacts } from '../../app/login.ts'
-import { settingsOf } from '../../app/project.ts'
-import type { RunFlags } from '../../app/run-flags.ts'
-import { gatherStartFacts } from '../../app/start/start-facts.ts'
-import type { NewStart } from '../../app/work-through.ts'
-import type { CliContext, Display, Reachable } from '../../app/world.ts'
+import { settingsOf } from '../../app/open-run.ts'
+import { gatherStartFacts, makeFirstFolders } from '../../app/start/start-facts.ts'
+import type { NewStart, Reachable } from '../../app/work-through.ts'
+import { directoryOf } from '../../app/world.ts'
 import { Interrupted, unreachable } from '../../base/errors.ts'
 import type { Reply } from '../../core/contracts/command.ts'
 import type { EndedBy } from '../../core/events/outcome.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { memoryHome } from '../../workspace/memory/memory-files.ts'
-import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
+import type { CliContext, Display } from '../cli-context.ts'
 import type { PickerOption } from '../composer/picker.ts'
 import type { Ask } from '../screen/controls.ts'
 import type { Question } from '../screen/questions.ts'
-import { type MoreFlags, PersonScreen, printerOn } from './person-screen.ts'
+import { limitsTyped, PersonScreen, printerOn, type TypedLimits } from './person-screen.ts'
 import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
 import { openWatchScreen } from './watch-screen.ts'
 
@@ -27,22 +25,22 @@ export class ScreenHome implements AsyncDisposable {
   readonly records: Records
   readonly #context: CliContext
   readonly #leaving = new AbortController()
-  #flags: RunFlags
+  #options: RunOptions
   #reachable: Reachable | null = null
   #choice: PromiseWithResolvers<StartChoice> | null = null
 
-  private constructor(context: CliContext, flags: RunFlags, records: Records, settings: Settings) {
+  private constructor(context: CliContext, options: RunOptions, records: Records, settings: Settings) {
     this.#context = context
     this.records = records
-    this.#flags = flags
+    this.#options = options
     const start: SlashPlace['start'] = {
       isRunning: () => this.#choice === null,
-      flags: () => this.#flags,
+      options: () => this.#options,
       resume: (session, more) => this.#choose({ kind: 'resume', session, more }),
       workThroughQueue: () => this.#choose({ kind: 'run', goal: null }),
       begin: session => this.#choose({ kind: 'start', session }),
       choose: chosen => {
-        this.#flags = { ...this.#flags, ...chosen }
+        this.#options = { ...this.#options, ...chosen }
       },
     }
     this.person = new PersonScreen({
@@ -62,15 +60,15 @@ export class ScreenHome implements AsyncDisposable {
     const place: SlashPlace = { context, records, settings, person: this.person, start }
   }
 
-  static async open(context: CliContext, flags: RunFlags): Promise<ScreenHome> {
-    const records = await openRecords({ ...context, directory: resolve(context.cwd, flags.cd ?? '.') })
-    const { settings } = await settingsOf(context, records.directory, flags)
-    return new ScreenHome(context, flags, records, settings)
+  static async open(context: CliContext, options: RunOptions): Promise<ScreenHome> {
+    const records = await openRecords({ ...context, directory: directoryOf(context, options) })
+    const { settings } = await settingsOf(context, records.directory, options)
+    return new ScreenHome(context, options, records, settings)
   }
 
   /** What was said on the command line, and chosen on the screen since. */
-  get flags(): RunFlags {
-    return this.#flags
+  get options(): RunOptions {
+    return this.#options
   }
 
   get isLeft(): boolean {
@@ -112,7 +110,7 @@ export class ScreenHome implements AsyncDisposable {
     model.facts = NO_FACTS
     const gathered = gatherStartFacts(
       this.#context,
-      this.#flags,
+      this.#options,
       change => {
         model.facts = change(model.facts ?? NO_FACTS)
         this.person.refreshCommands()
@@ -255,14 +253,15 @@ function offersAtStart({ missing, resumable, queue }: StartFacts, atWork: string
 
 /** The commands that the screen starts, each as from the command line. */
 export interface ScreenWork {
-  run(context: CliContext, goal: string | null, flags: RunFlags): Promise<number>
-  resume(context: CliContext, session: string, flags: RunFlags): Promise<number>
+  run(context: CliContext, goal: string | null, options: RunOptions): Promise<number>
+  start(context: CliContext, session: NewStart, options: RunOptions): Promise<number>
+  resume(context: CliContext, session: string, options: RunOptions): Promise<number>
 }
 
 /** What a person wants of a screen on which nothing runs. */
 export type StartChoice =
   | { kind: 'run'; goal: string | null }
-  | { kind: 'resume'; session: string; more: MoreFlags }
+  | { kind: 'resume'; session: string; more: TypedLimits }
   | { kind: 'start'; session: NewStart }
   | { kind: 'watch'; records: Records; session: string }
   | { kind: 'leave' }
@@ -271,19 +270,16 @@ export type StartChoice =
 async function carryOut(
   choice: Extract<StartChoice, { kind: 'run' | 'resume' | 'start' }>,
   context: CliContext,
-  flags: RunFlags,
+  options: RunOptions,
   work: ScreenWork,
 ): Promise<number> {
   switch (choice.kind) {
     case 'run':
-      return await work.run(context, choice.goal, flags)
+      return await work.run(context, choice.goal, options)
     case 'resume':
-      return await work.resume(context, choice.session, { ...flags, ...choice.more })
-    case 'start': {
-      // Not loaded before it is wanted.
-      const { beginStart } = await import('../../app/work-through.ts')
-      return await beginStart(context, choice.session, flags)
-    }
+      return await work.resume(context, choice.session, { ...options, ...limitsTyped(choice.more) })
+    case 'start':
+      return await work.start(context, choice.session, options)
     default:
       return unreachable(choice)
   }
@@ -292,11 +288,11 @@ async function carryOut(
 /** One run on the screen: its work is begun at once, and the screen ends with it. Resolves with its exit code. */
 export async function runOnScreen(
   context: CliContext,
-  flags: RunFlags,
+  options: RunOptions,
   work: (context: CliContext) => Promise<number>,
   goal: string | null = null,
 ): Promise<number> {
-  await using home = await ScreenHome.open(context, flags)
+  await using home = await ScreenHome.open(context, options)
   home.person.screen.model.showNextSession()
   if (goal !== null) home.person.remember(goal)
   return await work(home.contextOfRun())
@@ -306,18 +302,18 @@ export async function runOnScreen(
  * The start screen: one run after the other, as the person wishes, until they leave. Resolves with the exit code: of the
  * run that was left, else 0. Throws `Interrupted` if the program is asked to end while nothing runs.
  */
-export async function startScreen(context: CliContext, flags: RunFlags, work: ScreenWork): Promise<number> {
-  const end = await workFromStart(context, flags, work)
+export async function startScreen(context: CliContext, options: RunOptions, work: ScreenWork): Promise<number> {
+  const end = await workFromStart(context, options, work)
   return typeof end === 'number' ? end : await openWatchScreen(context, end.records, end.session)
 }
 
 /** Resolves with the exit code, or with what the person wants to watch instead. */
 async function workFromStart(
   context: CliContext,
-  flags: RunFlags,
+  options: RunOptions,
   work: ScreenWork,
 ): Promise<number | { records: Records; session: string }> {
-  await using home = await ScreenHome.open(context, flags)
+  await using home = await ScreenHome.open(context, options)
   // Who types at once is not kept waiting.
   const made = makeFirstFolders(home.records).catch(error => void home.person.fail(error))
   for (;;) {
@@ -326,20 +322,10 @@ async function workFromStart(
     if (context.signal.aborted) throw new Interrupted(context.signal.reason)
     if (choice.kind === 'leave') return 0
     if (choice.kind === 'watch') return choice
-    const exitCode = await home.during(inner => carryOut(choice, inner, home.flags, work))
+    const exitCode = await home.during(inner => carryOut(choice, inner, home.options, work))
     if (home.isLeft) return exitCode
     // What could not even begin is not lost.
     if (choice.kind === 'run' && choice.goal !== null && !home.person.hasShown)
       home.person.screen.model.addText(choice.goal)
   }
-}
-
-/** Makes the folders in which a person may write a specification before anything is started, and the list of agents. */
-async function makeFirstFolders({ directory, root }: Records): Promise<void> {
-  // In a home directory that is where the records lie.
-  if (join(directory, memoryHome) === root) return
-  await makeProjectFolders(directory)
-  const { loadAgents } = await import('../../agents/agent.ts')
-  const { writeAgentsConfig } = await import('../../agents/prompts.ts')
-  await writeAgentsConfig(directory, loadAgents())
 }

@@ -1,56 +1,51 @@
 import {
-  afterLogin,
-  afterLogout,
-  askKey,
-  beforeLogin,
+  homeOfRounds,
   type LoginEnd,
   type LoginPlace,
   type LoginWay,
-  logIn,
   loginOfRounds,
   logOut,
   NO_FACTS,
   NOT_LOGGED_IN,
-  withoutLogin,
 } from '../../app/login.ts'
-import type { CodexBinary } from '../../engines/codex/find-codex.ts'
+import { afterLogin, afterLogout, beforeLogin, withoutLogin } from '../../words/login.ts'
 import { letGoOfKeys } from './person-screen.ts'
 import type { SlashPlace } from './slash.ts'
 
 /** `/login`: codex's own login, in the terminal, which it is lent. */
-export async function loginOnScreen(slash: SlashPlace, codex: CodexBinary, rest: string): Promise<void> {
+export async function loginOnScreen(slash: SlashPlace, codex: LoginPlace['codex'], rest: string): Promise<void> {
   const { screen } = slash.person
   const place = placeOf(slash, codex)
   const way = await chooseWay(slash, place, rest)
   if (way === null) return
   let end: LoginEnd | null = null
   await screen.lend(async () => {
-    end = await inTerminal(place, way)
+    end = await inTerminal(slash.context, place, way)
   })
   // The compiler does not see that the action has run.
   const ended = end as LoginEnd | null
   if (ended === null) return screen.notice('The terminal is in use', 'warning')
   if (ended.kind === 'not') return screen.say(withoutLogin(ended), 'warning')
-  screen.say(await afterLogin(place, ended.login), 'good')
+  screen.say(afterLogin(ended.login, await homeOfRounds(place)), 'good')
   await showLogin(slash, place)
 }
 
 /** `/logout`: takes codemachine's own login away. */
-export async function logoutOnScreen(slash: SlashPlace, codex: CodexBinary): Promise<void> {
+export async function logoutOnScreen(slash: SlashPlace, codex: LoginPlace['codex']): Promise<void> {
   const place = placeOf(slash, codex)
   const wasIn = await logOut(place)
-  slash.person.screen.say(await afterLogout(place, wasIn), wasIn ? 'good' : 'plain')
+  slash.person.screen.say(afterLogout(wasIn, await loginOfRounds(place)), wasIn ? 'good' : 'plain')
   await showLogin(slash, place)
 }
 
-function placeOf({ context, records, settings, start }: SlashPlace, codex: CodexBinary): LoginPlace {
+function placeOf({ context, records, settings, start }: SlashPlace, codex: LoginPlace['codex']): LoginPlace {
   return {
-    context,
+    world: context,
     codex,
     setting: settings.codexHome,
     root: records.root,
     directory: records.directory,
-    overrides: start?.flags().config ?? [],
+    overrides: start?.options().config ?? [],
   }
 }
 
@@ -62,7 +57,7 @@ async function chooseWay({ person }: SlashPlace, place: LoginPlace, rest: string
     if (way === null) person.screen.notice('Behind /login may stand --device-auth or --with-api-key', 'warning')
     return way
   }
-  const remark = beforeLogin(place)
+  const remark = beforeLogin(place.setting)
   const answer = await person.screen.choose({
     title: 'How do you log in?',
     ...(remark === null ? {} : { body: [remark] }),
@@ -81,12 +76,12 @@ const TYPED: Readonly<Record<string, LoginWay>> = {
   '--with-api-key': 'api-key',
 }
 
-async function inTerminal(place: LoginPlace, way: LoginWay): Promise<LoginEnd> {
-  const { context } = place
+async function inTerminal(context: SlashPlace['context'], place: LoginPlace, way: LoginWay): Promise<LoginEnd> {
+  const { askKey, logInOnTerminal } = await import('../login-terminal.ts')
   await letGoOfKeys(context)
   const typed = way === 'api-key' ? await askKey(context) : null
   if (typed?.kind === 'left') return { kind: 'not', stays: false, interrupted: true, why: 'No key was typed.' }
-  return await context.host.withoutInterrupt(() => logIn(place, way, typed?.key ?? null))
+  return await context.host.withoutInterrupt(() => logInOnTerminal(context, place, way, typed?.key ?? null))
 }
 
 /** The start screen tells it, and of `/login` and `/logout` the one that applies is offered. */

@@ -1,4 +1,4 @@
-import { settingsOf } from '../../app/project.ts'
+import { settingsOf } from '../../app/open-run.ts'
 import { findUnfinished } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
 import { chooseTemplate, TEMPLATES, type TemplateName, templateNamed } from '../../app/start/templates.ts'
@@ -19,13 +19,13 @@ export async function startSlash({ context, records, person, start }: SlashPlace
   if (more !== undefined) {
     throw new UserError(`/start does not know what to do with "${more}"; type /start, or /start build or /start goal.`)
   }
-  const { settings } = await settingsOf(context, records.directory, start.flags())
+  const { settings } = await settingsOf(context, records.directory, start.options())
   const template: TemplateName = typed === undefined ? settings.mode : templateNamed(typed)
   const specification = await specificationOf(records.directory, template)
   if (start.isRunning()) return isBusy()
   const text = goalOf(specification)
   if (words.some(word => YES.includes(word))) return start.begin({ text, template, asksPlan: false })
-  const left = await findUnfinished(context, records)
+  const left = await findUnfinished(context, records, problem => screen.say(`codemachine: ${problem}`, 'warning'))
   if (start.isRunning()) return isBusy()
   const answer = await screen.choose({
     title: IS_IT_COMPLETE,
@@ -53,9 +53,9 @@ function descriptionOf(template: TemplateName): string {
 /** `/templates [name]`: what `/start` starts in this project. A `UserError` if it cannot be chosen. */
 export async function templatesSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
-  const flags = start?.flags() ?? {}
+  const options = start?.options() ?? {}
   const typed = rest.trim().replace(/^(?:list|select)\b\s*/, '')
-  const { settings } = await settingsOf(context, records.directory, flags)
+  const { settings } = await settingsOf(context, records.directory, options)
   const answer =
     typed === ''
       ? await screen.choose({
@@ -68,8 +68,8 @@ export async function templatesSlash({ context, records, person, start }: SlashP
         })
       : { kind: 'chosen' as const, id: typed }
   if (answer.kind !== 'chosen') return
-  screen.say(await chooseTemplate(context, records.directory, templateNamed(answer.id), flags))
-  const { mode } = (await settingsOf(context, records.directory, flags)).settings
+  screen.say(await chooseTemplate(context, records.directory, templateNamed(answer.id), options))
+  const { mode } = (await settingsOf(context, records.directory, options)).settings
   if (screen.model.facts !== null) screen.model.facts = { ...screen.model.facts, mode }
   screen.changed()
 }

@@ -1,25 +1,24 @@
 import { findSession } from '../../app/find.ts'
-import type { RunFlags } from '../../app/run-flags.ts'
+import type { RunOptions } from '../../app/library.ts'
 import { reportCard } from '../../app/savepoints.ts'
-import { resumableSessions } from '../../app/start/start-facts.ts'
+import { codexInUse, listServers, resumableSessions } from '../../app/start/start-facts.ts'
 import type { NewStart } from '../../app/work-through.ts'
-import type { CliContext } from '../../app/world.ts'
-import { packageRoot, version } from '../../base/package.ts'
-import { chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
-import { runProcess } from '../../platform/run-process.ts'
+import { version } from '../../base/package.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { readReport } from '../../report/write.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { oneLine } from '../../words/cells.ts'
+import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { roleOf } from '../blocks/layout.ts'
+import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
 import type { Ask } from '../screen/controls.ts'
 import { sendCommand } from '../screen/questions.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
-import { askForMore, type MoreFlags, type PersonScreen, printerOn } from './person-screen.ts'
+import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 
 /** The commands as they are now. */
@@ -61,12 +60,9 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     case 'version':
       return screen.say(`codemachine ${version}, ${await codexVersion(place)}`)
     case 'mcp':
-      return await listServers(place)
+      return await showServers(place)
     case 'doctor': {
-      const { doctor } = await import('../../cli/commands/doctor.ts')
-      const inner = { ...context, stdout: printerOn(screen, 'plain'), stderr: printerOn(screen, 'warning') }
-      await doctor(inner, { directory: place.records.directory })
-      return
+      return await showDoctor(place)
     }
     case 'start': {
       const { startSlash } = await import('./slash-start.ts')
@@ -77,9 +73,9 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return await templatesSlash(place, rest)
     }
     case 'login':
-      return await loginOnScreen(place, await codexOf(place), rest)
+      return await loginOnScreen(place, await codexInUse(context, place.settings), rest)
     case 'logout':
-      return await logoutOnScreen(place, await codexOf(place))
+      return await logoutOnScreen(place, await codexInUse(context, place.settings))
     case 'theme':
       return await chooseTheme(place, rest)
     case 'model':
@@ -95,39 +91,29 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   }
 }
 
-async function codexOf({ context, settings }: SlashPlace): ReturnType<typeof findCodex> {
-  const { env, platform, arch } = context
-  return await findCodex({ flag: settings.codexBin, env, platform, arch, packageRoot })
-}
-
-async function codexVersion(place: SlashPlace): Promise<string> {
-  return await codexOf(place).then(
+async function codexVersion({ context, settings }: SlashPlace): Promise<string> {
+  return await codexInUse(context, settings).then(
     codex => `codex ${codex.version}`,
     () => 'no codex',
   )
 }
 
-const LIST_MS = 20_000
-const LIST_BYTES = 256 * 1024
-
 /** As codex itself lists them. */
-async function listServers(place: SlashPlace): Promise<void> {
-  const { context, records, settings, person } = place
-  const { env, home } = context
-  const codex = await codexOf(place)
-  const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: records.root })
-  const listed = await runProcess(codex.path, ['mcp', 'list'], {
-    directory: records.root,
-    env: { ...env, ...codexHome.env },
-    encoding: 'utf8',
-    outputLimit: LIST_BYTES,
-    timeoutMs: LIST_MS,
-  })
-  const said = `${listed.stdout}${listed.stderr}`.trim()
-  person.screen.say(
-    said === '' ? 'codex says nothing of its MCP servers.' : said,
-    listed.exitCode === 0 ? 'plain' : 'warning',
-  )
+async function showServers({ context, records, settings, person }: SlashPlace): Promise<void> {
+  const { text, isFine } = await listServers(context, records, settings)
+  person.screen.say(text === '' ? 'codex says nothing of its MCP servers.' : text, isFine ? 'plain' : 'warning')
+}
+
+/** `/doctor`: looks whether all that a run needs is there. */
+async function showDoctor({ context, records, person }: SlashPlace): Promise<void> {
+  const { screen } = person
+  const { examine } = await import('../../app/doctor/doctor.ts')
+  const findings: Finding[] = []
+  for await (const found of examine(context, { directory: records.directory, codexBin: null })) {
+    findings.push(...found)
+    for (const line of found.flatMap(finding => linesOfFinding(finding))) screen.say(`${line}\n`, 'plain')
+  }
+  if (!context.signal.aborted) screen.say(`\n${conclusionOf(findings)}\n`, 'plain')
 }
 
 const THEMES = ['auto', 'dark', 'light', 'plain'] as const
@@ -213,7 +199,7 @@ const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh']
 async function chooseModel({ person, start, settings }: SlashPlace): Promise<void> {
   const { screen } = person
   if (start === null) return screen.notice('The model is chosen where the session is started', 'warning')
-  const now = start.flags().model ?? settings.model
+  const now = start.options().model ?? settings.model
   const model = await screen.choose({
     title: 'Which model?',
     options: [
@@ -249,15 +235,15 @@ export interface SlashPlace {
 /** What can be set going where nothing runs yet. */
 interface SlashStart {
   isRunning(): boolean
-  flags(): RunFlags
+  options(): RunOptions
   /** Goes on with a session, which may take so much from now on. */
-  resume(session: string, more: MoreFlags): void
+  resume(session: string, more: TypedLimits): void
   /** Works through what waits. */
   workThroughQueue(): void
   /** Begins a session from the specification. */
   begin(session: NewStart): void
   /** For the runs to come. */
-  choose(flags: Pick<RunFlags, 'model' | 'effort'>): void
+  choose(options: Pick<RunOptions, 'model' | 'effort'>): void
 }
 
 /** `/report`: what a session has done, the newest if none is named. */
@@ -269,6 +255,12 @@ async function showReport({ context, records, person }: SlashPlace, rest: string
   const data = await readReport(records.journal(id), id, runner)
   if (data === null) return screen.notice(`The journal of ${id} holds no session`, 'warning')
   const { columns } = screen.output
-  const lines = await reportCard(data, { context, records, columns, named: null })
+  const lines = await reportCard(data, {
+    world: context,
+    records,
+    columns,
+    named: null,
+    onWarning: warning => screen.say(`codemachine: ${oneLine(warning, 2_000)}`, 'warning'),
+  })
   screen.print(lines.map(({ text, tone }) => screen.model.theme.paint(roleOf(tone), text)))
 }

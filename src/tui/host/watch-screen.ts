@@ -1,9 +1,10 @@
-import { settingsOf } from '../../app/project.ts'
-import { followSession, type WatchUpdate } from '../../app/watch/feed.ts'
-import type { CliContext } from '../../app/world.ts'
+import type { WatchUpdate } from '../../app/library.ts'
+import { settingsOf } from '../../app/open-run.ts'
+import { followSession } from '../../app/watch/feed.ts'
 import { Interrupted, unreachable } from '../../base/errors.ts'
 import { sendCommand } from '../../records/control.ts'
 import type { Records } from '../../records/records.ts'
+import type { CliContext } from '../cli-context.ts'
 import { PersonScreen } from './person-screen.ts'
 import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
 

@@ -1,4 +1,5 @@
-import { join, resolve } from 'node:path'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Agents } from '../agents/agent.ts'
 import { inboxFolder } from '../agents/inbox.ts'
@@ -10,7 +11,8 @@ import type { Gate, SessionLimits } from '../core/events/outcome.ts'
 import { CodexEngine } from '../engines/codex/engine.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
-import { type Notifier, openNotifier } from '../notify/notifier.ts'
+import type { Bell } from '../notify/doors.ts'
+import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
 import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
 import { type WritableByAgents, writableByAgents } from '../platform/files.ts'
 import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
@@ -39,9 +41,19 @@ import {
   remarksOnSandbox,
   writableGit,
 } from './engine-of-project.ts'
-import { runOverridesOf } from './resume.ts'
-import type { RunFlags } from './run-flags.ts'
-import type { CliContext } from './world.ts'
+import type { RunOptions } from './library.ts'
+import { runOverridesOf } from './resume-terms.ts'
+import { directoryOf, type World } from './world.ts'
+
+/** Who is told what a run has to say beside its events. What is left out is told to nobody. */
+export interface RunListeners {
+  /** Rings where the settings ask for a bell; null: there is no terminal to ring it on. */
+  bell?: Bell | null
+  /** Told a sentence of what has failed when no session can say it any more. */
+  onProblem?: ((sentence: string) => void) | undefined
+  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  onDebug?: ((line: string) => void) | undefined
+}
 
 /** All that a run stands on: opened once, for one session after another. Disposing of it ends every process. */
 export interface Run extends AsyncDisposable {
@@ -81,25 +93,25 @@ export interface Run extends AsyncDisposable {
 }
 
 /** Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend. */
-export async function openRun(context: CliContext, flags: RunFlags): Promise<Run> {
+export async function openRun(world: World, options: RunOptions, listeners: RunListeners = {}): Promise<Run> {
   await using opened = new Cleanup()
-  const { env, platform, home } = context
-  const records = await openRecords({ directory: resolve(context.cwd, flags.cd ?? '.'), env, home, platform })
-  const loaded = await settingsOf(context, records.directory, flags)
+  const { env, platform, home } = world
+  const records = await openRecords({ directory: directoryOf(world, options), env, home, platform })
+  const loaded = await settingsOf(world, records.directory, options)
   const { settings, sources, lasting, gates, gateRefusal } = loaded
-  const codex = await chooseCodex(context, records, { settings, sources })
+  const codex = await chooseCodex(world, records, { settings, sources })
   const { redactor } = codex
   refuseSecretGates(loaded, { redactor, env })
   const remarks: string[] = []
   const remark = (text: string) => void remarks.push(text)
-  const { repository, fingerprints } = opened.use(await openWorkDirectory(context, records, remark))
+  const { repository, fingerprints } = opened.use(await openWorkDirectory(world, records, remark))
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning: remark }))
   const writable = writableGit(records.directory, repository)
   const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
   const capabilities = capabilitiesOf(codex.binary.version)
-  const overrides = flags.config ?? []
+  const overrides = options.config ?? []
   const codexOptions = {
-    ...(await codexOptionsOf(context, records, codex, settings, overrides)),
+    ...(await codexOptionsOf(world, records, codex, { settings, overrides, onDebug: listeners.onDebug })),
     directory: records.directory,
     sandbox: {
       mode: settings.sandbox,
@@ -109,7 +121,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
   }
   const { owner } = codexOptions
   const atStart = (asks: boolean) =>
-    agentsAtStart(context, records, codex, { settings, inProfiles: lasting, overrides, asks })
+    agentsAtStart(world, records, codex, { settings, inProfiles: lasting, overrides, asks })
   const { agents, remarks: ofAgents } = await atStart(false)
   remarks.push(...ofAgents)
   let asked: Promise<AgentsAtStart> | null = null
@@ -122,12 +134,12 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
   })
   opened.defer(() => engine.close())
   remarks.push(
-    ...(await remarksOnReach(context, records, codex.binary.path)),
+    ...(await remarksOnReach(world, records, codex.binary.path)),
     ...remarksOnSandbox(settings, capabilities),
   )
   const where = writableByAgents(records.directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
-  const keptAwake = settings.keepAwake ? holdAwake(context, where, opened) : null
-  const notifier = openNotices(context, settings, flags, { where, key: records.key, owner }, remarks, opened)
+  const keptAwake = settings.keepAwake ? holdAwake(world, where, opened) : null
+  const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
   const held = opened.move()
   return {
     settings,
@@ -148,7 +160,7 @@ export async function openRun(context: CliContext, flags: RunFlags): Promise<Run
     gateRefusal,
     overrides,
     limits: limitsOf(settings, sources),
-    said: runOverridesOf(settings, sources, flags.verify ?? []),
+    said: runOverridesOf(settings, sources, options.verify ?? []),
     redactor,
     keptAwake,
     notifier,
@@ -162,43 +174,43 @@ function sharedFolders(directory: string, writable: readonly string[]): string[]
   return [directory, ...writable, join(directory, inboxFolder), join(directory, memoryHome, 'kb')]
 }
 
-/** The settings of a run in `directory`, and where each was written: all layers, with `flags` on top. */
+/** The settings of a run in `directory`, and where each was written: all layers, with `options` on top. */
 export async function settingsOf(
-  context: Pick<CliContext, 'env' | 'home'>,
+  world: Pick<World, 'env' | 'home'>,
   directory: string,
-  flags: RunFlags,
+  options: RunOptions,
 ): ReturnType<typeof loadSettings> {
   const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
   return await loadSettings({
     directory,
-    env: context.env,
-    home: context.home,
+    env: world.env,
+    home: world.home,
     defaults,
     flags: {
-      rounds: flags.rounds,
-      maxTime: flags.maxTime,
-      maxTokens: flags.maxTokens,
-      maxUsage: flags.maxUsage,
-      maxWait: flags.maxWait,
-      model: flags.model,
-      effort: flags.effort,
-      sandbox: flags.yolo ? 'danger-full-access' : flags.sandbox,
-      network: flags.yolo ?? flags.network,
-      // Commander says true where nobody said anything.
-      keepAwake: flags.keepAwake === false ? false : undefined,
-      review: flags.review,
-      codexBin: flags.codexBin,
+      rounds: options.rounds,
+      maxTime: asDuration(options.maxTimeMs),
+      maxTokens: options.maxTokens,
+      maxUsage: options.maxUsage,
+      maxWait: asDuration(options.maxWaitMs),
+      model: options.model,
+      effort: options.effort,
+      sandbox: options.sandbox,
+      network: options.network,
+      keepAwake: options.keepAwake,
+      review: options.review,
+      codexBin: options.codexBin,
     },
-    verify: flags.verify,
+    verify: options.verify,
   })
 }
 
+/** As a setting is written. */
+function asDuration(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : `${ms / 1000}s`
+}
+
 /** Begins to keep the machine awake for as long as the run is open. */
-function holdAwake(
-  { platform, env, pid, clock }: CliContext,
-  where: WritableByAgents,
-  opened: Cleanup,
-): Promise<KeptAwake> {
+function holdAwake({ platform, env, pid, clock }: World, where: WritableByAgents, opened: Cleanup): Promise<KeptAwake> {
   const closing = new AbortController()
   const kept = keepAwake({ platform, env, pid, clock, where, signal: closing.signal })
   opened.defer(async () => {
@@ -221,34 +233,42 @@ interface NoticesPlace {
  * is said when the run is closed. A command that outlives this process is ended by the next one that starts there.
  */
 function openNotices(
-  context: CliContext,
+  world: World,
   { notify }: Settings,
-  { json }: RunFlags,
+  { bell = null, onProblem }: RunListeners,
   { where, key, owner }: NoticesPlace,
   remarks: string[],
   opened: Cleanup,
 ): Notifier {
   const mark = makeMark({ key, owner, n: NO_APP_SERVER })
   const problems = new Set<string>()
-  // A bell has no place among lines of JSON.
-  const notifier = openNotifier(
-    { ...notify, bell: notify.bell && !json },
-    {
-      ...context,
-      stdout: context.display?.terminal ?? context.stdout,
-      env: { ...context.env, [MARK_VARIABLE]: mark },
-      where,
-      onProblem: sentence => {
-        problems.add(sentence)
-        remarks.push(sentence)
-      },
+  const notifier = openNotifier(notify, {
+    ...world,
+    bell,
+    env: { ...world.env, [MARK_VARIABLE]: mark },
+    where,
+    onProblem: sentence => {
+      problems.add(sentence)
+      remarks.push(sentence)
     },
-  )
+  })
   opened.defer(async () => {
     await notifier.close()
-    for (const sentence of remarks) if (problems.has(sentence)) context.stderr.write(`codemachine: ${sentence}\n`)
+    for (const sentence of remarks) if (problems.has(sentence)) onProblem?.(sentence)
   })
   return notifier
+}
+
+/**
+ * Sends a sample through every way to a person that the settings name, and answers what became of each; none if they name
+ * none. `bell`: as for `RunListeners`.
+ */
+export async function sendSamples(world: World, wanted: string, bell: Bell | null): ReturnType<typeof sendTest> {
+  const { directory } = await openRecords({ ...world, directory: wanted })
+  const { settings } = await settingsOf(world, directory, {})
+  const repository = await findRepository(directory)
+  const where = writableByAgents(directory, world.env, repository ? [repository.gitDir, repository.commonDir] : [])
+  return await sendTest(settings.notify, { ...world, bell, where, host: hostname(), directory })
 }
 
 /** App-servers are counted from 0, and what is looked for when one has ended is not to be this. */
@@ -267,18 +287,18 @@ export interface OpenWorkDirectory extends AsyncDisposable {
  * @param hint what they can do while somebody runs here; left out: have a goal wait
  */
 export async function openWorkDirectory(
-  context: CliContext,
+  world: World,
   records: Records,
   onRemark: (remark: string) => void,
   hint?: string,
 ): Promise<OpenWorkDirectory> {
   await using opened = new Cleanup()
-  const { platform, pid, clock } = context
+  const { platform, pid, clock } = world
   const now = new Date(clock.now())
   opened.use(await takeRunLock(records.lock, { platform, pid, now, ...(hint === undefined ? {} : { hint }) }))
-  for (const remark of await endWhatWasLeft(context, records)) onRemark(remark)
+  for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
-  const options = await fingerprintOptions(context, records, onRemark)
+  const options = await fingerprintOptions(world, records, onRemark)
   const fingerprints = await openFingerprints(options)
   const held = opened.move()
   return {
@@ -290,7 +310,7 @@ export async function openWorkDirectory(
 
 /** With what the fingerprints of a work directory are opened, or looked at. */
 export async function fingerprintOptions(
-  { env, platform }: CliContext,
+  { env, platform }: World,
   { git, directory, root }: Records,
   onWarning: (warning: string) => void,
 ): Promise<FingerprintOptions> {

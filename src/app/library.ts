@@ -1,0 +1,151 @@
+import type { LiveEvent, Recorded } from '../core/events/events.ts'
+import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
+import type { SessionState, SessionStatus } from '../core/state/state.ts'
+import type { ReportData } from '../report/report-data.ts'
+
+// What `import … from 'codemachine'` gives is declared here, apart from what does it: the types that are shipped come
+// from what this file imports, and nothing of it may need a library that is not shipped.
+
+/**
+ * A work directory that sessions are run in, watched and reported of. Nothing is started by opening it; disposing of it
+ * ends what it runs as a signal would, and resolves when every process of it has ended. docs/library.md has each member.
+ */
+export interface Project extends AsyncDisposable {
+  /** The real path of the work directory. */
+  readonly directory: string
+  /** The prompts that wait, each of which becomes a session of its own. */
+  readonly queue: ProjectQueue
+  /**
+   * Runs one session from its start to its end, however it ends: a limit, a stall and an interruption are outcomes, not
+   * errors. Rejects with a `UserError` for what a person has to mend, with exit code 6 while a codemachine runs here.
+   */
+  run(goal: string, options?: RunGoalOptions): Promise<EndedSession>
+  /** Goes on with a session that is not done: the one so named, or with null the newest. Ends and rejects as `run` does. */
+  resume(session: string | null, options?: RunEventsOptions): Promise<EndedSession>
+  /**
+   * Asks something of the session that runs here, in this process or in another one. Null if none runs. A `UserError` if
+   * it does not answer within 10 s.
+   */
+  ask(ask: Ask): Promise<Answer | null>
+  /**
+   * Follows a session that any process runs, from its first event on: the one so named, or with null the newest. Ends when
+   * it is over and nobody goes on from there, when `signal` is aborted, or when the project is disposed of.
+   */
+  watch(session?: string | null, options?: { signal?: AbortSignal }): AsyncIterable<WatchUpdate>
+  /** The report of a session by its journal alone: the one so named, or with null the newest. */
+  report(session?: string | null): Promise<ReportData>
+}
+
+/** What a run is told, in values. What is left out is as the settings say, in files and in the environment. */
+export interface RunOptions {
+  /** The work directory, absolute or relative to `World.cwd`; left out: that one. A person is told commands that name it so. */
+  directory?: string
+  /** The most rounds, at least 1. */
+  rounds?: number
+  /** For how long it may work, ms, at least 1,000. */
+  maxTimeMs?: number
+  maxTokens?: number
+  /** The percentage of the account's usage window at which it waits for the next one. */
+  maxUsage?: number
+  /** How long one wait, or failures in a row, may take, ms, at least 1,000. */
+  maxWaitMs?: number
+  model?: string
+  /** Reasoning effort, such as `low`, `medium` or `high`. */
+  effort?: string
+  /** What the agent may write. */
+  sandbox?: 'read-only' | 'workspace-write' | 'danger-full-access'
+  /** Whether commands in the sandbox reach the network. */
+  network?: boolean
+  /** Whether the machine is kept from going to sleep. */
+  keepAwake?: boolean
+  /** Whether a claim of done needs a reviewer who agrees. */
+  review?: boolean
+  /** Commands that have to pass before done, on top of those of the settings. */
+  verify?: readonly string[]
+  /** `key=value` pairs that override codex's own configuration. */
+  config?: readonly string[]
+  /** Path of the codex program. */
+  codexBin?: string
+}
+
+/** Who is told of what happens in a session, and what ends it. */
+export interface RunEventsOptions {
+  /**
+   * Told each event once it is journaled, without secrets, and the session after it. What it throws ends the session, and
+   * is what the run rejects with.
+   */
+  onEvent?(event: Recorded, state: SessionState): void
+  /** Told what is not journaled: text and output as they come. What it throws counts as of `onEvent`. */
+  onLive?(event: LiveEvent): void
+  /** Ends the session when it is aborted, so that it can be resumed. */
+  signal?: AbortSignal
+}
+
+/** How a session is run for a goal. */
+export interface RunGoalOptions extends RunEventsOptions {
+  /** `goal`: one agent, round after round; `build`: a team of agents. Left out: `goal`. */
+  template?: 'goal' | 'build'
+}
+
+/** A session that has come to its end; what it was allowed, and what of that it used. */
+export interface EndedSession {
+  id: string
+  outcome: SessionOutcome
+  limits: SessionLimits
+  used: Used
+}
+
+/** What may be asked of the session that runs; docs/events.md says what each does. */
+export type Ask =
+  | { type: 'steer'; text: string }
+  | { type: 'replan'; text: string }
+  | { type: 'stop'; now: boolean }
+  | { type: 'pause' }
+  | { type: 'unpause' }
+  | { type: 'retry' }
+  | { type: 'interrupt' }
+  | { type: 'skip' }
+
+/** What became of it; `message` is a sentence for a person. `kept`: the next round will be told. */
+export interface Answer {
+  delivered: boolean
+  kept?: boolean
+  message: string
+}
+
+/** The prompts that wait, in order. Other processes may change them at any time. */
+export interface ProjectQueue {
+  /** Adds a prompt behind all others; it is on the disk when this resolves. A `UserError` if it is empty or too long. */
+  add(prompt: string): Promise<QueuedPrompt>
+  /** Those that wait, the next one first, and a sentence for each file that cannot be read. */
+  list(): Promise<{ prompts: QueuedPrompt[]; problems: string[] }>
+  /** Puts another text in the place of a prompt; a `UserError` if it does not wait any more. */
+  edit(id: string, prompt: string): Promise<void>
+  /** Takes a prompt out; a `UserError` if it does not wait any more. */
+  remove(id: string): Promise<void>
+}
+
+/** A prompt that waits. */
+export interface QueuedPrompt {
+  /** Six digits or more, never given twice in one queue: `000001`. */
+  id: string
+  prompt: string
+  /** When it was added; ISO 8601 in UTC. */
+  at: string
+}
+
+/** What is told to somebody who watches a session, whatever process runs it. */
+export type WatchUpdate =
+  /** `state`: the session after the event. */
+  | { kind: 'event'; event: Recorded; state: SessionState }
+  /** `at`: Unix time, ms. */
+  | { kind: 'live'; event: LiveEvent; at: number }
+  /** The past has been told; from now on it comes as it happens. */
+  | { kind: 'attached'; state: SessionState; standing: SessionStatus }
+  | { kind: 'ended' }
+  /** The run goes on with this session: what follows is of it, from its first event on. */
+  | { kind: 'next-session'; id: string }
+  /** Nobody runs it any more, and it has not come to its end. The last that is told. */
+  | { kind: 'gone' }
+  /** The same, of one that nobody ran when it was looked at first. The last that is told. */
+  | { kind: 'cut-off' }

@@ -1,0 +1,218 @@
+import { UserError } from '../base/errors.ts'
+import { problemOfPrompt } from '../base/text.ts'
+import type { EndedBy } from '../core/events/outcome.ts'
+import { openQueue } from '../records/queue.ts'
+import { openRecords, type Records } from '../records/records.ts'
+import { askWhoRuns } from '../records/run-lock.ts'
+import type { ReportData } from '../report/report-data.ts'
+import { askRun } from './commands.ts'
+import { findSession } from './find.ts'
+import type {
+  Answer,
+  Ask,
+  EndedSession,
+  Project,
+  ProjectQueue,
+  RunEventsOptions,
+  RunGoalOptions,
+  RunOptions,
+  WatchUpdate,
+} from './library.ts'
+import type { RunListeners } from './open-run.ts'
+import type { Resume } from './resume.ts'
+import type { NewSession } from './sessions.ts'
+import type { RunObserver, Start, WorkedThrough } from './work-through.ts'
+import { directoryOf, type World } from './world.ts'
+
+/** What a run begins with, and what it goes on with. */
+export interface Work {
+  /** Null: what waits in the queue. */
+  first: Omit<NewSession, 'queued'> | null
+  /** Whether what waits is left there. */
+  alone?: true
+  /** Whether commands that are typed later find the sessions; left out: they do. */
+  resumable?: boolean
+}
+
+/**
+ * The project that a program, or the command line, has opened. Most of what it does is loaded when it is wanted: opening
+ * it costs no more than its records.
+ */
+export class OpenProject implements Project {
+  readonly records: Records
+  readonly queue: ProjectQueue
+  readonly #world: World
+  readonly #options: RunOptions
+  readonly #closing = new AbortController()
+  readonly #running = new Set<Promise<unknown>>()
+
+  private constructor(world: World, options: RunOptions, records: Records) {
+    this.#world = world
+    this.#options = options
+    this.records = records
+    this.queue = queueOf(records, world)
+  }
+
+  /** A `UserError` if there is no such directory, or its records cannot be written. */
+  static async open(world: World, options: RunOptions = {}): Promise<OpenProject> {
+    // A program that is not type-checked by our rules may say undefined where it says nothing.
+    const said: RunOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+    return new OpenProject(world, said, await openRecords({ ...world, directory: directoryOf(world, said) }))
+  }
+
+  get directory(): string {
+    return this.records.directory
+  }
+
+  async run(goal: string, options: RunGoalOptions = {}): Promise<EndedSession> {
+    const problem = problemOfPrompt(goal)
+    if (problem !== null) throw new UserError(problem)
+    const { template = 'goal' } = options
+    return await this.#runOne(options, (observer, signal) =>
+      this.workThrough({ first: { text: goal.trim(), template }, alone: true }, observer, {}, signal),
+    )
+  }
+
+  async resume(session: string | null, options: RunEventsOptions = {}): Promise<EndedSession> {
+    return await this.#runOne(options, (observer, signal) =>
+      this.resumeWork({ session, rereadsGates: false, alone: true }, observer, {}, signal),
+    )
+  }
+
+  async ask(ask: Ask): Promise<Answer | null> {
+    const problem = 'text' in ask ? problemOfPrompt(ask.text) : null
+    if (problem !== null) throw new UserError(problem)
+    return await askRun(this.#world, this.records, ask)
+  }
+
+  async *watch(session: string | null = null, options: { signal?: AbortSignal } = {}): AsyncGenerator<WatchUpdate> {
+    const [{ followSession }, id] = await Promise.all([import('./watch/feed.ts'), findSession(this.records, session)])
+    const { platform, clock } = this.#world
+    const signal = this.#until(options.signal)
+    yield* followSession({ records: this.records, id, platform, clock, signal, onProblem: () => {} })
+  }
+
+  async report(session: string | null = null): Promise<ReportData> {
+    return await this.reportOf(session, () => {})
+  }
+
+  /** As `report`. @param onProblem told a sentence of each thing that cannot be read */
+  async reportOf(session: string | null, onProblem: (problem: string) => void): Promise<ReportData> {
+    const { records } = this
+    // Before the journal: a session that ends while it is read must not look cut off.
+    const runner = await askWhoRuns(records.lock, this.#world.platform, onProblem)
+    const id = await findSession(records, session, onProblem)
+    const { readReport } = await import('../report/write.ts')
+    const data = await readReport(records.journal(id), id, runner)
+    if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)
+    return data
+  }
+
+  /** Runs sessions, one after the other, as `workThrough` does; null if there was nothing to do. */
+  async workThrough(
+    { first, alone, resumable = true }: Work,
+    observer: RunObserver,
+    listeners: RunListeners = {},
+    signal?: AbortSignal,
+  ): Promise<WorkedThrough | null> {
+    const [{ openRun }, { workThrough }] = await Promise.all([import('./open-run.ts'), import('./work-through.ts')])
+    const world = { ...this.#world, signal: this.#until(signal) }
+    const named = this.#options.directory ?? null
+    return await this.#whileOpen(async () => {
+      await using opened = await openRun(world, this.#options, listeners)
+      const start: Start | null = first && (sessions => sessions.runNew({ ...first, queued: null }, async () => {}))
+      return await workThrough(world, opened, { first: start, named, resumable, ...(alone && { alone }) }, observer)
+    })
+  }
+
+  /** Goes on with a session, and then with what waits, as `resumeSession` does. */
+  async resumeWork(
+    resume: Omit<Resume, 'options'>,
+    observer: RunObserver,
+    listeners: RunListeners = {},
+    signal?: AbortSignal,
+  ): Promise<WorkedThrough> {
+    const { resumeSession } = await import('./resume.ts')
+    const world = { ...this.#world, signal: this.#until(signal) }
+    const wanted = { ...resume, options: this.#options }
+    return await this.#whileOpen(() => resumeSession(world, this.records, wanted, observer, listeners))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort('SIGTERM')
+    await Promise.allSettled(this.#running)
+  }
+
+  /** Runs one session for a program, whose functions may throw. */
+  async #runOne(
+    { onEvent, onLive, signal }: RunEventsOptions,
+    work: (observer: RunObserver, signal: AbortSignal) => Promise<WorkedThrough | null>,
+  ): Promise<EndedSession> {
+    const failing = new AbortController()
+    let thrown: { error: unknown } | null = null
+    const guarded = (tell: () => void) => {
+      try {
+        if (thrown === null) tell()
+      } catch (error) {
+        thrown = { error }
+        failing.abort('SIGTERM')
+      }
+    }
+    const view: RunObserver['view'] = {
+      event: (event, state) => guarded(() => onEvent?.(event, state)),
+      live: event => guarded(() => onLive?.(event)),
+    }
+    const worked = await work({ view }, AbortSignal.any([failing.signal, ...(signal ? [signal] : [])]))
+    // The compiler does not see that the view has been called.
+    const failure = thrown as { error: unknown } | null
+    if (failure !== null) throw failure.error
+    const ended = worked?.sessions[0]
+    if (ended === undefined) throw new Error('No session was run.')
+    return ended
+  }
+
+  async #whileOpen<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing.signal.aborted) throw new UserError('This project has been disposed of; open it once more.')
+    const running = work()
+    this.#running.add(running)
+    try {
+      return await running
+    } finally {
+      this.#running.delete(running)
+    }
+  }
+
+  /** Aborted with the world's signal, with that one, or when the project is disposed of, whichever comes first. */
+  #until(signal: AbortSignal | undefined): AbortSignal {
+    const ending = new AbortController()
+    for (const each of [this.#world.signal, this.#closing.signal, ...(signal ? [signal] : [])]) {
+      const end = () => ending.abort(endedBy(each.reason))
+      if (each.aborted) end()
+      else each.addEventListener('abort', end, { once: true, signal: ending.signal })
+    }
+    return ending.signal
+  }
+}
+
+const SIGNALS: readonly EndedBy[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+
+/** A program aborts with whatever it likes; a session is ended by a signal. */
+function endedBy(reason: unknown): EndedBy {
+  return SIGNALS.find(each => each === reason) ?? 'SIGTERM'
+}
+
+function queueOf(records: Records, { clock }: World): ProjectQueue {
+  const queue = openQueue(records.queue)
+  return {
+    add: async prompt => await queue.add(checked(prompt), new Date(clock.now())),
+    list: () => queue.list(),
+    edit: (id, prompt) => queue.edit(id, checked(prompt)),
+    remove: id => queue.remove(id),
+  }
+}
+
+function checked(prompt: string): string {
+  const problem = problemOfPrompt(prompt)
+  if (problem !== null) throw new UserError(problem)
+  return prompt
+}

@@ -1,0 +1,101 @@
+import { join, relative } from 'node:path'
+import { messageOf, UserError } from '../../base/errors.ts'
+import { version } from '../../base/package.ts'
+import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+import { type ProofEnvironment, protectedSince, runGate } from '../../run/gates.ts'
+import { reviewInput } from '../../templates/round-input.ts'
+import { writeFileInside } from '../../workspace/files/inside-directory.ts'
+import { commitHolds } from '../../workspace/git/commits.ts'
+import { readHead } from '../../workspace/git/git.ts'
+import { changedFiles } from '../../workspace/git/trees.ts'
+import { protectedChanges } from '../../workspace/protected.ts'
+import type { Run } from '../open-run.ts'
+import type { World } from '../world.ts'
+import { reviewThread } from './review.ts'
+
+/** The most of a diff that is handed over to be cut to what a reviewer can be told, bytes. */
+const DIFF_BYTES = 8 * 1024 * 1024
+
+/** With what the claims of a run's sessions are proved. */
+export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
+  const { commands, fingerprints, savepoints, redactor, settings, records } = run
+  const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
+    protectedChanges({ gates, before, after, git: fingerprints.git })
+  /** Null if what it began with is no longer there. */
+  const diffSince = async (start: string, tree: string) => {
+    try {
+      return await savepoints.diff(start, tree, { mostBytes: DIFF_BYTES })
+    } catch (error) {
+      if (error instanceof UserError) return null
+      throw error
+    }
+  }
+  return {
+    runGate: (gate, { when, tree, signal }) =>
+      runGate(gate, {
+        door: commands,
+        workTree: fingerprints,
+        tree,
+        signal,
+        redact: text => redactor.text(text),
+        // Whether it is flaky matters where it decides.
+        isAgainOnFailure: when === 'claim',
+      }),
+    keepSavepoint: of => savepoints.keep({ ...of, at: clock.now() }),
+    changedProtected,
+    async lost(before, after) {
+      const files = await changedFiles(fingerprints.git, before, after)
+      return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
+    },
+    async reviewer(state, tree) {
+      const start = state.savepoint?.start ?? null
+      const diff = start === null ? null : await diffSince(start, tree)
+      const { files } = await changedProtected(state.gates, protectedSince(state) ?? '', tree)
+      return {
+        thread: reviewThread(records.directory, state.review ?? settings.reviewer, settings),
+        input: reviewInput({
+          goal: state.goal,
+          said: state.personSaid,
+          gates: state.claim.state === 'nominated' ? state.claim.results : [],
+          protectedFiles: files,
+          earlier: state.reviews.last?.findings ?? [],
+          diff: diff?.text ?? null,
+          isCut: diff?.isCut ?? false,
+        }),
+      }
+    },
+  }
+}
+
+/**
+ * Writes `done.json` of a session that has come to its end as done: into the records, which count, and as a copy beside
+ * its memory, in `folder`. Answers what went wrong, a sentence; null if nothing did.
+ */
+export async function certify(
+  { records, repository, fingerprints, engine }: Run,
+  ended: SessionState,
+  folder: string,
+  { node, platform }: Pick<World, 'node' | 'platform'>,
+): Promise<string | null> {
+  const { claim, savepoint } = ended
+  if (claim.state !== 'accepted') return null
+  try {
+    const head = repository === null ? null : await readHead(repository)
+    const commit = head?.commit ?? null
+    const text = certificateText(
+      certificateOf(ended, {
+        head,
+        headHoldsAll: commit === null ? null : await commitHolds(fingerprints.git, commit, claim.tree),
+        savepoint: savepoint?.tree === claim.tree ? savepoint.commit : null,
+        versions: { codemachine: version, codex: engine.version, node, platform },
+      }),
+    )
+    await writeWholeFile(join(records.sessionFolder(ended.id), 'done.json'), text)
+    await writeFileInside(records.directory, relative(records.directory, join(folder, 'done.json')), text)
+    return null
+  } catch (error) {
+    return `done.json could not be written: ${messageOf(error)}`
+  }
+}

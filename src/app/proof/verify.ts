@@ -1,0 +1,316 @@
+import { join } from 'node:path'
+import { Cleanup, Interrupted, UserError } from '../../base/errors.ts'
+import type { Redactor } from '../../base/redactor.ts'
+import {
+  CERTIFICATE_BYTES,
+  type Certificate,
+  type CertifiedGate,
+  parseCertificate,
+} from '../../core/rules/certificate.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { SandboxChoice } from '../../engines/codex/sandbox.ts'
+import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
+import { pathExists, readBoundedText } from '../../platform/files.ts'
+import { foldJournal } from '../../records/journal.ts'
+import type { Records } from '../../records/records.ts'
+import type { WorkTree } from '../../run/claim.ts'
+import { runGate } from '../../run/gates.ts'
+import { findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
+import type { Fingerprints } from '../../workspace/fingerprint.ts'
+import { type PersonRepository, readHead, runGit } from '../../workspace/git/git.ts'
+import { openGuard } from '../../workspace/guard/repository-guard.ts'
+import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
+import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
+import { findSession } from '../find.ts'
+import { openWorkDirectory, settingsOf, WAIT_FOR_ITS_END } from '../open-run.ts'
+import type { World } from '../world.ts'
+import { cannotTell, type Difference, findBreak, type GateRun, passes, type Verdict } from './find-break.ts'
+
+/** What is verified, and who is told of it. */
+export interface VerifyOptions {
+  /** As typed; null for the newest that is done. */
+  session: string | null
+  codexBin?: string
+  /** Told a sentence of each thing that a person should know, and of what is run. */
+  say: Say
+  /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
+  onDebug?: ((line: string) => void) | undefined
+}
+
+type Say = (text: string) => void
+
+/**
+ * Whether what was proved when a session was done is still true, and if not, since when. No session runs here meanwhile.
+ * A `UserError` if there is no such session or certificate, or while a codemachine runs here (exit code 6).
+ */
+export async function verifySession(world: World, records: Records, options: VerifyOptions): Promise<Verified> {
+  const found = await findCertificate(records, options.session, options.say)
+  const verification = await verifyLocked(world, options, records, found)
+  if (world.signal.aborted) throw new Interrupted(world.signal.reason)
+  return { ...verification, certificate: found.certificate }
+}
+
+/** What came of verifying, and what it was held against. */
+export interface Verified extends Verification {
+  certificate: Certificate
+}
+
+/** What came of verifying a session. */
+export interface Verification {
+  session: string
+  verdict: Verdict
+  /** Those that are required, as they came out in the work directory, as far as they ran. */
+  gates: readonly GateRun[]
+  /** Since it was done; null if the files of then are not kept any more. */
+  changed: Difference | null
+}
+
+async function verifyLocked(
+  world: World,
+  options: VerifyOptions,
+  records: Records,
+  { certificate, overrides }: Found,
+): Promise<Verification> {
+  const { say } = options
+  await using opened = new Cleanup()
+  const work = opened.use(await openWorkDirectory(world, records, say, WAIT_FOR_ITS_END))
+  const { repository, fingerprints } = work
+  const tree = await fingerprints.take()
+  const changed = await changedSince(fingerprints, certificate.tree, tree)
+  const judged = (verdict: Verdict, gates: readonly GateRun[]): Verification => {
+    return { session: certificate.session, verdict, gates, changed }
+  }
+  const required = certificate.gates.filter(gate => gate.required)
+  if (required.length === 0) return judged(cannotTell(NOTHING_TO_RUN), [])
+  const commands = await commandsFor(world, records, { ...options, overrides })
+  if ('problem' in commands) return judged(cannotTell(commands.problem), [])
+  opened.use(await openSandboxTraces([records.directory], records.traces))
+  const again = new GatesAgain({
+    ...commands,
+    sandbox: {
+      mode: certificate.sandbox,
+      network: certificate.network,
+      writable: writableGit(records.directory, repository),
+    },
+    directory: records.directory,
+    workTree: fingerprints,
+    signal: world.signal,
+  })
+  const gates = await guarded(records, repository, certificate.session, say, () => runAll(again, required, say))
+  const notStarted = gates.find(({ status }) => status === 'not-started')
+  const failing = gates.filter(gate => !passes(gate))
+  if (failing.length === 0) return judged({ kind: 'still-true' }, gates)
+  if (notStarted) return judged(cannotTell(`${notStarted.gate.name} could not be run`), gates)
+  const verdict = await findBreak({
+    certificate,
+    failing,
+    git: fingerprints.git,
+    head: repository === null ? null : (await readHead(repository)).commit,
+    tree,
+    isKept: changed !== null,
+    key: records.key,
+    run: (gate, directory) => again.inScratch(gate, directory),
+    differs: (before, after) => fingerprints.changed(before, after),
+    say,
+  })
+  return judged(verdict, gates)
+}
+
+async function runAll(again: GatesAgain, gates: Certificate['gates'], say: Say): Promise<GateRun[]> {
+  const runs: GateRun[] = []
+  for (const gate of gates) {
+    say(`runs again: ${gate.name}`)
+    runs.push(await again.inWorkDirectory(gate))
+  }
+  return runs
+}
+
+/** A gate runs what agents wrote, and may write in the repository's `.git`, as in a round. */
+async function guarded<T>(
+  records: Records,
+  repository: PersonRepository | null,
+  session: string,
+  say: Say,
+  action: () => Promise<T>,
+): Promise<T> {
+  const guard = await openGuard({
+    repository,
+    workTree: records.directory,
+    setAsideDir: join(records.sessionFolder(session), 'set-aside'),
+    baselineFile: records.guard,
+  })
+  try {
+    return await action()
+  } finally {
+    const restored = await guard.check()
+    if (restored !== null && restored.restored.length > 0) {
+      say(`A gate changed what the person's git runs, and it was put back: ${restored.restored.join(', ')}.`)
+    }
+    for (const problem of restored?.problems ?? []) say(problem)
+    await guard.close()
+  }
+}
+
+/** Null if the files of then are not kept any more. */
+async function changedSince(fingerprints: Fingerprints, before: string, now: string): Promise<Difference | null> {
+  if (before === now) return { paths: [], count: 0 }
+  const { setting } = fingerprints.git
+  const isKept = (await runGit(setting, ['cat-file', '-e', `${before}^{tree}`])).ok
+  return isKept ? await fingerprints.changed(before, now) : null
+}
+
+const NOTHING_TO_RUN =
+  'the session was done without gates, so there is nothing to run again; give the next one some with --verify'
+
+/** What was proved, and what else of the session its gates run with. */
+interface Found {
+  certificate: Certificate
+  /** `key=value` pairs handed to codex. */
+  overrides: readonly string[]
+}
+
+/**
+ * The certificate of the session that a person means, or of the newest that is done: always that of the records, for
+ * agents can write its copy. A `UserError` if there is none.
+ * @param say told what a person should know of it, a sentence each
+ */
+async function findCertificate(records: Records, wanted: string | null, say: (remark: string) => void): Promise<Found> {
+  const state =
+    wanted === null ? await newestDone(records, say) : await stateOf(records, await findSession(records, wanted))
+  const { id } = state
+  if (!isDone(state)) {
+    throw new UserError(`Session ${id} is not done, so there is nothing to verify.`, {
+      hint: `codemachine logs ${id} shows what became of it.`,
+    })
+  }
+  const path = certificatePath(records, id)
+  const read = await readBoundedText(path, CERTIFICATE_BYTES)
+  if (read === 'missing') throw new UserError(`${path} is not there, so what was proved of session ${id} is not known.`)
+  if ('problem' in read) throw new UserError(`${path} ${read.problem}, so what was proved is not known.`)
+  const certificate = parseCertificate(read.text, path)
+  if (certificate.session !== id) throw new UserError(`${path} is the certificate of another session.`)
+  await compareCopy(records.directory, id, read.text, say)
+  return { certificate, overrides: state.overrides }
+}
+
+async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState> {
+  for (const id of (await records.sessions()).reverse()) {
+    // Long journals are not read for nothing.
+    if (!(await pathExists(certificatePath(records, id)))) continue
+    try {
+      const state = await stateOf(records, id)
+      if (isDone(state)) return state
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      say(error.message)
+    }
+  }
+  throw new UserError(
+    `No session in ${records.directory} is done and has a certificate, so there is nothing to verify.`,
+  )
+}
+
+async function stateOf(records: Records, id: string): Promise<SessionState> {
+  const state = await foldJournal(records.journal(id), id)
+  if (state === null) throw new UserError(`${records.journal(id)} holds no session.`)
+  return state
+}
+
+/** One that went on after it was done is not. */
+function isDone({ ended }: SessionState): boolean {
+  return ended?.outcome.kind === 'done'
+}
+
+function certificatePath(records: Records, id: string): string {
+  return join(records.sessionFolder(id), 'done.json')
+}
+
+async function compareCopy(directory: string, id: string, text: string, say: (remark: string) => void): Promise<void> {
+  const folder = join('.codemachine', 'projects', id)
+  if ((await findObstacle(directory, folder)) !== null) return
+  const copy = await readTextFile(join(directory, folder, 'done.json'), CERTIFICATE_BYTES)
+  if (copy.kind === 'gone' || (copy.kind === 'text' && copy.text === text)) return
+  say(`${join(folder, 'done.json')} is not what codemachine wrote there; it is not believed, and the record is.`)
+}
+
+interface GatesAgainOptions {
+  /** All that gates run with, but for where and in what sandbox. */
+  commands: Omit<SandboxCommandsOptions, 'directory' | 'sandbox'>
+  /** Of the session that is verified. */
+  sandbox: SandboxChoice
+  directory: string
+  workTree: WorkTree
+  redactor: Redactor
+  signal: AbortSignal
+}
+
+/** Runs gates of a certificate again. An `Interrupted` if the program has to end. */
+class GatesAgain {
+  readonly #options: GatesAgainOptions
+
+  constructor(options: GatesAgainOptions) {
+    this.#options = options
+  }
+
+  /** In the work directory; one that fails once more on the same files. */
+  async inWorkDirectory(gate: CertifiedGate): Promise<GateRun> {
+    const { directory, sandbox, workTree } = this.#options
+    return await this.#run(gate, directory, sandbox, workTree)
+  }
+
+  /** On files that were laid out elsewhere, once; of the person's repository nothing can be written there. */
+  async inScratch(gate: CertifiedGate, directory: string): Promise<GateRun> {
+    return await this.#run(gate, directory, { ...this.#options.sandbox, writable: [] }, null)
+  }
+
+  async #run(
+    gate: CertifiedGate,
+    directory: string,
+    sandbox: SandboxChoice,
+    workTree: WorkTree | null,
+  ): Promise<GateRun> {
+    const { commands, redactor, signal } = this.#options
+    if (signal.aborted) throw new Interrupted(signal.reason)
+    await using door = openSandboxCommands({ ...commands, directory, sandbox })
+    const { status, exitCode, durationMs, output, problem, changedCount } = await runGate(
+      { ...gate, protect: [], everyRound: false },
+      {
+        door,
+        workTree: workTree ?? UNSEEN,
+        signal,
+        redact: text => redactor.text(text),
+        isAgainOnFailure: workTree !== null,
+      },
+    )
+    if (status === 'broken-off') throw new Interrupted(signal.reason)
+    return { gate, status, exitCode, durationMs, output, problem, changedCount }
+  }
+}
+
+/** What a gate does to files that are thrown away does not matter. */
+const UNSEEN: WorkTree = {
+  take: async () => '',
+  changed: async () => ({ paths: [], count: 0 }),
+}
+
+/** What gates run with on this machine, as a run here would have it; a sentence if there is no codex that can. */
+async function commandsFor(
+  world: World,
+  records: Records,
+  { codexBin, overrides, onDebug }: Pick<VerifyOptions, 'codexBin' | 'onDebug'> & Pick<Found, 'overrides'>,
+): Promise<Pick<GatesAgainOptions, 'commands' | 'redactor'> | { problem: string }> {
+  const loaded = await settingsOf(world, records.directory, codexBin === undefined ? {} : { codexBin })
+  const codex = await chooseOrSay(() => chooseCodex(world, records, loaded))
+  if ('problem' in codex) return codex
+  const commands = await codexOptionsOf(world, records, codex, { ...loaded, overrides, onDebug })
+  return { redactor: codex.redactor, commands: { ...commands, agentsDirectory: records.directory } }
+}
+
+async function chooseOrSay(choose: () => Promise<ChosenCodex>): Promise<ChosenCodex | { problem: string }> {
+  try {
+    return await choose()
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return { problem: [error.message, error.hint].filter(text => text !== null).join(' ') }
+  }
+}

@@ -1,0 +1,149 @@
+import { UserError, unreachable } from '../base/errors.ts'
+import type { RunOverrides } from '../core/events/events.ts'
+import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
+import type { ReviewTerms } from '../core/rules/review.ts'
+import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { type GateSetting, reachesNetwork, withVerified } from '../settings/gates.ts'
+import type { SettingSources } from '../settings/load.ts'
+import type { Settings } from '../settings/schema.ts'
+import { countAsTyped, durationAsTyped } from '../words/commands.ts'
+import { formatSpan, formatTokens } from '../words/numbers.ts'
+import type { RunOptions } from './library.ts'
+
+/**
+ * What was said on the command line or in the environment. What stands in a file is read anew when the session goes on,
+ * so that it can be mended there, but for gates and the review (`gatesAtResume`, `reviewAtResume`).
+ * @param verify the commands that `--verify` names
+ */
+export function runOverridesOf(
+  settings: Settings,
+  sources: SettingSources,
+  verify: readonly string[] = [],
+): RunOverrides {
+  const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
+  const { sandbox, network, model, effort, maxUsage, maxWait, keepAwake, review } = settings
+  return {
+    ...(isSaid('sandbox') ? { sandbox } : {}),
+    ...(isSaid('network') ? { network } : {}),
+    ...(isSaid('model') && model !== null ? { model } : {}),
+    ...(isSaid('effort') && effort !== null ? { effort } : {}),
+    ...(isSaid('maxUsage') && maxUsage !== null ? { maxUsage } : {}),
+    ...(isSaid('maxWait') ? { maxWaitMs: maxWait } : {}),
+    ...(isSaid('keepAwake') ? { keepAwake } : {}),
+    ...(isSaid('review') ? { review } : {}),
+    ...(verify.length === 0 ? {} : { verify: [...new Set(verify)] }),
+  }
+}
+
+/** The options of a session that goes on: those of now, and before them what was said when it began. */
+export function optionsAtResume(said: RunOverrides, overrides: readonly string[], now: RunOptions): RunOptions {
+  const { network, keepAwake, sandbox, verify = [], ...same } = said
+  const { keepAwake: keepsAwakeNow = true, ...others } = now
+  // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
+  const keepsSandbox = now.sandbox === undefined
+  return {
+    ...same,
+    // The settings check it once more.
+    ...(sandbox === undefined ? {} : { sandbox: sandbox as Settings['sandbox'] }),
+    ...(network === undefined || !keepsSandbox ? {} : { network }),
+    config: [...overrides],
+    ...others,
+    ...(verify.length === 0 ? {} : { verify: [...new Set([...verify, ...(now.verify ?? [])])] }),
+    // That it is to be kept awake is read anew, as what stands in a file is.
+    ...(keepsAwakeNow && keepAwake !== false ? {} : { keepAwake: false }),
+  }
+}
+
+/**
+ * What a session that nobody runs may take from now on, for the whole of it: what `options` say, else what its journal
+ * does. `settings` are those of the options. A `UserError` if that is used up.
+ */
+export function limitsAtResume(
+  state: SessionState,
+  options: Pick<RunOptions, 'rounds' | 'maxTimeMs' | 'maxTokens'>,
+  settings: Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>,
+): SessionLimits {
+  const limits: SessionLimits = {
+    rounds: options.rounds === undefined ? state.limits.rounds : settings.rounds,
+    timeMs: options.maxTimeMs === undefined ? state.limits.timeMs : settings.maxTime,
+    tokens: options.maxTokens === undefined ? state.limits.tokens : settings.maxTokens,
+  }
+  // All that it lacks is its end.
+  if (state.claim.state === 'accepted' && state.ended === null) return limits
+  const used = { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
+  const reached = limitReached(limits, used)
+  switch (reached) {
+    case null:
+      return limits
+    case 'rounds':
+      throw new UserError(
+        `${state.id} has used ${used.rounds} of its ${limits.rounds} rounds; give it more with --rounds.`,
+      )
+    case 'time':
+      throw new UserError(
+        `${state.id} has worked for ${formatSpan(used.timeMs)}, which is all of its --max-time ${durationAsTyped(limits.timeMs ?? 0)}; give it more with --max-time.`,
+      )
+    case 'tokens':
+      throw new UserError(
+        `${state.id} has used ${formatTokens(used.tokens)}, which is all of its --max-tokens ${countAsTyped(limits.tokens ?? 0)}; give it more with --max-tokens.`,
+      )
+    default:
+      return unreachable(reached)
+  }
+}
+
+/** What may have to pass before done in a session that goes on. */
+interface GatesAtResume {
+  /** What the session had to pass until now. */
+  journaled: readonly Gate[]
+  /** What the files and `--verify` say now. */
+  loaded: readonly GateSetting[]
+  /** What `--verify` says now. */
+  verify: readonly string[]
+  /** Whether the files are to count anew (`--reread-gates`). */
+  reread: boolean
+}
+
+/**
+ * What has to pass from now on: what it was, for the rounds could write the files since, and what `--verify` adds. None
+ * reaches the network where the rounds no longer do.
+ */
+export function gatesAtResume(
+  { journaled, loaded, verify, reread }: GatesAtResume,
+  settings: Pick<Settings, 'sandbox' | 'network'>,
+): readonly Gate[] {
+  const gates = reread ? loaded : withVerified(journaled, verify, settings)
+  return reachesNetwork(settings) ? gates : gates.map(gate => ({ ...gate, network: false }))
+}
+
+/** What is known of the review in a session that goes on. */
+interface ReviewAtResume {
+  /** With what every claim was reviewed until now; null: only one that touched what gates protect. */
+  journaled: ReviewTerms | null
+  /** What is said now, and where. */
+  settings: Pick<Settings, 'review' | 'reviewer'>
+  sources: Pick<SettingSources, 'review' | 'reviewer.model' | 'reviewer.effort'>
+  /** Whether the files are to count anew (`--reread-gates`). */
+  reread: boolean
+}
+
+/** With what every claim is reviewed by these settings; null: only one that touches what gates protect. */
+export function reviewIn({ review, reviewer }: ReviewAtResume['settings']): ReviewTerms | null {
+  return review ? reviewer : null
+}
+
+/**
+ * With what every claim is reviewed from now on. A flag and the environment say it; else a file may add a review, and
+ * never take it off, for the rounds could write the project's since. Nor does that file say then who reviews.
+ */
+export function reviewAtResume({ journaled, settings, sources, reread }: ReviewAtResume): ReviewTerms | null {
+  const isSaid = ['flag', 'environment'].includes(sources.review.layer)
+  const now = reviewIn(settings)
+  if (reread || journaled === null || (isSaid && now === null)) return now
+  const isFromPerson = (key: 'reviewer.model' | 'reviewer.effort') =>
+    ['person', 'environment'].includes(sources[key].layer)
+  return {
+    model: isFromPerson('reviewer.model') ? settings.reviewer.model : journaled.model,
+    effort: isFromPerson('reviewer.effort') ? settings.reviewer.effort : journaled.effort,
+  }
+}

@@ -1,0 +1,62 @@
+import type { RunOptions } from '../app/library.ts'
+import type { RunListeners } from '../app/open-run.ts'
+import type { WantedWorktree } from '../app/start/worktree.ts'
+import { flagValue } from '../settings/load.ts'
+import type { FlagKey } from '../settings/schema.ts'
+import type { CliContext } from '../tui/cli-context.ts'
+import type { RunFlags } from './flags.ts'
+
+/** What the flags of a run say, in values; a `UserError` that names the flag for the first that cannot be read. */
+export function runOptionsOf(flags: RunFlags): RunOptions {
+  const { cd, rounds, maxTime, maxTokens, maxUsage, maxWait, model, effort, sandbox, yolo } = flags
+  const { network, keepAwake, review, verify, config, codexBin } = flags
+  return withoutUndefined({
+    directory: cd,
+    rounds: read('rounds', rounds),
+    maxTimeMs: read('maxTime', maxTime),
+    maxTokens: read('maxTokens', maxTokens),
+    maxUsage: read('maxUsage', maxUsage),
+    maxWaitMs: read('maxWait', maxWait),
+    model: read('model', model),
+    effort: read('effort', effort),
+    sandbox: yolo ? 'danger-full-access' : read('sandbox', sandbox),
+    network: yolo ?? network,
+    // Commander says true where nobody said anything.
+    keepAwake: keepAwake === false ? false : undefined,
+    review,
+    verify,
+    config,
+    codexBin: read('codexBin', codexBin),
+  })
+}
+
+function read<Key extends FlagKey>(key: Key, text: string | undefined): ReturnType<typeof flagValue<Key>> | undefined {
+  return text === undefined ? undefined : flagValue(key, text)
+}
+
+type Defined<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> }
+
+function withoutUndefined<T extends object>(values: T): Defined<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Defined<T>
+}
+
+/** The worktree that `--worktree` asks for; null if it does not. */
+export function worktreeOf({ worktree, cd }: RunFlags): WantedWorktree | null {
+  if (worktree === undefined) return null
+  return { name: worktree === true ? null : worktree, ...(cd === undefined ? {} : { directory: cd }) }
+}
+
+/** How a run is shown. */
+export type ShowFlags = Pick<RunFlags, 'plain' | 'json'>
+
+/** Who is told, on this command line, what a run has to say beside its events. */
+export function listenersOn(context: CliContext, { json }: ShowFlags): RunListeners {
+  const { stdout, stderr, display } = context
+  const terminal = display?.terminal ?? stdout
+  return {
+    // A bell has no place among lines of JSON.
+    bell: terminal.isTTY && !json ? terminal : null,
+    onProblem: sentence => void stderr.write(`codemachine: ${sentence}\n`),
+    onDebug: line => void stderr.write(`[debug] ${line}\n`),
+  }
+}

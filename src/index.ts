@@ -1,0 +1,49 @@
+import { homedir } from 'node:os'
+import type { Project, RunOptions } from './app/library.ts'
+import { OpenProject } from './app/open-project.ts'
+import type { World } from './app/world.ts'
+import { systemClock } from './base/clock.ts'
+
+export type {
+  Answer,
+  Ask,
+  EndedSession,
+  Project,
+  ProjectQueue,
+  QueuedPrompt,
+  RunEventsOptions,
+  RunGoalOptions,
+  RunOptions,
+  WatchUpdate,
+} from './app/library.ts'
+export type { World } from './app/world.ts'
+export type { Clock } from './base/clock.ts'
+export { UserError } from './base/errors.ts'
+export type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from './core/events/events.ts'
+export type { RoundOutcome, SessionLimits, SessionOutcome, Used } from './core/events/outcome.ts'
+export type { SessionState, SessionStatus } from './core/state/state.ts'
+export type { ReportData } from './report/report-data.ts'
+
+/** The world as this process has it, but for `changes`: its environment, directory, platform and clock. No signal ends it. */
+export function processWorld(changes: Partial<World> = {}): World {
+  return {
+    env: process.env,
+    cwd: process.cwd(),
+    home: homedir(),
+    platform: process.platform,
+    arch: process.arch,
+    node: process.versions.node,
+    pid: process.pid,
+    clock: systemClock,
+    signal: new AbortController().signal,
+    ...changes,
+  }
+}
+
+/**
+ * Opens a work directory to run sessions in, to watch and to report of: that of `options`, or of the world. Starts nothing
+ * and prints nothing. Rejects with a `UserError` if there is no such directory.
+ */
+export async function openProject(world: World = processWorld(), options: RunOptions = {}): Promise<Project> {
+  return await OpenProject.open(world, options)
+}

@@ -1,0 +1,45 @@
+import type { Readable, Writable } from 'node:stream'
+import type { Reachable } from '../app/work-through.ts'
+import type { World } from '../app/world.ts'
+import type { View } from '../core/events/events.ts'
+import type { Tone } from '../words/names.ts'
+
+/** The process that a screen is drawn by. */
+export interface ScreenProcess {
+  /** Where the process hears of its signals. */
+  signals: Pick<NodeJS.EventEmitter, 'once' | 'off'>
+  /** Writes to stdout before it returns; drops what it does not take. */
+  writeNow(text: string): void
+  /** Gives the terminal its echo and line editing back. */
+  rawModeOff(): void
+  /** Calls the listener before an error is shown that ends the program, until the returned function is called. */
+  beforeCrash(listener: () => void): () => void
+  /** While the action goes on, Ctrl+C is meant for a program that has been given the terminal. */
+  withoutInterrupt<T>(action: () => Promise<T>): Promise<T>
+  /** Kills what was started, and ends the program. */
+  endNow(): void
+}
+
+/** What the entry point hands to a command: the world, and the terminal that it was typed on. */
+export interface CliContext extends World {
+  stdin: Readable & { isTTY?: boolean }
+  stdout: Writable & { isTTY?: boolean; columns?: number }
+  stderr: Writable & { isTTY?: boolean }
+  /** Where runs are shown; left out: on stdout, as the flags say. */
+  display?: Display
+  /** What a screen needs of the process beside its streams. */
+  host: ScreenProcess
+}
+
+/** Where a run is shown. */
+export interface Display {
+  view: View
+  /** The terminal itself, where one is drawn on. */
+  terminal?: { isTTY?: boolean; write(text: string): unknown }
+  /** What is said beside the events, such as how to go on: whole lines. */
+  say(text: string): void
+  /** Shows what a session has come to. `isEndShown`: whether its outcome stands just above, with goal and effort. */
+  card(lines: (place: { columns: number; isEndShown?: boolean }) => readonly { text: string; tone: Tone }[]): void
+  /** Told when a person can reach what runs, and with null when no longer. */
+  reach(sessions: Reachable | null): void
+}

@@ -1,0 +1,54 @@
+import { oneLine } from './cells.ts'
+import { formatCount } from './numbers.ts'
+
+/** What doctor looks at, in the order in which it is shown. */
+export type Check =
+  | 'node'
+  | 'directory'
+  | 'settings'
+  | 'records'
+  | 'disk'
+  | 'leftovers'
+  | 'git'
+  | 'codex'
+  | 'codex-home'
+  | 'codex-config'
+  | 'model'
+  | 'login'
+  | 'sandbox'
+
+/** What a check has found. `problem`: codemachine cannot work like that; `warning`: it can, and a person should know. */
+export interface Finding {
+  check: Check
+  status: 'ok' | 'warning' | 'problem'
+  message: string
+  /** What to do about it, in one sentence; null if nothing has to be done. */
+  mend: string | null
+}
+
+const TEXT_CHARS = 1000
+const STATUS_WIDTH = 'problem'.length
+const CHECK_WIDTH = 'codex-config'.length
+const INDENT = ' '.repeat(STATUS_WIDTH + CHECK_WIDTH + 4)
+
+/**
+ * A finding for a person: a line, and one with its mend if it has one.
+ * @param paint gives the word of a status, padded, its colour
+ */
+export function linesOfFinding(
+  { check, status, message, mend }: Finding,
+  paint: (word: string, status: Finding['status']) => string = word => word,
+): string[] {
+  const word = paint(status.padEnd(STATUS_WIDTH), status)
+  const line = `${word}  ${check.padEnd(CHECK_WIDTH)}  ${oneLine(message, TEXT_CHARS)}`
+  return mend === null ? [line] : [line, `${INDENT}→ ${oneLine(mend, TEXT_CHARS)}`]
+}
+
+/** What all findings come to, in a sentence. */
+export function conclusionOf(findings: readonly Finding[]): string {
+  const count = (status: Finding['status']) => findings.filter(finding => finding.status === status).length
+  const [problems, warnings] = [count('problem'), count('warning')]
+  const noted = warnings === 0 ? '' : ` (${formatCount(warnings, 'warning')})`
+  if (problems === 0) return `codemachine can work here${noted}.`
+  return `codemachine cannot work here until ${formatCount(problems, 'problem')} ${problems === 1 ? 'is' : 'are'} mended${noted}.`
+}

@@ -1,0 +1,137 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Project, Recorded, RunOptions, WatchUpdate, World } from '../../src/index.ts'
+import { openProject, processWorld, UserError } from '../../src/index.ts'
+import { processesOf } from '../support/processes.ts'
+import { claimDone, held, round } from '../support/rounds.ts'
+import { IMPATIENT, openScene, type Scene } from '../support/scene.ts'
+
+/** The project of a scene, as a program opens it. */
+async function openIn({ place }: Scene, options: RunOptions = {}, changes: Partial<World> = {}): Promise<Project> {
+  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory, ...changes })
+  return await openProject(world, { keepAwake: false, ...options })
+}
+
+/** A session whose first round is at work until `go` is called; `atWork` resolves once it is. */
+async function openHeld() {
+  const { promise, resolve: go } = Promise.withResolvers<void>()
+  const scene = await openScene([[held(promise), ...round('true')], round(claimDone), round(claimDone)], {
+    provider: IMPATIENT,
+  })
+  const { promise: atWork, resolve: isAtWork } = Promise.withResolvers<void>()
+  const events: Recorded[] = []
+  const onEvent = (event: Recorded) => {
+    events.push(event)
+    if (event.type === 'item-completed') isAtWork()
+  }
+  return { scene, go, atWork, events, onEvent }
+}
+
+const failure = (promise: Promise<unknown>) => promise.then(() => null).catch((error: unknown) => error)
+
+test('what a program is told is what the journal holds, and the report is of the same session', async () => {
+  await using scene = await openScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
+  await using project = await openIn(scene)
+  const events: Recorded[] = []
+  const rounds: number[] = []
+  const listeners = process.listenerCount('SIGINT') + process.listenerCount('SIGTERM') + process.listenerCount('exit')
+  const ended = await project.run('Say hello.', {
+    onEvent(event, state) {
+      events.push(event)
+      rounds.push(state.roundsUsed)
+    },
+  })
+  expect(ended.outcome).toEqual({ kind: 'done', verified: false })
+  expect(ended.used.rounds).toBe(2)
+  const journal = (await readFile(join(scene.records(), 'sessions', ended.id, 'journal.ndjson'), 'utf8'))
+    .trim()
+    .split('\n')
+    .slice(1)
+  expect(events.map(event => JSON.stringify(event))).toEqual(journal)
+  expect(rounds.at(-1)).toBe(2)
+  expect(await project.report()).toMatchObject({ session: ended.id, goal: 'Say hello.' })
+  expect(process.listenerCount('SIGINT') + process.listenerCount('SIGTERM') + process.listenerCount('exit')).toBe(
+    listeners,
+  )
+  // Nobody runs any more.
+  expect(await project.ask({ type: 'pause' })).toBeNull()
+})
+
+test('a second run in the directory is refused while the first is at work, which can be asked and watched', async () => {
+  const { scene, go, atWork, onEvent } = await openHeld()
+  await using _scene = scene
+  await using project = await openIn(scene)
+  const running = project.run('Say hello.', { onEvent })
+  await atWork
+  const refused = await failure((await openIn(scene)).run('Say it, too.'))
+  expect(refused).toBeInstanceOf(UserError)
+  expect(refused).toMatchObject({ exitCode: 6, hint: expect.stringContaining('codemachine status') })
+  expect(await project.ask({ type: 'stop', now: false })).toMatchObject({ delivered: true })
+  await expect(project.ask({ type: 'steer', text: ' ' })).rejects.toThrow(UserError)
+  const watched: WatchUpdate[] = []
+  const watching = (async () => {
+    for await (const update of (await openIn(scene)).watch()) watched.push(update)
+  })()
+  go()
+  expect((await running).outcome).toEqual({ kind: 'interrupted', by: 'stop' })
+  await watching
+  const kinds = watched.map(update => (update.kind === 'event' ? update.event.type : update.kind))
+  expect(kinds).toEqual(expect.arrayContaining(['session-created', 'attached', 'session-ended']))
+})
+
+test('a signal ends a session so that it can be gone on with, whatever it was aborted with', async () => {
+  const { scene, go, atWork, events, onEvent } = await openHeld()
+  await using _scene = scene
+  await using project = await openIn(scene)
+  const ending = new AbortController()
+  const running = project.run('Say hello.', { onEvent, signal: ending.signal })
+  await atWork
+  ending.abort()
+  const { id, outcome } = await running
+  expect(outcome).toEqual({ kind: 'interrupted', by: 'SIGTERM' })
+  expect(events.at(-1)?.type).toBe('session-ended')
+  go()
+  expect(await project.resume(null)).toMatchObject({ id, outcome: { kind: 'done' } })
+})
+
+test('disposing of a project ends what it runs, and leaves no process', async () => {
+  const { scene, atWork, onEvent } = await openHeld()
+  await using _scene = scene
+  const project = await openIn(scene)
+  const running = project.run('Say hello.', { onEvent })
+  await atWork
+  expect(processesOf(scene.place)).not.toEqual([])
+  await project[Symbol.asyncDispose]()
+  expect((await running).outcome).toEqual({ kind: 'interrupted', by: 'SIGTERM' })
+  expect(processesOf(scene.place)).toEqual([])
+  await expect(project.run('Once more.')).rejects.toThrow('disposed of')
+})
+
+test('what a program throws while it is told of an event ends the session, and is what the run rejects with', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone)])
+  await using project = await openIn(scene)
+  const bug = new Error('of the program')
+  const onEvent = (event: Recorded) => {
+    if (event.type === 'round-started') throw bug
+  }
+  expect(await failure(project.run('Say hello.', { onEvent }))).toBe(bug)
+  expect(await project.report()).toMatchObject({ standing: 'ended', outcome: { kind: 'interrupted', by: 'SIGTERM' } })
+})
+
+test('the queue is kept for the command line, and what cannot be is a sentence', async () => {
+  await using scene = await openScene([round(claimDone)])
+  await using project = await openIn(scene, { rounds: 1 })
+  const { id } = await project.queue.add('then the docs')
+  expect(await project.queue.list()).toMatchObject({ prompts: [{ id, prompt: 'then the docs' }], problems: [] })
+  await project.run('Say hello.')
+  await project.queue.edit(id, 'then the tests')
+  expect((await scene.run('queue', 'list')).stdout).toBe(`${id}  then the tests\n`)
+  await project.queue.remove(id)
+  await expect(project.queue.remove(id)).rejects.toThrow(UserError)
+  await expect(project.queue.add('')).rejects.toThrow(UserError)
+  await expect(project.run('  ')).rejects.toThrow(UserError)
+  await expect(project.report('20200101_1')).rejects.toThrow(UserError)
+  const wrong = await failure((await openIn(scene, { rounds: 0 })).run('Say hello.'))
+  expect(wrong).toMatchObject({ message: expect.stringMatching(/^--rounds is "0"; use a whole number/), exitCode: 2 })
+})

@@ -1,0 +1,119 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { parseSync } from 'oxc-parser'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { claimDone, round } from '../support/rounds.ts'
+import { openScene } from '../support/scene.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const run = promisify(execFile)
+
+/** A project elsewhere, in which the packed codemachine is installed, and the program of docs/library.md. */
+let elsewhere: string
+
+beforeAll(async () => {
+  elsewhere = await mkdtemp(join(tmpdir(), 'codemachine-library-'))
+  const npm = { cwd: elsewhere, env: { ...process.env, npm_config_cache: join(elsewhere, 'npm-cache') } }
+  const quiet = ['--ignore-scripts', '--silent']
+  const { stdout } = await run('npm', ['pack', ROOT, '--pack-destination', elsewhere, ...quiet], npm)
+  await writeFile(join(elsewhere, 'package.json'), '{ "name": "elsewhere", "type": "module", "private": true }\n')
+  const tarball = join(elsewhere, stdout.trim().split('\n').at(-1) ?? '')
+  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...quiet, tarball], npm)
+  await writeFile(join(elsewhere, 'sample.ts'), sample())
+})
+afterAll(() => rm(elsewhere, { recursive: true, force: true }))
+
+function sample(): string {
+  const [, program = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, 'docs/library.md'), 'utf8')) ?? []
+  return program
+}
+
+/** The program of the docs as JavaScript; rejects with what the compiler says. */
+async function compiled(): Promise<string> {
+  const tsconfig = {
+    compilerOptions: {
+      target: 'es2022',
+      lib: ['es2022', 'esnext.disposable'],
+      module: 'nodenext',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      types: ['node'],
+      typeRoots: [join(ROOT, 'node_modules/@types')],
+    },
+    files: ['sample.ts'],
+  }
+  await writeFile(join(elsewhere, 'tsconfig.json'), JSON.stringify(tsconfig))
+  await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', elsewhere]).catch(error => {
+    throw new Error(error.stdout)
+  })
+  return join(elsewhere, 'sample.js')
+}
+
+test('the program of the docs has about thirty lines, and runs a session where only the package is installed', async () => {
+  expect(sample().split('\n').length).toBeLessThan(45)
+  const program = await compiled()
+  await using scene = await openScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
+  const { place } = scene
+  const env = { ...place.env, CODEX_BIN: join(ROOT, 'node_modules/.bin/codex') }
+  const { stdout, stderr } = await run(process.execPath, [program, place.directory, 'Say hello.'], {
+    env,
+    cwd: place.root,
+  })
+  expect(stderr).toBe('')
+  const lines = stdout.trim().split('\n')
+  expect(lines[0]).toBe('session-created')
+  expect(lines).toContain('  it says: This is as far as it goes.')
+  expect(lines).toContain('round 1: worked; 1 used')
+  expect(lines.at(-1)).toMatch(/^\d{8}_1 ended as done after 2 rounds$/)
+  expect(await readFile(join(place.directory, 'hello.txt'), 'utf8')).toBe('hello\n')
+  expect(scene.hasRecorded('report.html') || existsSync(join(scene.records(), 'sessions'))).toBe(true)
+})
+
+test('a mistake of the person is a sentence with a hint', async () => {
+  const program = await compiled()
+  const failed = await run(process.execPath, [program, join(elsewhere, 'nowhere')]).catch(error => error)
+  expect([failed.code, failed.stdout]).toEqual([2, ''])
+  expect(failed.stderr).toMatch(/nowhere/)
+})
+
+test('only the door and its manifest can be imported', async () => {
+  const importing = (what: string) =>
+    run(process.execPath, ['-e', `await import(${JSON.stringify(what)})`], { cwd: elsewhere })
+  await expect(importing('codemachine/dist/entry.js')).rejects.toThrow('ERR_PACKAGE_PATH_NOT_EXPORTED')
+  const manifest = "console.log((await import('codemachine/package.json', { with: { type: 'json' } })).default.name)"
+  expect((await run(process.execPath, ['-e', manifest], { cwd: elsewhere })).stdout).toBe('codemachine\n')
+})
+
+test('importing it loads no screen, no command line and no charts, and not much else', () => {
+  const files = loadedBy(join(ROOT, 'dist/index.js'))
+  const packages = files.flatMap(file =>
+    [...readFileSync(file, 'utf8').matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
+  )
+  for (const heavy of ['ink', 'react', 'react-reconciler', 'commander', 'echarts', 'vscode-jsonrpc', 'gray-matter']) {
+    expect(packages).not.toContain(heavy)
+  }
+  const bytes = files.reduce((sum, file) => sum + readFileSync(file).length, 0)
+  expect(bytes).toBeLessThan(300_000)
+})
+
+/** A file of the bundle, and those that it imports before it runs. */
+function loadedBy(entry: string): string[] {
+  const files = new Set([entry])
+  for (const file of files) {
+    const { module } = parseSync(file, readFileSync(file, 'utf8'))
+    const imported = [
+      ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
+      ...module.staticExports.flatMap(({ entries }) =>
+        entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []),
+      ),
+    ]
+    for (const each of imported) if (each.startsWith('.')) files.add(join(dirname(file), each))
+  }
+  return [...files]
+}
