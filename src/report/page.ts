@@ -143,9 +143,7 @@ function progress({ series }: ReportData): Html {
   const hasWaited = series.some(({ limited }) => limited > 0)
   return section(
     'Over the rounds',
-    html`<div class="charts">${charts.map(
-      ({ title, svg }) => html`<figure><h3>${title}</h3>${new Html(svg)}</figure>`,
-    )}</div>${
+    html`<div class="charts">${charts.map(({ title, svg }) => html`<figure><h3>${title}</h3>${svg}</figure>`)}</div>${
       isGrouped || hasFailed || hasWaited
         ? html`<p class="soft last">${isGrouped ? 'A point stands for several rounds: their sum. ' : null}${hasFailed ? 'Red: rounds that failed. ' : null}${hasWaited ? 'Yellow: rounds that a limit or the network ended, and that were tried again.' : null}</p>`
         : null

@@ -385,7 +385,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 }
 
 /** A text as it is shown in HTML; what would reorder a line is made visible. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return safeText(text).replace(/[&<>"']/g, character => ENTITIES[character] ?? '')
 }
 
