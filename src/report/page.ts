@@ -2,6 +2,7 @@ import type { Tone } from '../words/names.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { placeOf, TONE_OF_SEVERITY } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
+import { Html, html, items, moment, prose, section, table } from './html.ts'
 import { PAGE_STYLE } from './page-style.ts'
 import type {
   ReportAgent,
@@ -19,9 +20,7 @@ import {
   type CommandPlace,
   commandsOf,
   gateInWords,
-  Html,
   headlineOf,
-  html,
   instancesInWords,
   notesOnProof,
   numberOfRow,
@@ -273,21 +272,6 @@ function refusalsOfPageBuild({ refusals: refusalsOfPageBuild }: ReportBuild): Ht
   return section('Plans that could not be used', items(gapItem(refusalsOfPageBuild, list)), true)
 }
 
-/** @param name how the look of the page calls it; `numbers`: from which column on there are numbers */
-function table(name: string, names: readonly string[], rows: readonly Html[], numbers = names.length): Html {
-  const head = names.map((name, i) => html`<th scope="col"${i < numbers ? null : new Html(' class="n"')}>${name}</th>`)
-  return html`<table class="${name}"><thead><tr>${head}</tr></thead><tbody>${rows}</tbody></table>`
-}
-
-/** A part of the page. `isLong`: may go over the edge of a sheet of paper. */
-function section(title: string, body: Html, isLong = false): Html {
-  return html`<section${isLong ? new Html(' class="long"') : null}><h2>${title}</h2>${body}</section>`
-}
-
-function items(list: readonly Html[]): Html {
-  return html`<ul>${list.map(each => html`<li>${each}</li>`)}</ul>`
-}
-
 /** A list of which what comes after the first ten is shown when it is asked for. */
 function folded(list: readonly Html[]): Html {
   if (list.length <= FOLD_AFTER + 2) return items(list)
@@ -297,11 +281,6 @@ function folded(list: readonly Html[]): Html {
 
 const FOLD_AFTER = 10
 
-/** A text from outside in which what stands between backticks is code. */
-function prose(text: string): Html[] {
-  return text.split(/`([^`\n]+)`/).map((part, at) => (at % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))
-}
-
 /** The entries with a note in the place of what was left out. */
 function gapItem<T>(
   { leftOut, leftOutAfter }: Shortened<T>,
@@ -309,11 +288,6 @@ function gapItem<T>(
   note: Html = html`<span class="quiet">${leftOut} more, left out here</span>`,
 ): Html[] {
   return leftOut === 0 ? [...list] : [...list.slice(0, leftOutAfter), note, ...list.slice(leftOutAfter)]
-}
-
-/** A moment (Unix time, ms), as it is shown. */
-function moment(at: number, shown: string): Html {
-  return html`<time datetime="${new Date(at).toISOString()}">${shown}</time>`
 }
 
 /** A moment in a table: the time of day, and the day too where it is not that of the moment `before`. */
