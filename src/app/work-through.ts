@@ -53,7 +53,7 @@ export async function workThrough(context: CliContext, opened: Run, work: Work):
     exitCode = endsTheRun(outcome) ? exitCodeOf(outcome) : exitCode || exitCodeOf(outcome)
     const stops = !goesOn(outcome) || sessions.isToEnd
     const waiting = stops ? (await queue.list()).prompts.length : 0
-    await sayWhatCameOfIt(context, display, opened, { ...ended, waiting, directory: flags.cd ?? null }, resumable)
+    await sayWhatCameOfIt(display, opened, { ...ended, waiting, directory: flags.cd ?? null }, resumable)
     if (stops) return { exitCode, goesOn: false, isBrokenOff: endsTheRun(outcome) }
     if (alone) break
   }
@@ -61,17 +61,11 @@ export async function workThrough(context: CliContext, opened: Run, work: Work):
 }
 
 /** Shows the report in short, and says how to go on where that is possible. */
-async function sayWhatCameOfIt(
-  context: CliContext,
-  display: Display,
-  { records }: Run,
-  stop: Stop,
-  resumable: boolean,
-): Promise<void> {
+async function sayWhatCameOfIt(display: Display, { records }: Run, stop: Stop, resumable: boolean): Promise<void> {
   // Not loaded before it is wanted.
-  const { reportAtEnd } = await import('./report-at-end.ts')
+  const { reportAtEnd } = await import('./reports.ts')
   const { id, directory: named } = stop
-  const { card, problem } = await reportAtEnd({ records, id, named, resumable, apart: context })
+  const { card, problem } = await reportAtEnd({ records, id, named, resumable })
   display.card(card)
   if (problem !== null) display.say(problem)
   const how = howToGoOn(stop)

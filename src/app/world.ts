@@ -31,8 +31,6 @@ export interface CliContext {
   /** Version of Node. */
   node: string
   pid: number
-  /** Node and the program with which this command line can be run once more; left out: it cannot be. */
-  self?: { node: string; program: string }
   stdin: Readable & { isTTY?: boolean }
   stdout: Writable & { isTTY?: boolean; columns?: number }
   stderr: Writable & { isTTY?: boolean }

@@ -26,13 +26,11 @@ export interface WrittenReports {
 /**
  * Writes `report.json` into the records, and `report.md` and `report.html` into the session's folder of the work
  * directory. Never rejects.
- * @param drawPage writes the page; throws if it cannot
  */
 export async function writeReports(
   data: ReportData,
   places: ReportPlaces,
   commands: CommandPlace,
-  drawPage: () => Promise<void> = async () => writePage(await pageOf(data, commands), places),
 ): Promise<WrittenReports> {
   const { folder } = sessionFolder(places)
   const problems: string[] = []
@@ -49,7 +47,8 @@ export async function writeReports(
   const md = join(folder, 'report.md')
   await attempt(json, () => writeWholeFile(json, jsonOf(data)))
   await attempt(md, () => writeInFolder(places.directory, md, markdownOf(data, commands)))
-  return { html: await attempt(pagePath(places), drawPage), problems }
+  const html = await attempt(pagePath(places), async () => writePage(await pageOf(data, commands), places))
+  return { html, problems }
 }
 
 /** Where the page of a session lies in the work directory. */

@@ -1,5 +1,4 @@
 import { dirname, join, resolve } from 'node:path'
-import { writeEndReports } from '../../app/end-reports.ts'
 import { findSession } from '../../app/find.ts'
 import { areSavepointsGone, reportCard } from '../../app/savepoints.ts'
 import type { CliContext } from '../../app/world.ts'
@@ -20,8 +19,7 @@ export interface ReportOptions {
   named: string | null
   /** As typed; null for the latest. */
   session: string | null
-  /** `at-end`: all that is written at a session's end, for the run that has it made by a process of its own. */
-  format: 'card' | 'html' | 'md' | 'json' | 'at-end'
+  format: 'card' | 'html' | 'md' | 'json'
   /** Show the page in a browser. */
   open: boolean
   /** As typed: a file, or `-` for stdout; null: where that format goes without it. */
@@ -36,10 +34,6 @@ export async function report(context: CliContext, options: ReportOptions): Promi
   // Before the journal: a session that ends while it is read must not look cut off.
   const runner = await askWhoRuns(records.lock, platform, say)
   const id = await findSession(records, options.session, say)
-  if (options.format === 'at-end') {
-    context.stdout.write(`${JSON.stringify(await writeEndReports({ records, id, named: options.named }))}\n`)
-    return 0
-  }
   const data = await readReport(records.journal(id), id, runner)
   if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)
   const gone = options.format !== 'json' && (await areSavepointsGone(context, records, data))
@@ -69,9 +63,8 @@ interface Made {
   named: string | null
 }
 
-function formatOf({ format, open, output }: ReportOptions): Exclude<ReportOptions['format'], 'at-end'> {
-  if (format === 'card' || format === 'at-end') return open || output !== null ? 'html' : 'card'
-  return format
+function formatOf({ format, open, output }: ReportOptions): ReportOptions['format'] {
+  return format === 'card' && (open || output !== null) ? 'html' : format
 }
 
 /** Of a file that the card goes to. */
