@@ -1,8 +1,12 @@
+import { lstat } from 'node:fs/promises'
 import { messageOf } from '../base/errors.ts'
 import type { Records } from '../records/records.ts'
 import { type CardLine, type CardPlace, cardOf } from '../report/card.ts'
+import type { ReportData } from '../report/report-data.ts'
 import { commandsHere, commandsOf } from '../report/words.ts'
-import { readReport, writeReports } from '../report/write.ts'
+import { pagePath, readReport, writeReports } from '../report/write.ts'
+import { areSavepointsGone } from './savepoints.ts'
+import type { CliContext } from './world.ts'
 
 /** A session that has ended: `session-ended` is in its journal. */
 interface EndedSession {
@@ -43,4 +47,40 @@ export async function reportAtEnd({ records, id, named, resumable }: EndedSessio
 
 function noReport(problem: string): EndReport {
   return { html: null, problem, card: () => [] }
+}
+
+interface CardOptions {
+  context: CliContext
+  records: Records
+  columns: number
+  /** The work directory as it was named on the command line; null if it was not. */
+  named: string | null
+}
+
+const NARROWEST = 40
+const WIDEST = 120
+
+/** The card of a report for a person who asks for it. It names the page's path, or the command that makes the page if there is none. */
+export async function reportCard(
+  data: ReportData,
+  { context, records, columns, named }: CardOptions,
+): Promise<CardLine[]> {
+  const { session } = data
+  const page = pagePath({ id: session, records: records.sessionFolder(session), directory: records.directory })
+  const gone = await areSavepointsGone(context, records, data)
+  const commands = { ...commandsHere(data, named), areSavepointsGone: gone }
+  const full = (await isFile(page)) ? page : `codemachine report ${session} --open${commands.here}`
+  return cardOf(data, {
+    commands: commandsOf(data, commands),
+    columns: Math.max(NARROWEST, Math.min(WIDEST, columns)),
+    full,
+    areSavepointsGone: gone,
+  })
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return await lstat(path).then(
+    stat => stat.isFile(),
+    () => false,
+  )
 }

@@ -1,10 +1,6 @@
-import { lstat } from 'node:fs/promises'
 import { Cleanup } from '../base/errors.ts'
 import type { Records } from '../records/records.ts'
-import { type CardLine, cardOf } from '../report/card.ts'
 import type { ReportData } from '../report/report-data.ts'
-import { commandsHere, commandsOf } from '../report/words.ts'
-import { pagePath } from '../report/write.ts'
 import { oneLine } from '../words/cells.ts'
 import { type Fingerprints, lookAtFingerprints } from '../workspace/fingerprint.ts'
 import { openSavepoints, type Savepoints } from '../workspace/savepoints/savepoints.ts'
@@ -17,7 +13,10 @@ export interface OpenSavepoints extends AsyncDisposable {
   savepoints: Savepoints
 }
 
-/** Opens them to look at, also while a session runs here; null if there are none yet. */
+/**
+ * Opens the savepoints for reading, also while a session runs in the work directory. Warnings go to stderr; null if
+ * there are no savepoints yet.
+ */
 export async function lookAtSavepoints(context: CliContext, records: Records): Promise<OpenSavepoints | null> {
   await using opened = new Cleanup()
   const options = await fingerprintOptions(context, records, tellOn(context))
@@ -30,7 +29,10 @@ export async function lookAtSavepoints(context: CliContext, records: Records): P
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
-/** Opens them for a change; a `UserError` with exit code 6 while a session runs here. */
+/**
+ * Opens the savepoints for a change, such as a rewind. Warnings go to stderr; a `UserError` with exit code 6 while a
+ * session runs in the work directory.
+ */
 export async function holdSavepoints(context: CliContext, records: Records): Promise<OpenSavepoints> {
   await using opened = new Cleanup()
   const onWarning = tellOn(context)
@@ -44,7 +46,7 @@ function tellOn({ stderr }: CliContext): (message: string) => void {
   return message => void stderr.write(`codemachine: ${oneLine(message, 2_000)}\n`)
 }
 
-/** Whether the savepoints that a session made are no longer kept; not so if that cannot be known. */
+/** True if all savepoints of a session have been pruned; false if it made none, or if that cannot be found out. */
 export async function areSavepointsGone(
   context: CliContext,
   records: Records,
@@ -58,40 +60,4 @@ export async function areSavepointsGone(
   } catch {
     return false
   }
-}
-
-interface CardOptions {
-  context: CliContext
-  records: Records
-  columns: number
-  /** The work directory as it was named on the command line; null if it was not. */
-  named: string | null
-}
-
-const NARROWEST = 40
-const WIDEST = 120
-
-/** The card of a report, with where its page lies if there is one, else how it is made. */
-export async function reportCard(
-  data: ReportData,
-  { context, records, columns, named }: CardOptions,
-): Promise<CardLine[]> {
-  const { session } = data
-  const page = pagePath({ id: session, records: records.sessionFolder(session), directory: records.directory })
-  const gone = await areSavepointsGone(context, records, data)
-  const commands = { ...commandsHere(data, named), areSavepointsGone: gone }
-  const full = (await isFile(page)) ? page : `codemachine report ${session} --open${commands.here}`
-  return cardOf(data, {
-    commands: commandsOf(data, commands),
-    columns: Math.max(NARROWEST, Math.min(WIDEST, columns)),
-    full,
-    areSavepointsGone: gone,
-  })
-}
-
-async function isFile(path: string): Promise<boolean> {
-  return await lstat(path).then(
-    stat => stat.isFile(),
-    () => false,
-  )
 }

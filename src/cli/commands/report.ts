@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path'
 import { findSession } from '../../app/find.ts'
-import { areSavepointsGone, reportCard } from '../../app/savepoints.ts'
+import { reportCard } from '../../app/reports.ts'
+import { areSavepointsGone } from '../../app/savepoints.ts'
 import type { CliContext } from '../../app/world.ts'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'

@@ -1,6 +1,6 @@
 import { findSession } from '../../app/find.ts'
+import { reportCard } from '../../app/reports.ts'
 import type { RunFlags } from '../../app/run-flags.ts'
-import { reportCard } from '../../app/savepoints.ts'
 import { resumableSessions } from '../../app/start/start-facts.ts'
 import type { NewStart } from '../../app/work-through.ts'
 import type { CliContext } from '../../app/world.ts'
