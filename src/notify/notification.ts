@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { unreachable } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
-import type { Recorded, StallRemedy } from '../core/events/events.ts'
+import type { Recorded, RecordedOf, StallRemedy } from '../core/events/events.ts'
 import type { RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForClass } from '../words/names.ts'
@@ -111,41 +111,20 @@ function withWords(
 
 function factsOf(event: Recorded, state: SessionState): NotificationFacts | null {
   switch (event.type) {
-    case 'session-ended': {
-      const { exitCode, rounds, tokens, durationMs } = event
-      const kind = event.outcome.kind === 'needs-person' ? 'needs-person' : 'ended'
-      const { questions } = state
-      return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, durationMs, questions }
-    }
-    case 'waiting': {
-      const { round, until, cause } = event
-      const isLong = Date.parse(until) - Date.parse(event.at) > LONG_WAIT_MS
-      return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
-    }
+    case 'session-ended':
+      return sessionEnded(event, state)
+    case 'waiting':
+      return waiting(event)
     case 'stuck': {
       const { round, rounds, why, remedy } = event
       return { event: 'stuck', round, rounds, why, remedy }
     }
-    case 'round-ended': {
-      const { round, outcome, counts, durationMs, changedCount } = event
-      const tokens = event.tokens?.total ?? null
-      const roundOutcome = clippedRound(outcome)
-      return { event: 'round-ended', round, roundOutcome, counts, durationMs, tokens, changedCount }
-    }
+    case 'round-ended':
+      return roundEnded(event)
     case 'held':
       return planThatWaits(state) ?? { event: 'paused' }
-    case 'task-judged': {
-      const { round, task, name, detail } = event
-      if (event.verdict !== 'parked') return null
-      return {
-        event: 'needs-person',
-        about: 'task',
-        task: clip(task),
-        name: clip(name),
-        reason: clip(detail ?? ''),
-        round,
-      }
-    }
+    case 'task-judged':
+      return taskParked(event)
     // Told, if at all, when the session ends or waits.
     case 'session-created':
     case 'session-resumed':
@@ -193,6 +172,29 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     default:
       return unreachable(event)
   }
+}
+
+function sessionEnded(event: RecordedOf<'session-ended'>, { questions }: SessionState): NotificationFacts {
+  const { exitCode, rounds, tokens, durationMs } = event
+  const kind = event.outcome.kind === 'needs-person' ? 'needs-person' : 'ended'
+  return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, durationMs, questions }
+}
+
+function waiting({ at, round, until, cause }: RecordedOf<'waiting'>): NotificationFacts | null {
+  const isLong = Date.parse(until) - Date.parse(at) > LONG_WAIT_MS
+  return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
+}
+
+function roundEnded(event: RecordedOf<'round-ended'>): NotificationFacts {
+  const { round, outcome, counts, durationMs, changedCount } = event
+  const tokens = event.tokens?.total ?? null
+  return { event: 'round-ended', round, roundOutcome: clippedRound(outcome), counts, durationMs, tokens, changedCount }
+}
+
+function taskParked({ verdict, round, task, name, detail }: RecordedOf<'task-judged'>): NotificationFacts | null {
+  if (verdict !== 'parked') return null
+  const reason = clip(detail ?? '')
+  return { event: 'needs-person', about: 'task', task: clip(task), name: clip(name), reason, round }
 }
 
 /** A plan that was made while the person may have been away; whoever has it changed is there. */
