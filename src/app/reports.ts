@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { messageOf } from '../base/errors.ts'
 import type { Records } from '../records/records.ts'
-import { type CardLine, type CardPlace, cardOf } from '../report/card.ts'
+import { type CardLine, type CardOptions, cardOf } from '../report/card.ts'
 import type { ReportData } from '../report/report-data.ts'
 import { commandsHere, commandsOf } from '../report/words.ts'
 import { pagePath, readReport, writeReports } from '../report/write.ts'
@@ -25,7 +25,7 @@ export interface EndReport {
   /** What could not be written, a sentence; null if all was. */
   problem: string | null
   /** The card for a terminal of so many columns; none if there is no report. */
-  card(place: Pick<CardPlace, 'columns' | 'isEndShown'>): CardLine[]
+  card(place: Pick<CardOptions, 'columns' | 'isEndShown'>): CardLine[]
 }
 
 /** Writes the reports of a session that has ended. Never rejects: a session does not fail for its report. */
@@ -49,21 +49,24 @@ function noReport(problem: string): EndReport {
   return { html: null, problem, card: () => [] }
 }
 
-interface CardOptions {
-  context: CliContext
-  records: Records
-  columns: number
-  /** The work directory as it was named on the command line; null if it was not. */
-  named: string | null
-}
-
 const NARROWEST = 40
 const WIDEST = 120
 
 /** The card of a report for a person who asks for it. It names the page's path, or the command that makes the page if there is none. */
 export async function reportCard(
   data: ReportData,
-  { context, records, columns, named }: CardOptions,
+  {
+    context,
+    records,
+    columns,
+    named,
+  }: {
+    context: CliContext
+    records: Records
+    columns: number
+    /** The work directory as it was named on the command line; null if it was not. */
+    named: string | null
+  },
 ): Promise<CardLine[]> {
   const { session } = data
   const page = pagePath({ id: session, records: records.sessionFolder(session), directory: records.directory })

@@ -9,10 +9,10 @@ import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
 import { wordsForRemedy, wordsForStall } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
 
-/** What a person may want to be told of. A session that ends for want of a person is `needs-person`, not `ended`; so is what of a build waits for one. */
+/** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan or a parked task of a build. */
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
 
-/** What a command reads from its stdin and a webhook is sent, as JSON: docs/notifications.md. */
+/** A notification, sent as JSON to a command's stdin or to a webhook. docs/notifications.md documents it. */
 export type Notification = NotificationHead & NotificationFacts
 
 interface NotificationHead {
@@ -67,7 +67,7 @@ type NotificationFacts =
   | { event: 'test' }
 
 /**
- * What a person may be told of an event; null if nothing. Pure.
+ * The notification of an event; null if there is none. Pure.
  * @param state the session after the event
  */
 export function notificationOf(event: Recorded, state: SessionState): Notification | null {
@@ -75,12 +75,12 @@ export function notificationOf(event: Recorded, state: SessionState): Notificati
   return facts === null ? null : withWords(facts, event.at, state)
 }
 
-/** A notification by which a person sees that notifications arrive. */
+/** The sample that `codemachine notify` sends. */
 export function sampleNotification(at: string, host: string, directory: string): Notification {
   return withWords({ event: 'test' }, at, { id: 'test', host, directory, goal: 'See whether notifications arrive.' })
 }
 
-/** A wait has to take longer than this to be told of, ms. */
+/** Shorter waits are not notified, ms. */
 const LONG_WAIT_MS = 30 * 60_000
 const GOAL_CHARS = 500
 const TITLE_CHARS = 120
@@ -125,7 +125,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
       return planThatWaits(state) ?? { event: 'paused' }
     case 'task-judged':
       return taskParked(event)
-    // Told, if at all, when the session ends or waits.
+    // These are told, if at all, when the session ends or waits.
     case 'session-created':
     case 'session-resumed':
     case 'keep-awake':
@@ -197,7 +197,7 @@ function taskParked({ verdict, round, task, name, detail }: RecordedOf<'task-jud
   return { event: 'needs-person', about: 'task', task: clip(task), name: clip(name), reason, round }
 }
 
-/** A plan that was made while the person may have been away; whoever has it changed is there. */
+/** The plan of a team-building round, made while the person may have been away; null for one that they just had changed. */
 function planThatWaits(state: SessionState): NotificationFacts | null {
   if (!isPlanShown(state) || state.last?.part !== 'team-building') return null
   return { event: 'needs-person', about: 'plan', tasks: state.build?.tasks.length ?? 0 }
@@ -237,7 +237,7 @@ const LOOK_AHEAD = 4
 
 const STEERING = /[\p{Cc}\u2028\u2029\p{Bidi_Control}]/gu
 
-/** What happened, in few words and in full sentences; not yet safe to be shown. */
+/** Title and message; not yet safe to be shown. */
 function inWords(facts: NotificationFacts, at: string): { title: string; message: string } {
   switch (facts.event) {
     case 'ended':
@@ -338,7 +338,7 @@ function roundInWords({ class: end, message }: RoundOutcome): string {
   return message === null ? words : `${words}: ${plainLine(message, REASON_CHARS)}`
 }
 
-/** `2026-11-21 05:02 UTC`: who is told may be in another time zone than the machine. */
+/** `2026-11-21 05:02 UTC`: the person may be in another time zone than the machine. */
 function timeOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }

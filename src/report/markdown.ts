@@ -3,7 +3,7 @@ import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumbe
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {
   beforeInWords,
-  type CommandPlace,
+  type CommandContext,
   changesInWords,
   commandsOf,
   effortInWords,
@@ -22,7 +22,7 @@ import {
 } from './words.ts'
 
 /** The report as Markdown (GFM). What came from outside is shown as it is: no link, image, heading or HTML comes of it. */
-export function markdownOf(data: ReportData, place: CommandPlace): string {
+export function markdownOf(data: ReportData, place: CommandContext): string {
   const { text } = headlineOf(data)
   const tasks = tasksInWords(data)
   const sections = [

@@ -26,7 +26,7 @@ import type {
   ReportTask,
 } from './report-data.ts'
 
-/** A sentence of the proof, and how it is meant. Its text came from outside in part, and is not made safe. */
+/** A sentence on the proof, and its tone. Parts of the text come from outside: escape it before it is shown. */
 export interface ProofLine {
   text: string
   tone: Tone
@@ -54,12 +54,12 @@ export function beforeInWords({ last, before }: ReportGate): string | null {
   return isSaid ? null : `before round 1: ${wordsForGate(before)}`
 }
 
-/** What a review came to, after the last of them that is told. */
+/** What a review came to, in words. */
 export function reviewInWords(review: ReportReview): ProofLine {
   return { text: wordsForReview(review), tone: review.verdict === 'agreed' ? 'good' : 'warning' }
 }
 
-/** What a person has to know of the proof beside how gates and reviews came out. */
+/** What weakens the proof: files that gates or rounds changed, changed settings, gates that protect nothing. */
 export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] {
   const { gates, protectedCount, settingsChangedIn } = proof
   const changedByGates = gates.flatMap(({ name, changed, changedCount }) => {
@@ -103,7 +103,7 @@ export function wasFlakyEarlier({ last, flaky }: ReportGate): boolean {
 
 const FLAKY_EARLIER = 'it was flaky earlier in the session'
 
-/** How good it is that a gate came out so. */
+/** The tone of a gate's last result; `quiet` if it has not run. */
 export function toneOfGate(gate: ReportGate): Tone {
   const { last, required } = gate
   if (last === null) return 'quiet'
@@ -163,7 +163,7 @@ export function numberOfRow(row: ReportRound): string {
   return isFreeRow(row) ? '–' : String(row.round)
 }
 
-/** Whether a round is none of the person's, however it ends. */
+/** True for rounds that do not count against `--rounds` (summaries, plan changes). */
 function isFreeRow({ part, changesPlan }: ReportRound): boolean {
   return changesPlan || part === 'summary'
 }
@@ -312,7 +312,8 @@ export interface ReportCommand {
   what: string
 }
 
-export interface CommandPlace {
+/** How the commands of a report are typed. */
+export interface CommandContext {
   /** What follows a command so that it is about this work directory, as ` -C ../other`; empty where that is not needed. */
   here: string
   /** The command that goes on with the session, with what it may take more. */
@@ -322,7 +323,7 @@ export interface CommandPlace {
 }
 
 /** What to type to look closer, to go on, and to undo, those that matter most first. */
-export function commandsOf(data: ReportData, place: CommandPlace): ReportCommand[] {
+export function commandsOf(data: ReportData, place: CommandContext): ReportCommand[] {
   const { here, resume, areSavepointsGone = false } = place
   const { session: id, changes, proof, outcome, standing, questions } = data
   const isRunning = outcome === null && standing === 'running'
@@ -346,8 +347,8 @@ export function commandsOf(data: ReportData, place: CommandPlace): ReportCommand
   return [...looks, ...verify, ...undoes, ...answers, logs, review]
 }
 
-/** How the commands of a report are typed. `directory`: as it was named on the command line; null if it was not. */
-export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandPlace {
+/** The context of a report's commands. `directory`: as it was named on the command line; null if it was not. */
+export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandContext {
   const used = { rounds: totals.rounds, timeMs: totals.durationMs, tokens: totals.tokens }
   return { here: here(directory), resume: resumeWithMore({ id: session, limits, used, directory }) }
 }

@@ -9,7 +9,7 @@ import { openRecords, type Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { markdownOf } from '../../report/markdown.ts'
 import type { ReportData } from '../../report/report-data.ts'
-import { type CommandPlace, commandsHere } from '../../report/words.ts'
+import { type CommandContext, commandsHere } from '../../report/words.ts'
 import { jsonOf, pageOf, pagePath, readReport, writePage } from '../../report/write.ts'
 import { wantsColour } from '../flags.ts'
 import { openInBrowser, paintTone } from '../output.ts'
@@ -60,7 +60,7 @@ interface Made {
   context: CliContext
   records: Records
   data: ReportData
-  commands: CommandPlace
+  commands: CommandContext
   named: string | null
 }
 
