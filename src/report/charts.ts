@@ -169,7 +169,7 @@ function chartWith(
   const most = Math.max(0, ...shown.map(value => value ?? 0))
   const y = scaleLinear([0, most || 1], [HEIGHT - BOTTOM, TOP]).nice(4)
   const ticks = y.ticks(4).filter(tick => Number.isInteger(tick) || !(isWhole || most > 4))
-  const left = 6 + DIGIT * Math.max(...ticks.map(tick => shortOf(tick).length))
+  const left = 9 + DIGIT * Math.max(...ticks.map(tick => shortOf(tick).length))
   const gap = points.length > 40 ? 0.08 : 0.3
   const x = scaleBand([...points.keys()].map(String), [left, WIDTH - RIGHT])
     .paddingInner(gap)

@@ -124,6 +124,10 @@ test('of 10,000 rounds the charts have at most 120 bars, names that do not touch
     }
   }
   expect(chartsOf(series)).toEqual(charts)
+  const [, tokens] = charts
+  expect(tokens && numbersOfAxis(tokens)).toContain('6M')
+  // An M is wider than a digit, and must not be cut off at the left edge.
+  expect(Number(/text-anchor="end"><text x="([\d.]+)"/.exec(tokens?.svg.text ?? '')?.[1])).toBeGreaterThan(7 + 9.5)
 })
 
 test('a chart says in words what it shows, and takes every colour from the page', () => {
