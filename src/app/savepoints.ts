@@ -1,10 +1,6 @@
-import { lstat } from 'node:fs/promises'
 import { Cleanup } from '../base/errors.ts'
 import type { Records } from '../records/records.ts'
-import { type CardLine, cardOf } from '../report/card.ts'
 import type { ReportData } from '../report/report-data.ts'
-import { commandsHere, commandsOf } from '../report/words.ts'
-import { pagePath } from '../report/write.ts'
 import { type Fingerprints, lookAtFingerprints } from '../workspace/fingerprint.ts'
 import { openSavepoints, type Savepoints } from '../workspace/savepoints/savepoints.ts'
 import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
@@ -16,7 +12,10 @@ export interface OpenSavepoints extends AsyncDisposable {
   savepoints: Savepoints
 }
 
-/** Opens them to look at, also while a session runs here; null if there are none yet. */
+/**
+ * Opens the savepoints for reading, also while a session runs in the work directory. Warnings go to `onWarning`; null if
+ * there are no savepoints yet.
+ */
 export async function lookAtSavepoints(
   world: World,
   records: Records,
@@ -33,7 +32,10 @@ export async function lookAtSavepoints(
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
-/** Opens them for a change; a `UserError` with exit code 6 while a session runs here. */
+/**
+ * Opens the savepoints for a change, such as a rewind. Warnings go to `onWarning`; a `UserError` with exit code 6 while a
+ * session runs in the work directory.
+ */
 export async function holdSavepoints(
   world: World,
   records: Records,
@@ -46,7 +48,7 @@ export async function holdSavepoints(
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
 
-/** Whether the savepoints that a session made are no longer kept; not so if that cannot be known. */
+/** True if all savepoints of a session have been pruned; false if it made none, or if that cannot be found out. */
 export async function areSavepointsGone(
   world: World,
   records: Records,
@@ -61,41 +63,4 @@ export async function areSavepointsGone(
   } catch {
     return false
   }
-}
-
-interface CardOptions {
-  world: World
-  records: Records
-  columns: number
-  /** The work directory as it was named on the command line; null if it was not. */
-  named: string | null
-  onWarning: (warning: string) => void
-}
-
-const NARROWEST = 40
-const WIDEST = 120
-
-/** The card of a report, with where its page lies if there is one, else how it is made. */
-export async function reportCard(
-  data: ReportData,
-  { world, records, columns, named, onWarning }: CardOptions,
-): Promise<CardLine[]> {
-  const { session } = data
-  const page = pagePath({ id: session, records: records.sessionFolder(session), directory: records.directory })
-  const gone = await areSavepointsGone(world, records, data, onWarning)
-  const commands = { ...commandsHere(data, named), areSavepointsGone: gone }
-  const full = (await isFile(page)) ? page : `codemachine report ${session} --open${commands.here}`
-  return cardOf(data, {
-    commands: commandsOf(data, commands),
-    columns: Math.max(NARROWEST, Math.min(WIDEST, columns)),
-    full,
-    areSavepointsGone: gone,
-  })
-}
-
-async function isFile(path: string): Promise<boolean> {
-  return await lstat(path).then(
-    stat => stat.isFile(),
-    () => false,
-  )
 }

@@ -7,7 +7,7 @@ import { openQueue, type Queue } from '../records/queue.ts'
 import type { Stop } from '../words/commands.ts'
 import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
-import type { EndReport } from './report-at-end.ts'
+import type { EndReport } from './reports.ts'
 import { Sessions } from './sessions.ts'
 import type { TemplateName } from './start/templates.ts'
 import type { World } from './world.ts'
@@ -79,7 +79,7 @@ export async function workThrough(
     exitCode = endsTheRun(outcome) ? exitCodeOf(outcome) : exitCode || exitCodeOf(outcome)
     const stops = !goesOn(outcome) || sessions.isToEnd
     const waiting = stops ? (await queue.list()).prompts.length : 0
-    await reportEnd(world, opened, { ...ended, waiting, directory: work.named }, work, observer)
+    await reportEnd(opened, { ...ended, waiting, directory: work.named }, work, observer)
     if (stops) return { exitCode, sessions: all, goesOn: false, isBrokenOff: endsTheRun(outcome) }
     if (alone) break
   }
@@ -88,15 +88,14 @@ export async function workThrough(
 
 /** Writes the report of a session that has ended. */
 async function reportEnd(
-  world: World,
   { records }: Run,
   stop: Stop,
   { resumable, named }: Work,
   observer: RunObserver,
 ): Promise<void> {
   // Not loaded before it is wanted.
-  const { reportAtEnd } = await import('./report-at-end.ts')
-  observer.ended?.(stop, await reportAtEnd({ records, id: stop.id, named, resumable, apart: world }))
+  const { reportAtEnd } = await import('./reports.ts')
+  observer.ended?.(stop, await reportAtEnd({ records, id: stop.id, named, resumable }))
 }
 
 /** Whether the next prompt has its turn: not if a person ended the run, or has to mend what the next one needs too. */

@@ -18,11 +18,6 @@ export interface World {
   /** Version of Node, without a `v`: certificates name it. */
   node: string
   pid: number
-  /**
-   * Node and the program by which the command line can be run once more: the report of a session is made in such a process,
-   * which gives its memory back. Left out: there is none, and the report is made in this process.
-   */
-  self?: { node: string; program: string }
   clock: Clock
   /** Ends what goes on when it is aborted; its reason is `SIGINT`, `SIGTERM` or `SIGHUP`. */
   signal: AbortSignal

@@ -43,7 +43,6 @@ export async function main(process: NodeJS.Process): Promise<void> {
     arch: process.arch,
     node: process.versions.node,
     pid: process.pid,
-    self: { node: process.execPath, program: process.argv[1] ?? '' },
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,

@@ -99,7 +99,6 @@ interface ReportFlags {
   json?: true
   open?: true
   output?: string
-  atEnd?: true
 }
 
 function addReport(program: Command, context: CliContext, ended: Ended): void {
@@ -111,10 +110,9 @@ function addReport(program: Command, context: CliContext, ended: Ended): void {
     .addOption(new Option('--json', 'as JSON').conflicts('open'))
     .option('--open', 'open the page in the browser')
     .option('--output <file>', 'where it is written to; - is stdout')
-    .addOption(new Option('--at-end').hideHelp())
     .action(async (session: string | undefined, flags: DirectoryFlags & ReportFlags) => {
       const { report } = await import('./commands/report.ts')
-      const format = flags.atEnd ? 'at-end' : flags.html ? 'html' : flags.md ? 'md' : flags.json ? 'json' : 'card'
+      const format = flags.html ? 'html' : flags.md ? 'md' : flags.json ? 'json' : 'card'
       const { open = false, output = null } = flags
       const place = { directory: directoryOf(context, flags), named: flags.cd ?? null }
       ended(await report(context, { ...place, session: session ?? null, format, open, output }))

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { unreachable } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
-import type { Recorded, StallRemedy } from '../core/events/events.ts'
+import type { Recorded, RecordedOf, StallRemedy } from '../core/events/events.ts'
 import type { RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForClass } from '../words/names.ts'
@@ -9,10 +9,10 @@ import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
 import { wordsForRemedy, wordsForStall } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
 
-/** What a person may want to be told of. A session that ends for want of a person is `needs-person`, not `ended`; so is what of a build waits for one. */
+/** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan or a parked task of a build. */
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
 
-/** What a command reads from its stdin and a webhook is sent, as JSON: docs/notifications.md. */
+/** A notification, sent as JSON to a command's stdin or to a webhook. docs/notifications.md documents it. */
 export type Notification = NotificationHead & NotificationFacts
 
 interface NotificationHead {
@@ -67,7 +67,7 @@ type NotificationFacts =
   | { event: 'test' }
 
 /**
- * What a person may be told of an event; null if nothing. Pure.
+ * The notification of an event; null if there is none. Pure.
  * @param state the session after the event
  */
 export function notificationOf(event: Recorded, state: SessionState): Notification | null {
@@ -75,12 +75,12 @@ export function notificationOf(event: Recorded, state: SessionState): Notificati
   return facts === null ? null : withWords(facts, event.at, state)
 }
 
-/** A notification by which a person sees that notifications arrive. */
+/** The sample that `codemachine notify` sends. */
 export function sampleNotification(at: string, host: string, directory: string): Notification {
   return withWords({ event: 'test' }, at, { id: 'test', host, directory, goal: 'See whether notifications arrive.' })
 }
 
-/** A wait has to take longer than this to be told of, ms. */
+/** Shorter waits are not notified, ms. */
 const LONG_WAIT_MS = 30 * 60_000
 const GOAL_CHARS = 500
 const TITLE_CHARS = 120
@@ -111,42 +111,21 @@ function withWords(
 
 function factsOf(event: Recorded, state: SessionState): NotificationFacts | null {
   switch (event.type) {
-    case 'session-ended': {
-      const { exitCode, rounds, tokens, durationMs } = event
-      const kind = event.outcome.kind === 'needs-person' ? 'needs-person' : 'ended'
-      const { questions } = state
-      return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, durationMs, questions }
-    }
-    case 'waiting': {
-      const { round, until, cause } = event
-      const isLong = Date.parse(until) - Date.parse(event.at) > LONG_WAIT_MS
-      return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
-    }
+    case 'session-ended':
+      return sessionEnded(event, state)
+    case 'waiting':
+      return waiting(event)
     case 'stuck': {
       const { round, rounds, why, remedy } = event
       return { event: 'stuck', round, rounds, why, remedy }
     }
-    case 'round-ended': {
-      const { round, outcome, counts, durationMs, changedCount } = event
-      const tokens = event.tokens?.total ?? null
-      const roundOutcome = clippedRound(outcome)
-      return { event: 'round-ended', round, roundOutcome, counts, durationMs, tokens, changedCount }
-    }
+    case 'round-ended':
+      return roundEnded(event)
     case 'held':
       return planThatWaits(state) ?? { event: 'paused' }
-    case 'task-judged': {
-      const { round, task, name, detail } = event
-      if (event.verdict !== 'parked') return null
-      return {
-        event: 'needs-person',
-        about: 'task',
-        task: clip(task),
-        name: clip(name),
-        reason: clip(detail ?? ''),
-        round,
-      }
-    }
-    // Told, if at all, when the session ends or waits.
+    case 'task-judged':
+      return taskParked(event)
+    // These are told, if at all, when the session ends or waits.
     case 'session-created':
     case 'session-resumed':
     case 'keep-awake':
@@ -195,7 +174,30 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
   }
 }
 
-/** A plan that was made while the person may have been away; whoever has it changed is there. */
+function sessionEnded(event: RecordedOf<'session-ended'>, { questions }: SessionState): NotificationFacts {
+  const { exitCode, rounds, tokens, durationMs } = event
+  const kind = event.outcome.kind === 'needs-person' ? 'needs-person' : 'ended'
+  return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, durationMs, questions }
+}
+
+function waiting({ at, round, until, cause }: RecordedOf<'waiting'>): NotificationFacts | null {
+  const isLong = Date.parse(until) - Date.parse(at) > LONG_WAIT_MS
+  return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
+}
+
+function roundEnded(event: RecordedOf<'round-ended'>): NotificationFacts {
+  const { round, outcome, counts, durationMs, changedCount } = event
+  const tokens = event.tokens?.total ?? null
+  return { event: 'round-ended', round, roundOutcome: clippedRound(outcome), counts, durationMs, tokens, changedCount }
+}
+
+function taskParked({ verdict, round, task, name, detail }: RecordedOf<'task-judged'>): NotificationFacts | null {
+  if (verdict !== 'parked') return null
+  const reason = clip(detail ?? '')
+  return { event: 'needs-person', about: 'task', task: clip(task), name: clip(name), reason, round }
+}
+
+/** The plan of a team-building round, made while the person may have been away; null for one that they just had changed. */
 function planThatWaits(state: SessionState): NotificationFacts | null {
   if (!isPlanShown(state) || state.last?.part !== 'team-building') return null
   return { event: 'needs-person', about: 'plan', tasks: state.build?.tasks.length ?? 0 }
@@ -235,7 +237,7 @@ const LOOK_AHEAD = 4
 
 const STEERING = /[\p{Cc}\u2028\u2029\p{Bidi_Control}]/gu
 
-/** What happened, in few words and in full sentences; not yet safe to be shown. */
+/** Title and message; not yet safe to be shown. */
 function inWords(facts: NotificationFacts, at: string): { title: string; message: string } {
   switch (facts.event) {
     case 'ended':
@@ -336,7 +338,7 @@ function roundInWords({ class: end, message }: RoundOutcome): string {
   return message === null ? words : `${words}: ${plainLine(message, REASON_CHARS)}`
 }
 
-/** `2026-11-21 05:02 UTC`: who is told may be in another time zone than the machine. */
+/** `2026-11-21 05:02 UTC`: the person may be in another time zone than the machine. */
 function timeOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 }

@@ -24,7 +24,7 @@ export interface CardLine {
   tone: Tone
 }
 
-export interface CardPlace {
+export interface CardOptions {
   /** What to type next, what matters most first: the first three are shown. */
   commands: readonly ReportCommand[]
   /** At least 40. */
@@ -46,7 +46,7 @@ const LABEL = 9
  * The report in short: at most 20 lines of at most `columns` cells. Only a command or a path that does not fit is longer, so
  * that it can be copied; it counts as the lines that the terminal makes of it.
  */
-export function cardOf(data: ReportData, place: CardPlace): CardLine[] {
+export function cardOf(data: ReportData, place: CardOptions): CardLine[] {
   const { text, tone } = headlineOf(data)
   const { columns, isEndShown = false } = place
   const end = [...commandLines(place), ...fullLine(place)]
@@ -75,7 +75,7 @@ const DETAILS: readonly Detail[] = [
   { rows: 1, entries: 1 },
 ]
 
-function bodyOf(data: ReportData, place: CardPlace, { rows, entries }: Detail): CardLine[] {
+function bodyOf(data: ReportData, place: CardOptions, { rows, entries }: Detail): CardLine[] {
   const { columns, isEndShown } = place
   const lines = (label: string, list: readonly CardLine[]) => labelled(label, list, columns, rows)
   return [
@@ -157,13 +157,13 @@ function questionsInWords({ questions }: ReportData): string | null {
   return first === undefined ? null : `${formatCount(questions.count, 'question')}: ${first.text}`
 }
 
-function commandLines({ commands }: CardPlace): CardLine[] {
+function commandLines({ commands }: CardOptions): CardLine[] {
   return commands
     .slice(0, MOST_COMMANDS)
     .map(({ command }) => ({ text: `  ${oneLine(command, TEXT_CHARS)}`, tone: 'plain' }))
 }
 
-function fullLine({ full }: CardPlace): CardLine[] {
+function fullLine({ full }: CardOptions): CardLine[] {
   return full === null ? [] : [{ text: `${'report'.padEnd(LABEL)}${oneLine(full, TEXT_CHARS)}`, tone: 'quiet' }]
 }
 

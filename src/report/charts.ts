@@ -1,28 +1,16 @@
-import { BarChart, LineChart } from 'echarts/charts'
-import { GridComponent } from 'echarts/components'
-import { init, use } from 'echarts/core'
-import { SVGRenderer } from 'echarts/renderers'
+import { type ScaleBand, type ScaleLinear, scaleBand, scaleLinear } from 'd3-scale'
+import { area, curveStepAfter, line } from 'd3-shape'
 import { shortNumber } from '../words/numbers.ts'
+import { type Html, html } from './html.ts'
 import type { PointSums, ReportPoint } from './report-data.ts'
-import { escapeHtml } from './words.ts'
 
-use([BarChart, LineChart, GridComponent, SVGRenderer])
-
-/** A chart over the rounds: an SVG element that takes its colours from the page, and what it shows in words. */
+/** A chart over the rounds: its title, and an SVG element that takes its colours from the page's `--chart-…` variables. */
 export interface Chart {
   title: string
-  svg: string
+  svg: Html
 }
 
-// For a phone: what is drawn is not made smaller there. On a desktop three stand side by side.
-const WIDTH = 340
-const HEIGHT = 190
-const LABELS = 6
-
-/** Colours that stand for those of the page, which has one of each for light and for dark. */
-const COLOURS = { ink: '#010101', grid: '#020202', bar: '#030303', bad: '#040404', area: '#050505', wait: '#060606' }
-
-/** Time, tokens and progress over the rounds; none if no round has ended. Synchronous, and without a browser. */
+/** The charts of time, tokens and progress over the rounds; empty if no round has ended. The same points give the same text. */
 export function chartsOf(points: readonly ReportPoint[]): Chart[] {
   if (points.length === 0) return []
   return [timeChart(points), tokensChart(points), progressChart(points)]
@@ -31,111 +19,199 @@ export function chartsOf(points: readonly ReportPoint[]): Chart[] {
 function timeChart(points: readonly ReportPoint[]): Chart {
   const longest = Math.max(...points.map(({ durationMs }) => durationMs))
   const [unit, name] = longest >= 2 * HOUR ? [HOUR, 'h'] : longest >= 2 * MINUTE ? [MINUTE, 'min'] : [1000, 's']
-  const of = ({ durationMs }: PointSums) => durationMs / unit
-  return drawn(`Time ${per(points)}, ${name}`, points, bars(points, of), { values: points.map(of), isWhole: false })
+  const title = `Time ${roundsPerPoint(points)}, ${name}`
+  return barChart({ title, points, isWhole: false }, ({ durationMs }) => durationMs / unit)
 }
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 
 function tokensChart(points: readonly ReportPoint[]): Chart {
-  const of = ({ tokens }: PointSums) => tokens
-  return drawn(`Tokens ${per(points)}`, points, bars(points, of), { values: points.map(of), isWhole: true })
+  const title = `Tokens ${roundsPerPoint(points)}`
+  return barChart({ title, points, isWhole: true }, ({ tokens }) => tokens)
 }
 
+/** The tasks if any round told of them, else the files by the savepoints, else the files by the rounds. */
 function progressChart(points: readonly ReportPoint[]): Chart {
   if (points.some(({ tasks }) => tasks !== null)) {
     const done = points.map(({ tasks }) => tasks?.done ?? null)
     const total = points.map(({ tasks }) => tasks?.total ?? null)
-    return drawn('Tasks done, of all', points, [line(total, { isArea: false }), line(done, { isArea: true })], {
-      values: done,
-      isWhole: true,
-    })
+    return stepChart({ title: 'Tasks done, of all', points, isWhole: true }, done, total)
   }
   if (points.some(({ changed }) => changed !== null)) {
     const files = points.map(({ changed }) => changed?.files ?? null)
-    return drawn('Files changed since the start', points, [line(files, { isArea: true })], {
-      values: files,
-      isWhole: true,
-    })
+    return stepChart({ title: 'Files changed since the start', points, isWhole: true }, files)
   }
-  const of = ({ files }: PointSums) => files
-  return drawn(`Files changed ${per(points)}`, points, bars(points, of), { values: points.map(of), isWhole: true })
+  const title = `Files changed ${roundsPerPoint(points)}`
+  return barChart({ title, points, isWhole: true }, ({ files }) => files)
 }
 
-function per(points: readonly ReportPoint[]): string {
+function roundsPerPoint(points: readonly ReportPoint[]): string {
   const most = Math.max(...points.map(({ rounds }) => rounds))
   return most === 1 ? 'a round' : `per ${most} rounds`
 }
 
-/** One bar for each point: at the bottom what worked, then what a limit or the network ended, then what failed. */
-function bars(points: readonly ReportPoint[], of: (sums: PointSums) => number) {
-  const part = (color: string, value: (point: ReportPoint) => number) => ({
-    type: 'bar' as const,
-    stack: 'rounds',
-    silent: true,
-    barMaxWidth: 26,
-    barCategoryGap: points.length > 40 ? '8%' : '30%',
-    itemStyle: { color },
-    data: points.map(value),
+/** What every chart has. `isWhole`: fractions have no meaning, so the axis has none. */
+interface ChartFrame {
+  title: string
+  points: readonly ReportPoint[]
+  isWhole: boolean
+}
+
+/** One value for each point; null where it is not known. */
+type Values = readonly (number | null)[]
+
+/** One bar for each point: at the bottom what worked, above it what a limit or the network ended, on top what failed. */
+function barChart(frame: ChartFrame, of: (sums: PointSums) => number): Chart {
+  const values = frame.points.map(of)
+  return chartWith(frame, values, values, ({ x, y }) => {
+    const width = Math.min(x.bandwidth(), WIDEST_BAR)
+    const worked: string[] = []
+    const limited: string[] = []
+    const failed: string[] = []
+    for (const [index, point] of frame.points.entries()) {
+      const left = centreOf(x, index) - width / 2
+      const ofLimited = of(point.ofLimited)
+      const ofFailed = of(point.ofFailed)
+      const ofWorked = Math.max(0, of(point) - ofLimited - ofFailed)
+      const bar = (from: number, height: number) => barPath(left, width, y(from), y(from + height))
+      if (ofWorked > 0) worked.push(bar(0, ofWorked))
+      if (ofLimited > 0) limited.push(bar(ofWorked, ofLimited))
+      if (ofFailed > 0) failed.push(bar(ofWorked + ofLimited, ofFailed))
+    }
+    return [filled('bar', worked), filled('wait', limited), filled('bad', failed)]
   })
-  return [
-    part(COLOURS.bar, point => Math.max(0, of(point) - of(point.ofLimited) - of(point.ofFailed))),
-    ...(points.some(({ limited }) => limited > 0) ? [part(COLOURS.wait, point => of(point.ofLimited))] : []),
-    ...(points.some(({ failed }) => failed > 0) ? [part(COLOURS.bad, point => of(point.ofFailed))] : []),
-  ]
 }
 
-function line(values: readonly (number | null)[], { isArea }: { isArea: boolean }) {
-  return {
-    type: 'line' as const,
-    silent: true,
-    step: 'end' as const,
-    connectNulls: true,
-    showSymbol: isArea && values.length <= 24,
-    symbol: 'circle',
-    symbolSize: 5,
-    itemStyle: { color: COLOURS.bar },
-    lineStyle: isArea
-      ? { color: COLOURS.bar, width: 2 }
-      : { color: COLOURS.ink, width: 1, type: 'dashed' as const, opacity: 0.6 },
-    ...(isArea ? { areaStyle: { color: COLOURS.area, opacity: 1 } } : {}),
-    data: [...values],
-  }
+function barPath(left: number, width: number, bottom: number, top: number): string {
+  return `M${short(left)} ${short(bottom)}V${short(top)}h${short(width)}V${short(bottom)}z`
 }
 
-function drawn(
-  title: string,
-  points: readonly ReportPoint[],
-  series: readonly (ReturnType<typeof bars>[number] | ReturnType<typeof line>)[],
-  { values, isWhole }: { values: readonly (number | null)[]; isWhole: boolean },
+/** All bars of one colour are one element: it keeps the page small. */
+function filled(colour: string, paths: readonly string[]): Html | null {
+  return paths.length === 0 ? null : html`<path fill="var(--chart-${colour})" d="${paths.join('')}"/>`
+}
+
+/** A line with steps over its own area, below the dashed line of what there is in all. */
+function stepChart(frame: ChartFrame, values: Values, total: Values = []): Chart {
+  return chartWith(frame, values, [...values, ...total], ({ x, y }) => {
+    const steps = stepsOf(values, x)
+    return [
+      html`<path fill="var(--chart-area)" d="${areaPath(steps, y)}"/>`,
+      total.length === 0
+        ? null
+        : html`<path fill="none" stroke="var(--chart-ink)" stroke-opacity=".7" stroke-dasharray="4 3" d="${linePath(stepsOf(total, x), y)}"/>`,
+      html`<path fill="none" stroke="var(--chart-bar)" stroke-width="2" d="${linePath(steps, y)}"/>`,
+    ]
+  })
+}
+
+/** Where a value begins to hold, in the chart's units, and the value. */
+interface Step {
+  left: number
+  value: number
+}
+
+/** The known values, each from the beginning of its round until the next one; the last holds to the end of the last round. */
+function stepsOf(values: Values, x: Scales['x']): Step[] {
+  const known = values.flatMap((value, index) => (value === null ? [] : [{ left: x(String(index)) ?? 0, value }]))
+  const last = known.at(-1)
+  return last === undefined ? [] : [...known, { left: x.range()[1], value: last.value }]
+}
+
+function areaPath(steps: readonly Step[], y: Scales['y']): string {
+  const shape = area<Step>(
+    ({ left }) => left,
+    y(0),
+    ({ value }) => y(value),
+  )
+  return shape.curve(curveStepAfter).digits(DIGITS)([...steps]) ?? ''
+}
+
+function linePath(steps: readonly Step[], y: Scales['y']): string {
+  const shape = line<Step>(
+    ({ left }) => left,
+    ({ value }) => y(value),
+  )
+  return shape.curve(curveStepAfter).digits(DIGITS)([...steps]) ?? ''
+}
+
+// Its units are pixels of a phone, where it is not made smaller; on a desktop three charts stand side by side.
+const WIDTH = 340
+const HEIGHT = 190
+const TOP = 10
+const RIGHT = 6
+const BOTTOM = 24
+const FONT = 11
+/** A digit of the widest font that a page may fall back to. */
+const DIGIT = 7
+const MOST_NAMES = 6
+const WIDEST_BAR = 26
+const DIGITS = 1
+
+/** Where the points (by their index) and the values lie, in the chart's units. */
+interface Scales {
+  x: ScaleBand<string>
+  y: ScaleLinear<number, number>
+}
+
+/**
+ * Axes and grid with the marks on them.
+ * @param values what is told in words
+ * @param shown all values that have to fit on the axis
+ */
+function chartWith(
+  { title, points, isWhole }: ChartFrame,
+  values: Values,
+  shown: Values,
+  marks: (scales: Scales) => readonly (Html | null)[],
 ): Chart {
-  const label = { color: COLOURS.ink, fontSize: 11 }
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height: HEIGHT })
-  try {
-    chart.setOption({
-      animation: false,
-      grid: { left: 4, right: 8, top: 10, bottom: 4, outerBoundsMode: 'same', outerBoundsContain: 'axisLabel' },
-      xAxis: {
-        type: 'category',
-        data: points.map(nameOf),
-        axisLabel: { ...label, interval: Math.max(0, Math.ceil(points.length / LABELS) - 1), hideOverlap: true },
-        axisTick: { show: false },
-        axisLine: { lineStyle: { color: COLOURS.ink, opacity: 0.5 } },
-      },
-      yAxis: {
-        type: 'value',
-        splitNumber: 4,
-        minInterval: isWhole || Math.max(...values.map(value => value ?? 0)) > 4 ? 1 : 0,
-        axisLabel: { ...label, formatter: shortOf },
-        splitLine: { lineStyle: { color: COLOURS.grid } },
-      },
-      series: [...series],
-    })
-    return { title, svg: forPage(chart.renderToSVGString(), title, describePoints(title, points, values)) }
-  } finally {
-    chart.dispose()
-  }
+  const most = Math.max(0, ...shown.map(value => value ?? 0))
+  const y = scaleLinear([0, most || 1], [HEIGHT - BOTTOM, TOP]).nice(4)
+  const ticks = y.ticks(4).filter(tick => Number.isInteger(tick) || !(isWhole || most > 4))
+  const left = 9 + DIGIT * Math.max(...ticks.map(tick => shortOf(tick).length))
+  const gap = points.length > 40 ? 0.08 : 0.3
+  const x = scaleBand([...points.keys()].map(String), [left, WIDTH - RIGHT])
+    .paddingInner(gap)
+    .paddingOuter(gap / 2)
+  const name = `${title} over the rounds`
+  const svg = html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${name}"><title>${name}</title><desc>${describePoints(title, points, values)}</desc>${[
+    html`<g fill="none" stroke="var(--chart-grid)">${ticks.map(tick => rule(y(tick), left))}</g>`,
+    ...marks({ x, y }),
+    html`<g fill="none" stroke="var(--chart-ink)" stroke-opacity=".5">${rule(y(0), left)}</g>`,
+    html`<g fill="var(--chart-ink)" font-size="${FONT}" text-anchor="end">${ticks.map(tick => label(left - 5, y(tick) + 4, shortOf(tick)))}</g>`,
+    html`<g fill="var(--chart-ink)" font-size="${FONT}" text-anchor="middle">${namesOf(points, x)}</g>`,
+  ]}</svg>`
+  return { title, svg }
+}
+
+/** On the middle of a pixel, where a line is sharp. */
+function rule(y: number, left: number): Html {
+  return html`<path d="M${left} ${Math.round(y) - 0.5}H${WIDTH - RIGHT}"/>`
+}
+
+function label(x: number, y: number, text: string): Html {
+  return html`<text x="${short(x)}" y="${short(y)}">${text}</text>`
+}
+
+/** The numbers of rounds below the axis: as many, at equal distances, as have room beside each other. */
+function namesOf(points: readonly ReportPoint[], x: Scales['x']): Html[] {
+  const width = DIGIT * Math.max(...points.map(point => nameOf(point).length))
+  const room = Math.min(MOST_NAMES, Math.floor((WIDTH - RIGHT) / (width + DIGIT)))
+  const every = Math.max(1, Math.ceil(points.length / room))
+  return points.flatMap((point, index) => {
+    if (index % every !== 0) return []
+    const half = (DIGIT * nameOf(point).length) / 2
+    return [label(Math.min(Math.max(centreOf(x, index), half), WIDTH - half), HEIGHT - 8, nameOf(point))]
+  })
+}
+
+function centreOf(x: Scales['x'], index: number): number {
+  return (x(String(index)) ?? 0) + x.bandwidth() / 2
+}
+
+function short(value: number): number {
+  return Number(value.toFixed(DIGITS))
 }
 
 function shortOf(value: number): string {
@@ -146,8 +222,8 @@ function nameOf({ from, to }: ReportPoint): string {
   return from === to ? String(from) : `${from}–${to}`
 }
 
-/** What a chart shows, for who does not see it. */
-function describePoints(title: string, points: readonly ReportPoint[], values: readonly (number | null)[]): string {
+/** What a chart shows, for a person who does not see it. */
+function describePoints(title: string, points: readonly ReportPoint[], values: Values): string {
   const known = values.filter(value => value !== null)
   const [first, last] = [points[0], points.at(-1)]
   if (first === undefined || last === undefined || known.length === 0) return title
@@ -156,19 +232,3 @@ function describePoints(title: string, points: readonly ReportPoint[], values: r
   const ending = known.at(-1) ?? 0
   return `${title}, rounds ${first.from} to ${last.to}: at most ${shortOf(most)} (round ${where === undefined ? '?' : nameOf(where)}), ${shortOf(ending)} at the end. The table of rounds has the numbers.`
 }
-
-/** What ECharts drew, with the page's colours and font, a name, and without what only its own script needs. */
-function forPage(svg: string, title: string, description: string): string {
-  const inner = svg
-    .replace(/^[\s\S]*?<svg[^>]*>/, '')
-    .replace(/<\/svg>\s*$/, '')
-    .replace(/<style[\s\S]*?<\/style>/g, '')
-    .replace(/ (?:class|ecmeta_[a-z_]+|pointer-events|xml:space)="[^"]*"/g, '')
-    .replace(/font-family:[^;"]*;?/g, '')
-    .replace(/"#0([1-6])(?:0\d){2}"/g, (_, place: string) => `"var(--chart-${PLACES[Number(place) - 1]})"`)
-    .replace(/\n\s*/g, '')
-  const name = `${escapeHtml(title)} over the rounds`
-  return `<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${name}"><title>${name}</title><desc>${escapeHtml(description)}</desc>${inner}</svg>`
-}
-
-const PLACES = ['ink', 'grid', 'bar', 'bad', 'area', 'wait']

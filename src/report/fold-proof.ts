@@ -3,19 +3,9 @@ import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
 import { roundOfSettingsChanged } from '../core/rules/notices.ts'
 import { type Finding, keyOf } from '../core/rules/review.ts'
-import type { BuildState, BuildTask } from '../core/state/plan.ts'
 import type { Claim } from '../core/state/state.ts'
-import { agentOf } from '../words/plan.ts'
 import { FirstAndLast } from './fold-rounds.ts'
-import type {
-  ReportAgent,
-  ReportBuild,
-  ReportData,
-  ReportGate,
-  ReportProof,
-  ReportReview,
-  ReportTask,
-} from './report-data.ts'
+import type { ReportGate, ReportProof, ReportReview } from './report-data.ts'
 
 const NAME_CHARS = 500
 const TEXT_CHARS = 1000
@@ -24,7 +14,7 @@ const MOST_GATES = 100
 const MOST_FINDINGS = 50
 const MOST_FILES = 50
 
-/** What a report says of gates, reviews, and the files that gates protect. */
+/** Collects from a session's events what its report says of gates, reviews, and protected files. */
 export class ProofSoFar {
   readonly #gates = new Map<string, ReportGate>()
   readonly #reviews = new FirstAndLast<ReportReview>({ first: 10, last: 20 })
@@ -166,105 +156,4 @@ function unknownGate(name: string): ReportGate {
     changed: [],
     changedCount: 0,
   }
-}
-
-const MOST_TASKS = 200
-const MOST_TASKS_LEFT = 20
-const MOST_AGENTS = 50
-const NAME_CHARS_OF_BUILD_SO_FAR = 300
-const TEXT_CHARS_OF_BUILD_SO_FAR = 2000
-const SUMMARY_CHARS = 16_000
-
-/** Who worked in a build so far, and what plans were refused. */
-export class BuildSoFar {
-  readonly #agents = new Map<string, ReportAgent>()
-  readonly #refusals = new FirstAndLast<ReportBuild['refusals']['entries'][number]>({ first: 5, last: 5 })
-
-  add(event: Recorded): void {
-    switch (event.type) {
-      case 'plan-refused':
-        this.#refusals.add({
-          at: event.at,
-          round: event.round,
-          problem: clipEnd(event.problem, TEXT_CHARS_OF_BUILD_SO_FAR),
-        })
-        break
-      case 'agent-started':
-        this.#change(event.instance, agent => ({ ...agent, instances: agent.instances + 1 }))
-        break
-      case 'agent-ended':
-        this.#change(event.instance, agent => withEnd(agent, event))
-        break
-      default:
-        break
-    }
-  }
-
-  result(build: BuildState | null): ReportBuild | null {
-    if (build === null) return null
-    const { tasks, summary } = build
-    return {
-      summary: summary === null ? null : clipEnd(summary.trim(), SUMMARY_CHARS),
-      tasks: tasks.slice(0, MOST_TASKS).map(reported),
-      counts: {
-        tasks: tasks.length,
-        done: tasks.filter(({ done }) => done).length,
-        parked: tasks.filter(task => stateOf(task) === 'parked').length,
-      },
-      agents: [...this.#agents.values()],
-      refusals: this.#refusals.shortened(),
-    }
-  }
-
-  #change(instance: string, how: (agent: ReportAgent) => ReportAgent): void {
-    const name = clipEnd(agentOf(instance), NAME_CHARS_OF_BUILD_SO_FAR)
-    const known = this.#agents.get(name)
-    if (known === undefined && this.#agents.size >= MOST_AGENTS) return
-    this.#agents.set(name, how(known ?? newAgent(name)))
-  }
-}
-
-/** How many tasks of a build are done, and what is left of them but for what is parked; null if it is none. */
-export function tasksOfBuild(build: BuildState | null): ReportData['tasks'] {
-  if (build === null || build.tasks.length === 0) return null
-  const { tasks } = build
-  const open = tasks.filter(task => stateOf(task) === 'open').slice(0, MOST_TASKS_LEFT)
-  return {
-    done: tasks.filter(({ done }) => done).length,
-    total: tasks.length,
-    left: open.map(({ id, name }) => clipEnd(`${id}: ${name}`, NAME_CHARS_OF_BUILD_SO_FAR)),
-  }
-}
-
-function newAgent(agent: string): ReportAgent {
-  return { agent, instances: 0, completed: 0, failed: 0, terminated: 0, durationMs: 0, tokens: 0 }
-}
-
-function withEnd(agent: ReportAgent, { status, durationMs, tokens }: RecordedOf<'agent-ended'>): ReportAgent {
-  return {
-    ...agent,
-    completed: agent.completed + (status === 'completed' ? 1 : 0),
-    failed: agent.failed + (status === 'error' ? 1 : 0),
-    terminated: agent.terminated + (status === 'terminated' ? 1 : 0),
-    durationMs: agent.durationMs + durationMs,
-    tokens: agent.tokens + (tokens?.total ?? 0),
-  }
-}
-
-function reported(task: BuildTask): ReportTask {
-  const { id, name, phase, failures, parked } = task
-  const state = stateOf(task)
-  return {
-    id: clipEnd(id, NAME_CHARS_OF_BUILD_SO_FAR),
-    name: clipEnd(name, NAME_CHARS_OF_BUILD_SO_FAR),
-    phase: phase === null ? null : clipEnd(phase, NAME_CHARS_OF_BUILD_SO_FAR),
-    state,
-    reason: state === 'parked' ? clipEnd(parked ?? '', TEXT_CHARS_OF_BUILD_SO_FAR) : null,
-    failures,
-  }
-}
-
-function stateOf({ done, parked }: BuildTask): ReportTask['state'] {
-  if (done) return 'done'
-  return parked === null ? 'open' : 'parked'
 }

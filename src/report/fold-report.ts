@@ -8,7 +8,8 @@ import { wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
-import { BuildSoFar, ProofSoFar, tasksOfBuild } from './fold-proof.ts'
+import { BuildSoFar, tasksOfBuild } from './fold-build.ts'
+import { ProofSoFar } from './fold-proof.ts'
 import { ChangesSoFar, FirstAndLast, RoundsSoFar } from './fold-rounds.ts'
 import type { ReportData, ReportQuestion, ReportRefusal, ReportTrouble, Shortened } from './report-data.ts'
 
@@ -19,10 +20,7 @@ const MOST_REMARKS = 20
 const MOST_STEPS = 50
 const MOST_TASKS_LEFT = 20
 
-/**
- * What a person is told of a session, worked out from its events, one after the other: no clock, file or process. Its
- * size does not grow with their number.
- */
+/** Makes the report of a session from its events, one after the other. Pure; its memory does not grow with their number. */
 export class ReportFold {
   #state: SessionState
   readonly #rounds = new RoundsSoFar()
@@ -57,7 +55,10 @@ export class ReportFold {
     if (event.type === 'savepoint') this.#rounds.afterRound({ changed: event.changes })
   }
 
-  /** The report, of a session that stands so; null if there was no session. */
+  /**
+   * The report as of the last event; null if there was no `session-created`.
+   * @param sessionStatusOf whether a session in that state runs, was cut off, or has ended
+   */
   data(sessionStatusOf: (state: SessionState) => SessionStatus): ReportData | null {
     const state = this.#state
     if (state.createdAt === 0) return null
@@ -67,14 +68,14 @@ export class ReportFold {
       v: 1,
       session: state.id,
       goal: clipEnd(state.goal.trim(), GOAL_CHARS),
-      template: named(state.template),
+      template: clipName(state.template),
       directory: clipEnd(state.directory, TEXT_CHARS),
-      host: named(state.host),
+      host: clipName(state.host),
       codemachine: this.#codemachine,
       codex: this.#codex,
-      model: nameOf(state.modelInUse ?? state.model),
-      effort: nameOf(state.effortInUse ?? state.effort),
-      sandbox: named(state.sandbox),
+      model: clipNameOrNull(state.modelInUse ?? state.model),
+      effort: clipNameOrNull(state.effortInUse ?? state.effort),
+      sandbox: clipName(state.sandbox),
       network: state.network,
       limits: state.limits,
       standing,
@@ -108,13 +109,13 @@ export class ReportFold {
   #addRest(event: Recorded): void {
     switch (event.type) {
       case 'session-created':
-        this.#codemachine = named(event.codemachine)
+        this.#codemachine = clipName(event.codemachine)
         break
       case 'round-started':
-        this.#codex = named(event.codex)
+        this.#codex = clipName(event.codex)
         break
       case 'item-completed':
-        if (event.instance === undefined) this.#say(event.item)
+        if (event.instance === undefined) this.#noteLastWords(event.item)
         break
       case 'plan-updated':
         this.#plan = event.steps.slice(0, MOST_STEPS).map(({ step, status }) => ({ step: clip(step), status }))
@@ -129,17 +130,17 @@ export class ReportFold {
         this.#refusals.add({ at: event.at, round: event.round, reason: event.reason, detail: clip(event.detail) })
         break
       case 'warning':
-        // That stands with the proof.
+        // A change of the settings file is told with the proof.
         if (event.round === null && roundOfSettingsChanged(event.message) === null) this.#remark(event.message)
         break
       case 'keep-awake':
         if (event.problem !== null) {
-          const how = event.by === null ? 'This machine may fall asleep' : `Kept awake by ${named(event.by)}`
+          const how = event.by === null ? 'This machine may fall asleep' : `Kept awake by ${clipName(event.by)}`
           this.#remark(`${how}: ${event.problem}`)
         }
         break
       case 'model-rerouted':
-        this.#remark(`Codex changed the model from ${named(event.from)} to ${named(event.to)}: ${event.reason}`)
+        this.#remark(`Codex changed the model from ${clipName(event.from)} to ${clipName(event.to)}: ${event.reason}`)
         break
       case 'memory-broken':
         this.#remark(`${event.problem.file} could not be used: ${event.problem.problem}`)
@@ -154,7 +155,7 @@ export class ReportFold {
     }
   }
 
-  #say(item: Item): void {
+  #noteLastWords(item: Item): void {
     if (item.kind === 'agent-message' && item.text.trim() !== '') this.#lastWords = clip(item.text)
   }
 
@@ -167,16 +168,16 @@ export class ReportFold {
 }
 
 function tasksOf({ done, total, left = [] }: NonNullable<RecordedOf<'round-ended'>['tasks']>): ReportData['tasks'] {
-  return { done, total, left: left.slice(0, MOST_TASKS_LEFT).map(named) }
+  return { done, total, left: left.slice(0, MOST_TASKS_LEFT).map(clipName) }
 }
 
 function questionOf({ at, round, question, text, options, assumption }: RecordedOf<'question-asked'>): ReportQuestion {
   return {
-    id: named(question),
+    id: clipName(question),
     round,
     at,
     text: clip(text),
-    options: options.slice(0, 10).map(named),
+    options: options.slice(0, 10).map(clipName),
     assumption: clip(assumption),
   }
 }
@@ -185,12 +186,12 @@ function clip(text: string): string {
   return clipEnd(text, TEXT_CHARS)
 }
 
-function named(text: string): string {
+function clipName(text: string): string {
   return clipEnd(text, NAME_CHARS)
 }
 
-function nameOf(text: string | null): string | null {
-  return text === null ? null : named(text)
+function clipNameOrNull(text: string | null): string | null {
+  return text === null ? null : clipName(text)
 }
 
 function isoTime(at: number): string {
@@ -199,7 +200,7 @@ function isoTime(at: number): string {
 
 const CAUSE_CHARS = 500
 
-/** What a report says of waits, failures, and other times in which the work did not get on. */
+/** Collects waits, failures, and other times in which no work was done. */
 class TroubleSoFar {
   readonly #entries = new FirstAndLast<ReportTrouble>({ first: 30, last: 120 })
   #waitedMs = 0
@@ -264,7 +265,7 @@ class TroubleSoFar {
     }
   }
 
-  /** How long was waited; until `now` where it still is (Unix time, ms). */
+  /** The sum of all waits, ms. One that goes on counts until `now` (Unix time, ms). */
   waitedMs(now: number): number {
     return this.#waitedMs + (this.#wait === null ? 0 : Math.max(0, now - Date.parse(this.#wait.from)))
   }
@@ -311,7 +312,7 @@ class TroubleSoFar {
     this.#offline = null
   }
 
-  /** From its last sign of life until a person went on with it. */
+  /** The time from the last event before the resume until the resume. */
   #resume({ at }: { at: string }, before: SessionState): void {
     const from = new Date(before.updatedAt).toISOString()
     this.#endWait(from)
@@ -325,7 +326,7 @@ class TroubleSoFar {
   }
 }
 
-/** Whether a person wanted it to pause, or it stands still so that they look at what is planned. */
+/** Why a session is held: a person paused it, or its plan waits for them. */
 function causeOfHold(after: SessionState): string {
   return after.replan === null && isPlanShown(after) ? 'the plan was shown' : 'paused by a person'
 }

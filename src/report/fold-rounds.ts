@@ -7,8 +7,8 @@ import type { TreeChanges } from '../workspace/git/trees.ts'
 import type { PointSums, ReportChanges, ReportData, ReportPoint, ReportRound, Shortened } from './report-data.ts'
 
 const MESSAGE_CHARS = 500
-/** What a round's end says of it: what waiting mends is no failure. */
-const HOW_IT_WENT: Readonly<Record<RoundClass, 'worked' | 'limited' | 'failed'>> = {
+/** How a round counts in the charts. What a wait mends is `limited`, not `failed`. */
+const CHART_CLASS: Readonly<Record<RoundClass, 'worked' | 'limited' | 'failed'>> = {
   worked: 'worked',
   interrupted: 'worked',
   window: 'limited',
@@ -25,7 +25,7 @@ const HOW_IT_WENT: Readonly<Record<RoundClass, 'worked' | 'limited' | 'failed'>>
 const NOTHING: PointSums = { durationMs: 0, tokens: 0, files: 0 }
 const MOST_ROUNDS = { first: 20, last: 180 }
 
-/** What a report says of the rounds: a table of the first and the last ones, and a series of all of them. */
+/** Collects the rounds: a table of the first and the last ones, and a series of points for the charts. */
 export class RoundsSoFar {
   attempts = 0
   commands = 0
@@ -64,10 +64,10 @@ export class RoundsSoFar {
         break
       case 'item-completed':
         if (event.item.kind === 'command') this.commands += 1
-        this.#lasts(event.at)
+        this.#extendTo(event.at)
         break
       case 'usage':
-        this.#lasts(event.at)
+        this.#extendTo(event.at)
         break
       case 'round-ended':
         this.#endRound(event, after)
@@ -75,7 +75,7 @@ export class RoundsSoFar {
       case 'plan-ready':
       case 'task-judged':
       case 'tasks-judged':
-        this.#believe(after)
+        this.#correctTasks(after)
         break
       case 'review-ended':
         this.#count(event.tokens)
@@ -91,15 +91,15 @@ export class RoundsSoFar {
     }
   }
 
-  /** How the tasks of a build stand after the round that ended last, as codemachine believes it. */
-  #believe({ build }: SessionState): void {
+  /** Corrects the tasks of the last round once codemachine has judged them: at the round's end they are a claim. */
+  #correctTasks({ build }: SessionState): void {
     if (build === null || this.#row === null || this.#row.outcome === null) return
-    const tasks = believed(build)
+    const tasks = taskCounts(build)
     this.#row.tasks = tasks
     this.#series.amend({ tasks })
   }
 
-  /** What is known of the round that ended last. */
+  /** Adds to the last round how far the files differ from the start after it. */
   afterRound({ changed: { files, added, removed } }: { changed: TreeChanges }): void {
     this.#series.amend({ changed: { files, added, removed } })
   }
@@ -108,8 +108,8 @@ export class RoundsSoFar {
     return { rounds: { ...this.#rows.shortened(), leftOutSums: { ...this.#sums } }, series: this.#series.points() }
   }
 
-  /** As long as a round has not ended, it has lasted until the last that is known of it. */
-  #lasts(at: string): void {
+  /** A round that has not ended has lasted until its last event. */
+  #extendTo(at: string): void {
     if (this.#row?.outcome === null)
       this.#row.durationMs = Math.max(0, Date.parse(at) - Date.parse(this.#row.startedAt))
   }
@@ -118,7 +118,8 @@ export class RoundsSoFar {
     const { round, outcome, durationMs, tokens, changedCount, counts } = event
     // Of a build that is no more than a claim, which is judged after it.
     const { tasks: said } = event
-    const tasks = build !== null ? believed(build) : said === undefined ? null : { done: said.done, total: said.total }
+    const tasks =
+      build !== null ? taskCounts(build) : said === undefined ? null : { done: said.done, total: said.total }
     this.#count(tokens)
     if (this.#row !== null) {
       const message = outcome.message === null ? null : clipEnd(outcome.message, MESSAGE_CHARS)
@@ -127,7 +128,7 @@ export class RoundsSoFar {
       this.#row.outcome = outcome.class
     }
     const sums = { durationMs, tokens: tokens?.total ?? 0, files: changedCount }
-    const end = HOW_IT_WENT[outcome.class]
+    const end = CHART_CLASS[outcome.class]
     this.#series.add({
       from: round,
       to: round,
@@ -156,11 +157,11 @@ export class RoundsSoFar {
 }
 
 /** How many tasks of a build are done; null as long as it has none. */
-function believed({ tasks }: BuildState): ReportRound['tasks'] {
+function taskCounts({ tasks }: BuildState): ReportRound['tasks'] {
   return tasks.length === 0 ? null : { done: tasks.filter(({ done }) => done).length, total: tasks.length }
 }
 
-/** A list that keeps its beginning and its end, and counts what lies between. */
+/** A list that keeps its first and its last entries, and counts those between them. */
 export class FirstAndLast<T> {
   readonly #first: T[] = []
   readonly #last: T[] = []
@@ -198,7 +199,7 @@ export class FirstAndLast<T> {
 
 const MOST_POINTS = 120
 
-/** The rounds of a session as so many points that a chart can show them: with more rounds a point stands for several. */
+/** The rounds as at most 120 points for the charts: with more rounds a point is the sum of 2, 4, 8 … of them. */
 class RoundSeries {
   #points: ReportPoint[] = []
   #roundsPerPoint = 1
@@ -207,7 +208,7 @@ class RoundSeries {
   add(round: ReportPoint): void {
     const last = this.#points.at(-1)
     if (last !== undefined && last.rounds < this.#roundsPerPoint) {
-      this.#points[this.#points.length - 1] = joined(last, round)
+      this.#points[this.#points.length - 1] = mergedPoints(last, round)
       return
     }
     if (this.#points.length === MOST_POINTS) {
@@ -217,7 +218,7 @@ class RoundSeries {
     this.#points.push(round)
   }
 
-  /** What is known of the last round once it has ended. */
+  /** Adds to the last point what became known after its last round. */
   amend(facts: Partial<Pick<ReportPoint, 'changed' | 'tasks'>>): void {
     const last = this.#points.at(-1)
     if (last !== undefined) this.#points[this.#points.length - 1] = { ...last, ...facts }
@@ -232,12 +233,12 @@ function inPairs(points: readonly ReportPoint[]): ReportPoint[] {
   const pairs: ReportPoint[] = []
   for (let at = 0; at < points.length; at += 2) {
     const [first, second] = [points[at], points[at + 1]]
-    if (first !== undefined) pairs.push(second === undefined ? first : joined(first, second))
+    if (first !== undefined) pairs.push(second === undefined ? first : mergedPoints(first, second))
   }
   return pairs
 }
 
-function joined(a: ReportPoint, b: ReportPoint): ReportPoint {
+function mergedPoints(a: ReportPoint, b: ReportPoint): ReportPoint {
   return {
     from: a.from,
     to: b.to,
@@ -262,7 +263,7 @@ const MOST_PATHS = 50
 const MOST_COUNTED = 5000
 const PATH_CHARS = 500
 
-/** What a report says of the files: by the savepoints, or, where none holds its beginning, by what the rounds say. */
+/** Collects the changed files: by the savepoints, or, if none holds the session's start, by what the rounds reported. */
 export class ChangesSoFar {
   readonly #commits = new FirstAndLast<{ commit: string; subject: string }>({ first: 25, last: 25 })
   readonly #touched = new Set<string>()
@@ -276,8 +277,8 @@ export class ChangesSoFar {
 
   add(event: Recorded): void {
     if (event.type === 'savepoint') this.#addSavepoint(event)
-    if (event.type === 'gate-ended') note(this.#byGates, event.changed)
-    if (event.type === 'round-ended') note(this.#touched, event.changed)
+    if (event.type === 'gate-ended') addPaths(this.#byGates, event.changed)
+    if (event.type === 'round-ended') addPaths(this.#touched, event.changed)
   }
 
   result(): ReportChanges {
@@ -308,7 +309,7 @@ export class ChangesSoFar {
   }
 }
 
-function note(paths: Set<string>, changed: readonly string[]): void {
+function addPaths(paths: Set<string>, changed: readonly string[]): void {
   for (const path of changed) if (paths.size < MOST_COUNTED) paths.add(clipEnd(path, PATH_CHARS))
 }
 

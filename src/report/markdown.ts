@@ -1,13 +1,12 @@
+import { safeText } from '../words/cells.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {
   beforeInWords,
-  type CommandPlace,
+  type CommandContext,
   changesInWords,
-  codeSpan,
   commandsOf,
   effortInWords,
-  escapeMarkdown,
   gateInWords,
   headlineOf,
   instancesInWords,
@@ -23,7 +22,7 @@ import {
 } from './words.ts'
 
 /** The report as Markdown (GFM). What came from outside is shown as it is: no link, image, heading or HTML comes of it. */
-export function markdownOf(data: ReportData, place: CommandPlace): string {
+export function markdownOf(data: ReportData, place: CommandContext): string {
   const { text } = headlineOf(data)
   const tasks = tasksInWords(data)
   const sections = [
@@ -202,4 +201,24 @@ function agentTable({ agents }: ReportBuild): string {
     return `| ${[...cells, shortNumber(each.tokens)].join(' | ')} |`
   })
   return ['| agent | worked | time | tokens |', '| --- | --- | ---: | ---: |', ...rows].join('\n')
+}
+
+/** A text as it is shown in Markdown, on one line: nothing in it is a link, an image, a heading, HTML, or a table's edge. */
+function escapeMarkdown(text: string): string {
+  return safeText(text)
+    .trim()
+    .replace(/\s*\n\s*/g, ' ')
+    .replace(SPECIAL, '\\$&')
+    .replace(/^(\d+)([.)])/, '$1\\$2')
+}
+
+// Also what begins a list, a heading's line or a table's at the beginning, and what would be made a link without asking.
+const SPECIAL = /[\\`*[\]<>|~&$#@]|(?<![a-z0-9])_|_(?![a-z0-9])|:(?=\/\/)|(?<=\bwww)\.|^[-+=:]/gi
+
+/** A code span. */
+export function codeSpan(text: string): string {
+  const line = safeText(text).replace(/\s*\n\s*/g, ' ')
+  const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length))
+  const fence = '`'.repeat(longest + 1)
+  return longest === 0 ? `${fence}${line}${fence}` : `${fence} ${line} ${fence}`
 }

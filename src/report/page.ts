@@ -2,6 +2,7 @@ import type { Tone } from '../words/names.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { placeOf, TONE_OF_SEVERITY } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
+import { Html, html, items, moment, prose, section, table } from './html.ts'
 import { PAGE_STYLE } from './page-style.ts'
 import type {
   ReportAgent,
@@ -16,12 +17,10 @@ import type {
 import {
   beforeInWords,
   byGatesInWords,
-  type CommandPlace,
+  type CommandContext,
   commandsOf,
   gateInWords,
-  Html,
   headlineOf,
-  html,
   instancesInWords,
   notesOnProof,
   numberOfRow,
@@ -36,10 +35,10 @@ import {
 } from './words.ts'
 
 /**
- * The report as one page that needs nothing else: no script, no request. What came from outside is shown as text, and
- * nothing of it is a link; the policy in its head forbids the rest.
+ * The report as one HTML page without scripts, links or requests. Texts from outside are escaped, and the content
+ * security policy in its head forbids everything else.
  */
-export function htmlOf(data: ReportData, place: CommandPlace): string {
+export function htmlOf(data: ReportData, place: CommandContext): string {
   const { text, short } = headlineOf(data)
   return `<!doctype html>
 <html lang="en">
@@ -63,7 +62,7 @@ ${left(data)}
 ${proofSection(data)}
 ${commands(data, place)}
 ${progress(data)}
-${teamSections(data)}
+${buildSections(data)}
 ${changesSection(data, place)}
 ${questions(data)}
 ${refusals(data)}
@@ -143,9 +142,7 @@ function progress({ series }: ReportData): Html {
   const hasWaited = series.some(({ limited }) => limited > 0)
   return section(
     'Over the rounds',
-    html`<div class="charts">${charts.map(
-      ({ title, svg }) => html`<figure><h3>${title}</h3>${new Html(svg)}</figure>`,
-    )}</div>${
+    html`<div class="charts">${charts.map(({ title, svg }) => html`<figure><h3>${title}</h3>${svg}</figure>`)}</div>${
       isGrouped || hasFailed || hasWaited
         ? html`<p class="soft last">${isGrouped ? 'A point stands for several rounds: their sum. ' : null}${hasFailed ? 'Red: rounds that failed. ' : null}${hasWaited ? 'Yellow: rounds that a limit or the network ended, and that were tried again.' : null}</p>`
         : null
@@ -153,7 +150,7 @@ function progress({ series }: ReportData): Html {
   )
 }
 
-function commands(data: ReportData, place: CommandPlace): Html {
+function commands(data: ReportData, place: CommandContext): Html {
   const list = commandsOf(data, place).map(({ command, what }) => html`<code>${command}</code><span>${what}</span>`)
   return html`<section class="commands"><h2>To look closer, and to undo</h2>${items(list)}</section>`
 }
@@ -166,7 +163,7 @@ function questions({ questions }: ReportData): Html {
         options.length === 0 ? null : html`<div class="soft">to choose from: ${options.join(' · ')}</div>`
       }<div class="words"><span class="soft">assumed:</span> ${assumption}</div>`,
   )
-  return section('Questions and assumptions', items(gapItem(questions, list)))
+  return section('Questions and assumptions', items(withGap(questions, list)))
 }
 
 function refusals({ refusals }: ReportData): Html {
@@ -175,10 +172,10 @@ function refusals({ refusals }: ReportData): Html {
     ({ round, reason, detail }) =>
       html`<small>round ${round}, ${reason.replaceAll('-', ' ')}</small><div class="words">${prose(detail)}</div>`,
   )
-  return section('Claims of done that were refused', items(gapItem(refusals, list)), true)
+  return section('Claims of done that were refused', items(withGap(refusals, list)), true)
 }
 
-const KINDS: Readonly<Record<ReportTrouble['kind'], { name: string; tone: Tone }>> = {
+const TROUBLE_KINDS: Readonly<Record<ReportTrouble['kind'], { name: string; tone: Tone }>> = {
   wait: { name: 'wait', tone: 'plain' },
   failure: { name: 'failure', tone: 'bad' },
   'cut-off': { name: 'cut off', tone: 'bad' },
@@ -195,12 +192,12 @@ function trouble({ trouble, createdAt }: ReportData): Html {
     const before = Date.parse(trouble.entries[index - 1]?.from ?? createdAt)
     const [start, end] = [Date.parse(from), to === null ? null : Date.parse(to)]
     const span = end === null || end <= start ? '' : formatDuration(end - start)
-    return html`<tr><td class="n">${timeOfDay(start, before)}</td><td class="n">${span}</td><td><span class="${KINDS[kind].tone}">${KINDS[kind].name}</span> <small>${cause}</small></td></tr>`
+    return html`<tr><td class="n">${timeOfDay(start, before)}</td><td class="n">${span}</td><td><span class="${TROUBLE_KINDS[kind].tone}">${TROUBLE_KINDS[kind].name}</span> <small>${cause}</small></td></tr>`
   })
   const gap = html`<tr class="gap"><td colspan="3">${trouble.leftOut} more, left out here</td></tr>`
   return section(
     'Waits and failures',
-    html`<table class="rows"><thead><tr><th scope="col" class="n">when</th><th scope="col" class="n">how long</th><th scope="col">what</th></tr></thead><tbody>${gapItem(trouble, rows, gap)}</tbody></table>`,
+    html`<table class="rows"><thead><tr><th scope="col" class="n">when</th><th scope="col" class="n">how long</th><th scope="col">what</th></tr></thead><tbody>${withGap(trouble, rows, gap)}</tbody></table>`,
     true,
   )
 }
@@ -208,7 +205,7 @@ function trouble({ trouble, createdAt }: ReportData): Html {
 function remarks({ remarks }: ReportData): Html {
   if (remarks.count === 0) return html``
   const list = remarks.entries.map(remark => html`<span class="words">${prose(remark)}</span>`)
-  return section('Remarks', items(gapItem(remarks, list)))
+  return section('Remarks', items(withGap(remarks, list)))
 }
 
 function lastWords({ lastWords }: ReportData): Html {
@@ -229,7 +226,7 @@ function footer({ directory, host, sandbox, network, model, effort, codex, codem
   return html`<footer><p>${directory} on ${host}<br>${facts.join(' · ')}<br>Made from the journal of the session alone. Times are those of the machine that made it.</p></footer>`
 }
 
-/** Of a build: what it came to, in the words of its summary. */
+/** Of a build: the text of its last summary. */
 function builtSection({ build }: ReportData): Html {
   if (build === null || build.summary === null) return html``
   return section(
@@ -239,18 +236,18 @@ function builtSection({ build }: ReportData): Html {
   )
 }
 
-/** Of a build: its tasks, its agents, and what was no plan. */
-function teamSections({ build }: ReportData): Html {
-  return build === null ? html`` : html`${tasks(build)}${agents(build)}${refusalsOfPageBuild(build)}`
+/** Of a build: its tasks, its agents, and the plans that were refused. */
+function buildSections({ build }: ReportData): Html {
+  return build === null ? html`` : html`${tasks(build)}${agents(build)}${refusedPlans(build)}`
 }
 
-const TONES: Readonly<Record<ReportTask['state'], string>> = { done: 'good', parked: 'bad', open: 'plain' }
+const TASK_TONES: Readonly<Record<ReportTask['state'], string>> = { done: 'good', parked: 'bad', open: 'plain' }
 
 function tasks(build: ReportBuild): Html {
   if (build.tasks.length === 0) return html``
   const rows = build.tasks.map(
     task =>
-      html`<tr><td>${task.id}</td><td>${task.name}${task.phase === null ? null : html`<small>${task.phase}</small>`}</td><td><span class="${TONES[task.state]}">${taskInWords(task)}</span></td></tr>`,
+      html`<tr><td>${task.id}</td><td>${task.name}${task.phase === null ? null : html`<small>${task.phase}</small>`}</td><td><span class="${TASK_TONES[task.state]}">${taskInWords(task)}</span></td></tr>`,
   )
   const left = tasksLeftOut(build)
   return section(
@@ -267,30 +264,15 @@ function agents({ agents }: ReportBuild): Html {
   return section('Agents', table('agents', ['agent', 'worked', 'time', 'tokens'], agents.map(rowOf), 2), true)
 }
 
-function refusalsOfPageBuild({ refusals: refusalsOfPageBuild }: ReportBuild): Html {
-  if (refusalsOfPageBuild.count === 0) return html``
-  const list = refusalsOfPageBuild.entries.map(
+function refusedPlans({ refusals }: ReportBuild): Html {
+  if (refusals.count === 0) return html``
+  const list = refusals.entries.map(
     ({ round, problem }) => html`<small>round ${round}</small><div class="words">${problem}</div>`,
   )
-  return section('Plans that could not be used', items(gapItem(refusalsOfPageBuild, list)), true)
+  return section('Plans that could not be used', items(withGap(refusals, list)), true)
 }
 
-/** @param name how the look of the page calls it; `numbers`: from which column on there are numbers */
-function table(name: string, names: readonly string[], rows: readonly Html[], numbers = names.length): Html {
-  const head = names.map((name, i) => html`<th scope="col"${i < numbers ? null : new Html(' class="n"')}>${name}</th>`)
-  return html`<table class="${name}"><thead><tr>${head}</tr></thead><tbody>${rows}</tbody></table>`
-}
-
-/** A part of the page. `isLong`: may go over the edge of a sheet of paper. */
-function section(title: string, body: Html, isLong = false): Html {
-  return html`<section${isLong ? new Html(' class="long"') : null}><h2>${title}</h2>${body}</section>`
-}
-
-function items(list: readonly Html[]): Html {
-  return html`<ul>${list.map(each => html`<li>${each}</li>`)}</ul>`
-}
-
-/** A list of which what comes after the first ten is shown when it is asked for. */
+/** A list of which the entries after the first ten are folded away. */
 function folded(list: readonly Html[]): Html {
   if (list.length <= FOLD_AFTER + 2) return items(list)
   const rest = list.slice(FOLD_AFTER)
@@ -299,23 +281,13 @@ function folded(list: readonly Html[]): Html {
 
 const FOLD_AFTER = 10
 
-/** A text from outside in which what stands between backticks is code. */
-function prose(text: string): Html[] {
-  return text.split(/`([^`\n]+)`/).map((part, at) => (at % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))
-}
-
 /** The entries with a note in the place of what was left out. */
-function gapItem<T>(
+function withGap<T>(
   { leftOut, leftOutAfter }: Shortened<T>,
   list: readonly Html[],
   note: Html = html`<span class="quiet">${leftOut} more, left out here</span>`,
 ): Html[] {
   return leftOut === 0 ? [...list] : [...list.slice(0, leftOutAfter), note, ...list.slice(leftOutAfter)]
-}
-
-/** A moment (Unix time, ms), as it is shown. */
-function moment(at: number, shown: string): Html {
-  return html`<time datetime="${new Date(at).toISOString()}">${shown}</time>`
 }
 
 /** A moment in a table: the time of day, and the day too where it is not that of the moment `before`. */
@@ -350,7 +322,7 @@ function changesSection({ changes }: ReportData, { areSavepointsGone = false } =
     html`${paths.length === 0 ? html`<p class="quiet">No file is different from what it was.</p>` : table}${
       more > 0 ? html`<p class="quiet">and ${more} more files</p>` : null
     }${hasLines || paths.length === 0 ? null : html`<p class="soft last">As the rounds told it; there are no savepoints to compare.</p>`}${
-      made.length === 0 ? null : html`<h3>Commits</h3>${folded(gapItem(commits, made))}`
+      made.length === 0 ? null : html`<h3>Commits</h3>${folded(withGap(commits, made))}`
     }${
       start === null || now === null
         ? null
@@ -360,7 +332,7 @@ function changesSection({ changes }: ReportData, { areSavepointsGone = false } =
   )
 }
 
-/** What the outcome rests on: gates, reviews, and protected files. */
+/** The section on the proof: gates, reviews, findings and protected files. */
 export function proofSection({ proof }: ReportData): Html {
   const { gates, reviews, findings, findingsCount, protectedFiles, protectedCount, tree } = proof
   const reviewed = reviews.entries.map(review => {
@@ -375,7 +347,7 @@ export function proofSection({ proof }: ReportData): Html {
       gates.length === 0
         ? html`<p class="quiet">No gates are configured: no command was run to check the work.</p>`
         : items(gates.map(gateItem))
-    }${notes.length === 0 ? null : html`<h3>To know</h3>${items(notes)}`}${reviewed.length === 0 ? null : html`<h3>Reviews</h3>${items(gapItem(reviews, reviewed))}`}${
+    }${notes.length === 0 ? null : html`<h3>To know</h3>${items(notes)}`}${reviewed.length === 0 ? null : html`<h3>Reviews</h3>${items(withGap(reviews, reviewed))}`}${
       findings.length === 0
         ? null
         : html`<h3>Open findings</h3>${items([
@@ -436,7 +408,7 @@ function roundsSection({ rounds, createdAt }: ReportData): Html {
   const gap = html`<tr class="gap"><td class="n">…</td><td></td><td class="n">${formatDuration(durationMs)}</td><td class="n">${shortNumber(tokens)}</td><td></td><td>${rounds.leftOut} rounds left out here, ${failed} of them failed</td></tr>`
   const before = (index: number) => Date.parse(rounds.entries[index - 1]?.startedAt ?? createdAt)
   const rows = rounds.entries.map((round, index) => rowOf(round, before(index)))
-  const table = html`<table class="rows rounds"><thead><tr><th scope="col" class="n" aria-label="round">no.</th><th scope="col" class="n">start</th><th scope="col" class="n">time</th><th scope="col" class="n">tokens</th><th scope="col" class="n">files</th><th scope="col">outcome</th></tr></thead><tbody>${gapItem(rounds, rows, gap)}</tbody></table>`
+  const table = html`<table class="rows rounds"><thead><tr><th scope="col" class="n" aria-label="round">no.</th><th scope="col" class="n">start</th><th scope="col" class="n">time</th><th scope="col" class="n">tokens</th><th scope="col" class="n">files</th><th scope="col">outcome</th></tr></thead><tbody>${withGap(rounds, rows, gap)}</tbody></table>`
   // On a phone hundreds of them are a long way to what comes after.
   const body =
     rounds.count <= MOST_OPEN

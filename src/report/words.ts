@@ -1,7 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import { hasPassed } from '../core/events/outcome.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
-import { safeText } from '../words/cells.ts'
 import { here, resumeWithMore } from '../words/commands.ts'
 import { type Tone, wordsForClass } from '../words/names.ts'
 import { formatCount, formatDuration, shortNumber } from '../words/numbers.ts'
@@ -27,7 +26,7 @@ import type {
   ReportTask,
 } from './report-data.ts'
 
-/** A sentence of the proof, and how it is meant. Its text came from outside in part, and is not made safe. */
+/** A sentence on the proof, and its tone. Parts of the text come from outside: escape it before it is shown. */
 export interface ProofLine {
   text: string
   tone: Tone
@@ -55,12 +54,12 @@ export function beforeInWords({ last, before }: ReportGate): string | null {
   return isSaid ? null : `before round 1: ${wordsForGate(before)}`
 }
 
-/** What a review came to, after the last of them that is told. */
+/** What a review came to, in words. */
 export function reviewInWords(review: ReportReview): ProofLine {
   return { text: wordsForReview(review), tone: review.verdict === 'agreed' ? 'good' : 'warning' }
 }
 
-/** What a person has to know of the proof beside how gates and reviews came out. */
+/** What weakens the proof: files that gates or rounds changed, changed settings, gates that protect nothing. */
 export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] {
   const { gates, protectedCount, settingsChangedIn } = proof
   const changedByGates = gates.flatMap(({ name, changed, changedCount }) => {
@@ -104,7 +103,7 @@ export function wasFlakyEarlier({ last, flaky }: ReportGate): boolean {
 
 const FLAKY_EARLIER = 'it was flaky earlier in the session'
 
-/** How good it is that a gate came out so. */
+/** The tone of a gate's last result; `quiet` if it has not run. */
 export function toneOfGate(gate: ReportGate): Tone {
   const { last, required } = gate
   if (last === null) return 'quiet'
@@ -164,7 +163,7 @@ export function numberOfRow(row: ReportRound): string {
   return isFreeRow(row) ? '–' : String(row.round)
 }
 
-/** Whether a round is none of the person's, however it ends. */
+/** True for rounds that do not count against `--rounds` (summaries, plan changes). */
 function isFreeRow({ part, changesPlan }: ReportRound): boolean {
   return changesPlan || part === 'summary'
 }
@@ -313,7 +312,8 @@ export interface ReportCommand {
   what: string
 }
 
-export interface CommandPlace {
+/** How the commands of a report are typed. */
+export interface CommandContext {
   /** What follows a command so that it is about this work directory, as ` -C ../other`; empty where that is not needed. */
   here: string
   /** The command that goes on with the session, with what it may take more. */
@@ -323,7 +323,7 @@ export interface CommandPlace {
 }
 
 /** What to type to look closer, to go on, and to undo, those that matter most first. */
-export function commandsOf(data: ReportData, place: CommandPlace): ReportCommand[] {
+export function commandsOf(data: ReportData, place: CommandContext): ReportCommand[] {
   const { here, resume, areSavepointsGone = false } = place
   const { session: id, changes, proof, outcome, standing, questions } = data
   const isRunning = outcome === null && standing === 'running'
@@ -347,64 +347,8 @@ export function commandsOf(data: ReportData, place: CommandPlace): ReportCommand
   return [...looks, ...verify, ...undoes, ...answers, logs, review]
 }
 
-/** How the commands of a report are typed. `directory`: as it was named on the command line; null if it was not. */
-export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandPlace {
+/** The context of a report's commands. `directory`: as it was named on the command line; null if it was not. */
+export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandContext {
   const used = { rounds: totals.rounds, timeMs: totals.durationMs, tokens: totals.tokens }
   return { here: here(directory), resume: resumeWithMore({ id: session, limits, used, directory }) }
-}
-
-/** A piece of HTML: what it holds of texts from outside is escaped. */
-export class Html {
-  readonly text: string
-
-  constructor(text: string) {
-    this.text = text
-  }
-}
-
-type Piece = Html | string | number | null | readonly Piece[]
-
-/** A template of HTML: what is put in is escaped, but for what is HTML already; lists are joined, null is nothing. */
-export function html(parts: TemplateStringsArray, ...pieces: readonly Piece[]): Html {
-  return new Html(parts.map((part, index) => part + textOf(pieces[index] ?? null)).join(''))
-}
-
-function textOf(piece: Piece): string {
-  if (piece === null) return ''
-  if (piece instanceof Html) return piece.text
-  if (typeof piece === 'object') return piece.map(textOf).join('')
-  return escapeHtml(String(piece))
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** A text as it is shown in HTML; what would reorder a line is made visible. */
-export function escapeHtml(text: string): string {
-  return safeText(text).replace(/[&<>"']/g, character => ENTITIES[character] ?? '')
-}
-
-/** A text as it is shown in Markdown, on one line: nothing in it is a link, an image, a heading, HTML, or a table's edge. */
-export function escapeMarkdown(text: string): string {
-  return safeText(text)
-    .trim()
-    .replace(/\s*\n\s*/g, ' ')
-    .replace(SPECIAL, '\\$&')
-    .replace(/^(\d+)([.)])/, '$1\\$2')
-}
-
-// Also what begins a list, a heading's line or a table's at the beginning, and what would be made a link without asking.
-const SPECIAL = /[\\`*[\]<>|~&$#@]|(?<![a-z0-9])_|_(?![a-z0-9])|:(?=\/\/)|(?<=\bwww)\.|^[-+=:]/gi
-
-/** A code span. */
-export function codeSpan(text: string): string {
-  const line = safeText(text).replace(/\s*\n\s*/g, ' ')
-  const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length))
-  const fence = '`'.repeat(longest + 1)
-  return longest === 0 ? `${fence}${line}${fence}` : `${fence} ${line} ${fence}`
 }

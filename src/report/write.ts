@@ -8,7 +8,7 @@ import { sessionFolder } from '../workspace/memory/session-folder.ts'
 import { ReportFold } from './fold-report.ts'
 import { markdownOf } from './markdown.ts'
 import type { ReportData } from './report-data.ts'
-import type { CommandPlace } from './words.ts'
+import type { CommandContext } from './words.ts'
 
 /** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
 export interface ReportPlaces {
@@ -17,23 +17,16 @@ export interface ReportPlaces {
   directory: string
 }
 
-/** What was written. `html`: the path of the page, null if it could not be written; `problems`: a sentence each. */
-export interface WrittenReports {
-  html: string | null
-  problems: readonly string[]
-}
-
 /**
  * Writes `report.json` into the records, and `report.md` and `report.html` into the session's folder of the work
  * directory. Never rejects.
- * @param drawPage writes the page; throws if it cannot
+ * @returns `html`: the path of the page, null if it could not be written; `problems`: a sentence for each file that could not be
  */
 export async function writeReports(
   data: ReportData,
   places: ReportPlaces,
-  commands: CommandPlace,
-  drawPage: () => Promise<void> = async () => writePage(await pageOf(data, commands), places),
-): Promise<WrittenReports> {
+  commands: CommandContext,
+): Promise<{ html: string | null; problems: readonly string[] }> {
   const { folder } = sessionFolder(places)
   const problems: string[] = []
   const attempt = async (path: string, write: () => Promise<void>) => {
@@ -49,7 +42,8 @@ export async function writeReports(
   const md = join(folder, 'report.md')
   await attempt(json, () => writeWholeFile(json, jsonOf(data)))
   await attempt(md, () => writeInFolder(places.directory, md, markdownOf(data, commands)))
-  return { html: await attempt(pagePath(places), drawPage), problems }
+  const html = await attempt(pagePath(places), async () => writePage(await pageOf(data, commands), places))
+  return { html, problems }
 }
 
 /** Where the page of a session lies in the work directory. */
@@ -67,8 +61,8 @@ export function jsonOf(data: ReportData): string {
   return `${JSON.stringify(data)}\n`
 }
 
-/** The report as a page. What draws the charts is loaded now. */
-export async function pageOf(data: ReportData, commands: CommandPlace): Promise<string> {
+/** The report as an HTML page. The modules that draw it are loaded at the first call. */
+export async function pageOf(data: ReportData, commands: CommandContext): Promise<string> {
   const { htmlOf } = await import('./page.ts')
   return htmlOf(data, commands)
 }

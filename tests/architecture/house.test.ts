@@ -87,7 +87,6 @@ const TO_MEND = [
   'src/core/rules/plan-rule.ts imports node:util',
   'src/core/rules/review.ts imports node:path',
   'src/words/event.ts:',
-  'src/notify/notification.ts:',
 ]
 
 interface Arrow {

@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Recorded } from '../../src/core/events/events.ts'
-import { type DoorOptions, type Notifier, type NotifySettings, openNotifier } from '../../src/notify/notifier.ts'
+import type { ChannelOptions } from '../../src/notify/channels.ts'
+import { type Notifier, type NotifySettings, openNotifier } from '../../src/notify/notifier.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { state } from './samples.ts'
 
@@ -30,7 +31,7 @@ export interface Opened extends AsyncDisposable {
 
 export async function openForTest(
   settings: (home: string) => Partial<NotifySettings>,
-  more: Partial<DoorOptions> & { isTTY?: boolean } = {},
+  more: Partial<ChannelOptions> & { isTTY?: boolean } = {},
 ): Promise<Opened> {
   const home = await mkdtemp(join(tmpdir(), 'codemachine-notify-'))
   const clock = new HandClock()

@@ -232,16 +232,16 @@ test('a test is sent on every way, and each tells how it went', async () => {
   const settings = { command: ['no-such-notify'], webhook: hook.origin, bell: true, events: [] }
   expect(await sendTest(settings, options)).toEqual([
     {
-      door: 'command',
+      channel: 'command',
       problem: 'The notification command no-such-notify is not there; correct notify.command in the settings.',
     },
-    { door: 'webhook', problem: null },
-    { door: 'terminal', problem: null },
+    { channel: 'webhook', problem: null },
+    { channel: 'terminal', problem: null },
   ])
   expect(JSON.parse(hook.received[0]?.body ?? '')).toMatchObject({ event: 'test', host: 'tower' })
   expect(written.join('')).toContain('codemachine in parser: a test')
   expect(await sendTest(settings, { ...options, bell: null })).toContainEqual({
-    door: 'terminal',
+    channel: 'terminal',
     problem: 'The bell is not rung: stdout is no terminal.',
   })
 })

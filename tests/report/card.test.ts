@@ -5,7 +5,7 @@ import { cardOf } from '../../src/report/card.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
-import { type CommandPlace, commandsOf } from '../../src/report/words.ts'
+import { type CommandContext, commandsOf } from '../../src/report/words.ts'
 import { widthOf } from '../../src/words/cells.ts'
 import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
@@ -34,7 +34,7 @@ const reports: readonly (readonly [string, ReportData])[] = [
   ['nothing yet', new MadeUpNight(LONG).report('running')],
 ]
 
-function card(data: ReportData, columns: number, place: CommandPlace = HERE): string[] {
+function card(data: ReportData, columns: number, place: CommandContext = HERE): string[] {
   return cardOf(data, { commands: commandsOf(data, place), columns, full: FULL }).map(({ text }) => text)
 }
 

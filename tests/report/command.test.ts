@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { reportAtEnd } from '../../src/app/report-at-end.ts'
+import { reportAtEnd } from '../../src/app/reports.ts'
 import { UserError } from '../../src/base/errors.ts'
 import { type ReportOptions, report } from '../../src/cli/commands/report.ts'
 import { runProcess } from '../../src/platform/run-process.ts'
@@ -207,14 +207,11 @@ test('--open gives the page to the desktop, and while the session is at work one
   await lock[Symbol.asyncDispose]()
 })
 
-test('at the end of a session a process of its own makes the reports, with the name that the person gave the directory in every command', async () => {
+test('the reports at the end of a session have the name that the person gave the directory in every command', async () => {
   await using place = await makePlace()
   const folder = await lived(place, goodNight())
-  const env = { PATH: process.env.PATH, HOME: place.context.home }
   const { records } = place
-  const self = { node: process.execPath, program: BIN }
-  const apart = { self, env, cwd: place.directory }
-  const made = await reportAtEnd({ records, id: ID, named: '../work', resumable: true, apart })
+  const made = await reportAtEnd({ records, id: ID, named: '../work', resumable: true })
   expect(made.problem).toBeNull()
   const page = await readFile(join(folder, 'report.html'), 'utf8')
   expect(page).toContain('<svg')
@@ -226,18 +223,19 @@ test('at the end of a session a process of its own makes the reports, with the n
     session: ID,
     standing: 'ended',
   })
-  const broken = { node: process.execPath, program: join(place.directory, 'none.js') }
-  const { html, problem } = await reportAtEnd({
-    records,
-    id: ID,
-    named: null,
-    resumable: true,
-    apart: { ...apart, self: broken },
-  })
+})
+
+test('a page that cannot be written at the end of a session is one sentence, and the other reports are there', async () => {
+  await using place = await makePlace()
+  const folder = await lived(place, goodNight())
+  const { records } = place
+  await mkdir(join(folder, 'report.html'))
+  const { html, problem, card } = await reportAtEnd({ records, id: ID, named: null, resumable: true })
   expect(html).toBeNull()
   expect(problem).toContain('The report could not be written')
-  expect(await readFile(join(folder, 'report.md'), 'utf8')).toContain('# Done')
   expect(problem?.length).toBeLessThan(1000)
+  expect(await readFile(join(folder, 'report.md'), 'utf8')).toContain('# Done')
+  expect(card({ columns: 80 }).length).toBeGreaterThan(5)
 })
 
 test('after a session of the real codex its report tells its rounds, and /report shows the card on the screen', async () => {

@@ -1,7 +1,6 @@
 import { lexer, type Token } from 'marked'
 import { describe, expect, test } from 'vitest'
-import { markdownOf } from '../../src/report/markdown.ts'
-import { codeSpan } from '../../src/report/words.ts'
+import { codeSpan, markdownOf } from '../../src/report/markdown.ts'
 import { hostileNight } from './hostile-night.ts'
 import { badNight, HERE, MadeUpNight } from './made-up-night.ts'
 

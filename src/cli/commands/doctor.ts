@@ -38,6 +38,6 @@ export async function notify(context: CliContext, options: { directory: string }
       hint: 'In your own config.toml: docs/notifications.md shows how.',
     })
   }
-  for (const { door, problem } of results) context.stdout.write(`${door}: ${problem ?? 'sent'}\n`)
+  for (const { channel, problem } of results) context.stdout.write(`${channel}: ${problem ?? 'sent'}\n`)
   return results.every(({ problem }) => problem === null) ? 0 : 4
 }

@@ -1,14 +1,13 @@
 import { dirname, join, resolve } from 'node:path'
-import { writeEndReports } from '../../app/end-reports.ts'
-import { findSession } from '../../app/find.ts'
 import { OpenProject } from '../../app/open-project.ts'
-import { areSavepointsGone, reportCard } from '../../app/savepoints.ts'
+import { reportCard } from '../../app/reports.ts'
+import { areSavepointsGone } from '../../app/savepoints.ts'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import type { Records } from '../../records/records.ts'
 import { markdownOf } from '../../report/markdown.ts'
 import type { ReportData } from '../../report/report-data.ts'
-import { type CommandPlace, commandsHere } from '../../report/words.ts'
+import { type CommandContext, commandsHere } from '../../report/words.ts'
 import { jsonOf, pageOf, pagePath, writePage } from '../../report/write.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { wantsColour } from '../flags.ts'
@@ -20,8 +19,7 @@ export interface ReportOptions {
   named: string | null
   /** As typed; null for the latest. */
   session: string | null
-  /** `at-end`: all that is written at a session's end, for the run that has it made by a process of its own. */
-  format: 'card' | 'html' | 'md' | 'json' | 'at-end'
+  format: 'card' | 'html' | 'md' | 'json'
   /** Show the page in a browser. */
   open: boolean
   /** As typed: a file, or `-` for stdout; null: where that format goes without it. */
@@ -34,11 +32,6 @@ export async function report(context: CliContext, options: ReportOptions): Promi
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
   const project = await OpenProject.open(context, { directory: options.directory })
   const { records } = project
-  if (options.format === 'at-end') {
-    const id = await findSession(records, options.session, say)
-    context.stdout.write(`${JSON.stringify(await writeEndReports({ records, id, named: options.named }))}\n`)
-    return 0
-  }
   const data = await project.reportOf(options.session, say)
   const gone = options.format !== 'json' && (await areSavepointsGone(context, records, data, warnOn(context)))
   const commands = { ...commandsHere(data, options.named), areSavepointsGone: gone }
@@ -63,13 +56,12 @@ interface Made {
   context: CliContext
   records: Records
   data: ReportData
-  commands: CommandPlace
+  commands: CommandContext
   named: string | null
 }
 
-function formatOf({ format, open, output }: ReportOptions): Exclude<ReportOptions['format'], 'at-end'> {
-  if (format === 'card' || format === 'at-end') return open || output !== null ? 'html' : 'card'
-  return format
+function formatOf({ format, open, output }: ReportOptions): ReportOptions['format'] {
+  return format === 'card' && (open || output !== null) ? 'html' : format
 }
 
 /** Of a file that the card goes to. */

@@ -1,6 +1,6 @@
 import { findSession } from '../../app/find.ts'
 import type { RunOptions } from '../../app/library.ts'
-import { reportCard } from '../../app/savepoints.ts'
+import { reportCard } from '../../app/reports.ts'
 import { codexInUse, listServers, resumableSessions } from '../../app/start/start-facts.ts'
 import type { NewStart } from '../../app/work-through.ts'
 import { version } from '../../base/package.ts'

@@ -8,26 +8,44 @@ import { isWritableByAgents, type WritableByAgents } from '../platform/files.ts'
 import { findProgram, isProgram, pathVariable, searchPathOutside } from '../platform/run-process.ts'
 import { type Notification, plainLine } from './notification.ts'
 
-export interface CommandPlace {
+/** A way in which notifications reach a person: a command, a webhook, or the terminal. */
+export interface Channel {
+  readonly name: 'command' | 'webhook' | 'terminal'
+  /** Takes bounded time, and ends all that it started when `signal` aborts. Null if it has arrived. Never rejects. */
+  deliver(notification: Notification, signal: AbortSignal): Promise<DeliveryProblem | null>
+}
+
+/** Why a notification did not arrive. `kind` identifies problems of which only the first is reported. */
+export interface DeliveryProblem {
+  kind: string
+  sentence: string
+  /** True if it happened in an attempt before the one that was ended early. */
+  wasKnown?: boolean
+}
+
+/** What channels need of the process. */
+export interface ChannelOptions {
   clock: Clock
-  platform: NodeJS.Platform
   env: Readonly<NodeJS.ProcessEnv>
-  /** The person's home directory: where it runs. */
+  platform: NodeJS.Platform
+  /** The person's home directory: a command runs there. */
   home: string
-  /** No program is taken from there. */
+  /** Where agents can write: no command is taken from there. */
   where: WritableByAgents
+  /** Null where there is no terminal to ring it on. */
+  bell: Bell | null
 }
 
 /** Runs a command of the person's, without a shell: the notification is the JSON on its stdin. */
-export function commandDoor(argv: readonly string[], place: CommandPlace): Door {
+export function commandChannel(argv: readonly string[], options: CommandOptions): Channel {
   const [program = '', ...args] = argv
   const shown = plainLine(program, NAME_CHARS)
   return {
     name: 'command',
     deliver: async (notification, signal) => {
-      const path = await programOf(program, place)
+      const path = await programOf(program, options)
       if (typeof path !== 'string') return path
-      const end = await run(path, args, `${JSON.stringify(notification)}\n`, place, signal)
+      const end = await run(path, args, `${JSON.stringify(notification)}\n`, options, signal)
       return end === null
         ? null
         : { kind: `command-${end.kind}`, sentence: `The notification command ${shown} ${end.how}.` }
@@ -35,17 +53,21 @@ export function commandDoor(argv: readonly string[], place: CommandPlace): Door 
   }
 }
 
+type CommandOptions = Omit<ChannelOptions, 'bell'>
+
 const NAME_CHARS = 200
-/** What it may take, ms. */
+/** How long a command may run, ms. */
 const COMMAND_MS = 30_000
 
 /** A name is looked for on the PATH. */
-async function programOf(program: string, place: CommandPlace): Promise<string | DoorProblem> {
+async function programOf(program: string, options: CommandOptions): Promise<string | DeliveryProblem> {
   const shown = plainLine(program, NAME_CHARS)
   const path = isAbsolute(program) ? program : null
   const found =
-    path === null ? await findProgram(program, place) : { path: (await isProgram(path)) ? path : null, passedOver: [] }
-  if (found.path !== null && (path === null || !isWritableByAgents(path, place.where))) return found.path
+    path === null
+      ? await findProgram(program, options)
+      : { path: (await isProgram(path)) ? path : null, passedOver: [] }
+  if (found.path !== null && (path === null || !isWritableByAgents(path, options.where))) return found.path
   if (found.path !== null || found.passedOver.length > 0)
     return {
       kind: 'command-unsafe',
@@ -57,12 +79,12 @@ async function programOf(program: string, place: CommandPlace): Promise<string |
   }
 }
 
-/** Resolves when it has ended, with null if all is well; how it ended goes on after its name. */
+/** Resolves when the command has ended: with what follows its name in a sentence, or null if its exit code was 0. */
 function run(
   path: string,
   args: readonly string[],
   input: string,
-  { clock, platform, env, home, where }: CommandPlace,
+  { clock, platform, env, home, where }: CommandOptions,
   signal: AbortSignal,
 ): Promise<{ kind: string; how: string } | null> {
   const name = pathVariable(env)
@@ -73,7 +95,7 @@ function run(
     try {
       child = spawn(path, args, {
         cwd: home,
-        // What it starts in its turn is no agent's program either.
+        // What it starts in its turn must not be a program of an agent either.
         env: { ...env, [name]: searchPathOutside(env[name] ?? '', where) },
         detached: true,
         windowsHide: true,
@@ -89,7 +111,7 @@ function run(
       hangs = !signal.aborted
       await endTree(child.pid, 'SIGKILL', platform)
     })
-    // It need not read it.
+    // The command need not read its stdin.
     child.stdin?.on('error', () => {}).end(input)
     child.once('error', error => {
       over.abort()
@@ -105,23 +127,8 @@ function run(
   })
 }
 
-/** Why a notification did not arrive. One problem of a kind is said, and not again. */
-export interface DoorProblem {
-  kind: string
-  sentence: string
-  /** It was known before the delivery was ended early. */
-  wasKnown?: boolean
-}
-
-/** A way on which notifications reach a person. */
-export interface Door {
-  readonly name: 'command' | 'webhook' | 'terminal'
-  /** Takes bounded time, and ends all that it started when `signal` aborts. Null: it has arrived. Never rejects. */
-  deliver(notification: Notification, signal: AbortSignal): Promise<DoorProblem | null>
-}
-
 /** Sends notifications to an http(s) address, as the body of a POST. */
-export function webhookDoor(address: string, clock: Clock): Door {
+export function webhookChannel(address: string, clock: Clock): Channel {
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null || !/^https?:$/.test(url.protocol)) {
     const sentence = 'The webhook is no http or https address; correct notify.webhook in the settings.'
@@ -133,7 +140,7 @@ export function webhookDoor(address: string, clock: Clock): Door {
     name: 'webhook',
     deliver: async (notification, signal) => {
       const body = JSON.stringify(notification)
-      let known: DoorProblem | null = null
+      let known: DeliveryProblem | null = null
       for (let attempt = 0; ; attempt++) {
         const answer = await post({ ...request, body }, clock, signal)
         const problem = problemOf(answer, shown)
@@ -158,7 +165,7 @@ interface WebhookRequest {
   body: string
 }
 
-/** How an attempt ended: with an HTTP status, or without an answer; `mayPass`: another one may do better. */
+/** How an attempt ended: with an HTTP status, or with a failure. `mayPass`: another attempt may succeed. */
 type Answer = { status: number; mayPass: boolean } | { failure: string; mayPass: boolean }
 
 /** The address without what may be secret: user, password, query, and the path, which is the key to many a webhook. */
@@ -200,7 +207,7 @@ async function post({ url, headers, body }: WebhookRequest, clock: Clock, signal
       method: 'POST',
       headers,
       body,
-      // A redirect would take the notification to somebody whom the person has not named.
+      // A redirect would send the notification to an address that the person has not named.
       redirect: 'manual',
       signal: AbortSignal.any([late.signal, signal]),
     })
@@ -215,7 +222,7 @@ async function post({ url, headers, body }: WebhookRequest, clock: Clock, signal
   }
 }
 
-function problemOf(answer: Answer, shown: string): DoorProblem | null {
+function problemOf(answer: Answer, shown: string): DeliveryProblem | null {
   if ('failure' in answer)
     return { kind: 'webhook-unreachable', sentence: `The webhook ${shown} could not be reached: ${answer.failure}.` }
   const { status } = answer
@@ -228,7 +235,7 @@ function problemOf(answer: Answer, shown: string): DoorProblem | null {
   return { kind: 'webhook-refused', sentence: `The webhook ${shown} did not take a notification (HTTP ${status}).` }
 }
 
-/** What a network does may pass; what `fetch` refuses to do, and what a certificate or the other side's TLS is, stays. */
+/** True for errors of the network; false for what `fetch` refuses, for certificates and for TLS. */
 function mayPass(error: unknown): boolean {
   return /^(E(?!RR_)[A-Z0-9_]+|UND_ERR_(SOCKET|[A-Z]+_TIMEOUT))$/.test(systemErrorCode(causeOf(error)) ?? '')
 }
@@ -238,7 +245,7 @@ function causeOf(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? error.cause : error
 }
 
-/** No text of it that could hold the address is shown. */
+/** An error's code or message: the message of `fetch` itself could hold the address. */
 function reasonOf(error: unknown): string {
   const cause = causeOf(error)
   return plainLine(systemErrorCode(cause) ?? messageOf(cause), REASON_CHARS)
@@ -250,10 +257,10 @@ export interface Bell {
 }
 
 /**
- * The terminal's bell, and its desktop notification (`OSC 9`), which terminals that do not know it pass over. Without
- * a terminal it does nothing.
+ * Rings the terminal's bell and shows a desktop notification (`OSC 9`), which other terminals ignore. Without a terminal
+ * it does nothing.
  */
-export function terminalDoor(bell: Bell | null, env: Readonly<NodeJS.ProcessEnv>): Door {
+export function terminalChannel(bell: Bell | null, env: Readonly<NodeJS.ProcessEnv>): Channel {
   return {
     name: 'terminal',
     deliver: async ({ title, message }) => {

@@ -1,0 +1,108 @@
+import { clipEnd } from '../base/text.ts'
+import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import type { BuildState, BuildTask } from '../core/state/plan.ts'
+import { agentOf } from '../words/plan.ts'
+import { FirstAndLast } from './fold-rounds.ts'
+import type { ReportAgent, ReportBuild, ReportData, ReportTask } from './report-data.ts'
+
+const MOST_TASKS = 200
+const MOST_TASKS_LEFT = 20
+const MOST_AGENTS = 50
+const NAME_CHARS = 300
+const TEXT_CHARS = 2000
+const SUMMARY_CHARS = 16_000
+
+/** Collects from a build's events which agents worked and which plans were refused. */
+export class BuildSoFar {
+  readonly #agents = new Map<string, ReportAgent>()
+  readonly #refusals = new FirstAndLast<ReportBuild['refusals']['entries'][number]>({ first: 5, last: 5 })
+
+  add(event: Recorded): void {
+    switch (event.type) {
+      case 'plan-refused':
+        this.#refusals.add({
+          at: event.at,
+          round: event.round,
+          problem: clipEnd(event.problem, TEXT_CHARS),
+        })
+        break
+      case 'agent-started':
+        this.#change(event.instance, agent => ({ ...agent, instances: agent.instances + 1 }))
+        break
+      case 'agent-ended':
+        this.#change(event.instance, agent => withEnd(agent, event))
+        break
+      default:
+        break
+    }
+  }
+
+  /** The report's part on a build, with its tasks as codemachine believes them to stand; null if it is no build. */
+  result(build: BuildState | null): ReportBuild | null {
+    if (build === null) return null
+    const { tasks, summary } = build
+    return {
+      summary: summary === null ? null : clipEnd(summary.trim(), SUMMARY_CHARS),
+      tasks: tasks.slice(0, MOST_TASKS).map(reportTask),
+      counts: {
+        tasks: tasks.length,
+        done: tasks.filter(({ done }) => done).length,
+        parked: tasks.filter(task => stateOf(task) === 'parked').length,
+      },
+      agents: [...this.#agents.values()],
+      refusals: this.#refusals.shortened(),
+    }
+  }
+
+  #change(instance: string, how: (agent: ReportAgent) => ReportAgent): void {
+    const name = clipEnd(agentOf(instance), NAME_CHARS)
+    const known = this.#agents.get(name)
+    if (known === undefined && this.#agents.size >= MOST_AGENTS) return
+    this.#agents.set(name, how(known ?? newAgent(name)))
+  }
+}
+
+/** The number of tasks of a build, of those that are done, and the names of those left that are not parked; null if there are no tasks. */
+export function tasksOfBuild(build: BuildState | null): ReportData['tasks'] {
+  if (build === null || build.tasks.length === 0) return null
+  const { tasks } = build
+  const open = tasks.filter(task => stateOf(task) === 'open').slice(0, MOST_TASKS_LEFT)
+  return {
+    done: tasks.filter(({ done }) => done).length,
+    total: tasks.length,
+    left: open.map(({ id, name }) => clipEnd(`${id}: ${name}`, NAME_CHARS)),
+  }
+}
+
+function newAgent(agent: string): ReportAgent {
+  return { agent, instances: 0, completed: 0, failed: 0, terminated: 0, durationMs: 0, tokens: 0 }
+}
+
+function withEnd(agent: ReportAgent, { status, durationMs, tokens }: RecordedOf<'agent-ended'>): ReportAgent {
+  return {
+    ...agent,
+    completed: agent.completed + (status === 'completed' ? 1 : 0),
+    failed: agent.failed + (status === 'error' ? 1 : 0),
+    terminated: agent.terminated + (status === 'terminated' ? 1 : 0),
+    durationMs: agent.durationMs + durationMs,
+    tokens: agent.tokens + (tokens?.total ?? 0),
+  }
+}
+
+function reportTask(task: BuildTask): ReportTask {
+  const { id, name, phase, failures, parked } = task
+  const state = stateOf(task)
+  return {
+    id: clipEnd(id, NAME_CHARS),
+    name: clipEnd(name, NAME_CHARS),
+    phase: phase === null ? null : clipEnd(phase, NAME_CHARS),
+    state,
+    reason: state === 'parked' ? clipEnd(parked ?? '', TEXT_CHARS) : null,
+    failures,
+  }
+}
+
+function stateOf({ done, parked }: BuildTask): ReportTask['state'] {
+  if (done) return 'done'
+  return parked === null ? 'open' : 'parked'
+}
