@@ -1,16 +1,21 @@
-import { loadPrompt } from '../base/package.ts'
-import { type BuildPlace, type BuildStep, openOf, planFile } from './build-plan.ts'
-import * as source from './build-sources.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { functionCall, type ModelRequest, type ReplyItem, updatePlan } from './model/reply.ts'
 import {
-  functionCall,
-  type ModelRequest,
-  type ReplyItem,
-  type Script,
-  type ScriptStep,
-  turnsScript,
-  updatePlan,
-} from './model/reply.ts'
-import { addFile, conclude, doneEntries, markDone, patch, say, shell, steps, think, updateFile } from './words.ts'
+  conclude,
+  type DemoMemory,
+  doneEntries,
+  findMemory,
+  markDone,
+  patch,
+  projectSources,
+  say,
+  shell,
+  steps,
+  think,
+} from './words.ts'
+
+const sources = projectSources('reading-list')
 
 const PHASES = ['Planning', 'Building', 'Testing', 'Runtime']
 
@@ -206,21 +211,21 @@ const designing: readonly BuildStep[] = [
     think(
       '**Three parts**\n\nReading, rendering, and a command that joins them. If each has a folder of its own, they can be made at the same time.',
     ),
-    patch(addFile('docs/design.md', source.designText), addFile('package.json', source.packageText)),
+    patch(sources.add('docs/design.md'), sources.add('package.json')),
   ],
   () => [conclude('docs/design.md has the parts and their folders, and package.json says how to run the tests.')],
 ]
 
 const explaining: readonly BuildStep[] = [
   () => [shell('cat docs/design.md bin/reading-list.js')],
-  () => [patch(addFile('README.md', source.readmeText))],
+  () => [patch(sources.add('README.md'))],
   () => [say('Now what it says to type.'), shell(MAKE_PAGE)],
   () => [conclude('README.md says how to use and test it. I typed what it says, and the page was there.')],
 ]
 
 const planningTests: readonly BuildStep[] = [
   () => [shell('cat .codemachine/inputs/specifications.md docs/design.md')],
-  () => [patch(addFile('docs/testing.md', source.testPlanText))],
+  () => [patch(sources.add('docs/testing.md'))],
   () => [
     conclude('docs/testing.md says what has to be shown: three parts, and titles with signs that HTML has a use for.'),
   ],
@@ -232,7 +237,7 @@ const readingTheList: readonly BuildStep[] = [
       '**What can be wrong in a list?**\n\nNo array, a book without a title or an author, a word where true or false belongs. The number of the book is what somebody needs to find it.',
     ),
     say('The list is checked where it is read, so that nobody has to look at raw JSON later.'),
-    patch(addFile('src/list/read-list.js', source.readListText)),
+    patch(sources.add('src/list/read-list.js')),
   ],
   () => [
     shell(
@@ -244,7 +249,7 @@ const readingTheList: readonly BuildStep[] = [
 
 const makingTheCommand: readonly BuildStep[] = [
   () => [shell('cat src/list/read-list.js src/page/render-page.js')],
-  () => [patch(addFile('bin/reading-list.js', source.commandText))],
+  () => [patch(sources.add('bin/reading-list.js'))],
   () => [shell(MAKE_PAGE)],
   () => [conclude('bin/reading-list.js makes the page. I made one of books.json.')],
 ]
@@ -252,7 +257,7 @@ const makingTheCommand: readonly BuildStep[] = [
 const renderingThePage: readonly BuildStep[] = [
   () => [
     think('**One file**\n\nThe style goes into the page. Two sections: what is left to read, then what was read.'),
-    patch(addFile('src/page/render-page.js', source.firstPageText), addFile('src/page/style.css', source.styleText)),
+    patch(sources.add('src/page/render-page.js'), sources.add('src/page/style.css')),
   ],
   () => [
     say('It has no page to stand in yet, so I look at least whether it parses.'),
@@ -265,7 +270,7 @@ const escaping: readonly BuildStep[] = [
   () => [shell('node test/page.test.js')],
   () => [
     say('The test is right: I put titles into the page as HTML. They have to be escaped where HTML is made.'),
-    patch(updateFile('src/page/render-page.js', source.pageFix)),
+    patch(sources.update('src/page/render-page.js', 'src/page/render-page.escape.patch')),
   ],
   () => [shell('node test/page.test.js')],
   () => [conclude('Titles, authors and years are escaped now, and test/page.test.js passes.')],
@@ -277,7 +282,7 @@ const testing: readonly BuildStep[] = [
       '**From the outside**\n\nThe parts are being made at this moment, so I go by docs/testing.md and not by their code. A title with < and & in it is the case that is easily forgotten.',
     ),
     say('I write these from the specification.'),
-    patch(addFile('test/list.test.js', source.listTestText), addFile('test/page.test.js', source.pageTestText)),
+    patch(sources.add('test/list.test.js'), sources.add('test/page.test.js')),
   ],
   () => [shell('node --check test/list.test.js && node --check test/page.test.js')],
   () => [
@@ -288,7 +293,7 @@ const testing: readonly BuildStep[] = [
 ]
 
 const tryingTheCommand: readonly BuildStep[] = [
-  () => [patch(addFile('test/command.test.js', source.commandTestText))],
+  () => [patch(sources.add('test/command.test.js'))],
   () => [shell('node test/command.test.js')],
   () => [conclude('test/command.test.js runs the command as a person does; it passes.')],
 ]
@@ -320,51 +325,57 @@ const work: Readonly<Record<string, readonly BuildStep[]>> = {
   'T8:': explaining,
 }
 
-/** What an agent plays in its nth conversation, counted from 0 among its own. */
-export type AgentPart = (nth: number, request: ModelRequest) => readonly ScriptStep[]
-
-/** Who speaks in a build, besides the agents that are given tasks. */
-type MainPart = 'agents-builder' | 'master-mind' | 'project-summarizer' | 'last-look' | 'replan'
-
-/** What each plays in a build: main agents by what their round is for, those that are given tasks by their names. */
-type AgentParts = Readonly<Record<string, AgentPart>> & Readonly<Partial<Record<MainPart, AgentPart>>>
-
-/**
- * Plays a build, in which agents work side by side: conversations are told apart by their developer instructions, not by
- * their order. A request of an agent that has no part fails.
- */
-export function agentsScript(parts: AgentParts): Script {
-  const seen = new Map<string, number[]>()
-  return turnsScript(request => {
-    const name = whoAsks(request.developerTexts.join('\n'), Object.keys(parts))
-    const part = name === null ? undefined : parts[name]
-    if (name === null || part === undefined) throw new Error('the developer instructions name no agent of this script')
-    const own = seen.get(name) ?? []
-    if (!own.includes(request.conversation)) own.push(request.conversation)
-    seen.set(name, own)
-    const step = part(own.indexOf(request.conversation), request)[request.step]
-    return step
-  })
+/** A task as the plan's file has it. */
+interface PlannedTask {
+  id: string
+  name: string
+  details: string
+  done: boolean
+  parked?: string
 }
 
-/** Where the beginning of the instructions of a main agent stands. */
-const PROMPTS: Readonly<Record<MainPart, string>> = {
-  'agents-builder': 'agents/agents-builder',
-  'master-mind': 'agents/master-mind',
-  'project-summarizer': 'agents/project-summarizer',
-  'last-look': 'controls/end',
-  replan: 'replan',
+/** How a build stands at a request, by its files: what is played cannot depend on where a round was broken off. */
+export interface BuildPlace extends DemoMemory {
+  /** In their order; none before there is a plan. */
+  plan: readonly PlannedTask[]
+  /** What the turn was asked for. */
+  asked: string
 }
 
-/** An agent that was given a task is known by its memory file, the only one that its instructions name first. */
-function whoAsks(instructions: string, names: readonly string[]): string | null {
-  const main = Object.entries(PROMPTS).find(([, prompt]) => instructions.includes(beginningOf(loadPrompt(prompt))))
-  if (main !== undefined) return main[0]
-  const file = /\.codemachine\/memory\/\.([a-z0-9-]+)-memory\.md/.exec(instructions)?.[1]
-  return names.find(name => name.replace(/-dev$/, '') === file) ?? null
+/** What the model does in one step of a build. */
+export type BuildStep = (place: BuildPlace) => readonly ReplyItem[]
+
+/** Reads how the build of a request stands. */
+export function buildPlaceOf({ developerTexts, userTexts }: ModelRequest): BuildPlace {
+  // Only the main agents know of a MAIN.md; the plan is everybody's.
+  const found = findMemory(developerTexts) ?? { main: 'MAIN.md', kb: '.codemachine/kb' }
+  const directory = /<cwd>([^<]+)<\/cwd>/.exec(userTexts.join('\n'))?.[1]
+  return {
+    ...found,
+    tasks: planFile,
+    plan: directory === undefined ? [] : readPlan(join(directory, planFile)),
+    asked: userTexts.at(-1) ?? '',
+  }
 }
 
-/** Enough of a prompt to know it by, before anything in it is filled in. */
-function beginningOf(prompt: string): string {
-  return (prompt.split('{{')[0] ?? '').slice(0, 80)
+/** The ids of those of these tasks that are not done. */
+export function openOf({ plan }: BuildPlace, ...ids: readonly string[]): string[] {
+  return ids.filter(id => plan.find(task => task.id === id)?.done !== true)
+}
+
+function readPlan(path: string): PlannedTask[] {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')).tasks
+  } catch {
+    // There is none yet, or a person is writing it.
+    return []
+  }
+}
+
+/** Where a build keeps its plan. */
+export const planFile = '.codemachine/plan/tasks.json'
+
+/** The plan, as JSON. `parks`: with a task that nobody can finish without a network, in the place of one that can be. */
+export function planText(parks: boolean): string {
+  return sources.text(`codemachine/plan/${parks ? 'tasks.impossible.json' : 'tasks.json'}`)
 }

@@ -1,19 +1,21 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { loadPrompt } from '../base/package.ts'
 import {
   type BuildPlace,
   type BuildStep,
   buildPlaceOf,
   openOf,
+  orchestration,
   planFile,
   planText,
-  projectPrompts,
-  specificationText,
-} from './build-plan.ts'
-import { type AgentPart, agentsScript, orchestration, taskedAgents, workOn } from './build-rounds.ts'
-import { booksText } from './build-sources.ts'
-import { reply, type Script, type ScriptStep } from './model/reply.ts'
-import { addFile, claimDone, conclude, createRepository, patch, say, shell, think } from './words.ts'
+  taskedAgents,
+  workOn,
+} from './build-rounds.ts'
+import { type ModelRequest, reply, type Script, type ScriptStep, turnsScript } from './model/reply.ts'
+import { claimDone, conclude, createRepository, patch, projectSources, say, shell, think } from './words.ts'
+
+const sources = projectSources('reading-list')
 
 /**
  * Plays the build of a small program by four agents: eight tasks, three of them at once, one of which falls short of its
@@ -54,10 +56,14 @@ export async function createBuildRepository(
   directory: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  await createRepository(directory, { files: { 'books.json': booksText }, message: 'Begin with a list' }, env)
+  await createRepository(
+    directory,
+    { files: { 'books.json': sources.text('books.json') }, message: 'Begin with a list' },
+    env,
+  )
   const specification = join(directory, '.codemachine', 'inputs', 'specifications.md')
   await mkdir(dirname(specification), { recursive: true })
-  await writeFile(specification, specificationText)
+  await writeFile(specification, sources.text('codemachine/inputs/specifications.md'))
 }
 
 /** What project-summarizer says, whenever master-mind has stopped. */
@@ -129,7 +135,9 @@ function teamBuilding(parks: boolean): readonly BuildStep[] {
       think(
         '**Who is needed?**\n\nThe specification is short: a list, a page, a command. Four of the agents are enough, each with a few sentences about this project.',
       ),
-      patch(...Object.entries(projectPrompts).map(([name, text]) => addFile(`.codemachine/agents/${name}.md`, text))),
+      patch(
+        ...taskedAgents.map(name => sources.add(`.codemachine/agents/${name}.md`, `codemachine/agents/${name}.md`)),
+      ),
     ],
     () => [
       say('Now the plan: eight tasks, each with a check that can be run.'),
@@ -139,4 +147,53 @@ function teamBuilding(parks: boolean): readonly BuildStep[] {
     ],
     () => [conclude('Four agents have prompts for this project, and plan/tasks.json has eight tasks in four phases.')],
   ]
+}
+
+/** What an agent plays in its nth conversation, counted from 0 among its own. */
+export type AgentPart = (nth: number, request: ModelRequest) => readonly ScriptStep[]
+
+/** Who speaks in a build, besides the agents that are given tasks. */
+type MainPart = 'agents-builder' | 'master-mind' | 'project-summarizer' | 'last-look' | 'replan'
+
+/** What each plays in a build: main agents by what their round is for, those that are given tasks by their names. */
+type AgentParts = Readonly<Record<string, AgentPart>> & Readonly<Partial<Record<MainPart, AgentPart>>>
+
+/**
+ * Plays a build, in which agents work side by side: conversations are told apart by their developer instructions, not by
+ * their order. A request of an agent that has no part fails.
+ */
+export function agentsScript(parts: AgentParts): Script {
+  const seen = new Map<string, number[]>()
+  return turnsScript(request => {
+    const name = whoAsks(request.developerTexts.join('\n'), Object.keys(parts))
+    const part = name === null ? undefined : parts[name]
+    if (name === null || part === undefined) throw new Error('the developer instructions name no agent of this script')
+    const own = seen.get(name) ?? []
+    if (!own.includes(request.conversation)) own.push(request.conversation)
+    seen.set(name, own)
+    const step = part(own.indexOf(request.conversation), request)[request.step]
+    return step
+  })
+}
+
+/** Where the beginning of the instructions of a main agent stands. */
+const PROMPTS: Readonly<Record<MainPart, string>> = {
+  'agents-builder': 'agents/agents-builder',
+  'master-mind': 'agents/master-mind',
+  'project-summarizer': 'agents/project-summarizer',
+  'last-look': 'controls/end',
+  replan: 'replan',
+}
+
+/** An agent that was given a task is known by its memory file, the only one that its instructions name first. */
+function whoAsks(instructions: string, names: readonly string[]): string | null {
+  const main = Object.entries(PROMPTS).find(([, prompt]) => instructions.includes(beginningOf(loadPrompt(prompt))))
+  if (main !== undefined) return main[0]
+  const file = /\.codemachine\/memory\/\.([a-z0-9-]+)-memory\.md/.exec(instructions)?.[1]
+  return names.find(name => name.replace(/-dev$/, '') === file) ?? null
+}
+
+/** Enough of a prompt to know it by, before anything in it is filled in. */
+function beginningOf(prompt: string): string {
+  return (prompt.split('{{')[0] ?? '').slice(0, 80)
 }

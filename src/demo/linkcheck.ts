@@ -1,20 +1,21 @@
-import * as source from './linkcheck-sources.ts'
-import { ideaText } from './linkcheck-sources.ts'
 import { type ReplyItem, reply, roundsScript, type Script, type ScriptStep, updatePlan } from './model/reply.ts'
-import * as memoryEdit from './words.ts'
 import {
   addFile,
+  claimDone,
   conclude,
   createRepository,
   type DemoMemory,
   findMemory,
+  markDone,
   patch,
+  projectSources,
   say,
   shell,
   steps,
   think,
-  updateFile,
 } from './words.ts'
+
+const sources = projectSources('linkcheck')
 
 /** The goal that the demo's script works towards. */
 export const demoGoal = `Build linkcheck, a command that finds the links in Markdown files that lead nowhere: to missing files, and to missing headings.
@@ -47,7 +48,11 @@ export async function createDemoRepository(
   directory: string,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  await createRepository(directory, { files: { 'IDEA.md': ideaText }, message: 'Write down the idea' }, env)
+  await createRepository(
+    directory,
+    { files: { 'IDEA.md': sources.text('IDEA.md') }, message: 'Write down the idea' },
+    env,
+  )
 }
 
 /**
@@ -69,13 +74,13 @@ const planning: readonly DemoStep[] = [
     ),
     updatePlan(steps(0, 'Write the tasks', 'Set up the package', 'Commit'), 'First a plan that can be checked.'),
     shell(
-      `cat > ${memory.tasks} <<'EOF'\n${memoryEdit.firstTasksText}EOF\nnode -p "JSON.parse(fs.readFileSync('${memory.tasks}')).tasks.length + ' tasks'"`,
+      `cat > ${memory.tasks} <<'EOF'\n${sources.text('codemachine/session/tasks.json')}EOF\nnode -p "JSON.parse(fs.readFileSync('${memory.tasks}')).tasks.length + ' tasks'"`,
     ),
   ],
-  memory => [patch(memoryEdit.planEntries(memory))],
+  memory => [patch(sources.update(memory.main, 'codemachine/session/MAIN.planned.patch'))],
   () => [
     updatePlan(steps(1, 'Write the tasks', 'Set up the package', 'Commit')),
-    patch(addFile('package.json', source.packageText), addFile('.gitignore', 'build/\n')),
+    patch(sources.add('package.json'), addFile('.gitignore', 'build/\n')),
   ],
   () => [
     shell('git add -A && git commit -qm "Set up the package" && git log --oneline'),
@@ -95,7 +100,7 @@ const building: readonly DemoStep[] = [
       '**Tests first**\n\nT1 says that what stands in code is no link. I write that as a test before I trust any pattern.',
     ),
     updatePlan(steps(0, 'T1: find links', 'T2: check files', 'Try it as a person would')),
-    patch(addFile('src/links.js', source.firstLinksText), addFile('test/links.test.js', source.linksTestText)),
+    patch(sources.add('src/links.js'), sources.add('test/links.test.js')),
   ],
   () => [shell('node --test')],
   () => [say('It fails. I run that file alone, to see why.'), shell('node test/links.test.js')],
@@ -104,16 +109,16 @@ const building: readonly DemoStep[] = [
       '**A real failure**\n\nThe pattern finds links in code, as the test said it must not. The cause is that lines are read without knowing where they stand. I will not weaken the test; the reading of lines becomes a part of its own.',
     ),
     say('The test is right and the code is wrong: code has to be left out before links are searched for.'),
-    patch(addFile('src/prose.js', source.proseText), updateFile('src/links.js', source.linksFix)),
+    patch(sources.add('src/prose.js'), sources.update('src/links.js', 'src/links.leave-out-code.patch')),
   ],
   () => [shell('node --test')],
   () => [
     updatePlan(steps(1, 'T1: find links', 'T2: check files', 'Try it as a person would')),
     patch(
-      addFile('src/check.js', source.checkText),
-      addFile('src/main.js', source.mainText),
-      addFile('bin/linkcheck.js', source.binText),
-      addFile('test/check.test.js', source.checkTestText),
+      sources.add('src/check.js'),
+      sources.add('src/main.js'),
+      sources.add('bin/linkcheck.js'),
+      sources.add('test/check.test.js'),
     ),
   ],
   () => [shell('node --test')],
@@ -125,7 +130,7 @@ const building: readonly DemoStep[] = [
   () => [shell('rm -rf build')],
   memory => [
     updatePlan(steps(3, 'T1: find links', 'T2: check files', 'Try it as a person would')),
-    patch(memoryEdit.markDone(memory, 'T1', 'T2'), memoryEdit.entriesAfterCore(memory)),
+    patch(markDone(memory, 'T1', 'T2'), sources.update(memory.main, 'codemachine/session/MAIN.core-done.patch')),
   ],
   () => [shell('git add -A && git commit -qm "Find links and check the files they point to" && git status --short')],
   () => [
@@ -143,26 +148,25 @@ const finishing: readonly DemoStep[] = [
     ),
     updatePlan(steps(0, 'T3: check headings', 'T4: README', 'Note for later')),
     patch(
-      addFile('src/anchors.js', source.anchorsText),
-      updateFile('src/check.js', ...source.checkWithAnchors),
-      updateFile('test/check.test.js', source.anchorTest),
+      sources.add('src/anchors.js'),
+      sources.update('src/check.js', 'src/check.headings.patch'),
+      sources.update('test/check.test.js', 'test/check.test.headings.patch'),
     ),
   ],
   () => [shell('node --test')],
-  () => [
-    updatePlan(steps(1, 'T3: check headings', 'T4: README', 'Note for later')),
-    patch(addFile('README.md', source.readmeText)),
-  ],
+  () => [updatePlan(steps(1, 'T3: check headings', 'T4: README', 'Note for later')), patch(sources.add('README.md'))],
   () => [shell('node bin/linkcheck.js README.md IDEA.md')],
   memory => [
     updatePlan(steps(2, 'T3: check headings', 'T4: README', 'Note for later')),
-    patch(addFile(`${memory.kb}/testing.md`, source.noteText)),
+    patch(sources.add(`${memory.kb}/testing.md`, 'codemachine/kb/testing.md')),
   ],
   () => [
     updatePlan(steps(3, 'T3: check headings', 'T4: README', 'Note for later')),
     shell('git add -A && git commit -qm "Check headings, and say in the README how to use it" && git status --short'),
   ],
-  memory => [patch(memoryEdit.markDone(memory, 'T3', 'T4'), memoryEdit.entriesAfterRest(memory))],
+  memory => [
+    patch(markDone(memory, 'T3', 'T4'), sources.update(memory.main, 'codemachine/session/MAIN.all-done.patch')),
+  ],
   () => [conclude('All four tasks are done, and the tests pass.')],
 ]
 
@@ -184,12 +188,12 @@ const reviewing: readonly DemoStep[] = [
   () => [
     say('A real defect: the file is there, and the program says that it is not. First a test that shows it.'),
     updatePlan(steps(0, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
-    patch(updateFile('test/check.test.js', source.encodedNameTest)),
+    patch(sources.update('test/check.test.js', 'test/check.test.encoded-names.patch')),
   ],
   () => [shell('node test/check.test.js')],
   () => [
     updatePlan(steps(1, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
-    patch(updateFile('src/check.js', ...source.encodedNames)),
+    patch(sources.update('src/check.js', 'src/check.encoded-names.patch')),
   ],
   () => [
     updatePlan(steps(2, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
@@ -199,8 +203,8 @@ const reviewing: readonly DemoStep[] = [
     updatePlan(steps(3, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
     shell('git add -A && git commit -qm "Understand percent-encoded names" && git status --short'),
   ],
-  memory => [patch(memoryEdit.addReviewTask(memory))],
-  memory => [patch(memoryEdit.claimDoneAfterReview(memory))],
+  memory => [patch(sources.update(memory.tasks, 'codemachine/session/tasks.reviewed.patch'))],
+  memory => [patch(sources.update(memory.main, 'codemachine/session/MAIN.reviewed.patch'))],
   () => [conclude('I found and mended one defect. Everything passes, so I call it finished.')],
 ]
 
@@ -221,7 +225,7 @@ const confirming: readonly DemoStep[] = [
     say('Last, whether tests were skipped, and whether the tree is as it was.'),
     shell('grep -rnE "skip|only|todo" test; git status --short; git diff --stat'),
   ],
-  memory => [patch(memoryEdit.claimDone(memory))],
+  memory => [patch(claimDone(memory))],
   () => [conclude('I looked at the whole and changed nothing: all tests pass, and each part of the goal is there.')],
 ]
 

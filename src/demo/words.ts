@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { packageFile } from '../base/package.ts'
 import { applyPatch, message, type ReplyItem, reasoning, shell as runShell, type updatePlan } from './model/reply.ts'
 
 /** A command without a login shell, which may set a PATH without the node that runs the demo. */
@@ -48,14 +50,33 @@ export function addFile(path: string, text: string): PatchedFile {
   return [`*** Add File: ${path}`, ...linesOf(text).map(line => `+${line}`)]
 }
 
-/** A changed file; each hunk is lines that start with ` `, `-` or `+`, a blank line standing for an empty context line. */
-export function updateFile(path: string, ...hunks: readonly string[]): PatchedFile {
-  const marked = hunks.flatMap(hunk => ['@@', ...linesOf(hunk).map(line => (line === '' ? ' ' : line))])
-  return [`*** Update File: ${path}`, ...marked]
+/** A changed file: hunks as in codex's own patches, an empty line standing for an empty line of context. */
+function updateFile(path: string, hunks: string): PatchedFile {
+  return [`*** Update File: ${path}`, ...linesOf(hunks).map(line => (line === '' ? ' ' : line))]
 }
 
 function linesOf(text: string): string[] {
   return text.replace(/\n$/, '').split('\n')
+}
+
+/** The files that a demo's project is made of, in `demo/<project>`; `demo/README.md` says how they are named. */
+export interface ProjectSources {
+  /** The text of one file. */
+  text(source: string): string
+  /** Adds `path` to the project, with the text of `source`; left out, it has the same path. */
+  add(path: string, source?: string): PatchedFile
+  /** Changes `path` in the project by a `.patch` file. */
+  update(path: string, source: string): PatchedFile
+}
+
+/** The sources of a demo's project. Each is read when it is wanted. */
+export function projectSources(project: 'linkcheck' | 'reading-list'): ProjectSources {
+  const text = (source: string) => readFileSync(packageFile(join('demo', project, source)), 'utf8')
+  return {
+    text,
+    add: (path, source = path) => addFile(path, text(source)),
+    update: (path, source) => updateFile(path, text(source)),
+  }
 }
 
 /**
@@ -101,157 +122,18 @@ export function findMemory(developerTexts: readonly string[]): DemoMemory | null
   return { main: `${found[0]}/MAIN.md`, tasks: `${found[0]}/tasks.json`, kb: `${found[1]}/kb` }
 }
 
-/** The first `tasks.json`: nothing is done yet. */
-export const firstTasksText = `${JSON.stringify(
-  {
-    tasks: [
-      {
-        id: 'T1',
-        name: 'Find the links in a Markdown text',
-        details: 'Links and images with their line numbers. What stands in code is no link.',
-        acceptanceCriteria: 'node --test passes, with a test for links in code.',
-        phase: 'Building',
-        done: false,
-        subtasks: [],
-      },
-      {
-        id: 'T2',
-        name: 'Check the files that links point to',
-        details: 'bin/linkcheck.js FILE.md ... prints a line for each broken link.',
-        acceptanceCriteria: 'A test runs the command: exit code 1, and the place of the broken link.',
-        phase: 'Building',
-        done: false,
-        subtasks: [],
-      },
-      {
-        id: 'T3',
-        name: 'Check the headings that links point to',
-        details: 'Anchors as GitHub makes them, in the same file and in others.',
-        acceptanceCriteria: 'node --test passes, with tests for repeated and missing headings.',
-        phase: 'Building',
-        done: false,
-        subtasks: [],
-      },
-      {
-        id: 'T4',
-        name: 'Write the README',
-        details: 'How to use and test it, and what it leaves out.',
-        acceptanceCriteria: 'node bin/linkcheck.js README.md finds no broken link.',
-        phase: 'Testing',
-        done: false,
-        subtasks: [],
-      },
-    ],
-  },
-  null,
-  2,
-)}\n`
-
-/** The plan, written into a fresh `MAIN.md`. */
-export function planEntries(memory: DemoMemory): PatchedFile {
-  return updateFile(
-    memory.main,
-    `+- [ ] T1 Find the links in a Markdown text. Next: its tests
-+
- ## Todo
-
-+- [ ] T2 Check the files that links point to
-+- [ ] T3 Check the headings that links point to
-+- [ ] T4 Write the README
-+
- ## Done
-`,
-  )
-}
-
-/** `MAIN.md` once T1 and T2 are done. */
-export function entriesAfterCore(memory: DemoMemory): PatchedFile {
-  return updateFile(
-    memory.main,
-    `-- [ ] T1 Find the links in a Markdown text. Next: its tests
-+- [ ] T3 Check the headings that links point to. Next: src/anchors.js
-
- ## Todo
-
--- [ ] T2 Check the files that links point to
--- [ ] T3 Check the headings that links point to
- - [ ] T4 Write the README
-
- ## Done
-+
-+- [x] T1 Find the links in a Markdown text
-+- [x] T2 Check the files that links point to
-`,
-  )
-}
-
-/** `MAIN.md` once all four tasks are done. */
-export function entriesAfterRest(memory: DemoMemory): PatchedFile {
-  return updateFile(
-    memory.main,
-    `-- [ ] T3 Check the headings that links point to. Next: src/anchors.js
--
- ## Todo
-
--- [ ] T4 Write the README
--
- ## Done
-
- - [x] T1 Find the links in a Markdown text
- - [x] T2 Check the files that links point to
-+- [x] T3 Check the headings that links point to
-+- [x] T4 Write the README
-`,
-  )
-}
-
 /** `MAIN.md` with these finished too. */
 export function doneEntries(memory: DemoMemory, ...entries: readonly string[]): PatchedFile {
-  return updateFile(memory.main, ` ## Done\n+\n${entries.map(entry => `+- [x] ${entry}`).join('\n')}\n`)
+  return updateFile(memory.main, `@@\n ## Done\n+\n${entries.map(entry => `+- [x] ${entry}`).join('\n')}\n`)
 }
-
-const claim = `-finite_incantatem: false
-+finite_incantatem: true
-`
 
 /** The claim that the goal is reached. */
 export function claimDone(memory: DemoMemory): PatchedFile {
-  return updateFile(memory.main, claim)
-}
-
-/** The same claim, with what the review has found and mended. */
-export function claimDoneAfterReview(memory: DemoMemory): PatchedFile {
-  const entry = ` - [x] T4 Write the README
-+- [x] T5 Understand percent-encoded names
-`
-  return updateFile(memory.main, claim, entry)
+  return updateFile(memory.main, '@@\n-finite_incantatem: false\n+finite_incantatem: true\n')
 }
 
 /** `tasks.json` with these tasks done. */
 export function markDone(memory: DemoMemory, ...ids: readonly string[]): PatchedFile {
-  return [
-    `*** Update File: ${memory.tasks}`,
-    ...ids.flatMap(id => [`@@       "id": "${id}",`, '-      "done": false,', '+      "done": true,']),
-  ]
-}
-
-/** `tasks.json` with the task that the review added, and finished. */
-export function addReviewTask(memory: DemoMemory): PatchedFile {
-  return updateFile(
-    memory.tasks,
-    `-    }
-+    },
-+    {
-+      "id": "T5",
-+      "name": "Understand percent-encoded names",
-+      "details": "my%20notes.md is the file 'my notes.md'.",
-+      "acceptanceCriteria": "node --test passes, with a test for it.",
-+      "phase": "Testing",
-+      "done": true,
-+      "subtasks": []
-+    }
-   ]
- }
-`,
-  )
+  const hunks = ids.map(id => `@@       "id": "${id}",\n-      "done": false,\n+      "done": true,\n`)
+  return updateFile(memory.tasks, hunks.join(''))
 }

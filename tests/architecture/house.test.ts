@@ -170,8 +170,6 @@ test('what a session is imports nothing of Node', () => {
 test('only the entry point knows the process and the console', () => {
   const wrong = ours.filter(({ path }) => {
     if (path === 'src/bin.ts' || path === 'src/cli/entry.ts') return false
-    // The demo's sources are texts that its agent writes.
-    if (path === 'src/demo/linkcheck-sources.ts') return false
     const text = readFileSync(join(ROOT, path), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     return /(?<![.\w])process\.(env|argv|stdout|stderr|stdin|exit|on|cwd|versions|execPath)\b|(?<![.\w])console\./.test(
       text,

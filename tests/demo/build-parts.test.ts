@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadPrompt } from '../../src/base/package.ts'
 import { buildScript } from '../../src/demo/build.ts'
-import { planText } from '../../src/demo/build-plan.ts'
+import { planText } from '../../src/demo/build-rounds.ts'
 import type { ModelRequest } from '../../src/demo/model/reply.ts'
 
 /** A work directory whose plan has these tasks done. */
