@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { messageOf, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import { nearestName } from '../base/text.ts'
-import { agentMemoryFile } from './memory.ts'
+import { agentMemoryFile } from './agent-memory.ts'
 
 /** A named role, as `config/*.agents.js` ships it. `promptPath` is relative to the package's root. */
 export interface Agent {
@@ -20,7 +20,7 @@ export interface Agent {
 }
 
 /** All agents that there are. */
-export interface Agents {
+export interface AgentRoster {
   /** Those that run a build. */
   main: readonly Agent[]
   /** Those that others give tasks to. */
@@ -33,14 +33,14 @@ export interface Agents {
 export type MainAgentName = 'agents-builder' | 'master-mind' | 'project-summarizer'
 
 /** Those that every build needs. */
-export const MAIN_NAMES: readonly MainAgentName[] = ['agents-builder', 'master-mind', 'project-summarizer']
+export const MAIN_AGENT_NAMES: readonly MainAgentName[] = ['agents-builder', 'master-mind', 'project-summarizer']
 
 /**
  * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if one of them throws, is not what
  * it should be, or if two agents have the same name or the same memory file.
  * @param options `folder`: where the files are; left out: in codemachine's own package
  */
-export function loadAgents(options: { folder?: string } = {}): Agents {
+export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   const folder = options.folder ?? packageFile('config')
   const files = { main: 'main.agents.js', sub: 'sub.agents.js', goal: 'goal.agents.js' } as const
   const main = readAgents(join(folder, files.main))
@@ -51,7 +51,7 @@ export function loadAgents(options: { folder?: string } = {}): Agents {
     { path: join(folder, files.sub), agents: sub },
     { path: join(folder, files.goal), agents: ofGoal },
   ])
-  for (const name of MAIN_NAMES) {
+  for (const name of MAIN_AGENT_NAMES) {
     if (!main.some(agent => agent.name === name)) {
       throw new UserError(`${join(folder, files.main)} has no agent "${name}"; every build needs it, so add it.`)
     }
@@ -63,25 +63,25 @@ export function loadAgents(options: { folder?: string } = {}): Agents {
 }
 
 /** The agent of that name, for work; or why there is none to be had, a sentence. */
-export function findAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
-  const found = knownAgent(agents, name)
+export function findEnabledAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
+  const found = findAnyAgent(agents, name)
   if ('problem' in found || found.agent.enabled) return found
-  return { problem: `The agent "${name}" is disabled; ${oneOf(enabledNames(agents))}` }
+  return { problem: `The agent "${name}" is disabled; ${suggestNames(enabledNames(agents))}` }
 }
 
 /** The agent of that name, enabled or not; or that there is none, a sentence. */
-export function knownAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
+export function findAnyAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
   const agent = agents.find(each => each.name === name)
   if (agent !== undefined) return { agent }
   const enabled = enabledNames(agents)
-  if (MAIN_NAMES.some(each => each === name)) {
+  if (MAIN_AGENT_NAMES.some(each => each === name)) {
     const why = 'runs builds; it is given no tasks, and a project has no prompt of its own for it'
-    return { problem: `The agent "${name}" ${why}: ${oneOf(enabled)}` }
+    return { problem: `The agent "${name}" ${why}: ${suggestNames(enabled)}` }
   }
-  const near = nearestName(name, enabled) ?? onlyOneThatBegins(name, enabled)
+  const near = nearestName(name, enabled) ?? onlyNameStartingWith(name, enabled)
   const shown = name.length > 60 ? `${name.slice(0, 60).toWellFormed()}…` : name
   if (near !== null) return { problem: `There is no agent ${JSON.stringify(shown)}; did you mean "${near}"?` }
-  return { problem: `There is no agent ${JSON.stringify(shown)}; ${oneOf(enabled)}` }
+  return { problem: `There is no agent ${JSON.stringify(shown)}; ${suggestNames(enabled)}` }
 }
 
 function enabledNames(agents: readonly Agent[]): readonly string[] {
@@ -89,16 +89,16 @@ function enabledNames(agents: readonly Agent[]): readonly string[] {
 }
 
 /** `qa` is enough to be understood. */
-function onlyOneThatBegins(name: string, enabled: readonly string[]): string | null {
+function onlyNameStartingWith(name: string, enabled: readonly string[]): string | null {
   const begun = enabled.filter(each => name !== '' && each.startsWith(`${name}-`))
   return begun.length === 1 ? (begun[0] ?? null) : null
 }
 
-function oneOf(names: readonly string[]): string {
+function suggestNames(names: readonly string[]): string {
   return names.length === 0 ? 'none is enabled.' : `use one of ${names.join(', ')}.`
 }
 
-const line = (most: number, mend = 'use a text') =>
+const oneLine = (most: number, mend = 'use a text') =>
   v.pipe(
     v.string(mend),
     v.regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u, 'use a text of one line'),
@@ -113,17 +113,17 @@ const agentsSchema = v.array(
         v.regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'use lower-case letters, digits and single dashes'),
         v.maxLength(40, 'use at most 40 characters'),
       ),
-      displayName: line(80),
-      description: line(400),
+      displayName: oneLine(80),
+      description: oneLine(400),
       promptPath: v.pipe(
-        line(200),
+        oneLine(200),
         v.check(
           path => !/^([\\/]|[a-z]:)/i.test(path) && !path.split(/[\\/]/).includes('..'),
           'use a path from the root of the package, such as "prompts/goal.md"',
         ),
       ),
-      model: v.nullable(line(200, 'use a text or null')),
-      modelReasoningEffort: v.nullable(line(40, 'use a text or null')),
+      model: v.nullable(oneLine(200, 'use a text or null')),
+      modelReasoningEffort: v.nullable(oneLine(40, 'use a text or null')),
       enabled: v.boolean('use true or false'),
     },
     'use an object with name, displayName, description, promptPath, model, modelReasoningEffort and enabled',
@@ -132,7 +132,7 @@ const agentsSchema = v.array(
 )
 
 function readAgents(path: string): readonly Agent[] {
-  const result = v.safeParse(agentsSchema, load(path))
+  const result = v.safeParse(agentsSchema, loadModule(path))
   if (result.success) return result.output
   const [issue] = result.issues
   const place = (issue.path ?? []).map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')
@@ -145,11 +145,11 @@ function problemOf(issue: v.InferIssue<typeof agentsSchema>): string {
   return `is ${issue.received.slice(0, 80)}; ${issue.message}`
 }
 
-function load(path: string): unknown {
+function loadModule(path: string): unknown {
   try {
     return createRequire(import.meta.url)(path)
   } catch (error) {
-    throw new UserError(`${path} cannot be loaded${lineOf(path, error)}: ${firstLine(messageOf(error))}`, {
+    throw new UserError(`${path} cannot be loaded${describeLine(path, error)}: ${firstLine(messageOf(error))}`, {
       hint: 'Mend the file, or install codemachine again.',
       cause: error,
     })
@@ -157,7 +157,7 @@ function load(path: string): unknown {
 }
 
 /** Where in the file it was thrown, as its stack says. */
-function lineOf(path: string, error: unknown): string {
+function describeLine(path: string, error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? '') : ''
   const at = stack.indexOf(`${path}:`)
   const number = at === -1 ? null : /^\d+/.exec(stack.slice(at + path.length + 1))

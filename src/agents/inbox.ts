@@ -6,7 +6,7 @@ import { clipEnd } from '../base/text.ts'
 import { problemOfTask } from '../core/contracts/tools.ts'
 import { renameIfThere } from '../platform/files.ts'
 import { fileState, findObstacle, readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolder, memoryHome } from '../workspace/memory/memory-files.ts'
+import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
 
 /*
  * The inbox of a running session: a folder in the work directory, where agents can write even without a network. One
@@ -17,7 +17,7 @@ import { makeMemoryFolder, memoryHome } from '../workspace/memory/memory-files.t
  */
 
 /** Where the inbox is, from the work directory. */
-export const inboxFolder = `${memoryHome}/inbox`
+export const inboxFolder = `${memoryRoot}/inbox`
 
 /** What is asked of a running session: work for one agent. Who asks may be an agent; nothing of it is to be trusted. */
 export interface AgentRequest {
@@ -32,11 +32,11 @@ export interface AgentRequest {
 }
 
 /** How a request ended. `refused`: nothing was done; `terminated`: the instance was ended before its time. */
-export type AskedEnd = 'completed' | 'error' | 'terminated' | 'refused'
+export type RequestOutcome = 'completed' | 'error' | 'terminated' | 'refused'
 
 /** What the session says of a request: `started` until it has ended. */
 export interface AgentReply {
-  state: 'started' | AskedEnd
+  state: 'started' | RequestOutcome
   /** The name of the instance that works on it; null while there is none. */
   instance: string | null
   /** The result, or a sentence that says why there is none; while there is no instance, for whom it waits, or empty. */
@@ -44,10 +44,10 @@ export interface AgentReply {
 }
 
 /** The most that each file of a request may take, in bytes. */
-export const mostBytes = { request: 512 * 1024, reply: 2 * 1024 * 1024, stream: 1024 * 1024 } as const
+export const inboxLimits = { request: 512 * 1024, reply: 2 * 1024 * 1024, stream: 1024 * 1024 } as const
 
 /** How long a request may lie there until a session takes it, how often each side shows that it lives, and after what silence the other one takes it for gone; ms. */
-export const inboxTimes = { take: 15_000, beat: 5_000, silence: 60_000 } as const
+export const inboxTimeouts = { take: 15_000, beat: 5_000, silence: 60_000 } as const
 
 /** The files of a request in the inbox, by what they are for. */
 export const inboxFiles = {
@@ -59,23 +59,23 @@ export const inboxFiles = {
 } as const
 
 /** The id of which a name in the inbox is a file, and which one; null for what is no such file. Ids sort by when they were asked. */
-export function readInboxName(name: string): { id: string; file: keyof typeof inboxFiles } | null {
+export function parseInboxFileName(name: string): { id: string; file: keyof typeof inboxFiles } | null {
   const [, id, rest] = /^(\d{15}-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\.([a-z.]+)$/.exec(name) ?? []
-  const file = rest === undefined ? undefined : FILES.get(rest)
+  const file = rest === undefined ? undefined : KIND_BY_ENDING.get(rest)
   return id === undefined || file === undefined ? null : { id, file }
 }
 
 /** A request as it is written; or why it cannot be, a sentence. */
-export function writeRequest(request: AgentRequest): { text: string } | { problem: string } {
+export function formatRequest(request: AgentRequest): { text: string } | { problem: string } {
   const problem = problemOfTask(request.task)
   if (problem !== null) return { problem }
   const text = JSON.stringify({ v: 1, ...request })
-  if (Buffer.byteLength(text) <= mostBytes.request) return { text }
+  if (Buffer.byteLength(text) <= inboxLimits.request) return { text }
   return { problem: 'The task and its paths do not fit into 512 KiB; put the text into a file and name that file.' }
 }
 
 /** A request as it was written; or why it is none, a sentence. */
-export function readRequest(text: string): { request: AgentRequest } | { problem: string } {
+export function parseRequest(text: string): { request: AgentRequest } | { problem: string } {
   const read = v.safeParse(v.pipe(v.string(), v.parseJson(undefined, 'is no JSON'), requestSchema), text)
   if (!read.success) {
     const [issue] = read.issues
@@ -87,13 +87,13 @@ export function readRequest(text: string): { request: AgentRequest } | { problem
 }
 
 /** A reply as it is written; a text that is too long is cut. */
-export function writeReply({ state, instance, text }: AgentReply): string {
-  const exitCode = exitCodeOf(state)
+export function formatReply({ state, instance, text }: AgentReply): string {
+  const exitCode = replyExitCode(state)
   return JSON.stringify({ v: 1, state, instance, text: clipEnd(text, MOST_REPLY_CHARACTERS), exitCode })
 }
 
 /** A reply as it was written; null for anything else. */
-export function readReply(text: string): AgentReply | null {
+export function parseReply(text: string): AgentReply | null {
   const read = v.safeParse(v.pipe(v.string(), v.parseJson(), replySchema), text)
   if (!read.success) return null
   const { state, instance, text: said } = read.output
@@ -101,7 +101,7 @@ export function readReply(text: string): AgentReply | null {
 }
 
 /** With which exit code the command ends that asked; null while it waits. */
-export function exitCodeOf(state: AgentReply['state']): 0 | 4 | 143 | null {
+export function replyExitCode(state: AgentReply['state']): 0 | 4 | 143 | null {
   switch (state) {
     case 'started':
       return null
@@ -120,7 +120,7 @@ export function exitCodeOf(state: AgentReply['state']): 0 | 4 | 143 | null {
 /** Six bytes are the most that JSON makes of one. */
 const MOST_REPLY_CHARACTERS = 256 * 1024
 
-const FILES: ReadonlyMap<string, keyof typeof inboxFiles> = new Map([
+const KIND_BY_ENDING: ReadonlyMap<string, keyof typeof inboxFiles> = new Map([
   ['request.json', 'request'],
   ['taken', 'taken'],
   ['cancel', 'cancel'],
@@ -212,14 +212,14 @@ export class InboxFolder {
 
   /** Shows that whoever waits for a file, or works on it, still lives. A file that has gone is left alone. */
   async touch(name: string, now: Date): Promise<void> {
-    await ignoring(lutimes(join(this.path, name), now, now))
+    await succeeds(lutimes(join(this.path, name), now, now))
   }
 
   /** Removes an entry; a folder only if it is empty. False if it was not there, or could not be removed. */
   async remove(name: string): Promise<boolean> {
     if (!(await this.isReal())) return false
     const path = join(this.path, name)
-    return (await ignoring(unlink(path))) || (await ignoring(rmdir(path)))
+    return (await succeeds(unlink(path))) || (await succeeds(rmdir(path)))
   }
 
   /** Whether it is there, and no part of its path is a link. */
@@ -236,7 +236,7 @@ export class InboxFolder {
 
 const MOST_NAMES = 10_000
 
-async function ignoring(action: Promise<void>): Promise<boolean> {
+async function succeeds(action: Promise<void>): Promise<boolean> {
   try {
     await action
     return true
@@ -252,7 +252,7 @@ export class StreamWriter implements AsyncDisposable {
   readonly #name: string
   #file: Promise<FileHandle | null> | null = null
   #waits = ''
-  #left: number = mostBytes.stream
+  #left: number = inboxLimits.stream
   #writing: Promise<void> = Promise.resolve()
 
   constructor(folder: InboxFolder, id: string) {
@@ -309,7 +309,7 @@ export class StreamReader implements AsyncDisposable {
 
   /** Whether the stream is as long as one can be, so that its end may be missing. */
   get isCut(): boolean {
-    return this.#offset >= mostBytes.stream
+    return this.#offset >= inboxLimits.stream
   }
 
   /** Whether there was anything. */
@@ -323,7 +323,7 @@ export class StreamReader implements AsyncDisposable {
     if (this.#file === null) return ''
     let text = ''
     while (!this.isCut) {
-      const most = Math.min(CHUNK, mostBytes.stream - this.#offset)
+      const most = Math.min(CHUNK_BYTES, inboxLimits.stream - this.#offset)
       const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(most), 0, most, this.#offset)
       if (bytesRead === 0) break
       this.#offset += bytesRead
@@ -337,7 +337,7 @@ export class StreamReader implements AsyncDisposable {
   }
 }
 
-const CHUNK = 64 * 1024
+const CHUNK_BYTES = 64 * 1024
 
 /** A plain open would wait at a pipe for ever. */
 async function openRegular(path: string): Promise<FileHandle | null> {
@@ -365,7 +365,7 @@ export interface Sweep {
 /** Removes what requests that nobody waits for any more have left. What is no file of a request stays. */
 export async function sweepInbox(folder: InboxFolder, { now, mostAge, stays }: Sweep): Promise<void> {
   for (const name of await folder.names()) {
-    const read = readInboxName(name)
+    const read = parseInboxFileName(name)
     const file = read?.file ?? (HALF_WRITTEN.test(name) ? 'half-written' : null)
     if (file === null || (read !== null && stays(read.id))) continue
     const state = await folder.stateOf(name)

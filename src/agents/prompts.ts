@@ -6,9 +6,16 @@ import { loadPrompt, packageFile } from '../base/package.ts'
 import { clipEnd, fillPlaceholders } from '../base/text.ts'
 import type { RoundPart } from '../core/state/plan.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolder } from '../workspace/memory/memory-files.ts'
-import { type Agent, type Agents, findAgent, loadAgents, MAIN_NAMES, type MainAgentName } from './agent.ts'
-import { agentMemoryFile, projectPaths } from './memory.ts'
+import { makeMemoryFolder } from '../workspace/memory/session-memory.ts'
+import {
+  type Agent,
+  type AgentRoster,
+  findEnabledAgent,
+  loadAgents,
+  MAIN_AGENT_NAMES,
+  type MainAgentName,
+} from './agent.ts'
+import { agentMemoryFile, promptPaths } from './agent-memory.ts'
 
 /** What stands before the request in a composite prompt. */
 export const USER_REQUEST = 'User Request:'
@@ -23,33 +30,33 @@ const MOST_READ_BYTES = 1024 * 1024
 export type AgentPrompt = { text: string; from: 'project' | 'shipped' } | { problem: string }
 
 /** A prompt of a project's own; or why it cannot be used, a sentence. */
-export type OwnPrompt = { text: string } | { problem: string }
+export type PromptText = { text: string } | { problem: string }
 
 /**
  * The text of the prompt of an agent that others give tasks to: the project's own `.codemachine/agents/<name>.md` if
  * there is one, else the shipped one.
  */
-export async function agentPrompt(agent: Agent, directory: string): Promise<AgentPrompt> {
-  const own = await projectPrompt(directory, agent.name)
-  if (own === null) return await shippedPrompt(agent)
+export async function readAgentPrompt(agent: Agent, directory: string): Promise<AgentPrompt> {
+  const own = await readOwnPrompt(directory, agent.name)
+  if (own === null) return await readShippedPrompt(agent)
   return 'problem' in own ? own : { text: own.text, from: 'project' }
 }
 
 /** The prompt that the project has for an agent; null if it has none, or why it cannot be used. */
-export async function projectPrompt(directory: string, name: string): Promise<OwnPrompt | null> {
+export async function readOwnPrompt(directory: string, name: string): Promise<PromptText | null> {
   const root = await realpath(directory)
-  const obstacle = await findObstacle(root, projectPaths.agentsFolder)
+  const obstacle = await findObstacle(root, promptPaths.agentsFolder)
   if (obstacle?.kind === 'missing') return null
   if (obstacle !== null) {
     const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
     return { problem: `${obstacle.path} ${what}, so no prompt is read there; put a folder in its place.` }
   }
-  const file = join(projectPaths.agentsFolder, `${name}.md`)
+  const file = join(promptPaths.agentsFolder, `${name}.md`)
   return await readPrompt(join(root, file), file)
 }
 
 /** The prompt that codemachine ships for an agent. */
-export async function shippedPrompt(agent: Agent): Promise<AgentPrompt> {
+export async function readShippedPrompt(agent: Agent): Promise<AgentPrompt> {
   const path = packageFile(agent.promptPath)
   const read = await readPrompt(path, path)
   if (read === null) return { problem: `The prompt of ${agent.name} is missing: there is no file ${path}.` }
@@ -58,16 +65,16 @@ export async function shippedPrompt(agent: Agent): Promise<AgentPrompt> {
 
 /**
  * The developer instructions of an agent that was given a task: its prompt, and where its memory lies.
- * @param prompt left out: what `agentPrompt` answers
+ * @param prompt left out: what `readAgentPrompt` answers
  */
 export async function agentInstructions(
   agent: Agent,
   directory: string,
   prompt?: AgentPrompt,
 ): Promise<{ text: string } | { problem: string }> {
-  const counts = prompt ?? (await agentPrompt(agent, directory))
+  const counts = prompt ?? (await readAgentPrompt(agent, directory))
   if ('problem' in counts) return counts
-  return { text: `${counts.text.trimEnd()}\n\n${memoryControl(agent, directory)}` }
+  return { text: `${counts.text.trimEnd()}\n\n${memoryInstructions(agent, directory)}` }
 }
 
 /** All in one text, for an engine that takes a single prompt. */
@@ -75,15 +82,15 @@ export function compositePrompt(instructions: string, request: string): string {
   return `${instructions.trimEnd()}\n\n${USER_REQUEST}\n${request}`
 }
 
-function memoryControl({ name }: Agent, directory: string): string {
+function memoryInstructions({ name }: Agent, directory: string): string {
   return fillPlaceholders(loadPrompt('controls/memory'), {
     directory,
     memory: agentMemoryFile(name),
-    ...projectPaths,
+    ...promptPaths,
   }).trimEnd()
 }
 
-async function readPrompt(path: string, shown: string): Promise<OwnPrompt | null> {
+async function readPrompt(path: string, shown: string): Promise<PromptText | null> {
   const read = await readTextFile(path, MOST_READ_BYTES)
   switch (read.kind) {
     case 'gone':
@@ -111,7 +118,7 @@ export interface BuildPlaces {
 }
 
 /** Which agent has a round of a build. */
-export function agentOfPart(part: RoundPart): MainAgentName {
+export function agentForRound(part: RoundPart): MainAgentName {
   switch (part) {
     case 'team-building':
       return 'agents-builder'
@@ -136,9 +143,9 @@ export async function buildInstructions(
   places: BuildPlaces,
   team: readonly Agent[],
 ): Promise<{ text: string } | { problem: string }> {
-  const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await shippedPrompt(agent)
+  const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await readShippedPrompt(agent)
   if ('problem' in prompt) return prompt
-  const values = valuesOf(places, team)
+  const values = placeholderValues(places, team)
   const parts = part === 'orchestration' ? [prompt.text, loadPrompt('templates/build')] : [prompt.text]
   return { text: parts.map(text => fillPlaceholders(text, values).trimEnd()).join('\n\n') }
 }
@@ -159,7 +166,7 @@ export function retryInput({ lastTask, summary }: { lastTask: string | null; sum
 /** In characters. */
 const MOST_SUMMARY = 20_000
 
-function valuesOf({ directory, main }: BuildPlaces, team: readonly Agent[]): Record<string, string> {
+function placeholderValues({ directory, main }: BuildPlaces, team: readonly Agent[]): Record<string, string> {
   return {
     directory,
     main,
@@ -167,12 +174,12 @@ function valuesOf({ directory, main }: BuildPlaces, team: readonly Agent[]): Rec
       .filter(each => each.enabled)
       .map(({ name, description }) => `- \`${name}\`: ${description}`)
       .join('\n'),
-    ...projectPaths,
+    ...promptPaths,
   }
 }
 
 /** A file among the prompts of a project that is no prompt of an enabled agent. */
-interface StrangeFile {
+interface UnexpectedFile {
   /** Which file it is, and as it is now: another one once it has been changed. */
   stamp: string
   /** What is wrong with it, a sentence. */
@@ -180,50 +187,50 @@ interface StrangeFile {
 }
 
 /** What a project has in `.codemachine/agents`. */
-export interface ProjectPrompts {
+export interface PromptFolder {
   /** The prompts of enabled agents, by their names. */
-  own: ReadonlyMap<string, OwnPrompt>
-  strange: readonly StrangeFile[]
+  own: ReadonlyMap<string, PromptText>
+  strange: readonly UnexpectedFile[]
 }
 
-const folder = projectPaths.agentsFolder
+const FOLDER = promptPaths.agentsFolder
 
 /** The most files that are looked at. */
 const MOST_FILES = 200
 
 /** Looks at every `.codemachine/agents/*.md`: whose it is (an enabled one of `team`), and whether it can be used. */
-export async function readProjectPrompts(directory: string, team: readonly Agent[]): Promise<ProjectPrompts> {
+export async function readPromptFolder(directory: string, team: readonly Agent[]): Promise<PromptFolder> {
   const root = await realpath(directory)
-  const own = new Map<string, OwnPrompt>()
+  const own = new Map<string, PromptText>()
   for (const { name, enabled } of team) {
-    const prompt = enabled ? await projectPrompt(root, name) : null
+    const prompt = enabled ? await readOwnPrompt(root, name) : null
     if (prompt !== null) own.set(name, prompt)
   }
   // What is in the way of the folder is said of each prompt.
-  const isThere = (await findObstacle(root, folder)) === null
-  return { own, strange: isThere ? await strangeFiles(join(root, folder), team) : [] }
+  const isThere = (await findObstacle(root, FOLDER)) === null
+  return { own, strange: isThere ? await findUnexpectedFiles(join(root, FOLDER), team) : [] }
 }
 
 /** The agents whose own prompt can be used. */
-export function withOwnPrompt({ own }: ProjectPrompts): readonly string[] {
+export function agentsWithOwnPrompt({ own }: PromptFolder): readonly string[] {
   return [...own].flatMap(([name, prompt]) => ('problem' in prompt ? [] : [name])).sort()
 }
 
 /** What is wrong with the prompts of a project, a sentence each. */
-export function problemsWith({ own, strange }: ProjectPrompts): readonly string[] {
+export function promptProblems({ own, strange }: PromptFolder): readonly string[] {
   const unusable = [...own.values()].flatMap(prompt => ('problem' in prompt ? [prompt.problem] : []))
   return [...new Set([...strange.map(({ problem }) => problem), ...unusable])]
 }
 
-async function strangeFiles(path: string, team: readonly Agent[]): Promise<readonly StrangeFile[]> {
+async function findUnexpectedFiles(path: string, team: readonly Agent[]): Promise<readonly UnexpectedFile[]> {
   const { names, isCut } = await promptNames(path)
-  const strange: StrangeFile[] = []
+  const strange: UnexpectedFile[] = []
   if (isCut)
-    strange.push({ stamp: '', problem: `${folder} has more than ${MOST_FILES} files; keep only the prompts there.` })
+    strange.push({ stamp: '', problem: `${FOLDER} has more than ${MOST_FILES} files; keep only the prompts there.` })
   for (const name of names) {
-    const found = findAgent(team, name)
+    const found = findEnabledAgent(team, name)
     if ('agent' in found) continue
-    const problem = `${folder}/${JSON.stringify(name).slice(1, -1)}.md: ${found.problem}`
+    const problem = `${FOLDER}/${JSON.stringify(name).slice(1, -1)}.md: ${found.problem}`
     strange.push({ stamp: `${name} ${await stampOf(join(path, `${name}.md`))}`, problem })
   }
   return strange
@@ -256,7 +263,7 @@ async function stampOf(path: string): Promise<string> {
   }
 }
 
-export interface PromptsInBuildOptions {
+export interface BuildPromptsOptions {
   /** The work directory. */
   directory: string
   /** Those who may be given tasks. */
@@ -268,23 +275,23 @@ export interface PromptsInBuildOptions {
 }
 
 /** The prompts of a project's own while it is built: they count as they were when the plan was taken. */
-export interface PromptsInBuild {
+export interface BuildPrompts {
   /** Looks at them as they are now. Files that are no prompts and were there before are told and left out. */
-  look(): Promise<ProjectPrompts>
+  look(): Promise<PromptFolder>
   /** From now on these count, whoever changes the files. */
-  keep(prompts: ProjectPrompts): void
+  keep(prompts: PromptFolder): void
   /** The prompt that an agent works by. */
   promptOf(agent: Agent): Promise<AgentPrompt>
 }
 
 /** To be opened before the first round, so that what is a person's is told from what agents write. */
-export async function openPromptsInBuild({
+export async function openBuildPrompts({
   directory,
   team,
   isPlanReady,
   tell,
-}: PromptsInBuildOptions): Promise<PromptsInBuild> {
-  const first = await readProjectPrompts(directory, team)
+}: BuildPromptsOptions): Promise<BuildPrompts> {
+  const first = await readPromptFolder(directory, team)
   const before = new Set(first.strange.map(({ stamp }) => stamp))
   const told = new Set<string>()
   const tellOnce = (remark: string) => {
@@ -294,7 +301,7 @@ export async function openPromptsInBuild({
   let kept = isPlanReady ? first.own : null
   return {
     async look() {
-      const prompts = await readProjectPrompts(directory, team)
+      const prompts = await readPromptFolder(directory, team)
       const isNew = ({ stamp }: { stamp: string }) => !before.has(stamp)
       for (const { problem } of prompts.strange.filter(each => !isNew(each)))
         tellOnce(`${problem} It is left as it is.`)
@@ -304,48 +311,51 @@ export async function openPromptsInBuild({
       kept = own
     },
     async promptOf(agent) {
-      const now = await projectPrompt(directory, agent.name)
+      const now = await readOwnPrompt(directory, agent.name)
       const counts = kept === null ? now : (kept.get(agent.name) ?? null)
-      if (!isSame(now, counts)) tellOnce(changed(agent.name))
-      if (counts === null) return await shippedPrompt(agent)
+      if (!isSame(now, counts)) tellOnce(describeChange(agent.name))
+      if (counts === null) return await readShippedPrompt(agent)
       return 'problem' in counts ? counts : { text: counts.text, from: 'project' }
     },
   }
 }
 
-function isSame(one: OwnPrompt | null, other: OwnPrompt | null): boolean {
+function isSame(one: PromptText | null, other: PromptText | null): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-function changed(name: string): string {
-  const file = `${projectPaths.agentsFolder}/${name}.md`
+function describeChange(name: string): string {
+  const file = `${promptPaths.agentsFolder}/${name}.md`
   return `${file} was changed during the build; ${name} goes on by what it was told before, until the next build or codemachine resume.`
 }
 
 /**
  * What keeps agents from working in a directory, a sentence each: in `config/*.agents.js`, the shipped prompts, and the
  * project's own.
- * @param options `folder`: as of `loadAgents`
+ * @param options `FOLDER`: as of `loadAgents`
  */
-export async function agentProblems(directory: string, options: { folder?: string } = {}): Promise<readonly string[]> {
+export async function findAgentProblems(
+  directory: string,
+  options: { folder?: string } = {},
+): Promise<readonly string[]> {
   try {
     const agents = loadAgents(options)
-    const ofProject = problemsWith(await readProjectPrompts(directory, agents.sub))
-    return [...disabledMain(agents), ...(await unusablePrompts(agents)), ...ofProject]
+    const ofProject = promptProblems(await readPromptFolder(directory, agents.sub))
+    return [...disabledMain(agents), ...(await unusableShippedPrompts(agents)), ...ofProject]
   } catch (error) {
     if (error instanceof UserError) return [error.message]
     throw error
   }
 }
 
-function disabledMain({ main }: Agents): string[] {
+function disabledMain({ main }: AgentRoster): string[] {
   return main
-    .filter(({ name, enabled }) => !enabled && MAIN_NAMES.some(each => each === name))
+    .filter(({ name, enabled }) => !enabled && MAIN_AGENT_NAMES.some(each => each === name))
     .map(({ name }) => `The agent "${name}" is disabled, and every build needs it; enable it in main.agents.js.`)
 }
 
-async function unusablePrompts({ main, sub, goal }: Agents): Promise<string[]> {
-  const read = await Promise.all([...main, ...sub, goal].map(shippedPrompt))
+async function unusableShippedPrompts({ main, sub, goal }: AgentRoster): Promise<string[]> {
+  const read = await Promise.all([...main, ...sub, goal].map(readShippedPrompt))
   return read.flatMap(prompt => ('problem' in prompt ? [prompt.problem] : []))
 }
 
@@ -355,22 +365,22 @@ const MOST_BYTES = 1024 * 1024
  * Brings `.codemachine/agents/agents-config.json` up to date: the agents as data, for those who read it. What somebody
  * changed there is put back. Throws a `UserError` if there is no folder to write to.
  */
-export async function writeAgentsConfig(directory: string, { main, sub }: Agents): Promise<void> {
+export async function writeAgentsConfig(directory: string, { main, sub }: AgentRoster): Promise<void> {
   const root = await realpath(directory)
-  const obstacle = await makeMemoryFolder(root, projectPaths.agentsFolder)
+  const obstacle = await makeMemoryFolder(root, promptPaths.agentsFolder)
   if (obstacle !== null) {
     const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
     throw new UserError(
       `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can keep the agents' prompts there.`,
     )
   }
-  const text = `${JSON.stringify({ main: main.map(dataOf), sub: sub.map(dataOf) }, null, 2)}\n`
-  const read = await readTextFile(join(root, projectPaths.agentsConfig), MOST_BYTES)
+  const text = `${JSON.stringify({ main: main.map(configData), sub: sub.map(configData) }, null, 2)}\n`
+  const read = await readTextFile(join(root, promptPaths.agentsConfig), MOST_BYTES)
   if (read.kind === 'text' && read.text === text) return
-  await writeFileInside(root, projectPaths.agentsConfig, text)
+  await writeFileInside(root, promptPaths.agentsConfig, text)
 }
 
 /** Without the model: which one counts is said by the settings and by the account. */
-function dataOf({ name, displayName, description, modelReasoningEffort, enabled }: Agent) {
+function configData({ name, displayName, description, modelReasoningEffort, enabled }: Agent) {
   return { name, displayName, description, effort: modelReasoningEffort, enabled }
 }

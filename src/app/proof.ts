@@ -11,11 +11,11 @@ import { type ProofEnvironment, protectedSince, runGate } from '../run/gates.ts'
 import type { Settings } from '../settings/schema.ts'
 import { type ReviewMatter, reviewInput, reviewInstructions } from '../templates/round-input.ts'
 import { writeFileInside } from '../workspace/files/inside-directory.ts'
-import { commitHolds, treeAt } from '../workspace/git/commits.ts'
+import { isFullyCommitted, treeRevision } from '../workspace/git/commits.ts'
 import { readHead, runGit, runGitOrThrow } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
 import { changedFiles } from '../workspace/git/trees.ts'
-import { protectedChanges } from '../workspace/protected.ts'
+import { protectedChanges } from '../workspace/protected-files.ts'
 import type { Run } from './project.ts'
 import type { CliContext } from './world.ts'
 
@@ -106,7 +106,7 @@ export async function certify(
     const text = certificateText(
       certificateOf(ended, {
         head,
-        headHoldsAll: commit === null ? null : await commitHolds(fingerprints.git, commit, claim.tree),
+        headHoldsAll: commit === null ? null : await isFullyCommitted(fingerprints.git, commit, claim.tree),
         savepoint: savepoint?.tree === claim.tree ? savepoint.commit : null,
         versions: { codemachine: version, codex: engine.version, node, platform },
       }),
@@ -178,7 +178,7 @@ export async function uncommittedWork(run: Run, goal: string): Promise<ReviewedW
 async function treeOfHead({ repository }: Run, git: PrivateGit): Promise<string> {
   const commit = repository === null ? null : (await readHead(repository)).commit
   const held =
-    commit === null ? null : await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeAt(git, commit)])
+    commit === null ? null : await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)])
   if (held?.ok) return held.stdout.trim()
   return (await runGitOrThrow(git.setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
 }

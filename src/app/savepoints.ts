@@ -6,22 +6,22 @@ import type { ReportData } from '../report/report-data.ts'
 import { commandsHere, commandsOf } from '../report/words.ts'
 import { pagePath } from '../report/write.ts'
 import { oneLine } from '../words/cells.ts'
-import { type Fingerprints, lookAtFingerprints } from '../workspace/fingerprint.ts'
-import { openSavepoints, type Savepoints } from '../workspace/savepoints/savepoints.ts'
+import { type Fingerprints, openFingerprintsReadOnly } from '../workspace/fingerprint.ts'
+import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
 import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './project.ts'
 import type { CliContext } from './world.ts'
 
 /** The savepoints of a work directory, and the means to tell what its files are now. */
 export interface OpenSavepoints extends AsyncDisposable {
   fingerprints: Fingerprints
-  savepoints: Savepoints
+  savepoints: SavepointWriter
 }
 
 /** Opens them to look at, also while a session runs here; null if there are none yet. */
 export async function lookAtSavepoints(context: CliContext, records: Records): Promise<OpenSavepoints | null> {
   await using opened = new Cleanup()
   const options = await fingerprintOptions(context, records, tellOn(context))
-  const look = await lookAtFingerprints(options)
+  const look = await openFingerprintsReadOnly(options)
   if (look === null) return null
   opened.use(look)
   const { fingerprints } = look

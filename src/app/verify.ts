@@ -16,7 +16,7 @@ import { findObstacle, readTextFile } from '../workspace/files/inside-directory.
 import { type Commit, commitsBetween, shortHash } from '../workspace/git/commits.ts'
 import { GitError } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
-import { type LaidOut, openScratch, type ScratchCheckouts } from '../workspace/scratch-checkout.ts'
+import { type CheckoutResult, openScratchCheckouts, type ScratchCheckouts } from '../workspace/scratch-checkout.ts'
 import { type ChosenCodex, chooseCodex, codexOptionsOf } from './engine-of-project.ts'
 import { findSession } from './find.ts'
 import { settingsOf } from './project.ts'
@@ -59,7 +59,7 @@ export async function findBreak(search: BreakSearch): Promise<Verdict> {
   if (!search.isKept) return cannotTell('the files of then are not kept any more')
   const { commits } = between
   try {
-    await using scratch = await openScratch({
+    await using scratch = await openScratchCheckouts({
       ...search,
       from,
       tree: certificate.tree,
@@ -127,7 +127,7 @@ async function controlOf(
 type Tried = { failed: GateRun | null; tree: string } | { problem: string }
 
 /** Runs the gates up to the first that fails. */
-async function tryOn(laid: LaidOut, name: string, { failing, run, say }: BreakSearch): Promise<Tried> {
+async function tryOn(laid: CheckoutResult, name: string, { failing, run, say }: BreakSearch): Promise<Tried> {
   if ('problem' in laid) return laid
   for (const { gate } of failing) {
     const result = await run(gate, laid.directory)

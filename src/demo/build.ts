@@ -1,51 +1,52 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { loadPrompt } from '../base/package.ts'
+import { claimDone, conclude, patch, say, shell, think } from './actions.ts'
 import {
-  type BuildPlace,
+  type BuildState,
   type BuildStep,
-  buildPlaceOf,
-  openOf,
-  orchestration,
+  masterMindRound,
+  openTasks,
   planFile,
   planText,
-  taskedAgents,
-  workOn,
+  readBuildState,
+  stepsForTask,
+  taskAgents,
 } from './build-rounds.ts'
 import { type ModelRequest, reply, type Script, type ScriptStep, turnsScript } from './model/reply.ts'
-import { claimDone, conclude, createRepository, patch, projectSources, say, shell, think } from './words.ts'
+import { createRepository, projectSources } from './project.ts'
 
 const sources = projectSources('reading-list')
 
 /**
  * Plays the build of a small program by four agents: eight tasks, three of them at once, one of which falls short of its
- * criterion at first. `parks`: one more can never be done, and is tried five times. `watchable` lets text flow at
+ * criterion at first. `impossibleTask`: one more can never be done, and is tried five times. `watchable` lets text flow at
  * reading speed. A round that was broken off is played again from what the plan says.
  */
-export function buildScript(pace: 'instant' | 'watchable', { parks }: { parks: boolean }): Script {
+export function buildScript(pace: 'instant' | 'watchable', { impossibleTask }: { impossibleTask: boolean }): Script {
   const deltaMs = pace === 'watchable' ? 40 : 0
-  const part = (stepsFor: (place: BuildPlace) => readonly BuildStep[]): AgentPart => {
+  const part = (stepsFor: (state: BuildState) => readonly BuildStep[]): AgentPart => {
     const begun = new Map<number, readonly ScriptStep[]>()
     return (_, request) => {
       const known = begun.get(request.conversation)
       if (known !== undefined) return known
-      const steps = stepsFor(buildPlaceOf(request)).map(step => scriptStep(step, deltaMs))
+      const steps = stepsFor(readBuildState(request)).map(step => scriptStep(step, deltaMs))
       begun.set(request.conversation, steps)
       return steps
     }
   }
   return agentsScript({
-    'agents-builder': part(() => teamBuilding(parks)),
-    'master-mind': part(place => orchestration(parks, place)),
-    'project-summarizer': part(() => summary),
+    'agents-builder': part(() => teamBuilding(impossibleTask)),
+    'master-mind': part(state => masterMindRound(impossibleTask, state)),
+    'project-summarizer': part(() => summarizing),
     'last-look': part(() => lastLook),
     replan: part(() => replanning),
-    ...Object.fromEntries(taskedAgents.map(name => [name, part(({ asked }) => workOn(asked))])),
+    ...Object.fromEntries(taskAgents.map(name => [name, part(({ asked }) => stepsForTask(asked))])),
   })
 }
 
 function scriptStep(step: BuildStep, deltaMs: number): ScriptStep {
-  return request => ({ ...reply(...step(buildPlaceOf(request))), deltaMs })
+  return request => ({ ...reply(...step(readBuildState(request))), deltaMs })
 }
 
 /**
@@ -67,20 +68,20 @@ export async function createBuildRepository(
 }
 
 /** What project-summarizer says, whenever master-mind has stopped. */
-const summary: readonly BuildStep[] = [
+const summarizing: readonly BuildStep[] = [
   () => [shell(`cat ${planFile}; git log --oneline; git status --short`)],
-  place => [conclude(summaryOf(place))],
+  state => [conclude(summaryOf(state))],
 ]
 
-function summaryOf(place: BuildPlace): string {
-  const open = place.plan.filter(({ done }) => !done)
+function summaryOf(state: BuildState): string {
+  const open = state.plan.filter(({ done }) => !done)
   const [first] = open
   if (first === undefined)
     return 'All eight tasks are done, and the tests pass. To use it: node bin/reading-list.js books.json index.html'
   if (first.parked !== undefined)
     return 'Seven of eight tasks are done, and the tests pass. T7, the validator, needs somebody with a network. To use what there is: node bin/reading-list.js books.json index.html'
-  if (openOf(place, 'T1', 'T2', 'T3', 'T4', 'T5', 'T6').length > 0)
-    return `${place.plan.length - open.length} of ${place.plan.length} tasks are done. Next: ${first.id} ${first.name}.`
+  if (openTasks(state, 'T1', 'T2', 'T3', 'T4', 'T5', 'T6').length > 0)
+    return `${state.plan.length - open.length} of ${state.plan.length} tasks are done. Next: ${first.id} ${first.name}.`
   return open.length === 1 && first.id === 'T7'
     ? 'Everything but T7 is done. T7 wants an answer of validator.w3.org, and there is no network here. Next: T7.'
     : `T1 to T6 are done: reading-list reads books.json and makes a page. T4 took two tries, as titles were put into the page as HTML at first. Next: ${open.map(({ id }) => id).join(' and ')}.`
@@ -88,12 +89,12 @@ function summaryOf(place: BuildPlace): string {
 
 /** A change of plan: what the person says goes into the task that is worked on last. */
 const replanning: readonly BuildStep[] = [
-  place => [say('I read the plan.'), shell(`cat ${place.main} ${planFile}`)],
-  place => {
-    const last = place.plan.findLast(({ done }) => !done)
+  state => [say('I read the plan.'), shell(`cat ${state.main} ${planFile}`)],
+  state => {
+    const last = state.plan.findLast(({ done }) => !done)
     if (last === undefined) return [conclude('Every task is done, so a script like me can change nothing any more.')]
-    const wish = place.asked.replace(/^Change the plan:\s*/, '').trim()
-    const plan = place.plan.map(task =>
+    const wish = state.asked.replace(/^Change the plan:\s*/, '').trim()
+    const plan = state.plan.map(task =>
       task === last ? { ...task, details: `${task.details} A person wants: ${wish}` } : task,
     )
     return [shell(`cat > ${planFile} <<'EOF'\n${JSON.stringify({ tasks: plan }, null, 2)}\nEOF`)]
@@ -125,7 +126,7 @@ const lastLook: readonly BuildStep[] = [
 ]
 
 /** The team builder's round: prompts of the project's own, and the plan. */
-function teamBuilding(parks: boolean): readonly BuildStep[] {
+function teamBuilding(impossibleTask: boolean): readonly BuildStep[] {
   return [
     () => [
       say('I read what is wanted, and who there is.'),
@@ -135,14 +136,12 @@ function teamBuilding(parks: boolean): readonly BuildStep[] {
       think(
         '**Who is needed?**\n\nThe specification is short: a list, a page, a command. Four of the agents are enough, each with a few sentences about this project.',
       ),
-      patch(
-        ...taskedAgents.map(name => sources.add(`.codemachine/agents/${name}.md`, `codemachine/agents/${name}.md`)),
-      ),
+      patch(...taskAgents.map(name => sources.add(`.codemachine/agents/${name}.md`, `codemachine/agents/${name}.md`))),
     ],
     () => [
       say('Now the plan: eight tasks, each with a check that can be run.'),
       shell(
-        `mkdir -p .codemachine/plan && cat > ${planFile} <<'EOF'\n${planText(parks)}EOF\nnode -p "JSON.parse(fs.readFileSync('${planFile}')).tasks.length + ' tasks'"`,
+        `mkdir -p .codemachine/plan && cat > ${planFile} <<'EOF'\n${planText(impossibleTask)}EOF\nnode -p "JSON.parse(fs.readFileSync('${planFile}')).tasks.length + ' tasks'"`,
       ),
     ],
     () => [conclude('Four agents have prompts for this project, and plan/tasks.json has eight tasks in four phases.')],
@@ -165,7 +164,7 @@ type AgentParts = Readonly<Record<string, AgentPart>> & Readonly<Partial<Record<
 export function agentsScript(parts: AgentParts): Script {
   const seen = new Map<string, number[]>()
   return turnsScript(request => {
-    const name = whoAsks(request.developerTexts.join('\n'), Object.keys(parts))
+    const name = findAgentName(request.developerTexts.join('\n'), Object.keys(parts))
     const part = name === null ? undefined : parts[name]
     if (name === null || part === undefined) throw new Error('the developer instructions name no agent of this script')
     const own = seen.get(name) ?? []
@@ -186,7 +185,7 @@ const PROMPTS: Readonly<Record<MainPart, string>> = {
 }
 
 /** An agent that was given a task is known by its memory file, the only one that its instructions name first. */
-function whoAsks(instructions: string, names: readonly string[]): string | null {
+function findAgentName(instructions: string, names: readonly string[]): string | null {
   const main = Object.entries(PROMPTS).find(([, prompt]) => instructions.includes(beginningOf(loadPrompt(prompt))))
   if (main !== undefined) return main[0]
   const file = /\.codemachine\/memory\/\.([a-z0-9-]+)-memory\.md/.exec(instructions)?.[1]

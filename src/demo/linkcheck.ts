@@ -1,19 +1,6 @@
+import { addFile, claimDone, conclude, markDone, patch, planSteps, say, shell, think } from './actions.ts'
 import { type ReplyItem, reply, roundsScript, type Script, type ScriptStep, updatePlan } from './model/reply.ts'
-import {
-  addFile,
-  claimDone,
-  conclude,
-  createRepository,
-  type DemoMemory,
-  findMemory,
-  markDone,
-  patch,
-  projectSources,
-  say,
-  shell,
-  steps,
-  think,
-} from './words.ts'
+import { createRepository, findSessionPaths, projectSources, type SessionPaths } from './project.ts'
 
 const sources = projectSources('linkcheck')
 
@@ -34,7 +21,7 @@ export function demoScript(pace: 'instant' | 'watchable'): Script {
 
 function scriptStep(step: DemoStep, deltaMs: number): ScriptStep {
   return request => {
-    const memory = findMemory(request.developerTexts)
+    const memory = findSessionPaths(request.developerTexts)
     if (memory === null) throw new Error('the developer instructions name no .codemachine/projects/<id>/MAIN.md')
     return { ...reply(...step(memory)), deltaMs }
   }
@@ -59,7 +46,7 @@ export async function createDemoRepository(
  * What the model says and does in one step of a round: at most one command or patch, as codex runs the calls of a step
  * side by side, and two sandboxed commands that start at once in one directory can make one of them fail.
  */
-type DemoStep = (memory: DemoMemory) => readonly ReplyItem[]
+type DemoStep = (memory: SessionPaths) => readonly ReplyItem[]
 
 /** A plan and a first commit. */
 const planning: readonly DemoStep[] = [
@@ -72,19 +59,19 @@ const planning: readonly DemoStep[] = [
     think(
       '**Planning**\n\nNothing is built yet. Two halves: find links in text, then check what they point to. No dependencies.',
     ),
-    updatePlan(steps(0, 'Write the tasks', 'Set up the package', 'Commit'), 'First a plan that can be checked.'),
+    updatePlan(planSteps(0, 'Write the tasks', 'Set up the package', 'Commit'), 'First a plan that can be checked.'),
     shell(
       `cat > ${memory.tasks} <<'EOF'\n${sources.text('codemachine/session/tasks.json')}EOF\nnode -p "JSON.parse(fs.readFileSync('${memory.tasks}')).tasks.length + ' tasks'"`,
     ),
   ],
   memory => [patch(sources.update(memory.main, 'codemachine/session/MAIN.planned.patch'))],
   () => [
-    updatePlan(steps(1, 'Write the tasks', 'Set up the package', 'Commit')),
+    updatePlan(planSteps(1, 'Write the tasks', 'Set up the package', 'Commit')),
     patch(sources.add('package.json'), addFile('.gitignore', 'build/\n')),
   ],
   () => [
     shell('git add -A && git commit -qm "Set up the package" && git log --oneline'),
-    updatePlan(steps(3, 'Write the tasks', 'Set up the package', 'Commit')),
+    updatePlan(planSteps(3, 'Write the tasks', 'Set up the package', 'Commit')),
   ],
   () => [conclude('The plan is in tasks.json: four tasks, each with a check. Next is T1, finding the links.')],
 ]
@@ -99,7 +86,7 @@ const building: readonly DemoStep[] = [
     think(
       '**Tests first**\n\nT1 says that what stands in code is no link. I write that as a test before I trust any pattern.',
     ),
-    updatePlan(steps(0, 'T1: find links', 'T2: check files', 'Try it as a person would')),
+    updatePlan(planSteps(0, 'T1: find links', 'T2: check files', 'Try it as a person would')),
     patch(sources.add('src/links.js'), sources.add('test/links.test.js')),
   ],
   () => [shell('node --test')],
@@ -113,7 +100,7 @@ const building: readonly DemoStep[] = [
   ],
   () => [shell('node --test')],
   () => [
-    updatePlan(steps(1, 'T1: find links', 'T2: check files', 'Try it as a person would')),
+    updatePlan(planSteps(1, 'T1: find links', 'T2: check files', 'Try it as a person would')),
     patch(
       sources.add('src/check.js'),
       sources.add('src/main.js'),
@@ -123,13 +110,13 @@ const building: readonly DemoStep[] = [
   ],
   () => [shell('node --test')],
   () => [
-    updatePlan(steps(2, 'T1: find links', 'T2: check files', 'Try it as a person would')),
+    updatePlan(planSteps(2, 'T1: find links', 'T2: check files', 'Try it as a person would')),
     say('All pass. Now from a copy, as though it had been installed.'),
     shell('mkdir -p build && cp -R bin src package.json build && node build/bin/linkcheck.js IDEA.md'),
   ],
   () => [shell('rm -rf build')],
   memory => [
-    updatePlan(steps(3, 'T1: find links', 'T2: check files', 'Try it as a person would')),
+    updatePlan(planSteps(3, 'T1: find links', 'T2: check files', 'Try it as a person would')),
     patch(markDone(memory, 'T1', 'T2'), sources.update(memory.main, 'codemachine/session/MAIN.core-done.patch')),
   ],
   () => [shell('git add -A && git commit -qm "Find links and check the files they point to" && git status --short')],
@@ -146,7 +133,7 @@ const finishing: readonly DemoStep[] = [
     think(
       '**Headings**\n\nGitHub makes an anchor from a heading: lower case, no punctuation, spaces to hyphens, and a number for repeats. Headings in code must not count, and src/prose.js knows code already.',
     ),
-    updatePlan(steps(0, 'T3: check headings', 'T4: README', 'Note for later')),
+    updatePlan(planSteps(0, 'T3: check headings', 'T4: README', 'Note for later')),
     patch(
       sources.add('src/anchors.js'),
       sources.update('src/check.js', 'src/check.headings.patch'),
@@ -154,14 +141,17 @@ const finishing: readonly DemoStep[] = [
     ),
   ],
   () => [shell('node --test')],
-  () => [updatePlan(steps(1, 'T3: check headings', 'T4: README', 'Note for later')), patch(sources.add('README.md'))],
+  () => [
+    updatePlan(planSteps(1, 'T3: check headings', 'T4: README', 'Note for later')),
+    patch(sources.add('README.md')),
+  ],
   () => [shell('node bin/linkcheck.js README.md IDEA.md')],
   memory => [
-    updatePlan(steps(2, 'T3: check headings', 'T4: README', 'Note for later')),
+    updatePlan(planSteps(2, 'T3: check headings', 'T4: README', 'Note for later')),
     patch(sources.add(`${memory.kb}/testing.md`, 'codemachine/kb/testing.md')),
   ],
   () => [
-    updatePlan(steps(3, 'T3: check headings', 'T4: README', 'Note for later')),
+    updatePlan(planSteps(3, 'T3: check headings', 'T4: README', 'Note for later')),
     shell('git add -A && git commit -qm "Check headings, and say in the README how to use it" && git status --short'),
   ],
   memory => [
@@ -187,20 +177,20 @@ const reviewing: readonly DemoStep[] = [
   ],
   () => [
     say('A real defect: the file is there, and the program says that it is not. First a test that shows it.'),
-    updatePlan(steps(0, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
+    updatePlan(planSteps(0, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
     patch(sources.update('test/check.test.js', 'test/check.test.encoded-names.patch')),
   ],
   () => [shell('node test/check.test.js')],
   () => [
-    updatePlan(steps(1, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
+    updatePlan(planSteps(1, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
     patch(sources.update('src/check.js', 'src/check.encoded-names.patch')),
   ],
   () => [
-    updatePlan(steps(2, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
+    updatePlan(planSteps(2, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
     shell('node --test && node bin/linkcheck.js README.md IDEA.md'),
   ],
   () => [
-    updatePlan(steps(3, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
+    updatePlan(planSteps(3, 'Test for percent-encoded names', 'Mend it', 'Run everything again')),
     shell('git add -A && git commit -qm "Understand percent-encoded names" && git status --short'),
   ],
   memory => [patch(sources.update(memory.tasks, 'codemachine/session/tasks.reviewed.patch'))],

@@ -8,11 +8,11 @@ import { writeWholeFile } from '../platform/files.ts'
 /** Empty folders that codex's sandbox lays into each folder that a command may write to, and leaves there if it is cut off (docs/codex.md). */
 const TRACES: readonly string[] = ['.agents', '.aws', '.codex', '.git']
 
-const trace = v.pipe(
+const tracePath = v.pipe(
   v.string(),
   v.check(path => isAbsolute(path) && TRACES.includes(basename(path))),
 )
-const recordSchema = v.object({ v: v.literal(2), absent: v.array(trace) })
+const recordSchema = v.object({ v: v.literal(2), absent: v.array(tracePath) })
 
 /** What codex's sandbox leaves in folders. Disposing of it removes what has come since and is empty. */
 export interface SandboxTraces extends AsyncDisposable {

@@ -20,7 +20,7 @@ async function planWith(...done: readonly string[]): Promise<string> {
 
 /** All that a main agent is made to do in one conversation, as JSON. */
 async function playedBy(prompt: string, directory: string, asked: string, conversation = 0): Promise<string> {
-  const script = buildScript('instant', { parks: false })
+  const script = buildScript('instant', { impossibleTask: false })
   const request: ModelRequest = {
     kind: 'turn',
     thread: 't',

@@ -24,7 +24,7 @@ import { formatCount, formatDayAndTime, formatDuration } from '../../words/numbe
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
 import { shortHash } from '../../workspace/git/commits.ts'
 import { type PersonRepository, readHead, runGit } from '../../workspace/git/git.ts'
-import { openGuard } from '../../workspace/guard/repository-guard.ts'
+import { openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 
 export interface VerifyOptions {
@@ -124,7 +124,7 @@ async function guarded<T>(
   say: Say,
   action: () => Promise<T>,
 ): Promise<T> {
-  const guard = await openGuard({
+  const guard = await openRepositoryGuard({
     repository,
     workTree: records.directory,
     setAsideDir: join(records.sessionFolder(session), 'set-aside'),

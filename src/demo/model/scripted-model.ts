@@ -15,7 +15,7 @@ import {
   type UsageWindows,
   usageHeaders,
 } from './reply.ts'
-import { isTraced, sendReply } from './send-reply.ts'
+import { isSentBack, sendReply } from './send-reply.ts'
 
 /** A server on loopback that speaks the Responses API and answers codex from a script. End it by disposing of it. */
 export interface ScriptedModel extends AsyncDisposable {
@@ -121,7 +121,7 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
 }
 
 function leavesTraces(reply: Reply): boolean {
-  return reply.kind === 'items' && reply.items.some(isTraced)
+  return reply.kind === 'items' && reply.items.some(isSentBack)
 }
 
 function singleHeaders(incoming: IncomingMessage): Record<string, string> {

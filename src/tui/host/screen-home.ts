@@ -12,8 +12,8 @@ import type { EndedBy } from '../../core/events/outcome.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { memoryHome } from '../../workspace/memory/memory-files.ts'
 import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
+import { memoryRoot } from '../../workspace/memory/session-memory.ts'
 import type { PickerOption } from '../composer/picker.ts'
 import type { Ask } from '../screen/controls.ts'
 import type { Question } from '../screen/scrollback.ts'
@@ -337,7 +337,7 @@ async function workFromStart(
 /** Makes the folders in which a person may write a specification before anything is started, and the list of agents. */
 async function makeFirstFolders({ directory, root }: Records): Promise<void> {
   // In a home directory that is where the records lie.
-  if (join(directory, memoryHome) === root) return
+  if (join(directory, memoryRoot) === root) return
   await makeProjectFolders(directory)
   const { loadAgents } = await import('../../agents/agent.ts')
   const { writeAgentsConfig } = await import('../../agents/prompts.ts')

@@ -34,7 +34,7 @@ interface MakeFolderOptions {
 /**
  * Makes a folder below `root` and those above it; answers what is in the way if it cannot, and never follows a link.
  */
-export async function makeFolder(
+export async function makeFolderInside(
   root: string,
   folder: string,
   { mode = 0o700, onMade }: MakeFolderOptions = {},
@@ -73,7 +73,7 @@ export async function writeFileInside(root: string, file: string, content: strin
 }
 
 /** Renames what is at a path below `root` (a link itself, not its target) to the next free `<name>.broken-<n>`. */
-export async function setAside(root: string, path: string): Promise<string> {
+export async function renameAsBroken(root: string, path: string): Promise<string> {
   const { dir, name, ext } = parse(path)
   for (let number = 1; ; number += 1) {
     const aside = join(dir, `${name}.broken-${number}${ext}`)
@@ -84,7 +84,7 @@ export async function setAside(root: string, path: string): Promise<string> {
 }
 
 /** The path of `path` relative to `directory`, which contains it. */
-export function pathInside(directory: string, path: string): string {
+export function relativeInside(directory: string, path: string): string {
   const inside = relative(directory, path)
   if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
     throw new Error(`${path} is not inside ${directory}`)
@@ -124,8 +124,9 @@ async function writeNew(path: string, content: string, mode: number): Promise<vo
   await file.sync()
 }
 
-// Windows has no such flag.
+// Windows has neither flag.
 const noFollow = constants.O_NOFOLLOW ?? 0
+const nonBlock = constants.O_NONBLOCK ?? 0
 
 /** What tells one state of a file from another without reading it. */
 export interface FileState {
@@ -143,7 +144,7 @@ type TextFile =
   | { kind: 'broken'; problem: string }
 
 /** The bytes of a file, that there is none, that it is larger than allowed, or why it cannot be read (a sentence). */
-type PlainFile =
+type RegularFile =
   | { kind: 'bytes'; bytes: Buffer; state: FileState }
   | { kind: 'gone' }
   | { kind: 'too-large'; size: number }
@@ -162,7 +163,7 @@ export async function fileState(path: string): Promise<FileState | null> {
 
 /** Reads a UTF-8 text that anybody may have written: never through a link, never from a pipe, never more than `limit` bytes. */
 export async function readTextFile(path: string, limit: number): Promise<TextFile> {
-  const read = await readPlainFile(path, limit)
+  const read = await readRegularFile(path, limit)
   if (read.kind === 'too-large') return broken(`it is larger than ${limit / 1024 / 1024} MiB; keep it short.`)
   if (read.kind !== 'bytes') return read
   const text = decode(read.bytes)
@@ -173,13 +174,13 @@ export async function readTextFile(path: string, limit: number): Promise<TextFil
 }
 
 /** The same, whatever its bytes are. */
-export async function readPlainFile(path: string, limit: number): Promise<PlainFile> {
+export async function readRegularFile(path: string, limit: number): Promise<RegularFile> {
   try {
     const stat = await lstat(path)
     if (stat.isSymbolicLink()) return broken('it is a link; write a file in its place.')
     if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
     // Between the two calls it may have become a pipe, at which a plain open would wait for ever.
-    await using file = await open(path, constants.O_RDONLY | nonBlock | noFollowOfReadTextFile)
+    await using file = await open(path, constants.O_RDONLY | nonBlock | noFollow)
     return await readOpened(file, limit)
   } catch (error) {
     const code = systemErrorCode(error)
@@ -191,7 +192,7 @@ export async function readPlainFile(path: string, limit: number): Promise<PlainF
   }
 }
 
-async function readOpened(file: FileHandle, limit: number): Promise<PlainFile> {
+async function readOpened(file: FileHandle, limit: number): Promise<RegularFile> {
   const stat = await file.stat({ bigint: true })
   if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
   const bytes = stat.size > limit ? null : await readUpTo(file, limit)
@@ -226,7 +227,3 @@ function stateOf({ dev, ino, size, mtimeNs, ctimeNs, ctimeMs, mode }: BigIntStat
 function broken(problem: string): { kind: 'broken'; problem: string } {
   return { kind: 'broken', problem }
 }
-
-// Windows has neither.
-const nonBlock = constants.O_NONBLOCK ?? 0
-const noFollowOfReadTextFile = constants.O_NOFOLLOW ?? 0

@@ -44,7 +44,7 @@ export function openFileIndex(options: FileIndexOptions): FileIndex {
     try {
       git ??= await openGit(options)
       const now = await listFiles(git, options.directory)
-      if (files === null || now !== listing) files = searchableFiles(now)
+      if (files === null || now !== listing) files = prepareFilesForSearch(now)
       listing = now
     } catch (error) {
       files ??= { paths: [], lower: [] }
@@ -95,11 +95,11 @@ async function newestFirst(directory: string, paths: readonly string[]): Promise
 async function listFiles(git: PrivateGit, directory: string): Promise<string> {
   const setting = { ...git.setting, directory }
   const [present, kept] = await Promise.all([
-    untracked(setting),
-    git.repository === null ? '' : trackedThoughIgnored(setting, join(git.repository.gitDir, 'index')),
+    listUntracked(setting),
+    git.repository === null ? '' : listTrackedButIgnored(setting, join(git.repository.gitDir, 'index')),
   ])
   const nested = present.includes('/\0') ? pathsOf(present).filter(isFolder).slice(0, MOST_NESTED) : []
-  const inNested = await Promise.all(nested.map(folder => filesOfNested(setting, folder)))
+  const inNested = await Promise.all(nested.map(folder => listNested(setting, folder)))
   const all = [present, ...inNested, kept].join('')
   if (!UNWANTED.test(all)) return all
   return textOf(pathsOf(all).filter(path => !UNWANTED.test(`${path}\0`)))
@@ -109,20 +109,20 @@ async function listFiles(git: PrivateGit, directory: string): Promise<string> {
 const UNWANTED = /\/\0|(?:^|\0)\.codemachine\/|\uFFFD/
 
 /** Without an index of its own git takes every file for untracked; nested repositories are named with a `/` at the end. */
-function untracked(setting: GitSetting): Promise<string> {
-  return listed(setting, ['-o'])
+function listUntracked(setting: GitSetting): Promise<string> {
+  return listWithGit(setting, ['-o'])
 }
 
 /** A repository in the repository is looked into as if it were a plain directory, but no deeper. */
-async function filesOfNested(setting: GitSetting, folder: string): Promise<string> {
+async function listNested(setting: GitSetting, folder: string): Promise<string> {
   const directory = join(setting.directory, folder)
-  const inside = await untracked({ ...setting, directory, env: { ...setting.env, GIT_WORK_TREE: directory } })
+  const inside = await listUntracked({ ...setting, directory, env: { ...setting.env, GIT_WORK_TREE: directory } })
   return textOf(pathsOf(inside).map(path => folder + path))
 }
 
-async function trackedThoughIgnored(setting: GitSetting, index: string): Promise<string> {
+async function listTrackedButIgnored(setting: GitSetting, index: string): Promise<string> {
   const env = { ...setting.env, GIT_INDEX_FILE: index, GIT_OPTIONAL_LOCKS: '0' }
-  const paths = pathsOf(await listed({ ...setting, env }, ['-c', '-i'])).slice(0, MOST_KEPT)
+  const paths = pathsOf(await listWithGit({ ...setting, env }, ['-c', '-i'])).slice(0, MOST_KEPT)
   const there = await Promise.all(paths.map(path => isFile(join(setting.directory, path))))
   return textOf(paths.filter((_, index) => there[index]))
 }
@@ -133,7 +133,7 @@ async function isFile(path: string): Promise<boolean> {
 }
 
 /** Nothing where git fails: an index that it cannot read, a directory that is gone. */
-async function listed({ program, directory, env }: GitSetting, which: readonly string[]): Promise<string> {
+async function listWithGit({ program, directory, env }: GitSetting, which: readonly string[]): Promise<string> {
   const { stdout, failure, exitCode } = await runProcess(program, ['ls-files', '-z', '--exclude-standard', ...which], {
     directory,
     env,
@@ -171,7 +171,7 @@ export interface SearchableFiles {
 }
 
 /** Takes the paths of a listing (each with a NUL after it), at most 300,000. */
-export function searchableFiles(listing: string): SearchableFiles {
+export function prepareFilesForSearch(listing: string): SearchableFiles {
   const paths = listing.split('\0', MOST_PATHS)
   const lower = listing.toLowerCase().split('\0', MOST_PATHS)
   if (paths.at(-1) === '') paths.pop()

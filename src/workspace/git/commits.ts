@@ -32,7 +32,7 @@ export async function commitsBetween(git: PrivateGit, from: string, to: string):
     const isAside = `${start}, at which it was done, is not in the history of HEAD (${end}): it has been rewritten, or another branch is checked out`
     return { problem: shallow === null ? isAside : isCutOff }
   }
-  return { commits: await lineFrom(setting, from, to) }
+  return { commits: await firstParentCommits(setting, from, to) }
 }
 
 /** As a person reads it. */
@@ -41,7 +41,7 @@ export function shortHash(commit: string): string {
 }
 
 /** What leads only from elsewhere into a merge is left out: it never had what `from` has. */
-async function lineFrom(setting: GitSetting, from: string, to: string): Promise<Commit[]> {
+async function firstParentCommits(setting: GitSetting, from: string, to: string): Promise<Commit[]> {
   const range = ['--end-of-options', `${from}..${to}`]
   const later = new Set((await runGitOrThrow(setting, ['rev-list', '--ancestry-path', ...range])).split('\n'))
   const format = '--format=%H%n%cI%n%s'
@@ -95,40 +95,48 @@ export async function newCommits(git: PrivateGit, before: string | null, head: s
   const isShallow = await pathExists(shallow)
   const env = isShallow ? { ...setting.env, GIT_SHALLOW_FILE: shallow } : setting.env
   const range = ['--end-of-options', head, `^${before}`]
-  const args = [...plain, 'log', `-${most}`, '-z', '--no-show-signature', '--format=%H %<(201,trunc)%s', ...range]
+  const args = [
+    ...PLAIN_LOG,
+    'log',
+    `-${MOST_COMMITS}`,
+    '-z',
+    '--no-show-signature',
+    '--format=%H %<(201,trunc)%s',
+    ...range,
+  ]
   const { ok, stdout } = await runGit({ ...setting, env }, args)
   if (!ok) return []
   const entries = Buffer.from(stdout, 'latin1').toString('utf8').split('\0')
-  return entries.flatMap(entry => parse(entry) ?? []).reverse()
+  return entries.flatMap(entry => parseLogEntry(entry) ?? []).reverse()
 }
 
-function parse(entry: string): NewCommit | null {
+function parseLogEntry(entry: string): NewCommit | null {
   const [, commit, subject] = entry.match(/^([0-9a-f]{40,64}) (.*)$/s) ?? []
   if (commit === undefined || subject === undefined) return null
   return { commit, subject: subject.replace(/\p{Cc}+/gu, ' ').trim() }
 }
 
-const most = 20
-const plain = ['-c', 'core.commitGraph=false', '-c', 'i18n.logOutputEncoding=UTF-8']
+const MOST_COMMITS = 20
+const PLAIN_LOG = ['-c', 'core.commitGraph=false', '-c', 'i18n.logOutputEncoding=UTF-8']
 
 /**
  * Whether a commit of the person's repository alone holds a fingerprint of the work directory: whether nothing of it is
  * uncommitted. Null if that cannot be known: the commit cannot be read, or it has submodules.
  */
-export async function commitHolds(git: PrivateGit, commit: string, tree: string): Promise<boolean | null> {
-  const { ok, stdout } = await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeAt(git, commit)])
-  if (!ok) return (await isThereOfHeadHolds(git, commit)) ? false : null
+export async function isFullyCommitted(git: PrivateGit, commit: string, tree: string): Promise<boolean | null> {
+  const { ok, stdout } = await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)])
+  if (!ok) return (await commitIsReadable(git, commit)) ? false : null
   if (stdout.trim() === tree) return true
   const listed = await runGit(git.setting, ['ls-tree', '-r', '-z', stdout.trim()])
   return !listed.ok || listed.stdout.split('\0').some(entry => entry.startsWith('160000 ')) ? null : false
 }
 
 /** How git calls what a commit has in the work directory. */
-export function treeAt({ prefix }: Pick<PrivateGit, 'prefix'>, commit: string): string {
+export function treeRevision({ prefix }: Pick<PrivateGit, 'prefix'>, commit: string): string {
   // Names go to git in UTF-8, as they are.
   return prefix === '' ? `${commit}^{tree}` : `${commit}:${prefix.slice(0, -1)}`
 }
 
-async function isThereOfHeadHolds({ setting }: PrivateGit, commit: string): Promise<boolean> {
+async function commitIsReadable({ setting }: PrivateGit, commit: string): Promise<boolean> {
   return (await runGit(setting, ['cat-file', '-e', `${commit}^{commit}`])).ok
 }

@@ -37,7 +37,7 @@ export async function runGit(setting: GitSetting, args: readonly string[], input
     directory: setting.directory,
     env: setting.env,
     encoding: 'latin1',
-    outputLimit,
+    outputLimit: OUTPUT_BYTES,
     ...(input === undefined ? {} : { input: Buffer.from(input, 'latin1') }),
   })
   return { ok: exitCode === 0, stdout, stderr: failure === null ? stderr : `git was not run to its end: ${failure}` }
@@ -99,7 +99,7 @@ function isProgram(path: string): Promise<boolean> {
   )
 }
 
-const outputLimit = 256 * 1024 * 1024
+const OUTPUT_BYTES = 256 * 1024 * 1024
 
 /** The person's git repository around a directory. All paths are absolute. */
 export interface PersonRepository {
@@ -134,8 +134,8 @@ export async function readHead({ gitDir, commonDir }: PersonRepository): Promise
   if (head === null) return { commit: null, branch: null }
   const ref = targetOf(head)
   if (ref === null) return { commit: isHash(head) ? head : null, branch: null }
-  const branch = ref.startsWith(branches) ? ref.slice(branches.length) : null
-  if (branch === reftableBranch) return { commit: null, branch: null }
+  const branch = ref.startsWith(BRANCHES) ? ref.slice(BRANCHES.length) : null
+  if (branch === REFTABLE_BRANCH) return { commit: null, branch: null }
   return { commit: await resolveRef(commonDir, ref), branch }
 }
 
@@ -164,7 +164,7 @@ async function commonDirectoryOf(gitDir: string): Promise<string> {
 
 async function resolveRef(commonDir: string, name: string): Promise<string | null> {
   let ref = name
-  for (let step = 0; step < symbolicSteps; step += 1) {
+  for (let step = 0; step < MOST_SYMBOLIC_STEPS; step += 1) {
     if (!isSafeRef(ref)) return null
     const line = await readLine(join(commonDir, ref))
     if (line === null) return readPackedRef(commonDir, ref)
@@ -176,7 +176,7 @@ async function resolveRef(commonDir: string, name: string): Promise<string | nul
 }
 
 async function readPackedRef(commonDir: string, ref: string): Promise<string | null> {
-  const packed = await readTextFile(join(commonDir, 'packed-refs'), packedLimit)
+  const packed = await readTextFile(join(commonDir, 'packed-refs'), PACKED_REFS_BYTES)
   if (packed.kind !== 'text') return null
   const end = packed.text.indexOf(` ${ref}\n`)
   if (end === -1) return null
@@ -185,7 +185,7 @@ async function readPackedRef(commonDir: string, ref: string): Promise<string | n
 }
 
 async function readLine(path: string): Promise<string | null> {
-  const file = await readTextFile(path, lineLimit)
+  const file = await readTextFile(path, LINE_BYTES)
   if (file.kind !== 'text') return null
   const line = file.text.trimEnd()
   return line === '' ? null : line
@@ -203,21 +203,21 @@ function isHash(text: string): boolean {
   return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text)
 }
 
-const branches = 'refs/heads/'
+const BRANCHES = 'refs/heads/'
 // What HEAD of a reftable repository says, for programs that know only files.
-const reftableBranch = '.invalid'
-const symbolicSteps = 5
-const lineLimit = 16 * 1024
-const packedLimit = 64 * 1024 * 1024
+const REFTABLE_BRANCH = '.invalid'
+const MOST_SYMBOLIC_STEPS = 5
+const LINE_BYTES = 16 * 1024
+const PACKED_REFS_BYTES = 64 * 1024 * 1024
 
 /** Writes into a private git directory; for want of room nothing half-written stays, and a `UserError` says so. */
-export function writingGit<T>(gitDir: string, write: () => Promise<T>): Promise<T> {
+export function writeToPrivateGit<T>(gitDir: string, write: () => Promise<T>): Promise<T> {
   return writing(gitDir, async () => {
     try {
       return await write()
     } catch (error) {
       if (!(error instanceof GitError) || !(await failedForRoom(gitDir, error))) throw error
-      await removeUnfinished(gitDir)
+      await removeUnfinishedObjects(gitDir)
       throw diskFull(gitDir, error)
     }
   })
@@ -229,7 +229,7 @@ async function failedForRoom(gitDir: string, error: GitError): Promise<boolean> 
 }
 
 /** Removes the files that a git has left which was killed, or had no room, while it wrote objects. Nothing refers to them. */
-export async function removeUnfinished(gitDir: string): Promise<void> {
+export async function removeUnfinishedObjects(gitDir: string): Promise<void> {
   const objects = join(gitDir, 'objects')
   for (const folder of await readdir(objects).catch(() => [])) {
     const names = await readdir(join(objects, folder)).catch(() => [])
@@ -240,22 +240,22 @@ export async function removeUnfinished(gitDir: string): Promise<void> {
 const UNFINISHED = /^(?:tmp_(?:obj|pack|idx|rev|bitmap)_|\.tmp-\d+-pack-)/
 
 /** What in git's environment has it find the objects of the person's repository, too; nothing where there is none. */
-export function borrowing(repository: PersonRepository | null): NodeJS.ProcessEnv {
-  return repository === null ? {} : { [VARIABLE]: quoted(join(repository.commonDir, 'objects')) }
+export function borrowedObjectsEnvironment(repository: PersonRepository | null): NodeJS.ProcessEnv {
+  return repository === null ? {} : { [ALTERNATES]: quotePath(join(repository.commonDir, 'objects')) }
 }
 
 /** The same setting, where nothing is borrowed. */
-export function withoutBorrowed(setting: GitSetting): GitSetting {
-  const { [VARIABLE]: _, ...env } = setting.env
+export function withoutBorrowedObjects(setting: GitSetting): GitSetting {
+  const { [ALTERNATES]: _, ...env } = setting.env
   return { ...setting, env }
 }
 
 /** As the variable wants it: quoted where it could be taken for more than one path. */
-function quoted(path: string): string {
+function quotePath(path: string): string {
   return path.includes(delimiter) ? `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"` : path
 }
 
-const VARIABLE = 'GIT_ALTERNATE_OBJECT_DIRECTORIES'
+const ALTERNATES = 'GIT_ALTERNATE_OBJECT_DIRECTORIES'
 
 /**
  * The lines of a git config text that `git init`, `git config user.*`, `git remote add` and `git branch --track` write;
@@ -267,7 +267,7 @@ export function plainConfig(text: string): string {
   for (const line of text.split(/\r?\n/)) {
     const header = line.match(headerLine)
     if (header !== null) {
-      section = { header: line, name: nameOf(header), isWritten: false }
+      section = { header: line, name: sectionName(header), isWritten: false }
       continue
     }
     // A header that is not understood ends the section before it.
@@ -280,7 +280,7 @@ export function plainConfig(text: string): string {
   return kept.map(line => `${line}\n`).join('')
 }
 
-function nameOf([, name = '', subsection]: RegExpMatchArray): string {
+function sectionName([, name = '', subsection]: RegExpMatchArray): string {
   return subsection === undefined ? name.toLowerCase() : `${name.toLowerCase()}.*`
 }
 
@@ -351,10 +351,10 @@ async function readExcludes(path: string): Promise<string> {
   try {
     await using file = await open(await realpath(path), 'r')
     const stat = await file.stat()
-    return stat.isFile() && stat.size <= excludesLimit ? await file.readFile('latin1') : ''
+    return stat.isFile() && stat.size <= EXCLUDES_BYTES ? await file.readFile('latin1') : ''
   } catch {
     return ''
   }
 }
 
-const excludesLimit = 1024 * 1024
+const EXCLUDES_BYTES = 1024 * 1024

@@ -1,20 +1,20 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { treeAt } from './commits.ts'
+import { treeRevision } from './commits.ts'
 import { GitError, runGit, runGitOrThrow } from './git.ts'
-import { onOwnObjects, type PrivateGit, withoutIndex } from './private-git.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /**
  * Copies into the private git directory what a tree needs, in one pack, which is on the disk when this resolves. Then the
  * person's `git gc` cannot take anything of it away.
  * @param base a tree that is whole already; null if there is none
  */
-export async function ownObjects(git: PrivateGit, tree: string, base: string | null): Promise<void> {
+export async function copyBorrowedObjects(git: PrivateGit, tree: string, base: string | null): Promise<void> {
   if (tree === base) return
-  const needed = base === null ? [tree] : [tree, ...(await newObjects(git, base, tree))]
+  const needed = base === null ? [tree] : [tree, ...(await addedObjectIds(git, base, tree))]
   const kept = (await ownPacks(git)).map(name => `--keep-pack=${name}`)
   const args = [
-    ...fast,
+    ...FAST_PACK,
     'pack-objects',
     '-q',
     '--non-empty',
@@ -35,30 +35,30 @@ export async function ownObjects(git: PrivateGit, tree: string, base: string | n
 async function verify(git: PrivateGit, pack: string): Promise<void> {
   const path = join(git.gitDir, 'objects', 'pack', pack)
   const args = ['index-pack', '--verify', `${path}.pack`]
-  const result = await runGit(onOwnObjects(git), args)
+  const result = await runGit(withOwnObjectsOnly(git), args)
   if (result.ok) return
   for (const ending of ['idx', 'rev', 'pack']) await rm(`${path}.${ending}`, { force: true })
   throw new GitError(args, result)
 }
 
 /** Puts small packs and single objects together where there are many; what is there stays there, whoever needs it. */
-export async function tidyObjects(git: PrivateGit): Promise<void> {
-  if ((await ownPacks(git)).length <= mostPacks) return
-  const setting = onOwnObjects(git)
-  const { ok } = await runGit(setting, [...synced, ...gentle, 'repack', '-d', '-q', '--geometric=2'])
+export async function repackObjects(git: PrivateGit): Promise<void> {
+  if ((await ownPacks(git)).length <= MOST_PACKS) return
+  const setting = withOwnObjectsOnly(git)
+  const { ok } = await runGit(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-d', '-q', '--geometric=2'])
   // git before 2.32.
-  if (!ok) await runGit(setting, [...synced, ...gentle, 'repack', '-a', '-d', '-k', '-q'])
+  if (!ok) await runGit(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-a', '-d', '-k', '-q'])
 }
 
 /** Throws away what no reference leads to. The caller has dropped the index, which knows of other objects. */
-export async function throwAwayObjects(git: PrivateGit): Promise<void> {
-  const setting = onOwnObjects(git)
-  await runGitOrThrow(setting, [...synced, ...gentle, 'repack', '-a', '-d', '-q'])
+export async function pruneObjects(git: PrivateGit): Promise<void> {
+  const setting = withOwnObjectsOnly(git)
+  await runGitOrThrow(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-a', '-d', '-q'])
   await runGitOrThrow(setting, ['prune', '--expire=now'])
 }
 
 /** The ids of the files and folders of a tree that another one has not, at the same path. */
-async function newObjects(git: PrivateGit, before: string, after: string): Promise<string[]> {
+async function addedObjectIds(git: PrivateGit, before: string, after: string): Promise<string[]> {
   const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-abbrev', before, after]
   const fields = (await runGitOrThrow(withoutIndex(git), args)).split('\0')
   const ids = new Set<string>()
@@ -75,10 +75,10 @@ async function ownPacks({ gitDir }: PrivateGit): Promise<string[]> {
 }
 
 /** What a reference is to lead to is on the disk before the reference is. */
-export const synced = ['-c', 'core.fsync=all']
-const gentle = ['-c', 'pack.threads=1']
-const fast = [...synced, ...gentle, '-c', 'pack.writeReverseIndex=false', '-c', 'pack.compression=1']
-const mostPacks = 12
+export const FSYNC_ALL = ['-c', 'core.fsync=all']
+const ONE_THREAD = ['-c', 'pack.threads=1']
+const FAST_PACK = [...FSYNC_ALL, ...ONE_THREAD, '-c', 'pack.writeReverseIndex=false', '-c', 'pack.compression=1']
+const MOST_PACKS = 12
 const deleted = '000000'
 const submodule = '160000'
 
@@ -111,7 +111,7 @@ export async function carriedChanges(
   const touched = new Map<string, number>()
   let submodule = { path: '', index: Number.POSITIVE_INFINITY }
   let index = -1
-  for (const field of records(pairs === '' ? '' : await runGitOrThrow(git.setting, args, pairs))) {
+  for (const field of parseDiffRecords(pairs === '' ? '' : await runGitOrThrow(git.setting, args, pairs))) {
     if (field.kind === 'commit') index = commits.indexOf(field.commit, index + 1)
     else {
       if (!touched.has(field.path)) touched.set(field.path, index)
@@ -127,15 +127,15 @@ export async function carriedChanges(
 /** What goes first: a folder may stand where a submodule was. */
 async function uncommitted(git: PrivateGit, from: string, tree: string): Promise<TreeEntry[]> {
   const { setting, prefix } = git
-  const known = await runGit(setting, ['rev-parse', '--verify', '--quiet', treeAt(git, from)])
+  const known = await runGit(setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, from)])
   const before = known.ok
     ? known.stdout.trim()
     : (await runGitOrThrow(setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--end-of-options', before, tree]
   const entries: TreeEntry[] = []
-  for (const record of records(await runGitOrThrow(setting, args))) {
+  for (const record of parseDiffRecords(await runGitOrThrow(setting, args))) {
     if (record.kind === 'file')
-      entries.push({ mode: record.mode, hash: record.hash, path: latin1(prefix) + record.path })
+      entries.push({ mode: record.mode, hash: record.hash, path: toLatin1(prefix) + record.path })
   }
   return entries.sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))
 }
@@ -145,7 +145,7 @@ type DiffRecord =
   | { kind: 'file'; path: string; mode: string; hash: string; isSubmodule: boolean }
 
 /** Of `diff-tree -z --raw`: `:<mode> <mode> <hash> <hash> <status>`, then the path; a commit stands alone. */
-function* records(output: string): Generator<DiffRecord> {
+function* parseDiffRecords(output: string): Generator<DiffRecord> {
   const fields = output.split('\0')
   for (let index = 0; index < fields.length; index += 1) {
     const field = fields[index] ?? ''
@@ -161,7 +161,7 @@ function* records(output: string): Generator<DiffRecord> {
   }
 }
 
-function latin1(path: string): string {
+function toLatin1(path: string): string {
   return Buffer.from(path, 'utf8').toString('latin1')
 }
 

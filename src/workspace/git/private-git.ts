@@ -5,7 +5,7 @@ import { systemErrorCode } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readTextFile } from '../files/inside-directory.ts'
 import {
-  borrowing,
+  borrowedObjectsEnvironment,
   findGit,
   GitError,
   type GitResult,
@@ -13,10 +13,10 @@ import {
   hardenedEnvironment,
   type PersonRepository,
   readPersonExcludes,
-  removeUnfinished,
+  removeUnfinishedObjects,
   runGit,
-  withoutBorrowed,
-  writingGit,
+  withoutBorrowedObjects,
+  writeToPrivateGit,
 } from './git.ts'
 
 /** Where codemachine's private git directory lies and what it looks at. */
@@ -31,7 +31,7 @@ export interface PrivateGitOptions {
 }
 
 /** codemachine's own git directory for a work directory. The person's index, references, config and hooks are no part of it. */
-export interface PrivateGit extends GitPlace {
+export interface PrivateGit extends PrivateGitLocation {
   repository: PersonRepository | null
   /** The work directory relative to git's top, with a `/` at its end; empty where they are the same. */
   prefix: string
@@ -44,29 +44,29 @@ export interface PrivateGit extends GitPlace {
  * is put aside as `<gitDir>.broken`, replacing an older.
  */
 export async function openPrivateGit({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
-  const git = await describe({ gitDir, directory, repository, env })
+  const git = await locatePrivateGit({ gitDir, directory, repository, env })
   const excludes = await readPersonExcludes(git.setting.program, directory, repository, env)
-  await writingGit(gitDir, () => layOutPrivateGit(git, excludes))
+  await writeToPrivateGit(gitDir, () => preparePrivateGit(git, excludes))
   await removeLeftovers(gitDir)
-  return (await isLeftOut(git)) ? startAt(git, directory) : git
+  return (await isIgnored(git)) ? withTopAt(git, directory) : git
 }
 
 /**
  * The private git directory as somebody may look at it who does not hold the lock of the run: nothing of it is made,
  * mended or taken away, and the index is a copy, which `forget` removes. Null if there is none yet.
  */
-export async function lookAtPrivateGit(
+export async function openPrivateGitReadOnly(
   options: PrivateGitOptions,
 ): Promise<{ git: PrivateGit; forget(): Promise<void> } | null> {
   const { gitDir, directory } = options
-  const described = await describe(options)
+  const described = await locatePrivateGit(options)
   if (!(await isUsable(described))) return null
   const { setting } = described
   const index = join(gitDir, `look-${randomUUID()}.index`)
-  await writingGit(gitDir, () => copyFile(join(gitDir, 'index'), index).catch(unlessMissing))
+  await writeToPrivateGit(gitDir, () => copyFile(join(gitDir, 'index'), index).catch(unlessMissing))
   const git = { ...described, setting: { ...setting, env: { ...setting.env, GIT_INDEX_FILE: index } } }
   return {
-    git: (await isLeftOut(git)) ? startAt(git, directory) : git,
+    git: (await isIgnored(git)) ? withTopAt(git, directory) : git,
     forget: async () => {
       for (const path of [index, `${index}.lock`]) await rm(path, { force: true })
     },
@@ -79,24 +79,24 @@ export function withoutIndex({ gitDir, setting }: PrivateGit): GitSetting {
 }
 
 /** As `withoutIndex`, on what the private git directory itself holds: what it borrows is not there. */
-export function onOwnObjects(git: PrivateGit): GitSetting {
-  return withoutBorrowed(withoutIndex(git))
+export function withOwnObjectsOnly(git: PrivateGit): GitSetting {
+  return withoutBorrowedObjects(withoutIndex(git))
 }
 
 /** Makes a git directory that has become unusable anew; leaves a good one alone. */
-export async function mendPrivateGit(git: PrivateGit): Promise<void> {
+export async function repairPrivateGit(git: PrivateGit): Promise<void> {
   const excludes = await readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => '')
-  await layOutPrivateGit(git, excludes)
+  await preparePrivateGit(git, excludes)
 }
 
-async function describe({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
+async function locatePrivateGit({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
   const top = repository?.root ?? directory
   const program = await findGit(env, top)
   const variables = {
     ...hardenedEnvironment(env, join(gitDir, 'empty')),
     GIT_DIR: gitDir,
     GIT_WORK_TREE: top,
-    ...borrowing(repository),
+    ...borrowedObjectsEnvironment(repository),
   }
   return {
     gitDir,
@@ -109,7 +109,7 @@ async function describe({ gitDir, directory, repository, env }: PrivateGitOption
 }
 
 /** A work directory that the person's own rules ignore would have nothing in it: then those above it do not count. */
-async function isLeftOut({ prefix, setting }: PrivateGit): Promise<boolean> {
+async function isIgnored({ prefix, setting }: PrivateGit): Promise<boolean> {
   if (prefix === '') return false
   const path = Buffer.from(prefix, 'utf8').toString('latin1')
   // `check-ignore` takes no literal paths from outside, and needs none.
@@ -117,13 +117,13 @@ async function isLeftOut({ prefix, setting }: PrivateGit): Promise<boolean> {
   return (await runGit(plain, ['check-ignore', '--quiet', '--no-index', '--stdin', '-z'], `${path}\0`)).ok
 }
 
-function startAt(git: PrivateGit, directory: string): PrivateGit {
+function withTopAt(git: PrivateGit, directory: string): PrivateGit {
   const env = { ...git.setting.env, GIT_WORK_TREE: directory }
   return { ...git, prefix: '', setting: { ...git.setting, directory, env } }
 }
 
-async function objectFormatOf({ commonDir }: PersonRepository): Promise<GitPlace['objectFormat']> {
-  const config = await readTextFile(join(commonDir, 'config'), configLimit)
+async function objectFormatOf({ commonDir }: PersonRepository): Promise<PrivateGitLocation['objectFormat']> {
+  const config = await readTextFile(join(commonDir, 'config'), CONFIG_BYTES)
   return config.kind === 'text' && /^\s*objectformat\s*=\s*"?sha256/im.test(config.text) ? 'sha256' : 'sha1'
 }
 
@@ -147,10 +147,10 @@ function unlessMissing(error: unknown): void {
   if (systemErrorCode(error) !== 'ENOENT') throw error
 }
 
-const configLimit = 1024 * 1024
+const CONFIG_BYTES = 1024 * 1024
 
 /** The private git directory, and how git is run on it. */
-export interface GitPlace {
+export interface PrivateGitLocation {
   gitDir: string
   /** `directory` is the top that all paths of the index are relative to. */
   setting: GitSetting
@@ -161,16 +161,16 @@ export interface GitPlace {
  * Makes a private git directory what it has to be, and takes away the locks that a killed git has left. A broken one is
  * mended, its objects and references kept; one that cannot be is put aside. The caller holds the lock of the run.
  */
-async function layOutPrivateGit(git: GitPlace, excludes: string): Promise<void> {
+async function preparePrivateGit(git: PrivateGitLocation, excludes: string): Promise<void> {
   const { gitDir } = git
-  if (!(await isUsable(git))) await makeAnew(git)
+  if (!(await isUsable(git))) await recreate(git)
   await mkdir(join(gitDir, 'info'), { recursive: true })
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true })
-  await writeIfOther(join(gitDir, 'empty'), '')
+  await writeIfDifferent(join(gitDir, 'empty'), '')
   // What is borrowed is said by the environment, so that it can be left out.
-  await writeIfOther(join(gitDir, 'objects', 'info', 'alternates'), '')
-  await writeIfOther(join(gitDir, 'info', 'exclude'), Buffer.from(excludes, 'latin1'))
-  await writeIfOther(join(gitDir, 'info', 'attributes'), bytesAsTheyAre)
+  await writeIfDifferent(join(gitDir, 'objects', 'info', 'alternates'), '')
+  await writeIfDifferent(join(gitDir, 'info', 'exclude'), Buffer.from(excludes, 'latin1'))
+  await writeIfDifferent(join(gitDir, 'info', 'attributes'), NO_CONVERSION)
   await writeConfig(gitDir)
   await removeLocks(gitDir)
 }
@@ -192,11 +192,11 @@ async function removeLeftovers(gitDir: string): Promise<void> {
     await rm(join(gitDir, name), { force: true, recursive: true })
   }
   // Somebody may look, who needs no lock, and write what the files are now.
-  if (!names.some(name => name.startsWith('look-'))) await removeUnfinished(gitDir)
+  if (!names.some(name => name.startsWith('look-'))) await removeUnfinishedObjects(gitDir)
 }
 
 /** Whether git takes it for what it has to be. */
-async function isUsable({ gitDir, setting, objectFormat }: GitPlace): Promise<boolean> {
+async function isUsable({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<boolean> {
   // Without its config git takes it for a repository all the same.
   if (!(await pathExists(join(gitDir, 'config')))) return false
   const { ok, stdout } = await runGit(setting, ['rev-parse', '--show-object-format'])
@@ -204,11 +204,11 @@ async function isUsable({ gitDir, setting, objectFormat }: GitPlace): Promise<bo
 }
 
 /** What of it is good stays: the savepoints outlive a broken config or HEAD. */
-async function makeAnew(git: GitPlace): Promise<void> {
+async function recreate(git: PrivateGitLocation): Promise<void> {
   const { gitDir } = git
   await mkdir(gitDir, { recursive: true, mode: 0o700 })
   if (!(await hasOtherFormat(git))) {
-    await dropIndex(git)
+    await removeIndex(git)
     for (const name of ['HEAD', 'config']) await rm(join(gitDir, name), { force: true, recursive: true })
     if ((await init(git)).ok && (await isUsable(git))) return
   }
@@ -220,13 +220,13 @@ async function makeAnew(git: GitPlace): Promise<void> {
   if (!result.ok) throw new GitError(['init'], result)
 }
 
-async function hasOtherFormat({ setting, objectFormat }: GitPlace): Promise<boolean> {
+async function hasOtherFormat({ setting, objectFormat }: PrivateGitLocation): Promise<boolean> {
   const { ok, stdout } = await runGit(setting, ['rev-parse', '--show-object-format'])
   return ok && stdout.trim() !== objectFormat
 }
 
 /** `git init` finds out what the file system can do (modes, links, case). */
-function init({ gitDir, setting, objectFormat }: GitPlace): Promise<GitResult> {
+function init({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<GitResult> {
   const { GIT_DIR: _, GIT_WORK_TREE: __, ...env } = setting.env
   const format = `--object-format=${objectFormat}`
   return runGit({ ...setting, directory: gitDir, env }, ['init', '--quiet', '--bare', '--template=', format, '.'])
@@ -235,16 +235,16 @@ function init({ gitDir, setting, objectFormat }: GitPlace): Promise<GitResult> {
 /** `splitIndex`: of 50,000 files, one change then costs 15 ms to write in place of 40. */
 async function writeConfig(gitDir: string): Promise<void> {
   const path = join(gitDir, 'config')
-  const [probed = ''] = (await readFile(path, 'utf8')).split(ownConfigMark)
+  const [probed = ''] = (await readFile(path, 'utf8')).split(OWN_CONFIG_MARK)
   const empty = JSON.stringify(join(gitDir, 'empty'))
-  const own = `${ownConfigMark}
+  const own = `${OWN_CONFIG_MARK}
 [core]
 \tfsmonitor = false
 \thooksPath = ${JSON.stringify(join(gitDir, 'no-hooks'))}
 \tattributesFile = ${empty}
 \texcludesFile = ${empty}
 \tautocrlf = false
-\tsplitIndex = true${sep === '/' ? anyName : ''}
+\tsplitIndex = true${sep === '/' ? ALLOW_NTFS_NAMES : ''}
 [splitIndex]
 \tsharedIndexExpire = 1.day.ago
 [gc]
@@ -252,26 +252,26 @@ async function writeConfig(gitDir: string): Promise<void> {
 [maintenance]
 \tauto = false
 `
-  await writeIfOther(path, probed + own)
+  await writeIfDifferent(path, probed + own)
 }
 
 /** Whole or not at all: a cut-off file would change what git looks at. */
-async function writeIfOther(path: string, content: string | Buffer): Promise<void> {
+async function writeIfDifferent(path: string, content: string | Buffer): Promise<void> {
   const bytes = Buffer.from(content)
   const before = await readFile(path).catch(() => null)
   if (before === null || !before.equals(bytes)) await writeWholeFile(path, bytes)
 }
 
 /** Forgets what the index knows, together with the lock that a crash has left: the caller holds the lock of the run. */
-export async function dropIndex({ gitDir }: Pick<GitPlace, 'gitDir'>): Promise<void> {
+export async function removeIndex({ gitDir }: Pick<PrivateGitLocation, 'gitDir'>): Promise<void> {
   const names = await readdir(gitDir)
   const parts = names.filter(name => /^(?:index(?:\.lock)?$|sharedindex\.|(?:look|rewind)-.*\.index)/.test(name))
   for (const name of parts) await rm(join(gitDir, name), { force: true, recursive: true })
 }
 
 /** A folder that an agent calls `git~1` is one as any other, and what is in it counts. */
-const anyName = '\n\tprotectNTFS = false'
-const ownConfigMark = '# What follows is codemachine’s.'
+const ALLOW_NTFS_NAMES = '\n\tprotectNTFS = false'
+const OWN_CONFIG_MARK = '# What follows is codemachine’s.'
 // A file's own bytes count: no filter, line ending or encoding that a `.gitattributes` in the tree asks for.
 // Nor is a text not shown for it.
-const bytesAsTheyAre = '* -text -eol -ident -filter -working-tree-encoding !diff !merge !whitespace\n'
+const NO_CONVERSION = '* -text -eol -ident -filter -working-tree-encoding !diff !merge !whitespace\n'

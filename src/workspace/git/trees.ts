@@ -3,7 +3,7 @@ import { sep } from 'node:path'
 import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
 import { runProcess } from '../../platform/run-process.ts'
 import { GitError, type GitResult, type GitSetting, runGit, runGitOrThrow } from './git.ts'
-import { onOwnObjects, type PrivateGit, withoutIndex } from './private-git.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /** A file that differs between two trees. A renamed one is a deleted and an added one. */
 export interface ChangedFile {
@@ -19,13 +19,13 @@ export interface ChangedFile {
 export async function changedFiles(git: PrivateGit, before: string, after: string): Promise<ChangedFile[] | null> {
   if (before === after) return []
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', '--end-of-options', before, after]
-  const result = await firstThatWorks(git, args)
+  const result = await runOnOwnObjectsFirst(git, args)
   return result === null ? null : parseRaw(result)
 }
 
 /** All files of a tree, as though they had been added; null if it is gone. */
-export async function filesOfTree(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
-  const result = await firstThatWorks(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
+export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
+  const result = await runOnOwnObjectsFirst(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
   if (result === null) return null
   return [...result.matchAll(/(\d{6}) \S+ ([0-9a-f]+)\t([^\0]*)\0/g)].map(([, mode = '', hash = '', path = '']) => {
     return { path: readable(path), how: 'added', before: null, after: isRegular(mode) ? hash : null }
@@ -43,7 +43,7 @@ export async function addedLines(git: PrivateGit, files: readonly ChangedFile[])
   for (const { path, before, after } of files) {
     const text = after === null ? undefined : texts.get(after)
     if (text === undefined) continue
-    lines.set(path, linesBeyond(before === null ? '' : (texts.get(before) ?? ''), text))
+    lines.set(path, newLines(before === null ? '' : (texts.get(before) ?? ''), text))
   }
   return lines
 }
@@ -52,8 +52,8 @@ export async function addedLines(git: PrivateGit, files: readonly ChangedFile[])
  * What codemachine itself holds comes first: an agent can write other things into the repository that objects are
  * borrowed from.
  */
-async function firstThatWorks(git: PrivateGit, args: readonly string[], input?: string): Promise<string | null> {
-  for (const setting of [onOwnObjects(git), withoutIndex(git)]) {
+async function runOnOwnObjectsFirst(git: PrivateGit, args: readonly string[], input?: string): Promise<string | null> {
+  for (const setting of [withOwnObjectsOnly(git), withoutIndex(git)]) {
     const { ok, stdout } = await runGit(setting, args, input)
     if (ok) return stdout
   }
@@ -100,11 +100,11 @@ async function inPortions(setting: GitSetting, hashes: readonly string[]): Promi
   let room = 0
   for (const [, hash = '', size] of stdout.matchAll(/^([0-9a-f]+) blob (\d+)$/gm)) {
     const bytes = Number(size)
-    if (bytes > largest || total + bytes > most) continue
+    if (bytes > BLOB_BYTES || total + bytes > ALL_BLOBS_BYTES) continue
     total += bytes
     if (room < bytes) {
       portions.push([])
-      room = portion
+      room = PORTION_BYTES
     }
     room -= bytes
     portions.at(-1)?.push(hash)
@@ -112,7 +112,7 @@ async function inPortions(setting: GitSetting, hashes: readonly string[]): Promi
   return portions
 }
 
-function linesBeyond(before: string, after: string): string[] {
+function newLines(before: string, after: string): string[] {
   const known = new Map<string, number>()
   for (const line of before.split('\n')) known.set(line, (known.get(line) ?? 0) + 1)
   return after.split('\n').filter(line => {
@@ -130,9 +130,9 @@ function readable(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
-const largest = 1024 * 1024
-const portion = 16 * 1024 * 1024
-const most = 64 * 1024 * 1024
+const BLOB_BYTES = 1024 * 1024
+const PORTION_BYTES = 16 * 1024 * 1024
+const ALL_BLOBS_BYTES = 64 * 1024 * 1024
 
 /** How much of a diff is wanted. */
 export interface TreeDiffOptions {
@@ -157,11 +157,11 @@ export async function treeDiff(
   { mostBytes, paths = [] }: TreeDiffOptions,
 ): Promise<TreeDiff> {
   if (before === after) return { text: '', isCut: false }
-  const { program, directory, env } = onOwnObjects(git)
+  const { program, directory, env } = withOwnObjectsOnly(git)
   const within = paths.length === 0 ? [] : ['--', ...paths]
-  const args = [...readAsItIs, 'diff-tree', '-r', '-p', '-M', '-l400', ...asText, before, after, ...within]
+  const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', '-M', '-l400', ...PLAIN_TEXT, before, after, ...within]
   // What comes in the chunk with which it becomes too much is left out as a whole.
-  const outputLimit = mostBytes + mostOfChunk
+  const outputLimit = mostBytes + CHUNK_BYTES
   const { exitCode, stdout, stderr, failure } = await runProcess(program, args, {
     directory,
     env,
@@ -181,7 +181,7 @@ function wholeLines(text: string): string {
   return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
-const mostOfChunk = 64 * 1024
+const CHUNK_BYTES = 64 * 1024
 
 /** What one tree has become in another. */
 export interface TreeChanges {
@@ -202,8 +202,8 @@ export async function treeChanges(
   mostPaths: number,
 ): Promise<TreeChanges> {
   if (before === after) return { files: 0, added: 0, removed: 0, paths: [] }
-  const args = [...readAsItIs, 'diff-tree', '-r', '-z', '--numstat', '--no-renames', ...asText, before, after]
-  const result = await runGit(onOwnObjects(git), args)
+  const args = [...PLAIN_READING, 'diff-tree', '-r', '-z', '--numstat', '--no-renames', ...PLAIN_TEXT, before, after]
+  const result = await runGit(withOwnObjectsOnly(git), args)
   if (!result.ok) throw new GitError(args, result)
   const changes = { files: 0, added: 0, removed: 0, paths: [] as TreeChanges['paths'][number][] }
   for (const line of result.stdout.split('\0')) {
@@ -225,26 +225,26 @@ function linesOf(count: string | undefined): number | null {
 }
 
 /** No program that a tree or a person asks for, and names in any script as they are. What is over 4 MiB is not text. */
-const readAsItIs = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshold=4m']
-const asText = ['--no-ext-diff', '--no-textconv', '--no-color']
+const PLAIN_READING = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshold=4m']
+const PLAIN_TEXT = ['--no-ext-diff', '--no-textconv', '--no-color']
 
 /** What differs between the index and the work tree: latin1 paths relative to the top. */
-export interface Differences {
+export interface IndexDifferences {
   gone: readonly string[]
   present: readonly string[]
 }
 
 /** Brings the index up to date at these paths; answers those that could not be read and are left as they were. */
-export async function stagePaths(git: PrivateGit, { gone, present }: Differences): Promise<string[]> {
-  if ((await update(git, [...gone, ...present])).ok) return []
+export async function stagePaths(git: PrivateGit, { gone, present }: IndexDifferences): Promise<string[]> {
+  if ((await updateIndex(git, [...gone, ...present])).ok) return []
   // git gives up at the first path that it cannot take: find out which those are.
   const { readable, unreadable, special } = await classify(git, present)
-  await forget(git, [...gone, ...special])
+  await removeFromIndex(git, [...gone, ...special])
   return [...unreadable, ...(await stageByHalves(git, readable))]
 }
 
 async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise<string[]> {
-  const result = await update(git, paths)
+  const result = await updateIndex(git, paths)
   if (result.ok) return []
   if (paths.length === 1) return [...paths]
   const middle = paths.length >> 1
@@ -253,9 +253,9 @@ async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise
 }
 
 /** A refusal because of a path is an answer; any other failure is an error. */
-async function update(git: PrivateGit, paths: readonly string[]): Promise<GitResult> {
+async function updateIndex(git: PrivateGit, paths: readonly string[]): Promise<GitResult> {
   if (paths.length === 0) return { ok: true, stdout: '', stderr: '' }
-  const bulk = git.packsInBulk && paths.length > bulkFrom ? onePack : []
+  const bulk = git.packsInBulk && paths.length > BULK_FROM ? ONE_PACK : []
   const args = [...bulk, 'update-index', '--add', '--remove', '--replace', '-z', '--stdin']
   const result = await runGit(git.setting, args, zeroTerminated(paths))
   if (result.ok) return result
@@ -265,7 +265,7 @@ async function update(git: PrivateGit, paths: readonly string[]): Promise<GitRes
   return result
 }
 
-async function forget(git: PrivateGit, paths: readonly string[]): Promise<void> {
+async function removeFromIndex(git: PrivateGit, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return
   await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], zeroTerminated(paths))
 }
@@ -274,8 +274,8 @@ type Kind = 'readable' | 'unreadable' | 'special'
 
 async function classify(git: PrivateGit, paths: readonly string[]): Promise<Record<Kind, string[]>> {
   const kinds: Record<Kind, string[]> = { readable: [], unreadable: [], special: [] }
-  for (let start = 0; start < paths.length; start += atOnce) {
-    const some = paths.slice(start, start + atOnce)
+  for (let start = 0; start < paths.length; start += FILES_AT_ONCE) {
+    const some = paths.slice(start, start + FILES_AT_ONCE)
     const found = await Promise.all(some.map(path => kindOf(git.setting.directory + sep, path)))
     for (const [index, path] of some.entries()) kinds[found[index] ?? 'readable'].push(path)
   }
@@ -301,7 +301,7 @@ function zeroTerminated(paths: readonly string[]): string {
   return paths.map(path => `${path}\0`).join('')
 }
 
-const bulkFrom = 1000
-const atOnce = 100
+const BULK_FROM = 1000
+const FILES_AT_ONCE = 100
 // 50,000 new files take 11 MiB in one pack, 207 MiB and as many inodes as loose objects, in the same time.
-const onePack = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']
+const ONE_PACK = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']

@@ -16,16 +16,16 @@ import { messageOf, systemErrorCode } from '../../base/errors.ts'
 import { type PersonRepository, plainConfig } from '../git/git.ts'
 import {
   type Baseline,
-  contentAt,
-  entryAt,
   type GuardedContent,
   type GuardedEntry,
   type GuardedFiles,
   type GuardState,
-  lookAtGuarded,
-  type Remembered,
+  readGuardedContent,
+  readGuardedEntry,
   readGuardState,
   removeGuardState,
+  type SavedEntry,
+  scanGuardedFiles,
   writeGuardState,
 } from './guarded-files.ts'
 
@@ -41,16 +41,21 @@ export interface GuardOptions {
 }
 
 /** Remembers what config, hooks and info of the person's repository hold; to be called before the first round. */
-export async function openGuard({ repository, workTree, setAsideDir, baselineFile }: GuardOptions): Promise<Guard> {
+export async function openRepositoryGuard({
+  repository,
+  workTree,
+  setAsideDir,
+  baselineFile,
+}: GuardOptions): Promise<RepositoryGuard> {
   const tops = [repository?.root ?? workTree, workTree].map(folder => join(folder, '.git'))
   const state: GuardState = {
     workTree,
     setAsideDir,
-    tops: new Map(tops.map(path => [path, remember(path, entryAt(path))])),
-    guarded: new Map(repository === null ? [] : [[repository.commonDir, look(repository.commonDir)]]),
+    tops: new Map(tops.map(path => [path, saveEntry(path, readGuardedEntry(path))])),
+    guarded: new Map(repository === null ? [] : [[repository.commonDir, readBaseline(repository.commonDir)]]),
   }
   await writeGuardState(baselineFile, state)
-  return new Guard(state, baselineFile)
+  return new RepositoryGuard(state, baselineFile)
 }
 
 /**
@@ -58,11 +63,11 @@ export async function openGuard({ repository, workTree, setAsideDir, baselineFil
  * or nothing had changed. What the person has changed since is put back too: it lies in `setAside`. To be called before
  * anything reads the repository: what was planted there may point anywhere.
  */
-export async function restoreAfterCrash(baselineFile: string): Promise<Restored | null> {
+export async function restoreAfterCrash(baselineFile: string): Promise<RestoreReport | null> {
   try {
     const state = await readGuardState(baselineFile)
     if (state === null) return null
-    const guard = new Guard(state, baselineFile)
+    const guard = new RepositoryGuard(state, baselineFile)
     const restored = await guard.check()
     await guard.close()
     return restored
@@ -74,7 +79,7 @@ export async function restoreAfterCrash(baselineFile: string): Promise<Restored 
 }
 
 /** Keeps a round from leaving something in a `.git` that the person's own git would then run. */
-export class Guard {
+export class RepositoryGuard {
   readonly #state: GuardState
   readonly #baselineFile: string
   readonly #lost = new Set<string>()
@@ -88,7 +93,7 @@ export class Guard {
    * Puts back what has changed, null if nothing had. Call it when nothing that a round started can still write. Never
    * throws for what a round has left.
    */
-  async check(): Promise<Restored | null> {
+  async check(): Promise<RestoreReport | null> {
     const { workTree, setAsideDir, tops, guarded } = this.#state
     const restoration = new Restoration(workTree, setAsideDir)
     for (const [path, before] of tops) this.#checkTop(path, before, restoration)
@@ -101,18 +106,18 @@ export class Guard {
     await removeGuardState(this.#baselineFile)
   }
 
-  #checkTop(path: string, before: Remembered | null, restoration: Restoration): void {
+  #checkTop(path: string, before: SavedEntry | null, restoration: Restoration): void {
     const { guarded } = this.#state
-    const kind = entryAt(path)?.kind ?? null
+    const kind = readGuardedEntry(path)?.kind ?? null
     if (before !== null && before.entry.kind !== 'directory') {
-      bringBack(path, before, restoration)
+      restoreEntry(path, before, restoration)
       return
     }
     if (kind === 'directory' && before === null && !guarded.has(path)) {
       // A round may make a repository where there was none, but not what git would run in it.
-      const made = lookAtGuarded(path)
-      makePlain(made.entries.keys(), path, restoration)
-      guarded.set(path, look(path))
+      const made = scanGuardedFiles(path)
+      removeExecutableParts(made.entries.keys(), path, restoration)
+      guarded.set(path, readBaseline(path))
     }
     if (before === null && kind !== 'directory') guarded.delete(path)
     if (kind === null || kind === 'directory') return
@@ -121,33 +126,33 @@ export class Guard {
   }
 
   #checkDirectory(commonDir: string, baseline: Baseline, restoration: Restoration): void {
-    if (entryAt(commonDir)?.kind !== 'directory') {
+    if (readGuardedEntry(commonDir)?.kind !== 'directory') {
       if (!this.#lost.has(commonDir))
         restoration.problem(commonDir, 'is gone, and codemachine has no copy of the repository')
       this.#lost.add(commonDir)
       return
     }
     this.#lost.delete(commonDir)
-    const now = lookAtGuarded(commonDir)
+    const now = scanGuardedFiles(commonDir)
     const isSame = restoreDifferences(commonDir, baseline, now, restoration)
-    if (!isSame) this.#state.guarded.set(commonDir, renew(baseline, lookAtGuarded(commonDir)))
+    if (!isSame) this.#state.guarded.set(commonDir, updateBaseline(baseline, scanGuardedFiles(commonDir)))
   }
 }
 
-function look(commonDir: string): Baseline {
-  return renew(null, lookAtGuarded(commonDir))
+function readBaseline(commonDir: string): Baseline {
+  return updateBaseline(null, scanGuardedFiles(commonDir))
 }
 
-function remember(path: string, entry: GuardedEntry | null): Remembered | null {
-  return entry === null ? null : { entry, content: contentAt(path, entry) }
+function saveEntry(path: string, entry: GuardedEntry | null): SavedEntry | null {
+  return entry === null ? null : { entry, content: readGuardedContent(path, entry) }
 }
 
 /** The baseline after what was found is in order: contents are read only where there are none. */
-function renew(before: Baseline | null, now: GuardedFiles): Baseline {
-  const entries = new Map<string, Remembered>()
+function updateBaseline(before: Baseline | null, now: GuardedFiles): Baseline {
+  const entries = new Map<string, SavedEntry>()
   for (const [path, entry] of now.entries) {
     const known = before?.entries.get(path)
-    const content = known?.entry.kind === entry.kind ? known.content : contentAt(path, entry)
+    const content = known?.entry.kind === entry.kind ? known.content : readGuardedContent(path, entry)
     entries.set(path, { entry, content })
   }
   return { directories: now.directories, entries }
@@ -163,7 +168,7 @@ function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFil
   if (changed.length === 0 && added.length === 0) return true
   const isWithin = (directories: readonly string[], path: string) =>
     directories.some(directory => path.startsWith(directory + sep))
-  makePlain(
+  removeExecutableParts(
     changed.filter(path => isWithin(added, path)),
     commonDir,
     restoration,
@@ -171,13 +176,13 @@ function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFil
   // Folders come before what is in them.
   for (const path of changed.sort()) {
     if (isWithin(added, path) || isWithin(gone, path)) continue
-    bringBack(path, before.entries.get(path) ?? null, restoration)
+    restoreEntry(path, before.entries.get(path) ?? null, restoration)
   }
   return false
 }
 
-function bringBack(path: string, before: Remembered | null, restoration: Restoration): void {
-  const now = entryAt(path)
+function restoreEntry(path: string, before: SavedEntry | null, restoration: Restoration): void {
+  const now = readGuardedEntry(path)
   if (before?.entry.key === now?.key) return
   if (before === null) {
     // A folder alone does nothing; what is in it is looked at by itself.
@@ -188,7 +193,7 @@ function bringBack(path: string, before: Remembered | null, restoration: Restora
     if (before.entry.kind !== 'directory') restoration.write(path, before.entry, before.content)
     return
   }
-  if (before.entry.kind === now.kind && isEqual(before.content, contentAt(path, now))) {
+  if (before.entry.kind === now.kind && isEqual(before.content, readGuardedContent(path, now))) {
     if (before.entry.mode !== now.mode) restoration.setMode(path, before.entry)
     return
   }
@@ -202,17 +207,17 @@ function isEqual(before: GuardedContent, now: GuardedContent): boolean {
 }
 
 /** In a repository, submodule or worktree that a round has made: leaves what plain git commands write. */
-function makePlain(paths: Iterable<string>, commonDir: string, restoration: Restoration): void {
+function removeExecutableParts(paths: Iterable<string>, commonDir: string, restoration: Restoration): void {
   for (const path of [...paths].sort()) {
-    const entry = entryAt(path)
+    const entry = readGuardedEntry(path)
     if (entry === null || entry.kind === 'directory') continue
-    const content = contentAt(path, entry)
-    if (content.kind !== 'file' || !isPlainName(path, content.bytes, commonDir)) restoration.putAside(path)
+    const content = readGuardedContent(path, entry)
+    if (content.kind !== 'file' || !isHarmless(path, content.bytes, commonDir)) restoration.putAside(path)
     else if (basename(path) === 'config') writePlainConfig(path, entry, content.bytes, restoration)
   }
 }
 
-function isPlainName(path: string, bytes: Buffer, commonDir: string): boolean {
+function isHarmless(path: string, bytes: Buffer, commonDir: string): boolean {
   const inside = path.slice(commonDir.length)
   if (inside.includes(`${sep}hooks${sep}`)) return path.endsWith('.sample')
   if (inside.includes(`${sep}info${sep}`)) return true
@@ -221,13 +226,13 @@ function isPlainName(path: string, bytes: Buffer, commonDir: string): boolean {
     case 'gitdir':
       return true
     case 'commondir':
-      return isPath(resolve(dirname(path), bytes.toString('utf8').trim()), commonDir) && dirname(path) !== commonDir
+      return isSamePath(resolve(dirname(path), bytes.toString('utf8').trim()), commonDir) && dirname(path) !== commonDir
     default:
       return false
   }
 }
 
-function isPath(path: string, expected: string): boolean {
+function isSamePath(path: string, expected: string): boolean {
   return existsSync(path) && realpathSync(path) === realpathSync(expected)
 }
 
@@ -239,7 +244,7 @@ function writePlainConfig(path: string, entry: GuardedEntry, bytes: Buffer, rest
 }
 
 /** What was done about what a round had changed in the repository's config, hooks and info. */
-export interface Restored {
+export interface RestoreReport {
   /** What was put back or taken away, relative to the work directory; absolute where it lies outside of it. */
   restored: readonly string[]
   /** The folder to which what the round had put there was moved; null if it had put nothing there. */
@@ -262,7 +267,7 @@ export class Restoration {
   }
 
   /** The account; null if there was nothing to do. */
-  result(): Restored | null {
+  result(): RestoreReport | null {
     if (this.#restored.size === 0 && this.#problems.length === 0) return null
     return { restored: [...this.#restored].sort(), setAside: this.#setAside, problems: this.#problems }
   }
@@ -271,7 +276,7 @@ export class Restoration {
   putAside(path: string): boolean {
     return this.#try(path, 'could not be taken away', () => {
       this.#setAside ??= freeFolder(this.#setAsideDir)
-      putAside(path, join(this.#setAside, pathInAside(this.#shown(path))))
+      moveAside(path, join(this.#setAside, asidePath(this.#shown(path))))
     })
   }
 
@@ -323,7 +328,7 @@ function freeFolder(directory: string): string {
   }
 }
 
-function pathInAside(shown: string): string {
+function asidePath(shown: string): string {
   return isAbsolute(shown) ? join('outside', shown.slice(parse(shown).root.length)) : shown
 }
 
@@ -340,7 +345,7 @@ function writeWhole(path: string, bytes: Buffer, mode: number): void {
 }
 
 /** Moves what lies at a path to `destination`, also to another file system. Links are moved, never followed. */
-function putAside(path: string, destination: string): void {
+function moveAside(path: string, destination: string): void {
   mkdirSync(dirname(destination), { recursive: true, mode: 0o700 })
   try {
     renameSync(path, destination)

@@ -14,7 +14,7 @@ export function parseMainFile(text: string): Parsed<MainFile> {
     const withdrawn = withoutClaim(text)
     if (!withdrawn.ok) return withdrawn
   }
-  return { ok: true, value: { ...keys.value, open: openEntries(front.value.body) } }
+  return { ok: true, value: { ...keys.value, open: listOpenEntries(front.value.body) } }
 }
 
 /** The same text with `finite_incantatem: false` and, if it was `done`, `status: in-progress`; all else stays. */
@@ -26,7 +26,12 @@ export function withoutClaim(text: string): Parsed<string> {
   const edited = text.slice(0, start) + front + text.slice(end)
   const after = readFrontMatter(edited)
   const keys = after.ok ? readKeys(after.value.data) : after
-  if (after.ok && keys.ok && !claimsDone(keys.value) && isDeepStrictEqual(others(data), others(after.value.data))) {
+  if (
+    after.ok &&
+    keys.ok &&
+    !claimsDone(keys.value) &&
+    isDeepStrictEqual(otherKeys(data), otherKeys(after.value.data))
+  ) {
     return { ok: true, value: edited }
   }
   return { ok: false, problem: 'its done claim is not plain; write finite_incantatem: true on a line of its own.' }
@@ -37,29 +42,29 @@ const claimingFlag =
 const claimingStatus = /^((?:status|"status"|'status')[ \t]*:[ \t]+["']?)done(?=["']?[ \t]*(?:#|\r?$))/im
 
 function readKeys(data: Readonly<Record<string, unknown>>): Parsed<Omit<MainFile, 'open'>> {
-  const status = own(data, 'status')
+  const status = ownValue(data, 'status')
   if (typeof status !== 'string') {
-    return { ok: false, problem: `status ${whatIs(status)}; use a word such as in-progress or done.` }
+    return { ok: false, problem: `status ${describeValue(status)}; use a word such as in-progress or done.` }
   }
-  const flag = own(data, 'finite_incantatem')
+  const flag = ownValue(data, 'finite_incantatem')
   if (typeof flag !== 'boolean') {
-    return { ok: false, problem: `finite_incantatem ${whatIs(flag)}; use true or false, without quotes.` }
+    return { ok: false, problem: `finite_incantatem ${describeValue(flag)}; use true or false, without quotes.` }
   }
-  const title = own(data, 'short_title')
+  const title = ownValue(data, 'short_title')
   const shortTitle = typeof title === 'string' || typeof title === 'number' ? String(title) : null
   return { ok: true, value: { status, finiteIncantatem: flag, shortTitle } }
 }
 
-function own(data: Readonly<Record<string, unknown>>, key: string): unknown {
+function ownValue(data: Readonly<Record<string, unknown>>, key: string): unknown {
   return Object.hasOwn(data, key) ? data[key] : undefined
 }
 
-function whatIs(value: unknown): string {
+function describeValue(value: unknown): string {
   if (value === undefined || value === null) return 'is missing'
   return typeof value === 'object' ? 'is not a single value' : `is ${JSON.stringify(value).slice(0, 60)}`
 }
 
-function others(data: Readonly<Record<string, unknown>>): [string, unknown][] {
+function otherKeys(data: Readonly<Record<string, unknown>>): [string, unknown][] {
   return Object.entries(data).filter(([key]) => key !== 'finite_incantatem' && key !== 'status')
 }
 
@@ -72,14 +77,14 @@ interface FrontMatter {
   body: string
 }
 
-const maxLength = 16 * 1024
+const MOST_FRONT_MATTER_CHARS = 16 * 1024
 
 /** Reads the front matter of a text that an agent wrote: YAML only, bounded, without aliases; never evaluates it. */
 export function readFrontMatter(text: string): Parsed<FrontMatter> {
   const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text)
   if (opening === null) return { ok: false, problem: missingOpening(text) }
   const start = opening[0].length
-  const close = text.slice(0, start + maxLength + 4).indexOf('\n---', start - 1)
+  const close = text.slice(0, start + MOST_FRONT_MATTER_CHARS + 4).indexOf('\n---', start - 1)
   if (close === -1) return { ok: false, problem: missingClose(text.length - start) }
   const closing = /^\n---[ \t]*(?:\r?\n|$)/.exec(text.slice(close, close + 200))
   if (closing === null) {
@@ -103,7 +108,8 @@ function missingOpening(text: string): string {
 }
 
 function missingClose(length: number): string {
-  if (length > maxLength) return 'its front matter is longer than 16 KiB; keep it to a few keys and close it with ---.'
+  if (length > MOST_FRONT_MATTER_CHARS)
+    return 'its front matter is longer than 16 KiB; keep it to a few keys and close it with ---.'
   return 'its front matter is not closed; put a line --- after the keys.'
 }
 
@@ -174,7 +180,7 @@ type Heading = 'inprogress' | 'todo'
  * `- [ ]`, and every top-level bullet without a box. Code fences and HTML comments do not count.
  * @param under under which of the two
  */
-export function openEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
+export function listOpenEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
   const open: string[] = []
   let section: Section = { level: 0, isOpenWork: false, indent: null }
   for (const line of visibleLines(markdown)) {
@@ -261,7 +267,7 @@ function startsComment(line: string): boolean {
  * word in a code fence, where nothing in it can be taken for a heading, an entry or front matter. Only what no text
  * file can hold (NUL, half a surrogate pair) is replaced by U+FFFD.
  */
-export function firstMainFile(
+export function newMainFile(
   template: string,
   session: { goal: string; git: { commit: string | null; branch: string | null } },
 ): string {

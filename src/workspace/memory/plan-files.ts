@@ -5,15 +5,15 @@ import { diskFull, isNoRoom, systemErrorCode, UserError } from '../../base/error
 import { loadPrompt } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../files/inside-directory.ts'
-import { makeMemoryFolder, memoryHome } from './memory-files.ts'
-import { type Mends, parseJson, problemOfDuplicate, problemOfIssue } from './tasks-file.ts'
+import { makeMemoryFolder, memoryRoot } from './session-memory.ts'
+import { type Corrections, describeDuplicateId, describeIssue, parseJson } from './tasks-file.ts'
 
 /** The folders that a team of agents shares with the person; relative to the work directory. */
 export const projectFolders = {
-  agents: join(memoryHome, 'agents'),
-  inputs: join(memoryHome, 'inputs'),
-  memory: join(memoryHome, 'memory'),
-  plan: join(memoryHome, 'plan'),
+  agents: join(memoryRoot, 'agents'),
+  inputs: join(memoryRoot, 'inputs'),
+  memory: join(memoryRoot, 'memory'),
+  plan: join(memoryRoot, 'plan'),
 }
 
 /** Where the specification lies; relative to the work directory. */
@@ -37,7 +37,7 @@ export async function makeProjectFolders(directory: string): Promise<void> {
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    if (isNoRoom(error)) throw diskFull(join(directory, memoryHome), error)
+    if (isNoRoom(error)) throw diskFull(join(directory, memoryRoot), error)
     throw new UserError(
       `codemachine cannot write to ${directory} (${code}); make it a directory that you can write to.`,
       { cause: error },
@@ -82,7 +82,7 @@ interface PlanPaths {
   earlier: string
 }
 
-const inside = {
+const PLAN_FILES = {
   tasks: join(projectFolders.plan, 'tasks.json'),
   summary: join(projectFolders.plan, 'summary.md'),
   earlier: join(projectFolders.plan, 'earlier'),
@@ -99,9 +99,9 @@ const MOST_PROMPT_PROBLEMS = 10
 export function planPaths(directory: string): PlanPaths {
   return {
     folder: join(directory, projectFolders.plan),
-    tasks: join(directory, inside.tasks),
-    summary: join(directory, inside.summary),
-    earlier: join(directory, inside.earlier),
+    tasks: join(directory, PLAN_FILES.tasks),
+    summary: join(directory, PLAN_FILES.summary),
+    earlier: join(directory, PLAN_FILES.earlier),
   }
 }
 
@@ -110,14 +110,14 @@ export function planPaths(directory: string): PlanPaths {
  * (a link itself, never what it leads to), and writes a plan without tasks. The last 20 are kept. For the moment at which
  * the session is made, and no later one. Throws a `UserError` if a folder is in the way or nothing can be written.
  */
-export async function setEarlierPlanAside(directory: string, session: string): Promise<void> {
+export async function archiveEarlierPlan(directory: string, session: string): Promise<void> {
   const root = await realpath(directory)
   await writingPlan(root, async () => {
-    await makeProjectFolder(root, inside.earlier)
-    await moveIfThere(join(root, inside.tasks), join(root, inside.earlier, `${session}.json`))
-    await moveIfThere(join(root, inside.summary), join(root, inside.earlier, `${session}.md`))
-    await writeFileInside(root, inside.tasks, `${JSON.stringify({ tasks: [] }, null, 2)}\n`)
-    for (const ending of ['.json', '.md']) await keepTheLast(join(root, inside.earlier), ending)
+    await makeProjectFolder(root, PLAN_FILES.earlier)
+    await moveIfThere(join(root, PLAN_FILES.tasks), join(root, PLAN_FILES.earlier, `${session}.json`))
+    await moveIfThere(join(root, PLAN_FILES.summary), join(root, PLAN_FILES.earlier, `${session}.md`))
+    await writeFileInside(root, PLAN_FILES.tasks, `${JSON.stringify({ tasks: [] }, null, 2)}\n`)
+    for (const ending of ['.json', '.md']) await removeOldest(join(root, PLAN_FILES.earlier), ending)
   })
 }
 
@@ -126,7 +126,7 @@ export async function writePlanSummary(directory: string, text: string): Promise
   const root = await realpath(directory)
   await writingPlan(root, async () => {
     await makeProjectFolder(root, projectFolders.plan)
-    await writeFileInside(root, inside.summary, `${clipEnd(text.trim(), MOST_SUMMARY)}\n`)
+    await writeFileInside(root, PLAN_FILES.summary, `${clipEnd(text.trim(), MOST_SUMMARY)}\n`)
   })
 }
 
@@ -145,7 +145,7 @@ export async function checkPlanFiles(
 ): Promise<CheckedPlan> {
   const plan = await readPlan(await realpath(directory))
   if (plan.ok && prompts.problems.length === 0) return { ok: true, tasks: plan.tasks, agents: prompts.agents }
-  const file = inside.tasks.replaceAll(sep, '/')
+  const file = PLAN_FILES.tasks.replaceAll(sep, '/')
   const wrong = plan.ok ? [] : plan.problems.map(problem => (problem.startsWith('…') ? problem : `${file}: ${problem}`))
   return { ok: false, problems: [...wrong, ...prompts.problems.slice(0, MOST_PROMPT_PROBLEMS)] }
 }
@@ -155,7 +155,7 @@ async function readPlan(root: string): Promise<ParsedPlan> {
   const obstacle = await findObstacle(root, projectFolders.plan)
   if (obstacle !== null && obstacle.kind !== 'missing')
     return wrong('its folder is a link or a file; make it a folder.')
-  const read = await readTextFile(join(root, inside.tasks), MOST_BYTES)
+  const read = await readTextFile(join(root, PLAN_FILES.tasks), MOST_BYTES)
   if (read.kind === 'gone') return wrong('it is missing; write { "tasks": [ … ] }.')
   return read.kind === 'broken' ? wrong(read.problem) : parsePlan(read.text)
 }
@@ -170,7 +170,7 @@ async function moveIfThere(from: string, to: string): Promise<void> {
 }
 
 /** Their names are a day and a counter, so the newest have the greatest. */
-async function keepTheLast(folder: string, ending: string): Promise<void> {
+async function removeOldest(folder: string, ending: string): Promise<void> {
   const names: string[] = []
   for await (const { name } of await opendir(folder)) {
     if (name.endsWith(ending) && names.length < MOST_LISTED) names.push(name)
@@ -211,7 +211,7 @@ const MOST_TASKS = 500
 const MOST_PROBLEMS = 10
 const NAME_CHARACTERS = 200
 
-const mends: Mends = {
+const corrections: Corrections = {
   '': 'write { "tasks": [ … ] }',
   tasks: 'write a list with at least one task',
   'tasks[]':
@@ -261,14 +261,14 @@ export function parsePlan(text: string): ParsedPlan {
   const json = parseJson(text)
   if (!json.ok) return { ok: false, problems: [json.problem] }
   const result = v.safeParse(schema, json.value)
-  const wrong = (result.issues ?? []).map(issue => problemOfIssue(issue, mends))
+  const wrong = (result.issues ?? []).map(issue => describeIssue(issue, corrections))
   // A name that is blank and too long is one problem.
-  const problems = [...new Set([...wrong, ...problemsOfIds(json.value)])]
-  if (!result.success || problems.length > 0) return { ok: false, problems: fewest(problems) }
+  const problems = [...new Set([...wrong, ...idProblems(json.value)])]
+  if (!result.success || problems.length > 0) return { ok: false, problems: firstProblems(problems) }
   return { ok: true, tasks: result.output.tasks.map(({ id, name, phase }) => ({ id, name, phase })) }
 }
 
-function problemsOfIds(json: unknown): string[] {
+function idProblems(json: unknown): string[] {
   const result = v.safeParse(idsSchema, json)
   if (!result.success) return []
   const { tasks } = result.output
@@ -282,13 +282,13 @@ function problemsOfIds(json: unknown): string[] {
     seen.add(id)
     return isSecond
   })
-  const problems = duplicates.map(({ id, place }) => problemOfDuplicate(id, place))
+  const problems = duplicates.map(({ id, place }) => describeDuplicateId(id, place))
   if (tasks.length <= MOST_TASKS) return problems
   return [`tasks has ${tasks.length} entries; write at most ${MOST_TASKS}.`, ...problems]
 }
 
 /** They go back to the agent. */
-function fewest(problems: readonly string[]): string[] {
+function firstProblems(problems: readonly string[]): string[] {
   const more = problems.length - MOST_PROBLEMS
   const first = problems.slice(0, MOST_PROBLEMS)
   return more > 0 ? [...first, `… and ${more} more.`] : first

@@ -5,9 +5,9 @@ import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, writeFileInside } from '../files/inside-directory.ts'
-import { firstMainFile } from './main-file.ts'
-import { makeMemoryFolder, memoryHome } from './memory-files.ts'
-import { planPaths, setEarlierPlanAside } from './plan-files.ts'
+import { newMainFile } from './main-file.ts'
+import { archiveEarlierPlan, planPaths } from './plan-files.ts'
+import { makeMemoryFolder, memoryRoot } from './session-memory.ts'
 
 /** Where a session's memory lies; absolute paths. */
 export interface SessionFolder {
@@ -30,7 +30,7 @@ export function sessionFolder(session: {
   records: string
   isBuild?: boolean
 }): SessionFolder {
-  const home = join(session.directory, memoryHome)
+  const home = join(session.directory, memoryRoot)
   const folder = join(home, 'projects', session.id)
   return {
     folder,
@@ -68,7 +68,7 @@ interface NewSession {
 async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const problem = problemOfPromptSize(session.goal)
   if (problem !== null) throw new UserError(problem)
-  const main = { 'MAIN.md': firstMainFile(loadPrompt('MAIN.template'), session) }
+  const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session) }
   const all = { ...main, 'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n` }
   const files = session.isBuild ? main : all
   try {
@@ -87,7 +87,7 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const place = sessionFolder(session)
   try {
     await writing(place.lastGood, () => writeLastGood(place.lastGood, all))
-    if (session.isBuild) await setEarlierPlanAside(session.directory, session.id)
+    if (session.isBuild) await archiveEarlierPlan(session.directory, session.id)
   } catch (error) {
     await rm(place.lastGood, { recursive: true, force: true }).catch(() => undefined)
     await removeFirstFiles(place.folder, files)
@@ -98,9 +98,9 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
 
 async function writeFirstFiles(directory: string, id: string, files: Readonly<Record<string, string>>): Promise<void> {
   const root = await realpath(directory)
-  const folder = join(memoryHome, 'projects', id)
-  await makeOrRefuse(root, join(memoryHome, 'kb'))
-  await makeOrRefuse(root, join(memoryHome, 'projects'))
+  const folder = join(memoryRoot, 'projects', id)
+  await makeOrRefuse(root, join(memoryRoot, 'kb'))
+  await makeOrRefuse(root, join(memoryRoot, 'projects'))
   if ((await findObstacle(root, folder))?.kind !== 'missing') {
     throw new UserError(`${join(directory, folder)} is there already; remove it, or resume that session.`)
   }

@@ -1,7 +1,7 @@
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
-import { findObstacle, readPlainFile } from '../files/inside-directory.ts'
+import { findObstacle, readRegularFile } from '../files/inside-directory.ts'
 import { projectFolders, specificationFile, specificationGuide } from './plan-files.ts'
 
 /** What a person wants to have built. */
@@ -37,7 +37,7 @@ export async function readSpecification(directory: string): Promise<Specificatio
       `${join(root, obstacle.path)} ${what}; put a folder in its place, with specifications.md in it.`,
     )
   }
-  const read = await readPlainFile(path, MOST_BYTES)
+  const read = await readRegularFile(path, MOST_BYTES)
   switch (read.kind) {
     case 'gone':
       throw new UserError(`There is no ${path}; write into it what is to be built.`)
@@ -49,14 +49,14 @@ export async function readSpecification(directory: string): Promise<Specificatio
       )
   }
   const text = textOf(read.bytes, path)
-  const own = ownLines(text)
-  if (text.trim() === '') throw unfit(path, 'is empty')
-  if (own.every(isHeading)) throw unfit(path, 'says nothing yet: it is still the guide, or has headings only')
+  const own = linesOfPerson(text)
+  if (text.trim() === '') throw unusable(path, 'is empty')
+  if (own.every(isHeading)) throw unusable(path, 'says nothing yet: it is still the guide, or has headings only')
   const { files, hasMore } = await listInputs(root)
   return { text, path, size: read.bytes.length, title: titleOf(own), others: files, hasMore }
 }
 
-function unfit(path: string, what: string): UserError {
+function unusable(path: string, what: string): UserError {
   return new UserError(`${path} ${what}; write into it what is to be built.`)
 }
 
@@ -95,7 +95,7 @@ function isGoodSoFar(bytes: Buffer): boolean {
 }
 
 /** The lines that are neither of the guide nor remarks nor empty. */
-function ownLines(text: string): string[] {
+function linesOfPerson(text: string): string[] {
   const guide = new Set(withoutRemarks(specificationGuide()).split('\n').map(squeezed))
   const lines = withoutRemarks(text).split('\n').map(squeezed)
   return lines.filter(line => line !== '' && !guide.has(line) && !/^(?:[-*+]|\d+[.)])(?: \[.?\])?$/.test(line))

@@ -1,9 +1,9 @@
 import * as v from 'valibot'
 import { clipEnd } from '../../base/text.ts'
 import type { Parsed, Task, TaskMark } from '../../core/contracts/memory.ts'
-import { openEntries, parseMainFile, readFrontMatter } from './main-file.ts'
+import { listOpenEntries, parseMainFile, readFrontMatter } from './main-file.ts'
 
-const mends: Mends = {
+const corrections: Corrections = {
   '': 'write { "tasks": [ … ] }',
   tasks: 'write { "tasks": [ … ] }',
   'tasks[]': 'write { "id": "T1", "name": "…", "done": false }',
@@ -27,11 +27,11 @@ export function parseTasksFile(text: string): Parsed<readonly Task[]> {
   const json = parseJson(text)
   if (!json.ok) return json
   const result = v.safeParse(schema, json.value, { abortEarly: true })
-  if (!result.success) return { ok: false, problem: problemOfIssue(result.issues[0], mends) }
+  if (!result.success) return { ok: false, problem: describeIssue(result.issues[0], corrections) }
   const tasks = result.output.tasks
   const seen = new Set<string>()
   for (const [index, { id }] of tasks.entries()) {
-    if (seen.has(id)) return { ok: false, problem: problemOfDuplicate(id, `tasks[${index}]`) }
+    if (seen.has(id)) return { ok: false, problem: describeDuplicateId(id, `tasks[${index}]`) }
     seen.add(id)
   }
   return { ok: true, value: tasks.map(({ phase, ...task }) => (typeof phase === 'string' ? { ...task, phase } : task)) }
@@ -41,7 +41,7 @@ export function parseTasksFile(text: string): Parsed<readonly Task[]> {
  * How each thing in a file is mended, by the key that it has there; `''`: the whole, `tasks[]`: an entry of the list
  * `tasks`. Goes on after "; " and ends without a full stop.
  */
-export type Mends = Readonly<Record<string, string>>
+export type Corrections = Readonly<Record<string, string>>
 
 /** Parses JSON that anybody may have written; a byte order mark is dropped. A problem names line and column. */
 export function parseJson(text: string): Parsed<unknown> {
@@ -49,7 +49,7 @@ export function parseJson(text: string): Parsed<unknown> {
   try {
     return { ok: true, value: JSON.parse(json) }
   } catch {
-    const { line, column, found } = placeOfJsonError(json)
+    const { line, column, found } = locateJsonError(json)
     const what = found === null ? 'the file ends too early' : `${JSON.stringify(found)} is not JSON here`
     return {
       ok: false,
@@ -59,20 +59,20 @@ export function parseJson(text: string): Parsed<unknown> {
 }
 
 /** A schema's issue as a sentence with its place and its mend: `tasks[3].done is "yes"; use true or false.` */
-export function problemOfIssue(issue: v.BaseIssue<unknown>, mends: Mends): string {
+export function describeIssue(issue: v.BaseIssue<unknown>, corrections: Corrections): string {
   const keys = issue.path?.map(item => item.key) ?? []
   const place = keys
     .map(key => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
     .join('')
     .slice(1)
   const last = keys.at(-1)
-  const mend = mends[typeof last === 'number' ? `${String(keys.at(-2))}[]` : String(last ?? '')]
+  const mend = corrections[typeof last === 'number' ? `${String(keys.at(-2))}[]` : String(last ?? '')]
   const what = issue.input === undefined ? 'is missing' : `is ${shown(issue.input)}`
-  return `${place === '' ? 'the whole' : place} ${what}; ${mend ?? mends['']}.`
+  return `${place === '' ? 'the whole' : place} ${what}; ${mend ?? corrections['']}.`
 }
 
 /** Whose id a second one has. @param place such as `tasks[4]` */
-export function problemOfDuplicate(id: string, place: string): string {
+export function describeDuplicateId(id: string, place: string): string {
   return `duplicate id ${shown(id)} at ${place}; give every task its own id.`
 }
 
@@ -92,7 +92,7 @@ interface JsonPlace {
 }
 
 /** The first place at which a text that `JSON.parse` refused is not JSON; its own messages often name none. */
-function placeOfJsonError(text: string): JsonPlace {
+function locateJsonError(text: string): JsonPlace {
   const offset = firstErrorOffset(text)
   const before = text.slice(0, offset)
   const codePoint = text.codePointAt(offset)
@@ -181,10 +181,10 @@ function blanksEnd(text: string, start: number): number {
 }
 
 /** A good text of `tasks.json` with what codemachine says of some tasks; the same text if it says that already. */
-export function withMarks(text: string, marks: readonly TaskMark[]): string {
+export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string {
   const byId = new Map(marks.map(mark => [mark.id, mark]))
   const file = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
-  const tasks = file.tasks.map(task => marked(task, byId.get(String(task.id))))
+  const tasks = file.tasks.map(task => applyMark(task, byId.get(String(task.id))))
   const there = new Set(file.tasks.map(({ id }) => String(id)))
   for (const { id, lost } of marks) if (lost !== undefined && !there.has(id)) tasks.push({ ...lost, id })
   if (tasks.length === file.tasks.length && tasks.every((task, index) => task === file.tasks[index])) return text
@@ -192,12 +192,12 @@ export function withMarks(text: string, marks: readonly TaskMark[]): string {
 }
 
 /** The tasks in a good text of `tasks.json` as they stand there, by their ids. */
-export function tasksAsWritten(text: string): Map<string, Readonly<Record<string, unknown>>> {
+export function rawTasksById(text: string): Map<string, Readonly<Record<string, unknown>>> {
   const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
   return new Map(tasks.map(task => [String(task.id), task]))
 }
 
-function marked(
+function applyMark(
   task: Readonly<Record<string, unknown>>,
   mark: TaskMark | undefined,
 ): Readonly<Record<string, unknown>> {
@@ -211,7 +211,7 @@ function marked(
 }
 
 /** What a `MAIN.md` says of what is at work. */
-export interface MainOfBoard {
+export interface BoardMain {
   /** Its `short_title`. */
   title: string | null
   /** The open entries under "In progress", in their order. */
@@ -219,7 +219,7 @@ export interface MainOfBoard {
 }
 
 /** A task as a board shows it. */
-export interface TaskOfBoard {
+export interface BoardTask {
   id: string
   name: string
   phase: string | null
@@ -230,22 +230,22 @@ export interface TaskOfBoard {
 const MOST_CHARACTERS = 1000
 
 /** What a text of `MAIN.md` says; null if it is not whole. */
-export function parseMainOfBoard(text: string): MainOfBoard | null {
+export function parseBoardMain(text: string): BoardMain | null {
   const main = parseMainFile(text)
   const front = readFrontMatter(text)
   if (!main.ok || !front.ok) return null
   const { shortTitle } = main.value
   return {
     title: shortTitle === null ? null : clipEnd(shortTitle, MOST_CHARACTERS),
-    inProgress: openEntries(front.value.body, ['inprogress']),
+    inProgress: listOpenEntries(front.value.body, ['inprogress']),
   }
 }
 
 /** The tasks in a text of `tasks.json`; null if it is not whole. */
-export function parseTasksOfBoard(text: string): readonly TaskOfBoard[] | null {
+export function parseBoardTasks(text: string): readonly BoardTask[] | null {
   const tasks = parseTasksFile(text)
   if (!tasks.ok) return null
-  const phases = phasesIn(text)
+  const phases = readPhases(text)
   return tasks.value.map(({ id, name, done }, index) => ({
     id,
     name: clipEnd(name, MOST_CHARACTERS),
@@ -255,23 +255,23 @@ export function parseTasksOfBoard(text: string): readonly TaskOfBoard[] | null {
 }
 
 /** Id of the task at work: that of the first entry in progress that names one, else the first not done. */
-export function currentTask(tasks: readonly TaskOfBoard[], inProgress: readonly string[]): string | null {
+export function currentTask(tasks: readonly BoardTask[], inProgress: readonly string[]): string | null {
   const open = new Set(tasks.filter(({ done }) => !done).map(({ id }) => id))
   for (const entry of inProgress) {
-    const named = namedIn(entry, open)
+    const named = findNamedTask(entry, open)
     if (named !== null) return named
   }
   return tasks.find(({ done }) => !done)?.id ?? null
 }
 
 /** `**T3**: build it`, `T3 build it`. */
-function namedIn(entry: string, ids: ReadonlySet<string>): string | null {
+function findNamedTask(entry: string, ids: ReadonlySet<string>): string | null {
   const words = entry.slice(0, MOST_CHARACTERS).split(/[\s*_`~:;,()[\]]+/)
   return words.find(word => ids.has(word)) ?? null
 }
 
 /** Nothing depends on the phase, so one that is no text does not make a file broken. */
-function phasesIn(text: string): readonly (string | null)[] {
+function readPhases(text: string): readonly (string | null)[] {
   const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly { phase?: unknown }[] }
   return tasks.map(({ phase }) => (typeof phase === 'string' ? clipEnd(phase, MOST_CHARACTERS) : null))
 }

@@ -4,8 +4,8 @@ import { join, sep } from 'node:path'
 import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitError, type GitSetting, runGit, runGitOrThrow } from '../git/git.ts'
-import { onOwnObjects, type PrivateGit, withoutIndex } from '../git/private-git.ts'
-import { bytesOf, findInTheWay, nameOf } from './rewind-obstacles.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
+import { findRewindObstacles, pathBytes, printablePath } from './rewind-obstacles.ts'
 
 /** What a rewind does to the files of a work directory. Paths are latin1, relative to it, in git's order. */
 export interface RewindPlan {
@@ -37,20 +37,20 @@ export async function planRewind(
   directory: string,
   { now, target }: { now: string; target: string },
 ): Promise<RewindPlan> {
-  const plan = await leaveIgnored(git, target, await differences(onOwnObjects(git), now, target))
+  const plan = await keepIgnored(git, target, await diffTrees(withOwnObjectsOnly(git), now, target))
   await refuseBroken(git, plan)
-  const inTheWay = await findInTheWay(directory, plan, git.objectFormat)
+  const inTheWay = await findRewindObstacles(directory, plan, git.objectFormat)
   const [first] = inTheWay
   if (first === undefined) return plan
-  const others = inTheWay.slice(1, mostNamed + 1).map(({ path }) => nameOf(path))
-  const more = inTheWay.length > mostNamed + 1 ? ', …' : ''
+  const others = inTheWay.slice(1, MOST_NAMED + 1).map(({ path }) => printablePath(path))
+  const more = inTheWay.length > MOST_NAMED + 1 ? ', …' : ''
   throw new UserError(
-    `Nothing was changed, for ${nameOf(first.path)} ${first.why}; ${first.mend} and rewind again.`,
+    `Nothing was changed, for ${printablePath(first.path)} ${first.why}; ${first.mend} and rewind again.`,
     others.length === 0 ? {} : { hint: `The same goes for ${others.join(', ')}${more}.` },
   )
 }
 
-async function leaveIgnored(
+async function keepIgnored(
   git: PrivateGit,
   target: string,
   { write, remove }: Omit<RewindPlan, 'keep'>,
@@ -76,9 +76,9 @@ export async function applyRewind(
   const { git } = fingerprints
   try {
     for (const path of plan.remove) await removeFile(directory, path)
-    for (const { path, isKnown } of plan.write) if (!isKnown) await removeEmptyFolders(bytesOf(directory, path))
+    for (const { path, isKnown } of plan.write) if (!isKnown) await removeEmptyFolders(pathBytes(directory, path))
     await writeFiles(git, directory, plan.write)
-    await learn(git, plan)
+    await updateIndex(git, plan)
     fingerprints.indexHasChanged()
   } catch (error) {
     if (isNoRoom(error)) throw diskFull(directory, error)
@@ -87,21 +87,21 @@ export async function applyRewind(
 }
 
 /** The planned files that are not as in `target` after all, in a tree that was taken since; latin1. */
-export async function notRewound(
+export async function filesNotRestored(
   git: PrivateGit,
   { write, remove }: RewindPlan,
   { after, target }: { after: string; target: string },
 ): Promise<string[]> {
   const planned = new Set([...write.map(({ path }) => path), ...remove])
-  const left = await differences(withoutIndex(git), after, target)
+  const left = await diffTrees(withoutIndex(git), after, target)
   // What else differs was ignored before the rewind and is not any more.
   return [...left.write.map(({ path }) => path), ...left.remove].filter(path => planned.has(path))
 }
 
-async function differences(setting: GitSetting, now: string, target: string): Promise<Omit<RewindPlan, 'keep'>> {
+async function diffTrees(setting: GitSetting, now: string, target: string): Promise<Omit<RewindPlan, 'keep'>> {
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', now, target]
   const result = await runGit(setting, args)
-  if (!result.ok) throw broken(new GitError(args, result))
+  if (!result.ok) throw brokenSavepoint(new GitError(args, result))
   const fields = result.stdout.split('\0')
   const write: RewindEntry[] = []
   const remove: string[] = []
@@ -109,30 +109,30 @@ async function differences(setting: GitSetting, now: string, target: string): Pr
     const [, before, mode, id] = fields[index]?.match(/^:(\d{6}) (\d{6}) [0-9a-f]+ ([0-9a-f]+) /) ?? []
     const path = fields[index + 1]
     if (mode === undefined || id === undefined || path === undefined) continue
-    if (mode === nothing) remove.push(path)
-    else if (mode !== submodule) write.push({ path, mode, id, isKnown: before !== nothing })
+    if (mode === NO_FILE) remove.push(path)
+    else if (mode !== SUBMODULE) write.push({ path, mode, id, isKnown: before !== NO_FILE })
   }
   return { write, remove }
 }
 
 async function refuseBroken(git: PrivateGit, { write }: RewindPlan): Promise<void> {
   const args = ['cat-file', '--batch-check=%(objecttype)']
-  const result = await runGit(onOwnObjects(git), args, write.map(({ id }) => `${id}\n`).join(''))
+  const result = await runGit(withOwnObjectsOnly(git), args, write.map(({ id }) => `${id}\n`).join(''))
   const types = result.stdout.split('\n').slice(0, write.length)
   const index = write.findIndex((_, at) => types[at] !== 'blob')
   const entry = write[index]
-  if (entry !== undefined) throw broken(new Error(`the content of ${nameOf(entry.path)} is missing`))
+  if (entry !== undefined) throw brokenSavepoint(new Error(`the content of ${printablePath(entry.path)} is missing`))
 }
 
-function broken(cause: Error): UserError {
+function brokenSavepoint(cause: Error): UserError {
   return new UserError(`That savepoint is broken, and nothing was changed: ${cause.message}`, { cause })
 }
 
 async function removeFile(directory: string, path: string): Promise<void> {
-  await unlink(bytesOf(directory, path)).catch(unlessGone)
+  await unlink(pathBytes(directory, path)).catch(unlessGone)
   const parts = path.split('/')
   while (parts.pop() !== undefined && parts.length > 0) {
-    const isRemoved = await rmdir(bytesOf(directory, parts.join('/'))).then(
+    const isRemoved = await rmdir(pathBytes(directory, parts.join('/'))).then(
       () => true,
       () => false,
     )
@@ -144,14 +144,14 @@ async function removeFile(directory: string, path: string): Promise<void> {
 async function removeEmptyFolders(path: Buffer): Promise<void> {
   const found = await lstat(path).catch(unlessGone)
   if (!found?.isDirectory()) return
-  for (const name of await readdir(path, 'buffer')) await removeEmptyFolders(Buffer.concat([path, bytesOfSep, name]))
+  for (const name of await readdir(path, 'buffer')) await removeEmptyFolders(Buffer.concat([path, SEPARATOR, name]))
   await rmdir(path)
 }
 
 async function writeFiles(git: PrivateGit, directory: string, entries: readonly RewindEntry[]): Promise<void> {
   if (entries.length === 0) return
   const index = join(git.gitDir, `rewind-${randomUUID()}.index`)
-  const own = onOwnObjects(git)
+  const own = withOwnObjectsOnly(git)
   const setting = { ...own, directory, env: { ...own.env, GIT_INDEX_FILE: index, GIT_WORK_TREE: directory } }
   const single = ['-c', 'core.splitIndex=false']
   try {
@@ -163,7 +163,7 @@ async function writeFiles(git: PrivateGit, directory: string, entries: readonly 
 }
 
 /** What a savepoint has counts, even if an ignore rule matches it by now; what was ignored then does not. */
-async function learn(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
+async function updateIndex(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
   const none = `0 ${'0'.repeat(git.objectFormat === 'sha1' ? 40 : 64)}`
   const gone = [...remove, ...keep].map(path => `${none}\t${prefixOf(git)}${path}\0`)
   const input = gone.join('') + indexInfo(write, prefixOf(git))
@@ -183,10 +183,10 @@ function unlessGone(error: unknown): undefined {
   if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
 }
 
-const nothing = '000000'
-const submodule = '160000'
-const mostNamed = 5
-const bytesOfSep = Buffer.from(sep)
+const NO_FILE = '000000'
+const SUBMODULE = '160000'
+const MOST_NAMED = 5
+const SEPARATOR = Buffer.from(sep)
 
 /**
  * Of files that a tree does not have, those that were ignored then: its ignore files, the person's, and those above the
@@ -196,22 +196,22 @@ async function ignoredIn(git: PrivateGit, tree: string, paths: readonly string[]
   if (paths.length === 0) return new Set()
   const folder = join(git.gitDir, `rewind-${randomUUID()}`)
   const top = join(folder, 'files')
-  const own = onOwnObjects(git)
+  const own = withOwnObjectsOnly(git)
   const env = { ...own.env, GIT_WORK_TREE: top, GIT_INDEX_FILE: join(folder, 'index'), GIT_LITERAL_PATHSPECS: '0' }
   try {
     await mkdir(join(top, git.prefix), { recursive: true })
-    await layOutRules(git, tree, { ...own, directory: top, env })
-    return await covered({ ...own, directory: join(top, git.prefix), env }, paths)
+    await writeIgnoreFiles(git, tree, { ...own, directory: top, env })
+    return await findIgnored({ ...own, directory: join(top, git.prefix), env }, paths)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function layOutRules(git: PrivateGit, tree: string, setting: GitSetting): Promise<void> {
+async function writeIgnoreFiles(git: PrivateGit, tree: string, setting: GitSetting): Promise<void> {
   for (const above of foldersAbove(git.prefix)) {
-    const rules = join(git.setting.directory, above, RULES)
+    const rules = join(git.setting.directory, above, IGNORE_FILE)
     const found = await lstat(rules).catch(() => null)
-    if (found?.isFile()) await copyFile(rules, join(setting.directory, above, RULES))
+    if (found?.isFile()) await copyFile(rules, join(setting.directory, above, IGNORE_FILE))
   }
   const entries = (await runGitOrThrow(setting, ['ls-tree', '-r', '-z', '--full-tree', tree])).split('\0')
   const prefix = Buffer.from(git.prefix, 'utf8').toString('latin1')
@@ -219,8 +219,8 @@ async function layOutRules(git: PrivateGit, tree: string, setting: GitSetting): 
     const [, entryOf, path] = entry.match(/^(100(?:644|755) blob [0-9a-f]+)\t((?:.*\/)?\.gitignore)$/s) ?? []
     return path === undefined ? [] : [`${entryOf}\t${prefix}${path}\0`]
   })
-  await runGitOrThrow(setting, [...whole, 'update-index', '-z', '--index-info'], found.join(''))
-  await runGitOrThrow(setting, [...whole, 'checkout-index', '--all', '--force', '--quiet'])
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], found.join(''))
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
 }
 
 /** From the top, those in which the work directory lies. */
@@ -230,7 +230,7 @@ function foldersAbove(prefix: string): string[] {
 }
 
 /** With `./` before it no path is taken for a pattern. */
-async function covered(setting: GitSetting, paths: readonly string[]): Promise<Set<string>> {
+async function findIgnored(setting: GitSetting, paths: readonly string[]): Promise<Set<string>> {
   const args = ['check-ignore', '--no-index', '-z', '--stdin']
   const result = await runGit(setting, args, paths.map(path => `./${path}\0`).join(''))
   // Without any it ends as if it had failed.
@@ -238,5 +238,5 @@ async function covered(setting: GitSetting, paths: readonly string[]): Promise<S
   return new Set(result.stdout.split('\0').map(path => path.replace(/^\.\//, '')))
 }
 
-const RULES = '.gitignore'
-const whole = ['-c', 'core.splitIndex=false']
+const IGNORE_FILE = '.gitignore'
+const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']

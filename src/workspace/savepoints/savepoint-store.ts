@@ -1,9 +1,9 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
-import { GitError, runGit, runGitOrThrow, writingGit } from '../git/git.ts'
-import { ownObjects, throwAwayObjects } from '../git/objects.ts'
-import { dropIndex, onOwnObjects, type PrivateGit } from '../git/private-git.ts'
+import { GitError, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
+import { copyBorrowedObjects, pruneObjects } from '../git/objects.ts'
+import { type PrivateGit, removeIndex, withOwnObjectsOnly } from '../git/private-git.ts'
 import { type TreeChanges, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
 
 /** The savepoints of a private git directory as they are looked at: which there are, and what differs between them. */
@@ -26,7 +26,7 @@ export class SavepointStore {
    * What a person means by a name: one of `findSavepoint`, or `now`.
    * @param now answers the tree of the work directory as it is
    */
-  async resolve(name: string, now: () => Promise<string>): Promise<Resolved> {
+  async resolve(name: string, now: () => Promise<string>): Promise<NamedState> {
     if (name === 'now') return { name, tree: await now(), savepoint: null }
     const savepoint = findSavepoint(name, await this.list())
     const tree = savepoint.session !== null && savepoint.round === 0 ? await this.firstTree(savepoint) : savepoint.tree
@@ -34,7 +34,7 @@ export class SavepointStore {
   }
 
   /** What differs between two trees, at most `mostPaths` of the files named; a `UserError` if one is broken. */
-  changes(before: string, after: string, mostPaths = listed): Promise<TreeChanges> {
+  changes(before: string, after: string, mostPaths = MOST_PATHS): Promise<TreeChanges> {
     return this.#owning(before, after, () => treeChanges(this.#git, before, after, mostPaths))
   }
 
@@ -62,10 +62,10 @@ export class SavepointStore {
   /** Makes a tree whole without the person's repository. A base that turns out not to be whole is none. */
   async own(tree: string, base: string | null): Promise<void> {
     try {
-      await ownObjects(this.#git, tree, base)
+      await copyBorrowedObjects(this.#git, tree, base)
     } catch (error) {
       if (!(error instanceof GitError) || base === null) throw error
-      await ownObjects(this.#git, tree, null)
+      await copyBorrowedObjects(this.#git, tree, null)
     }
   }
 
@@ -76,8 +76,8 @@ export class SavepointStore {
     } catch (error) {
       if (!(error instanceof GitError)) throw error
     }
-    return await orUserError('The two cannot be compared, for one is broken', async () => {
-      await writingGit(this.#git.gitDir, async () => {
+    return await gitErrorAsUserError('The two cannot be compared, for one is broken', async () => {
+      await writeToPrivateGit(this.#git.gitDir, async () => {
         await this.own(before, await this.anyTree())
         await this.own(after, before)
       })
@@ -87,7 +87,7 @@ export class SavepointStore {
 }
 
 /** Where git fails, a `UserError` that begins with these words. */
-export async function orUserError<T>(words: string, action: () => Promise<T>): Promise<T> {
+export async function gitErrorAsUserError<T>(words: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
   } catch (error) {
@@ -95,14 +95,14 @@ export async function orUserError<T>(words: string, action: () => Promise<T>): P
   }
 }
 
-const listed = 50
+const MOST_PATHS = 50
 
 /**
  * The savepoints of a private git directory, the oldest first.
  * @param onProblem told a sentence for each that is broken; it is left out
  */
 async function readSavepoints(git: PrivateGit, onProblem: (problem: string) => void): Promise<Savepoint[]> {
-  const setting = onOwnObjects(git)
+  const setting = withOwnObjectsOnly(git)
   const listed = await runGit(setting, ['for-each-ref', '--format=%(objectname) %(refname)', 'refs/savepoints'])
   const refs = listed.stdout.split('\n').flatMap(line => {
     const [, commit = '', ref = ''] = line.match(/^([0-9a-f]+) (.+)$/) ?? []
@@ -120,7 +120,7 @@ async function readSavepoints(git: PrivateGit, onProblem: (problem: string) => v
 
 async function readCommits(git: PrivateGit, commits: readonly string[]): Promise<Map<string, string>> {
   if (commits.length === 0) return new Map()
-  const setting = onOwnObjects(git)
+  const setting = withOwnObjectsOnly(git)
   const batch = await runGit(setting, ['cat-file', '--batch'], commits.map(commit => `${commit}\n`).join(''))
   if (batch.ok) return parseBatch(batch.stdout)
   // git gives up at one that is damaged.
@@ -162,7 +162,7 @@ function parseCommit(text: string): Pick<Savepoint, 'tree' | 'parent' | 'at' | '
 async function firstTree(git: PrivateGit, { commit, tree, parent }: Savepoint): Promise<string> {
   if (parent === null) return tree
   const args = ['log', '--max-parents=0', '--format=%T', '-1', commit]
-  return (await runGitOrThrow(onOwnObjects(git), args)).trim()
+  return (await runGitOrThrow(withOwnObjectsOnly(git), args)).trim()
 }
 
 /** A state of the work directory that was kept: a commit in codemachine's private git directory. */
@@ -184,7 +184,7 @@ export interface Savepoint {
 }
 
 /** What a person means by a name. */
-export interface Resolved {
+export interface NamedState {
   /** The savepoint's id, or `now`. */
   name: string
   tree: string
@@ -193,7 +193,7 @@ export interface Resolved {
 }
 
 /** How a savepoint's reference is called. */
-export function refOf({ session, round }: Pick<Savepoint, 'session' | 'round'>): string {
+export function refName({ session, round }: Pick<Savepoint, 'session' | 'round'>): string {
   return `${prefix}${session ?? beforeRewind}/${String(round).padStart(3, '0')}`
 }
 
@@ -224,14 +224,14 @@ function findSavepoint(name: string, savepoints: readonly Savepoint[]): Savepoin
   const exact = savepoints.find(({ id }) => id === name)
   if (exact !== undefined) return exact
   const [, wanted = null, round = ''] = name.match(/^(?:(.*)\/)?([^/]+)$/) ?? []
-  const session = wanted === null ? newestSession(savepoints) : sessionOf(wanted, savepoints)
+  const session = wanted === null ? newestSession(savepoints) : matchSession(wanted, savepoints)
   const number = round === start ? 0 : /^\d{1,9}$/.test(round) ? Number(round) : null
   const found = savepoints.find(each => session !== null && each.session === session && each.round === number)
   if (found !== undefined) return found
-  throw notThere(name, savepoints)
+  throw noSuchSavepoint(name, savepoints)
 }
 
-function sessionOf(wanted: string, savepoints: readonly Savepoint[]): string | null {
+function matchSession(wanted: string, savepoints: readonly Savepoint[]): string | null {
   const sessions = [...new Set(savepoints.flatMap(({ session }) => session ?? []))]
   if (sessions.includes(wanted)) return wanted
   const matches = sessions.filter(id => id.endsWith(`_${wanted}`))
@@ -239,7 +239,7 @@ function sessionOf(wanted: string, savepoints: readonly Savepoint[]): string | n
   throw new UserError(`Session "${wanted}" may be any of ${matches.slice(-8).join(', ')}; use the whole id.`)
 }
 
-function notThere(name: string, savepoints: readonly Savepoint[]): UserError {
+function noSuchSavepoint(name: string, savepoints: readonly Savepoint[]): UserError {
   const shown = name.slice(0, 60).replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
   const newest = newestSession(savepoints)
   if (savepoints.length === 0) {
@@ -249,14 +249,14 @@ function notThere(name: string, savepoints: readonly Savepoint[]): UserError {
   }
   const others = savepoints.filter(({ session }) => session === null).map(({ id }) => id)
   const rounds = savepoints.filter(({ session }) => session !== null && session === newest).map(({ round }) => round)
-  const there = [...(newest === null ? [] : [`${inRanges(rounds)} of ${newest}`]), ...others.slice(-3), 'now']
+  const there = [...(newest === null ? [] : [`${formatRanges(rounds)} of ${newest}`]), ...others.slice(-3), 'now']
   return new UserError(`There is no savepoint "${shown}".`, {
     hint: `There are: ${there.join('; ')}. codemachine savepoints lists those of older sessions, too; others may have been pruned.`,
   })
 }
 
 /** `start, 1 to 4, 7`. */
-function inRanges(rounds: readonly number[]): string {
+function formatRanges(rounds: readonly number[]): string {
   const ranges: { from: number; to: number }[] = []
   for (const round of rounds.toSorted((a, b) => a - b)) {
     const last = ranges.at(-1)
@@ -290,7 +290,7 @@ export interface PruneRule {
 }
 
 /** The savepoints that go together: those of a session, or one that was made before a rewind. */
-export interface Batch {
+export interface SavepointGroup {
   /** The session, or the savepoint's id. */
   name: string
   savepoints: readonly Savepoint[]
@@ -303,8 +303,8 @@ export async function planPrune(
   git: PrivateGit,
   savepoints: readonly Savepoint[],
   { before, mostBytes, all, spare = null }: PruneRule,
-): Promise<Batch[]> {
-  const batches = batchesOf(savepoints)
+): Promise<SavepointGroup[]> {
+  const batches = groupBySession(savepoints)
   if (all) return batches.filter(({ name }) => name !== spare)
   const kept = [
     spare,
@@ -314,10 +314,10 @@ export async function planPrune(
   const free = batches.filter(({ name }) => !kept.includes(name))
   const old = free.filter(({ at }) => before !== null && at < before)
   if (mostBytes === null) return old
-  const byCount = await fewestFor(free.length, async count => {
+  const byCount = await smallestCount(free.length, async count => {
     const gone = new Set(free.slice(0, count))
     return (
-      (await bytesOf(
+      (await savepointBytes(
         git,
         batches.filter(each => !gone.has(each)),
       )) <= mostBytes
@@ -330,21 +330,21 @@ export async function planPrune(
  * Lets batches go, and gives the room back that nothing needs then, or did not need before; answers how many bytes that
  * are. The caller holds the lock of the run.
  */
-export async function prune(git: PrivateGit, batches: readonly Batch[]): Promise<number> {
-  const before = await bytesOnDisk(git)
+export async function deleteSavepoints(git: PrivateGit, batches: readonly SavepointGroup[]): Promise<number> {
+  const before = await objectBytesOnDisk(git)
   const writing = () =>
-    writingGit(git.gitDir, async () => {
-      const refs = batches.flatMap(({ savepoints }) => savepoints.map(each => `delete ${refOf(each)}\n`))
-      await runGitOrThrow(onOwnObjects(git), ['update-ref', '--stdin'], refs.join(''))
-      await dropIndex(git)
-      await throwAwayObjects(git)
+    writeToPrivateGit(git.gitDir, async () => {
+      const refs = batches.flatMap(({ savepoints }) => savepoints.map(each => `delete ${refName(each)}\n`))
+      await runGitOrThrow(withOwnObjectsOnly(git), ['update-ref', '--stdin'], refs.join(''))
+      await removeIndex(git)
+      await pruneObjects(git)
     })
-  await orUserError('Not all room can be given back, for git failed', writing)
-  return Math.max(0, before - (await bytesOnDisk(git)))
+  await gitErrorAsUserError('Not all room can be given back, for git failed', writing)
+  return Math.max(0, before - (await objectBytesOnDisk(git)))
 }
 
 /** What the objects of the private git directory take on the disk, those too that nothing needs, bytes. */
-export async function bytesOnDisk({ gitDir }: PrivateGit): Promise<number> {
+export async function objectBytesOnDisk({ gitDir }: PrivateGit): Promise<number> {
   const files = await readdir(join(gitDir, 'objects'), { recursive: true, withFileTypes: true })
   let bytes = 0
   for (const file of files) {
@@ -356,25 +356,25 @@ export async function bytesOnDisk({ gitDir }: PrivateGit): Promise<number> {
 }
 
 /** What these savepoints take, bytes. */
-export async function bytesOf(git: PrivateGit, batches: readonly Batch[]): Promise<number> {
+export async function savepointBytes(git: PrivateGit, batches: readonly SavepointGroup[]): Promise<number> {
   const commits = batches.flatMap(({ savepoints }) => savepoints.map(({ commit }) => `${commit}\n`))
   if (commits.length === 0) return 0
   const args = ['rev-list', '--objects', '--disk-usage', '--stdin']
-  const { ok, stdout, stderr } = await runGit(onOwnObjects(git), args, commits.join(''))
+  const { ok, stdout, stderr } = await runGit(withOwnObjectsOnly(git), args, commits.join(''))
   if (ok) return Number(stdout.trim())
   throw new UserError('How much the savepoints take cannot be found out; git 2.31 or newer can, if none is broken.', {
     hint: stderr.trim().slice(0, 300),
   })
 }
 
-function batchesOf(savepoints: readonly Savepoint[]): Batch[] {
+function groupBySession(savepoints: readonly Savepoint[]): SavepointGroup[] {
   const groups = Map.groupBy(savepoints.toSorted(byAge), ({ session, id }) => session ?? id)
   const batches = [...groups].map(([name, group]) => ({ name, savepoints: group, at: group.at(-1)?.at ?? 0 }))
   return batches.sort((a, b) => a.at - b.at)
 }
 
 /** The least count from 0 to `most` of which it is true, if it is true of all above; `most` if it is of none. */
-async function fewestFor(most: number, isTrue: (count: number) => Promise<boolean>): Promise<number> {
+async function smallestCount(most: number, isTrue: (count: number) => Promise<boolean>): Promise<number> {
   let [low, high] = [0, most]
   while (low < high) {
     const middle = (low + high) >> 1

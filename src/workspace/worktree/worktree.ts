@@ -42,38 +42,41 @@ export interface WorktreeOptions {
  * if it cannot be; then nothing has been made.
  */
 export async function openWorktree({ directory, name, env, now }: WorktreeOptions): Promise<Worktree> {
-  const wanted = name === null ? null : worktreeName(name)
+  const wanted = name === null ? null : checkWorktreeName(name)
   const checkout = await openCheckout(directory, env)
   const inside = relative(checkout.repository.root, await realpath(directory))
   if (wanted !== null) {
-    const place = worktreePlace(checkout.main, wanted)
+    const place = worktreeLocation(checkout.main, wanted)
     const listed = await listedAt(checkout, place.top)
-    if (listed !== null) return await goOnIn(checkout, place, listed, inside)
+    if (listed !== null) return await reopenWorktree(checkout, place, listed, inside)
   }
   await refuseWithoutBase(checkout, inside)
-  const uncommitted = await uncommittedIn(checkout)
-  const place = await makePlace(checkout, wanted === null ? namesOfDay(now) : [wanted])
+  const uncommitted = await listUncommitted(checkout)
+  const place = await makeFirstFree(checkout, wanted === null ? dailyNames(now) : [wanted])
   return { ...place, directory: join(place.top, inside), main: checkout.main, isNew: true, uncommitted }
 }
 
 /** Takes a new worktree away with its branch, if nothing has been done in it. */
-export async function dropUnused({ top, branch, main, directory }: Worktree, env: NodeJS.ProcessEnv): Promise<void> {
+export async function removeUnusedWorktree(
+  { top, branch, main, directory }: Worktree,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
   // Git leaves one alone that holds changes, but what is ignored it takes along.
   if (await pathExists(join(directory, '.codemachine'))) return
   const checkout = await openCheckout(main, env)
-  if (!(await gitIn(checkout, ['worktree', 'remove', top])).ok) return
-  await gitIn(checkout, ['branch', '-q', '-d', branch])
+  if (!(await runGitIn(checkout, ['worktree', 'remove', top])).ok) return
+  await runGitIn(checkout, ['branch', '-q', '-d', branch])
   await rmdir(dirname(top)).catch(() => {})
 }
 
-interface Place {
+interface WorktreeLocation {
   name: string
   branch: string
   top: string
 }
 
 /** The branch and the top of the worktree of a name, whether it is there or not. `main`: the first work tree. */
-export function worktreePlace(main: string, name: string): Place {
+export function worktreeLocation(main: string, name: string): WorktreeLocation {
   return { name, branch: `${BRANCH_PREFIX}${name}`, top: join(`${main}.worktrees`, name) }
 }
 
@@ -83,9 +86,14 @@ async function listedAt(checkout: Checkout, top: string): Promise<ListedWorktree
   return real === null ? null : (listed.find(({ directory }) => directory === top || directory === real) ?? null)
 }
 
-async function goOnIn(checkout: Checkout, place: Place, listed: ListedWorktree, inside: string): Promise<Worktree> {
+async function reopenWorktree(
+  checkout: Checkout,
+  place: WorktreeLocation,
+  listed: ListedWorktree,
+  inside: string,
+): Promise<Worktree> {
   const { top, branch } = place
-  await refuseForged(checkout, top)
+  await refuseForgedWorktree(checkout, top)
   if (listed.branch !== branch) {
     throw new UserError(
       `${top} is not on ${branch} any more, but on ${listed.branch === null ? 'no branch' : 'another branch'}; switch it back, or take another name.`,
@@ -101,7 +109,7 @@ async function goOnIn(checkout: Checkout, place: Place, listed: ListedWorktree, 
 }
 
 /** Refuses a worktree whose `.git`, which agents that work there can write, no longer leads to the repository. */
-export async function refuseForged({ repository }: Checkout, top: string): Promise<void> {
+export async function refuseForgedWorktree({ repository }: Checkout, top: string): Promise<void> {
   const found = await findRepository(top)
   const isOurs =
     found !== null &&
@@ -114,11 +122,11 @@ export async function refuseForged({ repository }: Checkout, top: string): Promi
 
 async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<void> {
   const { repository, main } = checkout
-  const above = (await gitIn(checkout, ['rev-parse', '--show-superproject-working-tree'])).stdout.trim()
+  const above = (await runGitIn(checkout, ['rev-parse', '--show-superproject-working-tree'])).stdout.trim()
   if (above !== '') {
     throw new UserError(`${main} is a submodule, and worktrees of one are not made; run it in a clone of its own.`)
   }
-  if (!(await gitIn(checkout, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).ok) {
+  if (!(await runGitIn(checkout, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).ok) {
     throw new UserError(`${repository.root} has no commit yet, and a worktree begins with one; commit something first.`)
   }
   const [folder = ''] = BRANCH_PREFIX.split('/')
@@ -130,16 +138,16 @@ async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<vo
   if (inside === '') return
   // Git writes its paths with `/` everywhere.
   const path = inside.replaceAll('\\', '/')
-  if ((await gitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
+  if ((await runGitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
   throw new UserError(`${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
 }
 
 /** Makes the worktree of the first of these names that is free; of two runs that begin at once each gets its own. */
-async function makePlace(checkout: Checkout, names: Iterable<string>): Promise<Place> {
-  let problem: Taken = { why: '' }
+async function makeFirstFree(checkout: Checkout, names: Iterable<string>): Promise<WorktreeLocation> {
+  let problem: NameConflict = { why: '' }
   for (const name of names) {
-    const place = worktreePlace(checkout.main, name)
-    const taken = (await whyTaken(checkout, place)) ?? (await make(checkout, place))
+    const place = worktreeLocation(checkout.main, name)
+    const taken = (await findConflict(checkout, place)) ?? (await addWorktree(checkout, place))
     if (taken === null) return place
     problem = taken
   }
@@ -147,13 +155,13 @@ async function makePlace(checkout: Checkout, names: Iterable<string>): Promise<P
   throw new UserError(`The worktree cannot be made: ${why}.`, hint)
 }
 
-interface Taken {
+interface NameConflict {
   why: string
   hint?: string
 }
 
 /** Why a name is not free; null if it is. */
-async function whyTaken(checkout: Checkout, { name, branch, top }: Place): Promise<Taken | null> {
+async function findConflict(checkout: Checkout, { name, branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const isThere = await pathExists(top)
   if (await hasBranch(checkout, branch)) {
     const why = `there is a branch ${branch} already, and no worktree of it in ${top}; take another name than ${name}, or delete that branch if it holds nothing that you need`
@@ -164,24 +172,24 @@ async function whyTaken(checkout: Checkout, { name, branch, top }: Place): Promi
 }
 
 async function hasBranch(checkout: Checkout, branch: string): Promise<boolean> {
-  return (await gitIn(checkout, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`])).ok
+  return (await runGitIn(checkout, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`])).ok
 }
 
 /** Null if it is made; why not if somebody has been faster. */
-async function make(checkout: Checkout, { branch, top }: Place): Promise<Taken | null> {
+async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const folder = dirname(top)
   const made = await mkdir(folder, { recursive: true }).catch(error => {
     throw new UserError(
       `The worktree cannot be made in ${folder}, beside ${basename(checkout.main)}: ${messageOf(error)}.`,
     )
   })
-  const result = await gitIn(checkout, ['worktree', 'add', '--no-track', '-q', '-b', branch, top, 'HEAD'])
+  const result = await runGitIn(checkout, ['worktree', 'add', '--no-track', '-q', '-b', branch, top, 'HEAD'])
   if (result.ok) return null
-  if (/exists/.test(result.stderr)) return { why: whyOf(result) }
+  if (/exists/.test(result.stderr)) return { why: gitErrorLine(result) }
   // Git takes the folder away itself, but not the branch.
-  await gitIn(checkout, ['branch', '-q', '-d', branch])
+  await runGitIn(checkout, ['branch', '-q', '-d', branch])
   if (made !== undefined) await rmdir(made).catch(() => {})
-  throw new UserError(`git could not make the worktree ${top}: ${whyOf(result)}.`)
+  throw new UserError(`git could not make the worktree ${top}: ${gitErrorLine(result)}.`)
 }
 
 /** A work tree of the person's repository, and how their git is run in it. */
@@ -202,7 +210,7 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
   const repository = await findRepository(real)
   const setting = await personGit(repository?.root ?? real, env)
   if (repository === null) {
-    const bare = await ask(setting, ['rev-parse', '--is-bare-repository'])
+    const bare = await readGit(setting, ['rev-parse', '--is-bare-repository'])
     throw new UserError(
       bare === 'true'
         ? `${real} is a bare repository, which has no files to work on; run it in a clone of it.`
@@ -219,23 +227,23 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
 }
 
 /** Runs git in a checkout. Texts are latin1, as of `runGit`. */
-export function gitIn({ setting }: Pick<Checkout, 'setting'>, args: readonly string[]): Promise<GitResult> {
-  return runGit(setting, [...PLAIN, ...args])
+export function runGitIn({ setting }: Pick<Checkout, 'setting'>, args: readonly string[]): Promise<GitResult> {
+  return runGit(setting, [...NO_HOOKS_OR_PROMPTS, ...args])
 }
 
-/** As `gitIn`: answers what it said, a `UserError` with git's own words if it fails. `what`: as in `git could not …`. */
-export async function mustGit(
+/** As `runGitIn`: answers what it said, a `UserError` with git's own words if it fails. `what`: as in `git could not …`. */
+export async function runGitOrUserError(
   checkout: Pick<Checkout, 'setting'>,
   args: readonly string[],
   what: string,
 ): Promise<string> {
-  const result = await gitIn(checkout, args)
-  if (!result.ok) throw new UserError(`git could not ${what}: ${whyOf(result)}.`)
+  const result = await runGitIn(checkout, args)
+  if (!result.ok) throw new UserError(`git could not ${what}: ${gitErrorLine(result)}.`)
   return decoded(result.stdout)
 }
 
 /** What stood in the way of git, on one line. */
-export function whyOf({ stderr }: GitResult): string {
+export function gitErrorLine({ stderr }: GitResult): string {
   const lines = decoded(stderr)
     .split('\n')
     .map(line => line.trim().replace(/^(?:fatal|error): /, ''))
@@ -261,7 +269,7 @@ export interface ListedWorktree {
 /** All work trees of a repository, the first one first. */
 export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree[]> {
   // Not with -z, which git before 2.36 does not know.
-  const text = await mustGit({ setting }, ['worktree', 'list', '--porcelain'], 'list the worktrees')
+  const text = await runGitOrUserError({ setting }, ['worktree', 'list', '--porcelain'], 'list the worktrees')
   return text.split('\n\n').flatMap(block => {
     const lines = block.split('\n')
     const of = (name: string) => lines.find(line => line.startsWith(`${name} `))?.slice(name.length + 1) ?? null
@@ -273,14 +281,14 @@ export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree
 }
 
 /** The files of a work tree that are not as they were committed, those that are not known to git too. */
-export async function uncommittedIn(checkout: Pick<Checkout, 'setting'>): Promise<string[]> {
+export async function listUncommitted(checkout: Pick<Checkout, 'setting'>): Promise<string[]> {
   const args = ['status', '--porcelain', '-z', '--no-renames', '--untracked-files=normal', '--ignore-submodules=dirty']
-  const text = await mustGit(checkout, args, 'look at the changes')
+  const text = await runGitOrUserError(checkout, args, 'look at the changes')
   return text.split('\0').flatMap(entry => (entry === '' ? [] : [entry.slice(3)]))
 }
 
 /** Whatever the person has configured for what they type themselves. */
-const PLAIN = [
+const NO_HOOKS_OR_PROMPTS = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
   'core.editor=:',
@@ -290,10 +298,10 @@ const PLAIN = [
   'submodule.recurse=false',
 ].flatMap(pair => ['-c', pair])
 
-const KEPT = /^GIT_(?:CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL))$/
+const KEPT_VARIABLES = /^GIT_(?:CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL))$/
 
 async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSetting> {
-  const kept = Object.entries(env).filter(([name]) => KEPT.test(name))
+  const kept = Object.entries(env).filter(([name]) => KEPT_VARIABLES.test(name))
   return {
     program: await findGit(env, top),
     directory: top,
@@ -308,8 +316,8 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
   }
 }
 
-async function ask(setting: GitSetting, args: readonly string[]): Promise<string> {
-  const { stdout } = await gitIn({ setting }, args)
+async function readGit(setting: GitSetting, args: readonly string[]): Promise<string> {
+  const { stdout } = await runGitIn({ setting }, args)
   return stdout.trim()
 }
 
@@ -317,7 +325,7 @@ async function ask(setting: GitSetting, args: readonly string[]): Promise<string
 export const BRANCH_PREFIX = 'codemachine/'
 
 /** A worktree's name as it was typed; a `UserError` if it is no good for a folder and a branch. */
-export function worktreeName(typed: string): string {
+export function checkWorktreeName(typed: string): string {
   if (isWorktreeName(typed)) return typed
   const shown = typed.length > 40 ? `${typed.slice(0, 39)}…` : typed
   throw new UserError(
@@ -332,7 +340,7 @@ export function isWorktreeName(name: string): boolean {
 }
 
 /** The names that a worktree of nobody's choosing may get, the best first: `20261121-1`, `20261121-2`, … */
-function* namesOfDay(now: Date): Generator<string> {
+function* dailyNames(now: Date): Generator<string> {
   const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
   for (let counter = 1; counter <= MOST_A_DAY; counter++) yield `${now.getFullYear()}${month}${day}-${counter}`
 }

@@ -1,7 +1,7 @@
 import picomatch from 'picomatch'
 import { GitError, runGit } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
-import { addedLines, type ChangedFile, changedFiles, filesOfTree } from './git/trees.ts'
+import { addedLines, type ChangedFile, changedFiles, treeFiles } from './git/trees.ts'
 
 /** What some globs protect; names in any script are compared as Unicode composes them. */
 export interface ProtectedGlobs {
@@ -16,7 +16,7 @@ export interface ProtectedGlobs {
 /** Reads globs relative to the work directory, or names of files and of folders with all in them. */
 export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
   const composed = globs.map(glob => glob.normalize())
-  const matchers = composed.map(matcherOf)
+  const matchers = composed.map(compileGlob)
   const bases = new Set(
     composed.map(glob => picomatch.scan(glob)).map(({ base, isGlob, input }) => (isGlob ? base : input)),
   )
@@ -28,7 +28,7 @@ export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
 }
 
 /** Whether a runner of tests takes its settings from a file of this name, wherever it finds it. */
-export function configuresRunner(path: string): boolean {
+export function isTestRunnerConfig(path: string): boolean {
   return RUNNER_CONFIG.test(path.slice(path.lastIndexOf('/') + 1))
 }
 
@@ -42,8 +42,8 @@ export function isBelow(path: string, folder: string): boolean {
   return folder === '' || path.startsWith(`${folder}/`)
 }
 
-function matcherOf(glob: string): (path: string) => boolean {
-  const isMatch = picomatch(endsInName(glob) ? [glob, `${glob}/**`] : glob, options)
+function compileGlob(glob: string): (path: string) => boolean {
+  const isMatch = picomatch(endsInName(glob) ? [glob, `${glob}/**`] : glob, MATCH_OPTIONS)
   // A name may have characters in it that mean something in a glob.
   return path => path === glob || path.startsWith(`${glob}/`) || isMatch(path)
 }
@@ -57,7 +57,7 @@ function endsInName(glob: string): boolean {
 const RUNNER_CONFIG =
   /^(?:conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|\.coveragerc|nose2?\.cfg|unittest\.cfg|(?:vitest|vite|jest|playwright|cypress|karma|wdio|ava|jasmine|mocha|web-test-runner|cucumber)[\w.-]*\.(?:config|workspace|setup|conf)\.\w+|\.mocharc(?:\.\w+)?|\.(?:nycrc|taprc|c8rc)(?:\.\w+)?|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit(?:\.dist)?\.xml(?:\.dist)?|codeception\.ya?ml|junit-platform\.properties|testng\.xml|nextest\.toml|.+\.runsettings|xunit\.runner\.json|dart_test\.yaml|\.busted|test_helper\.exs)$/i
 
-const options = { dot: true, nonegate: true, windows: false }
+const MATCH_OPTIONS = { dot: true, nonegate: true, windows: false }
 
 /** What a gate protects: globs relative to the work directory, or names of files and of folders with all in them. */
 export interface ProtectingGate {
@@ -101,7 +101,7 @@ export async function protectedChanges({
   const protecting = gates.filter(({ protect }) => protect.length > 0)
   if (protecting.length === 0 || before === after) return { files: [], count: 0 }
   const named = protecting.map(({ name, protect }) => ({ name, ...protectedGlobs(protect) }))
-  const { changes, isKnown } = await changesOf(git, before, after)
+  const { changes, isKnown } = await readChanges(git, before, after)
   const touched = changes.flatMap(file => {
     const path = file.path.normalize()
     const by = named.filter(({ covers }) => covers(path))
@@ -110,52 +110,52 @@ export async function protectedChanges({
   const looked = touched.map(({ file }) => file).filter(({ how, path }) => how !== 'deleted' && canMarkSkipped(path))
   const lines = isKnown ? await addedLines(git, looked) : new Map<string, string[]>()
   const files = touched.flatMap(({ file, by, isNamed }): ProtectedFile[] => {
-    const isSkipping = marksSkipped(file.path, lines.get(file.path) ?? [])
-    const counts = file.how !== 'added' || isSkipping || isNamed || !isKnown || configuresRunner(file.path)
+    const isSkipping = marksTestsSkipped(file.path, lines.get(file.path) ?? [])
+    const counts = file.how !== 'added' || isSkipping || isNamed || !isKnown || isTestRunnerConfig(file.path)
     if (!counts) return []
     const how = file.how === 'deleted' ? 'deleted' : isSkipping ? 'skipped' : 'changed'
     return [{ path: file.path, how, gates: by.map(({ name }) => name) }]
   })
-  return { files: files.slice(0, listed), count: files.length }
+  return { files: files.slice(0, MOST_FILES), count: files.length }
 }
 
-async function changesOf(
+async function readChanges(
   git: PrivateGit,
   before: string,
   after: string,
 ): Promise<{ changes: ChangedFile[]; isKnown: boolean }> {
   const changes = await changedFiles(git, before, after)
   if (changes !== null) return { changes, isKnown: true }
-  const all = await filesOfTree(git, after)
+  const all = await treeFiles(git, after)
   if (all === null) throw new GitError(['ls-tree', after], { ok: false, stdout: '', stderr: `${after} is gone` })
   return { changes: all, isKnown: false }
 }
 
-const listed = 50
+const MOST_FILES = 50
 
 /**
  * Whether lines of a test file mark tests to be skipped, or others alone to be run, as far as the language of the file
  * has known words for it. Latin1 will do.
  */
-export function marksSkipped(path: string, lines: readonly string[]): boolean {
-  const pattern = patternOf(path)
-  return pattern !== null && lines.some(line => pattern.test(line.slice(0, longestLine)))
+export function marksTestsSkipped(path: string, lines: readonly string[]): boolean {
+  const pattern = skipPatternFor(path)
+  return pattern !== null && lines.some(line => pattern.test(line.slice(0, LONGEST_LINE)))
 }
 
 /** Whether it can be told of such a file. */
 function canMarkSkipped(path: string): boolean {
-  return patternOf(path) !== null
+  return skipPatternFor(path) !== null
 }
 
-function patternOf(path: string): RegExp | null {
+function skipPatternFor(path: string): RegExp | null {
   const ending = /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase()
   if (ending === undefined) return null
-  return MARKS.find(({ endings }) => endings.includes(ending))?.pattern ?? null
+  return SKIP_PATTERNS.find(({ endings }) => endings.includes(ending))?.pattern ?? null
 }
 
-const longestLine = 2000
+const LONGEST_LINE = 2000
 
-const MARKS: readonly { endings: readonly string[]; pattern: RegExp }[] = [
+const SKIP_PATTERNS: readonly { endings: readonly string[]; pattern: RegExp }[] = [
   {
     endings: ['js', 'jsx', 'ts', 'tsx', 'mjs', 'cjs', 'mts', 'cts', 'vue', 'svelte', 'coffee'],
     pattern:
@@ -225,7 +225,7 @@ function mayMatch({ covers, bases }: ProtectedGlobs, path: string): boolean {
 
 async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly string[]): Promise<string[]> {
   const folders = bases.map(base => `${prefix}${base}`.replace(/\/$/, '')).filter(base => base !== '')
-  const within = folders.length < bases.length ? [] : ['--', ...folders.map(latin1)]
+  const within = folders.length < bases.length ? [] : ['--', ...folders.map(toLatin1)]
   const listed: string[] = []
   for (const which of [
     ['-c', '-o', '--exclude-standard'],
@@ -239,6 +239,6 @@ async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly strin
   return listed
 }
 
-function latin1(text: string): string {
+function toLatin1(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }

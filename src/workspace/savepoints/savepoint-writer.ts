@@ -1,14 +1,14 @@
 import { isDiskFull, messageOf, UserError } from '../../base/errors.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { type NewCommit, newCommits } from '../git/commits.ts'
-import { GitError, readHead, runGitOrThrow, writingGit } from '../git/git.ts'
-import { synced, tidyObjects } from '../git/objects.ts'
+import { GitError, readHead, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
+import { FSYNC_ALL, repackObjects } from '../git/objects.ts'
 import { type PrivateGit, withoutIndex } from '../git/private-git.ts'
 import type { TreeChanges } from '../git/trees.ts'
-import { orUserError, refOf, type Savepoint, SavepointStore } from './savepoint-store.ts'
+import { gitErrorAsUserError, refName, type Savepoint, SavepointStore } from './savepoint-store.ts'
 
 /** What is to be kept. */
-export interface ToKeep {
+export interface NewSavepoint {
   session: string
   /** The round after which; 0: before the first. */
   round: number
@@ -44,8 +44,8 @@ interface Chain {
 }
 
 /** Opens the savepoints that lie beside the fingerprints of a work directory. */
-export function openSavepoints(fingerprints: SavedFingerprints, options: SavepointsOptions = {}): Savepoints {
-  return new Savepoints(fingerprints, options)
+export function openSavepoints(fingerprints: SavedFingerprints, options: SavepointsOptions = {}): SavepointWriter {
+  return new SavepointWriter(fingerprints, options)
 }
 
 /**
@@ -53,7 +53,7 @@ export function openSavepoints(fingerprints: SavedFingerprints, options: Savepoi
  * person's repository, whatever becomes of that. Uses no index, so that fingerprints may be taken meanwhile. Dispose of
  * it before the lock of the run is given back.
  */
-export class Savepoints extends SavepointStore implements AsyncDisposable {
+export class SavepointWriter extends SavepointStore implements AsyncDisposable {
   readonly #fingerprints: SavedFingerprints
   readonly #git: PrivateGit
   readonly #warn: (message: string) => void
@@ -73,10 +73,10 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
    * Makes a savepoint of a tree; kept for good when this resolves. Null if it could not be made: that has been told. One
    * of the same round takes its name, and stays behind it. Throws a `UserError` where the disk is full.
    */
-  keep(what: ToKeep): Promise<SavepointFacts | null> {
+  keep(what: NewSavepoint): Promise<SavepointFacts | null> {
     const kept = this.#last.then(() => this.#keepOrTell(what))
     // What is tidied up keeps nobody waiting but the next one.
-    this.#last = kept.then(() => tidyObjects(this.#git)).catch(() => {})
+    this.#last = kept.then(() => repackObjects(this.#git)).catch(() => {})
     return kept
   }
 
@@ -87,7 +87,7 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
     const base = all.at(-1)?.tree ?? null
     const made = { session: null, round, tree, parent: null, at: wholeSeconds(at), head: await this.#head() }
     const words = 'What is there now cannot be kept, so nothing is changed'
-    return await orUserError(words, () =>
+    return await gitErrorAsUserError(words, () =>
       this.#writing(async () => {
         await this.own(tree, base)
         const commit = await this.#commit(made)
@@ -101,12 +101,12 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
     await this.#last
   }
 
-  async #keepOrTell(what: ToKeep): Promise<SavepointFacts | null> {
+  async #keepOrTell(what: NewSavepoint): Promise<SavepointFacts | null> {
     try {
       return await this.#writing(() => this.#keep(what))
     } catch (error) {
       if (!(error instanceof GitError)) throw error
-      const why = messageOf(error).split('\n').at(-1)?.slice(-MOST_SAID) ?? ''
+      const why = messageOf(error).split('\n').at(-1)?.slice(-MOST_REASON_CHARS) ?? ''
       this.#warn(`There is no savepoint of round ${what.round}, for git failed: ${why}`)
       // What was borrowed has gone, or is something else: the next one is to do without.
       this.#fingerprints.readAgain()
@@ -114,7 +114,7 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
     }
   }
 
-  async #keep({ session, round, tree, at }: ToKeep): Promise<SavepointFacts> {
+  async #keep({ session, round, tree, at }: NewSavepoint): Promise<SavepointFacts> {
     const head = await this.#head()
     const chain = await this.#chain(session)
     // What has not changed needs no commit of its own, only its name.
@@ -178,17 +178,17 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
     const words = session === null ? `before rewind ${round}` : `after round ${round} of ${session}`
     const message = `codemachine: ${words}\n\nHead: ${head ?? 'none'}\n`
     const parents = parent === null ? [] : ['-p', parent]
-    const args = [...synced, 'commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree]
+    const args = [...FSYNC_ALL, 'commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree]
     return (await runGitOrThrow({ ...setting, env }, args, message)).trim()
   }
 
   /** When all is on the disk. */
   async #name(made: Pick<Savepoint, 'session' | 'round'>, commit: string): Promise<void> {
-    await runGitOrThrow(withoutIndex(this.#git), [...synced, 'update-ref', '--no-deref', refOf(made), commit])
+    await runGitOrThrow(withoutIndex(this.#git), [...FSYNC_ALL, 'update-ref', '--no-deref', refName(made), commit])
   }
 
   #writing<T>(write: () => Promise<T>): Promise<T> {
-    return writingGit(this.#git.gitDir, write)
+    return writeToPrivateGit(this.#git.gitDir, write)
   }
 }
 
@@ -217,4 +217,4 @@ function wholeSeconds(at: number): number {
   return Math.floor(at / 1000) * 1000
 }
 
-const MOST_SAID = 300
+const MOST_REASON_CHARS = 300

@@ -29,22 +29,22 @@ import {
   type FileState,
   fileState,
   findObstacle,
-  makeFolder,
+  makeFolderInside,
   type Obstacle,
-  pathInside,
   readTextFile,
-  setAside,
+  relativeInside,
+  renameAsBroken,
   writeFileInside,
 } from '../files/inside-directory.ts'
 import { parseMainFile, withoutClaim } from './main-file.ts'
-import { parseTasksFile, withMarks } from './tasks-file.ts'
+import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 
 // A goal of up to 1 MiB, and as much again of what agents write.
 const mainKind = { name: 'MAIN.md', limit: 2 * 1024 * 1024, parse: parseMainFile }
 const tasksKind = { name: 'tasks.json', limit: 4 * 1024 * 1024, parse: parseTasksFile }
 
 /** Where the memory of a session lies; absolute paths. */
-interface MemoryPlace {
+interface MemoryOptions {
   /** Folder of `MAIN.md`, in the work directory. */
   folder: string
   /** `tasks.json`; left out: it lies there, too. */
@@ -56,9 +56,9 @@ interface MemoryPlace {
 }
 
 /** Opens the memory of a session. */
-export function openMemory(options: MemoryPlace): Memory {
-  const folder = pathInside(options.directory, options.folder)
-  const tasksFolder = options.tasks === undefined ? folder : dirname(pathInside(options.directory, options.tasks))
+export function openMemory(options: MemoryOptions): Memory {
+  const folder = relativeInside(options.directory, options.folder)
+  const tasksFolder = options.tasks === undefined ? folder : dirname(relativeInside(options.directory, options.tasks))
   let memory: SessionMemory | null = null
   const opened = async (): Promise<SessionMemory> => {
     memory ??= new SessionMemory(
@@ -84,15 +84,15 @@ export function openMemory(options: MemoryPlace): Memory {
 }
 
 /** A file of the memory, and its folder (relative to the root). */
-interface Kept<T> {
+interface FileInFolder<T> {
   folder: string
   file: MemoryFile<T>
 }
 
 class SessionMemory {
   readonly #root: string
-  readonly #main: Kept<MainFile>
-  readonly #tasks: Kept<readonly Task[]>
+  readonly #main: FileInFolder<MainFile>
+  readonly #tasks: FileInFolder<readonly Task[]>
   /** Found while a claim was withdrawn, and not told yet. */
   #problems: MemoryProblem[] = []
 
@@ -110,7 +110,7 @@ class SessionMemory {
     await this.#refresh()
     const problems = this.#problems
     this.#problems = []
-    const kb = join(this.#root, memoryHome, 'kb')
+    const kb = join(this.#root, memoryRoot, 'kb')
     const [main, tasks] = [this.#main.file, this.#tasks.file]
     const texts = { main: main.text, tasks: tasks.text }
     const fingerprint = memoryFingerprint([texts.main, texts.tasks], kb)
@@ -129,14 +129,14 @@ class SessionMemory {
   async markTasks(marks: readonly TaskMark[]): Promise<void> {
     await this.#refresh()
     const { file } = this.#tasks
-    const text = withMarks(file.text, marks)
+    const text = applyTaskMarks(file.text, marks)
     if (text !== file.text) await file.replace(text)
   }
 
   async #refresh(): Promise<void> {
     const [mainStays, tasksStay] = await Promise.all([this.#main.file.isUnchanged(), this.#tasks.file.isUnchanged()])
     if (mainStays && tasksStay) return
-    const lost = new Map<string, LostFolder | null>()
+    const lost = new Map<string, ReplacedFolder | null>()
     for (const { folder, file } of [this.#main, this.#tasks]) {
       if (!lost.has(folder)) lost.set(folder, await this.#mendFolder(folder))
       const problem = await file.read(lost.get(folder) ?? null)
@@ -145,17 +145,17 @@ class SessionMemory {
   }
 
   /** Makes sure of a folder of the memory; answers what had become of it, null if it is as it should be. */
-  async #mendFolder(folder: string): Promise<LostFolder | null> {
-    let lost: LostFolder | null = null
+  async #mendFolder(folder: string): Promise<ReplacedFolder | null> {
+    let lost: ReplacedFolder | null = null
     try {
       for (;;) {
         const obstacle = await findObstacle(this.#root, folder)
         if (obstacle === null) return lost
-        lost ??= { problem: `its folder ${describe(obstacle)}; leave the folder where it is.`, setAside: null }
+        lost ??= { problem: `its folder ${describeObstacle(obstacle)}; leave the folder where it is.`, setAside: null }
         if (obstacle.kind === 'missing') {
           await makeMemoryFolder(this.#root, folder)
         } else {
-          const aside = await setAside(this.#root, obstacle.path)
+          const aside = await renameAsBroken(this.#root, obstacle.path)
           lost = { ...lost, setAside: relative(folder, aside) }
         }
       }
@@ -173,7 +173,7 @@ class SessionMemory {
   }
 }
 
-function describe({ path, kind }: Obstacle): string {
+function describeObstacle({ path, kind }: Obstacle): string {
   switch (kind) {
     case 'missing':
       return `${path} was gone`
@@ -192,7 +192,7 @@ interface MemoryFileKind<T> {
 }
 
 /** A session's folder that had to be made again, and where what was in its place went. */
-interface LostFolder {
+interface ReplacedFolder {
   problem: string
   setAside: string | null
 }
@@ -233,7 +233,7 @@ class MemoryFile<T> {
   async isUnchanged(): Promise<boolean> {
     const known = this.#state
     // A file system's stamps are too coarse to tell a second write in the same moment from the first.
-    if (known === null || known.changedAt > this.#clock.now() - coarsestStampMs) return false
+    if (known === null || known.changedAt > this.#clock.now() - COARSEST_STAMP_MS) return false
     return (await fileState(this.#path))?.key === known.key
   }
 
@@ -241,7 +241,7 @@ class MemoryFile<T> {
    * Reads the file. If it is broken or gone, sets it aside, puts the last good copy back, and answers what was wrong. Throws
    * a `UserError` if there is no room for that.
    */
-  async read(lost: LostFolder | null): Promise<MemoryProblem | null> {
+  async read(lost: ReplacedFolder | null): Promise<MemoryProblem | null> {
     this.#good ??= await this.#keptCopy()
     this.#state = null
     const now = await readTextFile(this.#path, this.#kind.limit)
@@ -293,7 +293,7 @@ class MemoryFile<T> {
   async #replaceBroken(problem: string): Promise<MemoryProblem> {
     this.#mustHaveGood(problem)
     try {
-      const aside = await setAside(this.#root, this.#file)
+      const aside = await renameAsBroken(this.#root, this.#file)
       return await this.#putBack({ problem, setAside: relative(dirname(this.#file), aside) })
     } catch (error) {
       if (systemErrorCode(error) === null) throw error
@@ -301,7 +301,7 @@ class MemoryFile<T> {
     }
   }
 
-  async #putBack(found: LostFolder): Promise<MemoryProblem> {
+  async #putBack(found: ReplacedFolder): Promise<MemoryProblem> {
     const good = this.#mustHaveGood(found.problem)
     try {
       await writeFileInside(this.#root, this.#file, good.text)
@@ -323,7 +323,7 @@ class MemoryFile<T> {
   }
 }
 
-const coarsestStampMs = 100
+const COARSEST_STAMP_MS = 100
 
 /**
  * What a session's memory comes to, as a hash (hex): the texts of its own files, and everything in the folder `kb`
@@ -332,48 +332,48 @@ const coarsestStampMs = 100
  * Synchronous, because a usual folder costs a millisecond or two this way.
  */
 export function memoryFingerprint(texts: readonly string[], kb: string): string {
-  const look: Look = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
-  for (const text of texts) add(look.hash, 'text', text)
-  lookAt(kb, '', look, 0)
+  const look: HashProgress = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
+  for (const text of texts) addToHash(look.hash, 'text', text)
+  hashPath(kb, '', look, 0)
   return look.hash.digest('hex')
 }
 
 /** The hash so far, and how much of what is looked at has gone into it. */
-interface Look {
+interface HashProgress {
   hash: Hash
   files: number
   bytes: number
   entries: number
 }
 
-function lookAt(path: string, name: string, look: Look, depth: number): void {
-  if (look.entries >= mostEntries) return
+function hashPath(path: string, name: string, look: HashProgress, depth: number): void {
+  if (look.entries >= MOST_ENTRIES) return
   look.entries += 1
   try {
     const stat = lstatSync(path)
-    add(look.hash, ...partsOf(path, name, stat, look))
-    if (!stat.isDirectory() || depth >= deepest) return
-    for (const child of readdirSync(path).sort()) lookAt(join(path, child), `${name}/${child}`, look, depth + 1)
+    addToHash(look.hash, ...hashedParts(path, name, stat, look))
+    if (!stat.isDirectory() || depth >= MOST_LEVELS) return
+    for (const child of readdirSync(path).sort()) hashPath(join(path, child), `${name}/${child}`, look, depth + 1)
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    add(look.hash, code, name)
+    addToHash(look.hash, code, name)
   }
 }
 
-function partsOf(path: string, name: string, stat: Stats, look: Look): (string | Buffer)[] {
+function hashedParts(path: string, name: string, stat: Stats, look: HashProgress): (string | Buffer)[] {
   if (stat.isSymbolicLink()) return ['link', name, readlinkSync(path)]
-  if (stat.isFile()) return contentOf(path, name, look)
+  if (stat.isFile()) return hashedContent(path, name, look)
   return [stat.isDirectory() ? 'folder' : 'other', name]
 }
 
-function contentOf(path: string, name: string, look: Look): (string | Buffer)[] {
+function hashedContent(path: string, name: string, look: HashProgress): (string | Buffer)[] {
   // Since it was looked at it may have become a link, or a pipe, at which a plain open would wait for ever.
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
   try {
     const { size, mtimeMs } = fstatSync(fd)
     look.files += 1
-    const isTooMuch = look.files > mostFiles || look.bytes + size > mostBytes
+    const isTooMuch = look.files > MOST_FILES || look.bytes + size > MOST_BYTES
     if (isTooMuch) return ['stamp', name, `${size} ${mtimeMs}`]
     look.bytes += size
     const bytes = Buffer.allocUnsafe(size)
@@ -384,26 +384,26 @@ function contentOf(path: string, name: string, look: Look): (string | Buffer)[] 
 }
 
 /** Each with its length, so that no two lists of parts hash alike. */
-function add(hash: Hash, ...parts: readonly (string | Buffer)[]): void {
+function addToHash(hash: Hash, ...parts: readonly (string | Buffer)[]): void {
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part)
 }
 
-const mostFiles = 1000
-const mostBytes = 16 * 1024 * 1024
-const mostEntries = 20_000
-const deepest = 16
+const MOST_FILES = 1000
+const MOST_BYTES = 16 * 1024 * 1024
+const MOST_ENTRIES = 20_000
+const MOST_LEVELS = 16
 
 /** The folder of the memory, in the work directory. */
-export const memoryHome = '.codemachine'
+export const memoryRoot = '.codemachine'
 
 /**
  * Makes a folder of the memory (a path from the work directory's real path `root`), for this user alone, and keeps all of the memory out of
  * git by a `.gitignore` of its own, which is left alone if there is one. Answers what is in the way if it cannot.
  */
 export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
-  const obstacle = await makeFolder(root, folder)
+  const obstacle = await makeFolderInside(root, folder)
   if (obstacle !== null) return obstacle
-  await writeGitignore(join(root, memoryHome, '.gitignore'))
+  await writeGitignore(join(root, memoryRoot, '.gitignore'))
   return null
 }
 

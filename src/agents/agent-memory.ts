@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
-import { readTextFile, setAside, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolder, memoryHome } from '../workspace/memory/memory-files.ts'
+import { readTextFile, renameAsBroken, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { planPaths, projectFolders, specificationFile } from '../workspace/memory/plan-files.ts'
+import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
 
 /** The memory file of an agent, from the work directory: `.codemachine/memory/.frontend-memory.md` of `frontend-dev`. */
 export function agentMemoryFile(name: string): string {
-  return join(projectPaths.memoryFolder, `.${name.replace(/-dev$/, '')}-memory.md`)
+  return join(promptPaths.memoryFolder, `.${name.replace(/-dev$/, '')}-memory.md`)
 }
 
 /**
@@ -21,7 +21,7 @@ export async function rememberResult(directory: string, name: string, entry: Mem
   const root = await realpath(directory)
   const path = join(root, agentMemoryFile(name))
   const before = writing.get(path) ?? Promise.resolve()
-  const written = before.then(() => writeOrSay(root, name, entry))
+  const written = before.then(() => writeOrExplain(root, name, entry))
   writing.set(path, written)
   try {
     return await written
@@ -37,9 +37,9 @@ const writing = new Map<string, Promise<unknown>>()
 const MOST_READ_BYTES = 1024 * 1024
 
 /** An agent that did its work is not failed for want of a place to note it. */
-async function writeOrSay(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
+async function writeOrExplain(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
   try {
-    return await write(root, name, entry)
+    return await appendEntry(root, name, entry)
   } catch (error) {
     if (error instanceof UserError) return error.message
     const code = systemErrorCode(error)
@@ -48,8 +48,8 @@ async function writeOrSay(root: string, name: string, entry: MemoryEntry): Promi
   }
 }
 
-async function write(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
-  const obstacle = await makeMemoryFolder(root, projectPaths.memoryFolder)
+async function appendEntry(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
+  const obstacle = await makeMemoryFolder(root, promptPaths.memoryFolder)
   if (obstacle !== null) {
     const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
     return `${obstacle.path} ${what}, so ${name} has no memory; put a folder in its place.`
@@ -58,7 +58,7 @@ async function write(root: string, name: string, entry: MemoryEntry): Promise<st
   const kind = await kindOf(join(root, file))
   if (kind === 'other') return `${file} is a link or no file, so what ${name} did is not kept there; remove it.`
   const read = kind === 'missing' ? null : await readTextFile(join(root, file), MOST_READ_BYTES)
-  const aside = read?.kind === 'broken' ? await setAside(root, file) : null
+  const aside = read?.kind === 'broken' ? await renameAsBroken(root, file) : null
   await writeFileInside(root, file, addEntry(read?.kind === 'text' ? read.text : '', name, entry))
   if (read?.kind !== 'broken') return null
   return `${file} could not be read and was set aside as ${aside}: ${read.problem}`
@@ -99,7 +99,7 @@ const MOST_LINE = 300
 const HEADING = /^## [a-z][a-z0-9-]*-\d{8}T\d{9}$/
 const EARLIER = '## Earlier'
 
-interface Parts {
+interface MemoryParts {
   /** What stands before the first section, without the title. */
   notes: string
   /** Folded entries, one a line, the oldest first. */
@@ -113,28 +113,28 @@ interface Parts {
  * `## Earlier`, which has 8 KiB and lets its oldest lines go; no entry is cut, but one of more than 16 KiB as it comes.
  */
 export function addEntry(text: string, name: string, entry: MemoryEntry): string {
-  const { notes, earlier, entries } = partsOf(text)
+  const { notes, earlier, entries } = parseMemory(text)
   const all = [...entries, entryText(entry)]
   const whole = fileText(name, { notes, earlier, entries: all })
   if (bytesOf(whole) <= MOST_BYTES && bytesOf(earlier.join('\n')) < MOST_EARLIER_BYTES) return whole
-  const kept = newest(all, MOST_BYTES - MOST_EARLIER_BYTES - MOST_NOTES_BYTES - MOST_TITLE_BYTES)
-  const folded = all.slice(0, all.length - kept.length).map(lineOf)
-  return fileText(name, { notes, earlier: newest([...earlier, ...folded], MOST_EARLIER_BYTES), entries: kept })
+  const kept = lastThatFit(all, MOST_BYTES - MOST_EARLIER_BYTES - MOST_NOTES_BYTES - MOST_TITLE_BYTES)
+  const folded = all.slice(0, all.length - kept.length).map(foldEntry)
+  return fileText(name, { notes, earlier: lastThatFit([...earlier, ...folded], MOST_EARLIER_BYTES), entries: kept })
 }
 
 function entryText({ instance, at, request, result }: MemoryEntry): string {
   const asked = clipEnd(request.trim(), MOST_REQUEST)
   const quoted = asked.split('\n').map(line => `> ${line}`.trimEnd())
-  const lines = [...quoted, '', ...(result.trim() || 'It said nothing.').split('\n').map(notAHeading)]
+  const lines = [...quoted, '', ...(result.trim() || 'It said nothing.').split('\n').map(escapeHeading)]
   return `## ${instance}\n\n${at}\n${clipToBytes(lines.join('\n').toWellFormed(), MOST_ENTRY_BYTES)}`
 }
 
 /** A line that would begin another entry is set in. */
-function notAHeading(line: string): string {
+function escapeHeading(line: string): string {
   return HEADING.test(line.trimEnd()) || line.trimEnd() === EARLIER ? ` ${line}` : line
 }
 
-function partsOf(text: string): Parts {
+function parseMemory(text: string): MemoryParts {
   const sections = text.split(/\r?\n/).reduce<string[][]>(
     (all, line) => {
       const begins = HEADING.test(line) || line === EARLIER
@@ -154,14 +154,14 @@ function partsOf(text: string): Parts {
   }
 }
 
-function fileText(name: string, { notes, earlier, entries }: Parts): string {
+function fileText(name: string, { notes, earlier, entries }: MemoryParts): string {
   const folded = earlier.length === 0 ? [] : [`${EARLIER}\n\n${earlier.join('\n')}`]
   const sections = [`# Memory of ${name}`, ...(notes === '' ? [] : [notes]), ...folded, ...entries]
   return `${sections.join('\n\n')}\n`
 }
 
 /** An entry in a line: whose it is, what it was asked for, and the first that it said. */
-function lineOf(entry: string): string {
+function foldEntry(entry: string): string {
   const [heading = '', ...lines] = entry.split('\n').map(line => line.trim())
   const said = lines.filter(line => line !== '' && !/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(line))
   const asked = said.find(line => line.startsWith('> '))?.slice(2) ?? ''
@@ -174,7 +174,7 @@ function short(text: string): string {
 }
 
 /** The last texts that fit, with what stands between two. */
-function newest(texts: readonly string[], most: number): readonly string[] {
+function lastThatFit(texts: readonly string[], most: number): readonly string[] {
   let bytes = 0
   const first = texts.findLastIndex(text => {
     bytes += bytesOf(text) + 2
@@ -196,7 +196,7 @@ function bytesOf(text: string): number {
 const plan = planPaths('')
 
 /** What prompts say of where a project's files are; relative to the work directory. */
-export const projectPaths = {
+export const promptPaths = {
   agentsFolder: projectFolders.agents,
   /** The agents as data. */
   agentsConfig: join(projectFolders.agents, 'agents-config.json'),
@@ -205,7 +205,7 @@ export const projectPaths = {
   tasks: plan.tasks,
   summary: plan.summary,
   earlier: plan.earlier,
-  kb: join(memoryHome, 'kb'),
+  kb: join(memoryRoot, 'kb'),
   memoryFolder: projectFolders.memory,
 }
 
