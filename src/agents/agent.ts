@@ -6,39 +6,39 @@ import { packageFile } from '../base/package.ts'
 import { nearestName } from '../base/text.ts'
 import { agentMemoryFile } from './agent-memory.ts'
 
-/** A named role, as `config/*.agents.js` ships it. `promptPath` is relative to the package's root. */
+/** A named role from `config/*.agents.js`. `promptPath` is relative to the package's root. */
 export interface Agent {
-  /** Lower-case letters, digits and dashes: it names files and profiles. */
+  /** Lower-case letters, digits and dashes; used in names of files and profiles. */
   name: string
   displayName: string
   description: string
   promptPath: string
-  /** Null leaves it to the settings and to codex; `modelReasoningEffort` too. */
+  /** `null` leaves the choice to the settings and to codex; so for `modelReasoningEffort`. */
   model: string | null
   modelReasoningEffort: string | null
   enabled: boolean
 }
 
-/** All agents that there are. */
+/** All agents. */
 export interface AgentRoster {
-  /** Those that run a build. */
+  /** Agents that run the rounds of a build. */
   main: readonly Agent[]
-  /** Those that others give tasks to. */
+  /** Agents that are given tasks by others. */
   sub: readonly Agent[]
-  /** That of the `goal` template. */
+  /** The agent of the `goal` template. */
   goal: Agent
 }
 
-/** A main agent that a build cannot do without. */
+/** The name of a main agent that every build needs. */
 export type MainAgentName = 'agents-builder' | 'master-mind' | 'project-summarizer'
 
-/** Those that every build needs. */
+/** The names of the main agents that every build needs. */
 export const MAIN_AGENT_NAMES: readonly MainAgentName[] = ['agents-builder', 'master-mind', 'project-summarizer']
 
 /**
- * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if one of them throws, is not what
- * it should be, or if two agents have the same name or the same memory file.
- * @param options `folder`: where the files are; left out: in codemachine's own package
+ * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if a file throws or is invalid, or
+ * if two agents have the same name or the same memory file.
+ * @param options `folder`: where the files are; codemachine's own package if left out
  */
 export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   const folder = options.folder ?? packageFile('config')
@@ -62,14 +62,14 @@ export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   return { main, sub, goal }
 }
 
-/** The agent of that name, for work; or why there is none to be had, a sentence. */
+/** The enabled agent of a name; or why there is none, a sentence that names the others. */
 export function findEnabledAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
   const found = findAnyAgent(agents, name)
   if ('problem' in found || found.agent.enabled) return found
   return { problem: `The agent "${name}" is disabled; ${suggestNames(enabledNames(agents))}` }
 }
 
-/** The agent of that name, enabled or not; or that there is none, a sentence. */
+/** The agent of a name, enabled or not; or a sentence that there is none, with a suggestion. */
 export function findAnyAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
   const agent = agents.find(each => each.name === name)
   if (agent !== undefined) return { agent }
@@ -88,7 +88,7 @@ function enabledNames(agents: readonly Agent[]): readonly string[] {
   return agents.filter(each => each.enabled).map(each => each.name)
 }
 
-/** `qa` is enough to be understood. */
+/** The only name that begins with a typed one, such as `qa`; else `null`. */
 function onlyNameStartingWith(name: string, enabled: readonly string[]): string | null {
   const begun = enabled.filter(each => name !== '' && each.startsWith(`${name}-`))
   return begun.length === 1 ? (begun[0] ?? null) : null
@@ -156,7 +156,7 @@ function loadModule(path: string): unknown {
   }
 }
 
-/** Where in the file it was thrown, as its stack says. */
+/** The line of the file in the error's stack, as ` (line 3)`; else empty. */
 function describeLine(path: string, error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? '') : ''
   const at = stack.indexOf(`${path}:`)

@@ -8,7 +8,7 @@ const sources = projectSources('reading-list')
 
 const PHASES = ['Planning', 'Building', 'Testing', 'Runtime']
 
-/** A round of master-mind: nearly all in the first, the rest in those that follow. */
+/** The steps of a master-mind round, chosen by the open tasks: T1 to T6 in the first one, the rest in later ones. */
 export function masterMindRound(impossibleTask: boolean, state: BuildState): readonly BuildStep[] {
   if (openTasks(state, ...UP_TO_T6).length > 0) return firstRound(state)
   if (!impossibleTask) return lastRound(state)
@@ -17,12 +17,12 @@ export function masterMindRound(impossibleTask: boolean, state: BuildState): rea
 
 const UP_TO_T6 = ['T1', 'T2', 'T3', 'T4', 'T5', 'T6']
 
-/** These steps, if one of these tasks is open. */
+/** The steps if one of these tasks is open, else none. */
 function ifOpen(state: BuildState, ids: readonly string[], steps: readonly BuildStep[]): readonly BuildStep[] {
   return openTasks(state, ...ids).length > 0 ? steps : []
 }
 
-/** Marks those of these tasks that are not done. */
+/** Marks the open ones of these tasks as done. */
 function markOpen(...ids: readonly string[]): BuildStep {
   return state => {
     const open = openTasks(state, ...ids)
@@ -180,17 +180,17 @@ const retryT7: readonly BuildStep[] = [
   () => [conclude('T7 cannot be done here. Everything else is.')],
 ]
 
-/** The agents that are given tasks. */
+/** Names of the agents that are given tasks. */
 export const taskAgents = ['software-architect', 'backend-dev', 'frontend-dev', 'qa-engineer']
 
-/** What an agent does that is asked for this; nothing if no part of the build is. */
+/** An agent's steps for a task, by the request's text; none if it is no task of this build. */
 export function stepsForTask(asked: string): readonly BuildStep[] {
   const task = /^T\d: .*/m.exec(asked)?.[0] ?? ''
   const [, planSteps = []] = Object.entries(stepsByTask).find(([beginning]) => task.startsWith(beginning)) ?? []
   return planSteps
 }
 
-/** Makes a page, and looks whether a title in it stands there as it was written. */
+/** Makes a page, and checks that a title in it is escaped. */
 const MAKE_PAGE = `d=$(mktemp -d); node bin/reading-list.js books.json "$d/index.html" && grep -c '&lt;in&gt;' "$d/index.html"; rm -r "$d"`
 const REACH_VALIDATOR = `node -e "fetch('https://validator.w3.org')"`
 
@@ -287,12 +287,12 @@ const commandTestTask: readonly BuildStep[] = [
   () => [conclude('test/command.test.js runs the command as a person does; it passes.')],
 ]
 
-/** Without a network. */
+/** Tries to reach the validator, and fails without a network. */
 function validatorTask(words: string): readonly BuildStep[] {
   return [() => [shell(REACH_VALIDATOR)], () => [conclude(words)]]
 }
 
-/** By the beginning of the request, so that what was broken off can be asked for again. */
+/** By the beginning of the request, so that an interrupted task can be requested again. */
 const stepsByTask: Readonly<Record<string, readonly BuildStep[]>> = {
   'T1:': designTask,
   'T2:': testPlanTask,
@@ -314,7 +314,7 @@ const stepsByTask: Readonly<Record<string, readonly BuildStep[]>> = {
   'T8:': readmeTask,
 }
 
-/** A task as the plan's file has it. */
+/** A task in the plan's file. */
 interface PlannedTask {
   id: string
   name: string
@@ -323,20 +323,20 @@ interface PlannedTask {
   parked?: string
 }
 
-/** How a build stands at a request, by its files: what is played cannot depend on where a round was broken off. */
+/** The state of a build at a request, read from its files, so that an interrupted round can be played again. */
 export interface BuildState extends SessionPaths {
-  /** In their order; none before there is a plan. */
+  /** In order; empty before there is a plan. */
   plan: readonly PlannedTask[]
-  /** What the turn was asked for. */
+  /** The turn's last user message. */
   asked: string
 }
 
-/** What the model does in one step of a build. */
+/** One step of a conversation: the reply's items, made from the state of the build. */
 export type BuildStep = (state: BuildState) => readonly ReplyItem[]
 
-/** Reads how the build of a request stands. */
+/** Reads the state of the build to which a request belongs. */
 export function readBuildState({ developerTexts, userTexts }: ModelRequest): BuildState {
-  // Only the main agents know of a MAIN.md; the plan is everybody's.
+  // Only main agents are told of a MAIN.md; every agent knows the plan.
   const found = findSessionPaths(developerTexts) ?? { main: 'MAIN.md', kb: '.codemachine/kb' }
   const directory = /<cwd>([^<]+)<\/cwd>/.exec(userTexts.join('\n'))?.[1]
   return {
@@ -347,7 +347,7 @@ export function readBuildState({ developerTexts, userTexts }: ModelRequest): Bui
   }
 }
 
-/** The ids of those of these tasks that are not done. */
+/** The ids of the open ones of these tasks. */
 export function openTasks({ plan }: BuildState, ...ids: readonly string[]): string[] {
   return ids.filter(id => plan.find(task => task.id === id)?.done !== true)
 }
@@ -356,15 +356,15 @@ function readPlan(path: string): PlannedTask[] {
   try {
     return JSON.parse(readFileSync(path, 'utf8')).tasks
   } catch {
-    // There is none yet, or a person is writing it.
+    // There is no plan yet, or a person is writing it.
     return []
   }
 }
 
-/** Where a build keeps its plan. */
+/** Path of the plan, relative to the work directory. */
 export const planFile = '.codemachine/plan/tasks.json'
 
-/** The plan, as JSON. `impossibleTask`: with a task that nobody can finish without a network, in the place of one that can be. */
+/** The plan as JSON. `impossibleTask`: T7 is one that cannot be done without a network. */
 export function planText(impossibleTask: boolean): string {
   return sources.text(`codemachine/plan/${impossibleTask ? 'tasks.impossible.json' : 'tasks.json'}`)
 }

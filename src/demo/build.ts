@@ -19,9 +19,9 @@ import { createRepository, projectSources } from './project.ts'
 const sources = projectSources('reading-list')
 
 /**
- * Plays the build of a small program by four agents: eight tasks, three of them at once, one of which falls short of its
- * criterion at first. `impossibleTask`: one more can never be done, and is tried five times. `watchable` lets text flow at
- * reading speed. A round that was broken off is played again from what the plan says.
+ * The script of a build: four agents write a small program in eight tasks, three of them at once; one task fails its
+ * acceptance criterion at first. `impossibleTask`: T7 can never be done, and is tried five times. `watchable` sends
+ * text at reading speed. An interrupted round is played again from the state of the plan.
  */
 export function buildScript(pace: 'instant' | 'watchable', { impossibleTask }: { impossibleTask: boolean }): Script {
   const deltaMs = pace === 'watchable' ? 40 : 0
@@ -50,8 +50,8 @@ function scriptStep(step: BuildStep, deltaMs: number): ScriptStep {
 }
 
 /**
- * Makes the git repository of the build in `directory`, which has to be empty or missing: a list of books in one commit,
- * and the specification where `codemachine start` looks for it. `env` is what git runs with.
+ * Creates the git repository of the build in `directory`, which has to be empty or missing: a list of books in one
+ * commit, and the specification where `codemachine start` reads it. `env`: the environment of git.
  */
 export async function createBuildRepository(
   directory: string,
@@ -67,7 +67,7 @@ export async function createBuildRepository(
   await writeFile(specification, sources.text('codemachine/inputs/specifications.md'))
 }
 
-/** What project-summarizer says, whenever master-mind has stopped. */
+/** The round of project-summarizer, after each of master-mind. */
 const summarizing: readonly BuildStep[] = [
   () => [shell(`cat ${planFile}; git log --oneline; git status --short`)],
   state => [conclude(summaryOf(state))],
@@ -87,7 +87,7 @@ function summaryOf(state: BuildState): string {
     : `T1 to T6 are done: reading-list reads books.json and makes a page. T4 took two tries, as titles were put into the page as HTML at first. Next: ${open.map(({ id }) => id).join(' and ')}.`
 }
 
-/** A change of plan: what the person says goes into the task that is worked on last. */
+/** A change of plan: adds the person's words to the last open task. */
 const replanning: readonly BuildStep[] = [
   state => [say('I read the plan.'), shell(`cat ${state.main} ${planFile}`)],
   state => {
@@ -106,7 +106,7 @@ const replanning: readonly BuildStep[] = [
   ],
 ]
 
-/** The look at the whole, which changes nothing and may claim that all is done. */
+/** The last look at the whole project, which changes nothing and so may claim that all is done. */
 const lastLook: readonly BuildStep[] = [
   () => [
     say('I look as though somebody else had built it.'),
@@ -125,7 +125,7 @@ const lastLook: readonly BuildStep[] = [
   () => [conclude('Each sentence of the specification is there, all tests pass, and I have changed nothing.')],
 ]
 
-/** The team builder's round: prompts of the project's own, and the plan. */
+/** The agents-builder's round: writes the project's own prompts, and the plan. */
 function teamBuilding(impossibleTask: boolean): readonly BuildStep[] {
   return [
     () => [
@@ -148,18 +148,18 @@ function teamBuilding(impossibleTask: boolean): readonly BuildStep[] {
   ]
 }
 
-/** What an agent plays in its nth conversation, counted from 0 among its own. */
+/** The steps of an agent in its nth conversation, counted from 0 among its own. */
 export type AgentPart = (nth: number, request: ModelRequest) => readonly ScriptStep[]
 
-/** Who speaks in a build, besides the agents that are given tasks. */
+/** The rounds of a build's main agents. */
 type MainPart = 'agents-builder' | 'master-mind' | 'project-summarizer' | 'last-look' | 'replan'
 
-/** What each plays in a build: main agents by what their round is for, those that are given tasks by their names. */
+/** The parts of a build: of main agents by the purpose of the round, of agents that are given tasks by name. */
 type AgentParts = Readonly<Record<string, AgentPart>> & Readonly<Partial<Record<MainPart, AgentPart>>>
 
 /**
- * Plays a build, in which agents work side by side: conversations are told apart by their developer instructions, not by
- * their order. A request of an agent that has no part fails.
+ * A script in which agents work side by side: conversations are assigned by their developer instructions, not by their
+ * order. A request of an agent without a part fails.
  */
 export function agentsScript(parts: AgentParts): Script {
   const seen = new Map<string, number[]>()
@@ -175,7 +175,7 @@ export function agentsScript(parts: AgentParts): Script {
   })
 }
 
-/** Where the beginning of the instructions of a main agent stands. */
+/** The prompt file with which the instructions of each main part begin. */
 const PROMPTS: Readonly<Record<MainPart, string>> = {
   'agents-builder': 'agents/agents-builder',
   'master-mind': 'agents/master-mind',
@@ -184,7 +184,9 @@ const PROMPTS: Readonly<Record<MainPart, string>> = {
   replan: 'replan',
 }
 
-/** An agent that was given a task is known by its memory file, the only one that its instructions name first. */
+/**
+ * Finds the agent by its instructions: a main agent by its prompt, others by the first memory file named; else `null`.
+ */
 function findAgentName(instructions: string, names: readonly string[]): string | null {
   const main = Object.entries(PROMPTS).find(([, prompt]) => instructions.includes(beginningOf(loadPrompt(prompt))))
   if (main !== undefined) return main[0]
@@ -192,7 +194,7 @@ function findAgentName(instructions: string, names: readonly string[]): string |
   return names.find(name => name.replace(/-dev$/, '') === file) ?? null
 }
 
-/** Enough of a prompt to know it by, before anything in it is filled in. */
+/** Enough of a prompt to recognize it, before its first placeholder. */
 function beginningOf(prompt: string): string {
   return (prompt.split('{{')[0] ?? '').slice(0, 80)
 }

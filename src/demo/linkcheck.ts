@@ -4,15 +4,15 @@ import { createRepository, findSessionPaths, projectSources, type SessionPaths }
 
 const sources = projectSources('linkcheck')
 
-/** The goal that the demo's script works towards. */
+/** The goal of the demo's session. */
 export const demoGoal = `Build linkcheck, a command that finds the links in Markdown files that lead nowhere: to missing files, and to missing headings.
 It prints the file and line of each, and its exit code tells whether there are any. Plain JavaScript, no dependencies,
 with tests for node --test and a short README.`
 
 /**
- * Plays the demo in five rounds: plan, core, rest, a review that claims too much, and a second look that may. The
- * developer instructions of each conversation have to name the session's `MAIN.md`. `watchable` lets text flow at
- * reading speed.
+ * The script of the demo in five rounds: plan, core, rest, a review whose done claim is refused, and a second look
+ * whose claim is accepted. The developer instructions of each conversation have to name the session's `MAIN.md`.
+ * `watchable` sends text at reading speed.
  */
 export function demoScript(pace: 'instant' | 'watchable'): Script {
   const deltaMs = pace === 'watchable' ? 40 : 0
@@ -28,8 +28,8 @@ function scriptStep(step: DemoStep, deltaMs: number): ScriptStep {
 }
 
 /**
- * Makes the git repository of the demo in `directory`, which has to be empty or missing: an idea in one commit. `env` is
- * what git runs with.
+ * Creates the git repository of the demo in `directory`, which has to be empty or missing: an idea in one commit.
+ * `env`: the environment of git.
  */
 export async function createDemoRepository(
   directory: string,
@@ -43,12 +43,12 @@ export async function createDemoRepository(
 }
 
 /**
- * What the model says and does in one step of a round: at most one command or patch, as codex runs the calls of a step
- * side by side, and two sandboxed commands that start at once in one directory can make one of them fail.
+ * One step of a round: the reply's items, with at most one command or patch. Codex runs the calls of a step side by
+ * side, and of two sandboxed commands that start at once in one directory, one can fail.
  */
 type DemoStep = (memory: SessionPaths) => readonly ReplyItem[]
 
-/** A plan and a first commit. */
+/** The first round: a plan and a first commit. */
 const planning: readonly DemoStep[] = [
   memory => [
     say('I begin without memory, so I read what is there.'),
@@ -76,7 +76,7 @@ const planning: readonly DemoStep[] = [
   () => [conclude('The plan is in tasks.json: four tasks, each with a check. Next is T1, finding the links.')],
 ]
 
-/** The core, with a test that fails before it passes. */
+/** The second round: the core, with a test that fails before it passes. */
 const building: readonly DemoStep[] = [
   memory => [
     say('I read the plan and look at the work.'),
@@ -125,7 +125,7 @@ const building: readonly DemoStep[] = [
   ],
 ]
 
-/** What is left; all tasks are then done, but this round has changed the work. */
+/** The third round: the rest. All tasks are then done, but this round has changed files. */
 const finishing: readonly DemoStep[] = [
   memory => [shell(`cat ${memory.main} ${memory.tasks}; git log --oneline`)],
   () => [shell('cat src/*.js; node --test')],
@@ -160,7 +160,7 @@ const finishing: readonly DemoStep[] = [
   () => [conclude('All four tasks are done, and the tests pass.')],
 ]
 
-/** A review that finds a defect, and then claims too much. */
+/** The fourth round: a review that finds and fixes a defect, so that its done claim is refused. */
 const reviewing: readonly DemoStep[] = [
   memory => [
     say('Somebody says that all is done. I look as though a stranger had built it.'),
@@ -198,7 +198,7 @@ const reviewing: readonly DemoStep[] = [
   () => [conclude('I found and mended one defect. Everything passes, so I call it finished.')],
 ]
 
-/** The same review again; it finds nothing, changes nothing, and may claim it. */
+/** The fifth round: the same review finds and changes nothing, and its done claim is accepted. */
 const confirming: readonly DemoStep[] = [
   memory => [
     say('The last claim came from a round that changed files. I look again and touch nothing.'),

@@ -20,25 +20,28 @@ import {
 } from './protected-files.ts'
 
 export interface FingerprintOptions extends PrivateGitOptions {
-  /** Absolute paths that never count, whatever the ignore files say. `.codemachine` of the work directory never does. */
+  /**
+   * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` is always left out.
+   */
   leaveOut?: readonly string[]
-  /** Told once for each thing that could not be read and so is not in the fingerprint. */
+  /** Called once for each path that cannot be read and is therefore not in the fingerprint. */
   onWarning?: (message: string) => void
 }
 
-/** What differs between two fingerprints. */
+/** The paths that differ between two fingerprints. */
 export interface ChangedPaths {
-  /** Relative to the work directory, in git's order; at most 50. */
+  /** Relative to the work directory, in git's order; the first 50. */
   paths: readonly string[]
+  /** How many differ in all. */
   count: number
 }
 
-/** Opens the fingerprints of a work directory; the caller holds the lock of the run. */
+/** Opens the fingerprints of a work directory. The caller holds the run lock. */
 export async function openFingerprints(options: FingerprintOptions): Promise<Fingerprints> {
   return new Fingerprints(await openPrivateGit(options), options)
 }
 
-/** As `openFingerprints`, for somebody who does not hold the lock of the run; null if none have been taken yet. */
+/** Opens the fingerprints without the run lock, on a copy of the index; `null` if none have been taken yet. */
 export async function openFingerprintsReadOnly(
   options: FingerprintOptions,
 ): Promise<(AsyncDisposable & { fingerprints: Fingerprints }) | null> {
@@ -47,11 +50,12 @@ export async function openFingerprintsReadOnly(
   return { fingerprints: new Fingerprints(look.git, options), [Symbol.asyncDispose]: look.forget }
 }
 
-/** The work directory's contents as git tree hashes, through codemachine's private git directory. One call at a time. */
+/**
+ * Hashes the contents of the work directory as git trees in codemachine's private git directory. One call at a time.
+ */
 export class Fingerprints {
-  /** Where they are kept. */
   readonly git: PrivateGit
-  /** As that; without what is borrowed, once that has turned out not to be what it seems. */
+  /** `git`, or `git` without borrowed objects once one of them has proved missing or forged. */
   #working: PrivateGit
   readonly #never: readonly string[]
   readonly #rules: readonly string[]
@@ -59,7 +63,7 @@ export class Fingerprints {
   readonly #told = new Set<string>()
   #protected: ProtectedGlobs | null = null
   #isToBeReadAgain = false
-  /** Of the index as it is; null if not known. */
+  /** The tree of the present index; `null` if not known. */
   #tree: string | null = null
 
   constructor(git: PrivateGit, { gitDir, directory, leaveOut = [], onWarning = () => {} }: FingerprintOptions) {
@@ -72,18 +76,19 @@ export class Fingerprints {
   }
 
   /**
-   * The hash of the tree of all files that are not ignored: untracked ones too, and those inside nested repositories
-   * and submodules. A tree in the private git directory, of which a commit can be made.
+   * Writes the tree of all files that are not ignored, including untracked ones and those inside nested repositories
+   * and submodules, to the private git directory. Returns its hash. Throws a `UserError` if opened without the run lock
+   * and git fails.
    */
   async take(): Promise<string> {
     try {
       return await writeToPrivateGit(this.git.gitDir, () => this.#take())
     } catch (error) {
       if (!(error instanceof GitError)) throw error
-      // Who only looks mends nothing.
+      // Without the run lock nothing may be repaired.
       if (this.git.setting.env.GIT_INDEX_FILE !== undefined) throw readOnlyFailure(error)
     }
-    // A broken index, or a borrowed object that the person's git has thrown away: everything is read again.
+    // The index is broken, or the person's git has deleted a borrowed object: read every file again.
     this.#tree = null
     return writeToPrivateGit(this.git.gitDir, async () => {
       await repairPrivateGit(this.git)
@@ -92,26 +97,29 @@ export class Fingerprints {
     })
   }
 
-  /** To be told by whoever has changed the index: the next one is then not taken for what the last one was. */
+  /** Must be called after the index was changed by others: the next `take` then writes its tree anew. */
   indexHasChanged(): void {
     this.#tree = null
   }
 
-  /** Has the next one read every file again and keep what is in it, whatever the person's repository seems to have. */
+  /** Makes the next `take` read every file again and store its content, without borrowing objects any more. */
   readAgain(): void {
     this.#tree = null
     this.#working = { ...this.git, setting: withoutBorrowedObjects(this.git.setting) }
     this.#isToBeReadAgain = true
   }
 
-  /** From now on what these globs protect counts, where it decides what a gate says, even if it is ignored (`findHiddenFiles`). */
+  /**
+   * From now on includes ignored files that these globs protect and that can decide a gate's result
+   * (`findHiddenFiles`).
+   */
   protect(globs: readonly string[]): void {
-    // `**/*.test.ts` is not to have every ignored folder looked into.
+    // A glob such as `**/*.test.ts` must not make every ignored folder be searched.
     const looked = globs.filter(coversMoreThanTests)
     this.#protected = looked.length === 0 ? null : protectedGlobs(looked)
   }
 
-  /** What differs between two fingerprints. Nothing if the older one is no longer there, with a warning. */
+  /** The paths that differ between two fingerprints; none, with a warning, if the older one no longer exists. */
   async changed(before: string, after: string): Promise<ChangedPaths> {
     if (before === after) return { paths: [], count: 0 }
     const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
@@ -142,7 +150,7 @@ export class Fingerprints {
     return (await stat(index).catch(() => null)) !== null
   }
 
-  /** Files that the person has committed count even if an ignore rule matches them. */
+  /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
   async #seed(): Promise<void> {
     const { repository, setting, prefix } = this.git
     const commit = repository === null ? null : (await readHead(repository)).commit
@@ -153,7 +161,10 @@ export class Fingerprints {
     if (files.length > 0) await this.#addEntries(files)
   }
 
-  /** Many files that only look different by their stamps (first take, a fresh checkout) are quicker compared than staged. */
+  /**
+   * If many files differ by their stamps only (first take, fresh checkout), refreshing the index is faster than staging
+   * them.
+   */
   async #lookTwiceIfMany(): Promise<IndexDifferences> {
     const differences = await this.#look()
     if (differences.present.length < MANY_FILES || this.#isToBeReadAgain) return differences
@@ -173,7 +184,9 @@ export class Fingerprints {
     }
   }
 
-  /** By stat alone, in threads: a file that was only touched is found out, once, when it is staged. */
+  /**
+   * Compares tracked files by stat only, in threads. A file that was merely touched is recognized when it is staged.
+   */
   async #lookAtKnown(): Promise<IndexDifferences> {
     const args = ['diff-files', '--name-status', '-z', '--no-renames', '--ignore-submodules=all']
     const gone: string[] = []
@@ -204,8 +217,8 @@ export class Fingerprints {
   }
 
   /**
-   * git does not look into a repository inside of another, unless the index has a file there. So it is given one, which
-   * is gone again when the index is next updated. The nested repository's config is never read this way.
+   * Git lists the files of a nested repository only if the index has an entry there. This adds a placeholder, which the
+   * next index update removes. The nested repository's config is never read this way.
    */
   async #openNested(folders: readonly string[]): Promise<void> {
     const empty = EMPTY_BLOB[this.git.objectFormat]
@@ -244,12 +257,12 @@ function readOnlyFailure(cause: GitError): UserError {
   return new UserError('The work directory cannot be looked at while a session begins or ends; try again.', { cause })
 }
 
-/** On the command line a rule is stronger than any `.gitignore`. */
+/** An exclude rule for the command line, where it is stronger than any `.gitignore`. */
 function excludeRule(inside: string): string {
   return `--exclude=/${inside.replace(/[\\*?[\]]/g, '\\$&').replace(/ $/, '\\ ')}`
 }
 
-/** With `/`; none if it is outside. */
+/** The path relative to `top`, with `/`; an empty list if it lies outside. */
 function relativeToTop(top: string, path: string): string[] {
   const inside = relative(top, path)
   return inside === '' || inside.startsWith('..') ? [] : [inside.split(sep).join('/')]
@@ -278,21 +291,20 @@ const EMPTY_TREE = {
   sha256: '6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321',
 }
 
-/** Where hidden files are looked for. */
 interface HiddenFilesOptions {
   git: PrivateGit
-  /** What gates protect. */
+  /** The globs that gates protect. */
   globs: ProtectedGlobs
-  /** Paths that never count, relative to the top. */
+  /** Paths to leave out, relative to the top. */
   never: readonly string[]
-  /** Told if there is more than is looked at. */
+  /** Called if there are more names than are read. */
   onTooMany(): void
 }
 
 /**
- * The files that ignore rules hide and that decide what a gate says all the same: those that it names, and settings of
- * test runners where it protects. Latin1 paths relative to the top, without those that the index has. Nothing in folders
- * where packages are installed, and nothing of what comes after 20,000 names.
+ * Finds ignored files that can decide a gate's result: files that its globs name, and configuration files of test
+ * runners below its globs. Latin1 paths relative to the top, without files in the index. Skips folders of installed
+ * packages, and stops after 20,000 names.
  */
 async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOptions): Promise<string[]> {
   const bases = globs.bases.map(base => `${git.prefix}${base}`.replace(/\/$/, '')).map(toLatin1)
@@ -315,7 +327,7 @@ async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOpti
   for (const entry of await listIgnored(git, bases)) {
     const path = entry.replace(/\/$/, '')
     if (isNever(path)) continue
-    // What is protected may lie deep in a folder that is ignored as a whole.
+    // A protected path may lie deep in a folder that is ignored as a whole.
     const within = bases.filter(base => isBelow(base, path))
     if (!entry.endsWith('/')) found.push(...(counts(path) ? [path] : []))
     else if (within.length > 0) for (const base of within) await lookAt(base)
@@ -331,7 +343,7 @@ async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOpti
   }
 }
 
-/** A folder of which all is ignored is one entry, with a `/` at its end. */
+/** Lists ignored paths. A folder that is ignored as a whole is one entry that ends in `/`. */
 async function listIgnored({ setting }: PrivateGit, bases: readonly string[]): Promise<string[]> {
   const within = bases.includes('') ? [] : ['--', ...bases]
   const args = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard', ...within]
@@ -340,7 +352,7 @@ async function listIgnored({ setting }: PrivateGit, bases: readonly string[]): P
   return result.stdout.split('\0').slice(0, -1)
 }
 
-/** Of a folder that is gone meanwhile, or cannot be read, none. */
+/** The entries of a folder; none if it is gone or cannot be read. */
 async function namesIn(git: PrivateGit, path: string): Promise<{ name: string; isFolder: boolean }[]> {
   try {
     const entries = await readdir(onDisk(git, path), { withFileTypes: true, encoding: 'latin1' })

@@ -7,35 +7,36 @@ import { type CarriedChanges, carriedChanges, type TreeEntry } from './git/objec
 import type { PrivateGit } from './git/private-git.ts'
 import { linkIgnoredDependencies } from './worktree/land.ts'
 
-export interface ScratchOptions {
+interface ScratchOptions {
   git: PrivateGit
-  /** By which folders that were left behind are known again. */
+  /** Identifies the folders of earlier runs that were killed, so that they can be removed. */
   key: string
-  /** The commit that was checked out when the session was done, and the fingerprint of all there was then. */
+  /** The commit that was checked out when the session was done. */
   from: string
+  /** The fingerprint of all files at that moment. */
   tree: string
-  /** Those that came after it, one after the other. */
+  /** The commits after `from`, oldest first. */
   commits: readonly string[]
 }
 
-/** Files laid out: where the work directory lies in it, and its fingerprint. Or a sentence that says why they cannot be. */
+/** Files written to the scratch folder: the work directory in it and its fingerprint; or why it failed, a sentence. */
 export type CheckoutResult = { directory: string; tree: string } | { problem: string }
 
 /**
- * Opens a folder for what was committed, outside of the person's repository, which has no part in it: no checkout, no
- * worktree, no hook and no filter. Disposing of it removes the folder. The caller holds the lock of the run.
+ * Creates a temporary folder to check out commits in, through the private git directory: no checkout, worktree, hook or
+ * filter of the person's repository is involved. Disposing removes the folder. The caller holds the run lock.
  */
 export async function openScratchCheckouts(options: ScratchOptions): Promise<ScratchCheckouts> {
   const temporary = await realpath(tmpdir())
   const name = `codemachine-verify-${options.key}-`
-  // What a killed one has left.
+  // Folders that a killed run has left.
   const left = (await readdir(temporary)).filter(each => each.startsWith(name))
   for (const each of left) await removeFolder(join(temporary, each))
   const carried = await carriedChanges(options.git, options)
   return new ScratchCheckouts(options, carried, await mkdtemp(join(temporary, name)))
 }
 
-/** One at a time: each takes the place of the one before. */
+/** Checks out one state after another in the same folder; each replaces the one before. */
 export class ScratchCheckouts implements AsyncDisposable {
   readonly #options: ScratchOptions
   readonly #carried: CarriedChanges
@@ -47,12 +48,12 @@ export class ScratchCheckouts implements AsyncDisposable {
     this.#folder = folder
   }
 
-  /** All that there was when the session was done, committed or not. */
+  /** Checks out the files as they were when the session was done, committed or not. */
   async layCertified(): Promise<CheckoutResult> {
     return await this.#lay(this.#options.from, this.#carried.at(-1))
   }
 
-  /** The nth of the commits, from 0, with what was not committed when the session was done and not touched since. */
+  /** Checks out commit `index` (from 0), with the uncommitted files of then that no commit has touched since. */
   async layCommit(index: number): Promise<CheckoutResult> {
     const commit = this.#options.commits[index]
     if (commit === undefined) throw new RangeError(`There is no commit ${index}.`)
@@ -95,7 +96,7 @@ export class ScratchCheckouts implements AsyncDisposable {
   }
 }
 
-/** Answers the tree that the index then has for the work directory. */
+/** Fills the index from a commit and changes. Returns the tree of the work directory in it. */
 async function fillIndex(
   setting: GitSetting,
   prefix: string,
@@ -120,7 +121,7 @@ async function removeFolder(path: string): Promise<void> {
   }
 }
 
-/** A gate may have left folders that are closed even to their owner. */
+/** Gives the owner all rights on a folder and those in it: a gate may have left folders without them. */
 async function makeFoldersWritable(path: string): Promise<void> {
   if (!(await lstat(path)).isDirectory()) return
   await chmod(path, 0o700)

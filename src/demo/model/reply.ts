@@ -180,7 +180,10 @@ export function roundsScript(
   })
 }
 
-/** Plays the step that is found for a request, and answers plainly if there is none; a compaction is answered with a summary. */
+/**
+ * Plays the step that is found for a request, and answers plainly if there is none; a compaction is answered with a
+ * summary.
+ */
 export function turnsScript(stepFor: (request: ModelRequest) => ScriptStep | undefined): Script {
   return request => {
     switch (request.kind) {
@@ -238,7 +241,7 @@ export interface ModelRequest {
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** What a request says of itself; `conversation`, `step` and `attempt` need the memory of the server. */
-export type WireRequest = Omit<ModelRequest, 'conversation' | 'step' | 'attempt'> & {
+type WireRequest = Omit<ModelRequest, 'conversation' | 'step' | 'attempt'> & {
   /** Id that the root thread shares with its sub-agents. */
   session: string
   /** How often codex has compacted this thread. */

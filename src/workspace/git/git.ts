@@ -13,7 +13,7 @@ export interface GitResult {
   stderr: string
 }
 
-/** Thrown where a git command that has to succeed did not. */
+/** Thrown by `runGitOrThrow`, or by a caller of `runGit`, when a git command that has to succeed fails. */
 export class GitError extends Error {
   override readonly name = 'GitError'
 
@@ -22,7 +22,7 @@ export class GitError extends Error {
   }
 }
 
-/** A git program and what it is run with. */
+/** The git program to run, and its directory and environment. */
 export interface GitSetting {
   /** Absolute path of the program. */
   program: string
@@ -31,7 +31,10 @@ export interface GitSetting {
   env: NodeJS.ProcessEnv
 }
 
-/** Runs git and collects what it says (up to 256 MiB); a failing git is a value. `input` is latin1 text for stdin. */
+/**
+ * Runs git and collects its output (up to 256 MiB). A failure is a value, never thrown. `input` is latin1 text for
+ * stdin.
+ */
 export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
   const { exitCode, stdout, stderr, failure } = await runProcess(setting.program, args, {
     directory: setting.directory,
@@ -43,14 +46,16 @@ export async function runGit(setting: GitSetting, args: readonly string[], input
   return { ok: exitCode === 0, stdout, stderr: failure === null ? stderr : `git was not run to its end: ${failure}` }
 }
 
-/** As `runGit`, for a command whose failure is an error: answers its stdout. */
+/** Runs git and returns its stdout. Throws a `GitError` if it fails. */
 export async function runGitOrThrow(setting: GitSetting, args: readonly string[], input?: string): Promise<string> {
   const result = await runGit(setting, args, input)
   if (!result.ok) throw new GitError(args, result)
   return result.stdout
 }
 
-/** An environment in which git knows nothing of the person's configuration, hooks, or a repository it is called from. */
+/**
+ * An environment in which git reads none of the person's configuration or hooks, nor the repository it is called from.
+ */
 export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): NodeJS.ProcessEnv {
   return {
     ...withoutGitVariables(env),
@@ -64,14 +69,15 @@ export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): 
   }
 }
 
-/** The environment without `GIT_*`: another tool's, or a hook's, that codemachine was started from. */
+/** The environment without `GIT_*` variables, which a hook or another tool that started codemachine may have set. */
 export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith('GIT_')))
 }
 
 /**
- * The absolute path of git on the PATH. Where agents that work in `workTree` can write is passed over: a program called
- * `git` there (`node_modules/.bin` is on the PATH of whatever npx starts) would run outside of the sandbox.
+ * Finds git on the PATH and returns its absolute path. Folders where agents that work in `workTree` can write are
+ * skipped: a program called `git` there (npx puts `node_modules/.bin` on the PATH) would run outside of the sandbox.
+ * Throws a `UserError` if none is left.
  */
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
   const repository = await findRepository(workTree)
@@ -111,15 +117,15 @@ export interface PersonRepository {
   commonDir: string
 }
 
-/** What a repository has checked out. */
+/** The commit and branch that a repository has checked out. */
 export interface Head {
-  /** Null for a branch without a commit, or where the references cannot be read (reftable). */
+  /** `null` for a branch without a commit, or if the references cannot be read (reftable). */
   commit: string | null
-  /** Null when detached, or not readable. */
+  /** `null` when detached, or not readable. */
   branch: string | null
 }
 
-/** Finds the repository that a directory lies in, without running git: null if there is none. */
+/** Finds the repository that contains a directory, without running git; `null` if there is none. */
 export async function findRepository(directory: string): Promise<PersonRepository | null> {
   for (let root = await realpath(directory); ; root = dirname(root)) {
     const gitDir = await gitDirectoryOf(root)
@@ -128,7 +134,7 @@ export async function findRepository(directory: string): Promise<PersonRepositor
   }
 }
 
-/** Reads what is checked out, without running git; never throws for what it finds there. */
+/** Reads the checked-out commit and branch without running git. Never throws for the files' content. */
 export async function readHead({ gitDir, commonDir }: PersonRepository): Promise<Head> {
   const head = await readLine(join(gitDir, 'HEAD'))
   if (head === null) return { commit: null, branch: null }
@@ -144,7 +150,7 @@ async function gitDirectoryOf(root: string): Promise<string | null> {
   const found = await stat(path).catch(() => null)
   if (found === null) return null
   const gitDir = found.isDirectory() ? path : await readPointer(path, root)
-  // As git does: something else that is called `.git` does not end the search.
+  // Like git, go on searching if `.git` is something else.
   if (gitDir === null || (await stat(join(gitDir, 'HEAD')).catch(() => null)) === null) return null
   return realpath(gitDir).catch(() => null)
 }
@@ -210,7 +216,9 @@ const MOST_SYMBOLIC_STEPS = 5
 const LINE_BYTES = 16 * 1024
 const PACKED_REFS_BYTES = 64 * 1024 * 1024
 
-/** Writes into a private git directory; for want of room nothing half-written stays, and a `UserError` says so. */
+/**
+ * Runs a write to a private git directory. If the disk is full, removes unfinished objects and throws a `UserError`.
+ */
 export function writeToPrivateGit<T>(gitDir: string, write: () => Promise<T>): Promise<T> {
   return writing(gitDir, async () => {
     try {
@@ -223,12 +231,12 @@ export function writeToPrivateGit<T>(gitDir: string, write: () => Promise<T>): P
   })
 }
 
-/** git does not always say why it could not write. */
+/** Git does not always report a full disk as the reason. */
 async function failedForRoom(gitDir: string, error: GitError): Promise<boolean> {
   return isNoRoom(error) || (await lacksRoom(gitDir))
 }
 
-/** Removes the files that a git has left which was killed, or had no room, while it wrote objects. Nothing refers to them. */
+/** Removes object files that a killed git, or one on a full disk, left unfinished. Nothing refers to them. */
 export async function removeUnfinishedObjects(gitDir: string): Promise<void> {
   const objects = join(gitDir, 'objects')
   for (const folder of await readdir(objects).catch(() => [])) {
@@ -239,18 +247,18 @@ export async function removeUnfinishedObjects(gitDir: string): Promise<void> {
 
 const UNFINISHED = /^(?:tmp_(?:obj|pack|idx|rev|bitmap)_|\.tmp-\d+-pack-)/
 
-/** What in git's environment has it find the objects of the person's repository, too; nothing where there is none. */
+/** The environment variable that lets git also read objects of the person's repository; empty if there is none. */
 export function borrowedObjectsEnvironment(repository: PersonRepository | null): NodeJS.ProcessEnv {
   return repository === null ? {} : { [ALTERNATES]: quotePath(join(repository.commonDir, 'objects')) }
 }
 
-/** The same setting, where nothing is borrowed. */
+/** The same setting without the person's objects. */
 export function withoutBorrowedObjects(setting: GitSetting): GitSetting {
   const { [ALTERNATES]: _, ...env } = setting.env
   return { ...setting, env }
 }
 
-/** As the variable wants it: quoted where it could be taken for more than one path. */
+/** Quotes a path for the variable if it contains the list separator. */
 function quotePath(path: string): string {
   return path.includes(delimiter) ? `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"` : path
 }
@@ -258,8 +266,8 @@ function quotePath(path: string): string {
 const ALTERNATES = 'GIT_ALTERNATE_OBJECT_DIRECTORIES'
 
 /**
- * The lines of a git config text that `git init`, `git config user.*`, `git remote add` and `git branch --track` write;
- * everything else is left out. Stricter than git's own reading, so that nothing passes which git would read otherwise.
+ * Keeps only those lines of a git config that `git init`, `git config user.*`, `git remote add` and `git branch
+ * --track` write. Stricter than git's own parser, so that git reads every kept line in the same way.
  */
 export function plainConfig(text: string): string {
   const kept: string[] = []
@@ -315,7 +323,7 @@ const plainKeys: ReadonlySet<string> = new Set([
 ])
 
 /**
- * What the person's own git leaves out beside `.gitignore` files: their global excludes file, then the repository's
+ * The person's ignore rules outside of `.gitignore` files: their global excludes file, then the repository's
  * `info/exclude`. Latin1 text of at most 2 MiB.
  */
 export async function readPersonExcludes(
@@ -339,7 +347,7 @@ async function globalExcludesFile(setting: GitSetting): Promise<string> {
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'git', 'ignore')
 }
 
-/** Which files hold a person's configuration is the person's to say; where the repository lies is not. */
+/** Keeps the variables that say which configuration files to read, and drops those that say where the repository is. */
 function personEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = ['GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM']
   const configuration = Object.entries(env).filter(([name]) => kept.includes(name))

@@ -5,17 +5,17 @@ import { runProcess } from '../../platform/run-process.ts'
 import { GitError, type GitResult, type GitSetting, runGit, runGitOrThrow } from './git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
-/** A file that differs between two trees. A renamed one is a deleted and an added one. */
+/** A file that differs between two trees. A rename is a deleted and an added file. */
 export interface ChangedFile {
   /** Relative to the work directory, with `/`. */
   path: string
   how: 'added' | 'changed' | 'deleted'
-  /** Hashes of what it was and is; null where it was or is no regular file. */
+  /** Hashes of the content before and after; `null` where there is no regular file. */
   before: string | null
   after: string | null
 }
 
-/** All files that differ between two trees of the private git directory; null if one of the trees is gone. */
+/** All files that differ between two trees of the private git directory; `null` if one of the trees is gone. */
 export async function changedFiles(git: PrivateGit, before: string, after: string): Promise<ChangedFile[] | null> {
   if (before === after) return []
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', '--end-of-options', before, after]
@@ -23,7 +23,7 @@ export async function changedFiles(git: PrivateGit, before: string, after: strin
   return result === null ? null : parseRaw(result)
 }
 
-/** All files of a tree, as though they had been added; null if it is gone. */
+/** All files of a tree as added files; `null` if the tree is gone. */
 export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
   const result = await runOnOwnObjectsFirst(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
   if (result === null) return null
@@ -33,8 +33,8 @@ export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedF
 }
 
 /**
- * The lines that a changed file has more than before, and all of an added one, as latin1; a line that was only moved is
- * none. Nothing of what is larger than 1 MiB, nor of what comes after the first 64 MiB.
+ * By path, the lines that changed files have gained, and all lines of added files, in latin1. A moved line does not
+ * count. Skips files over 1 MiB, and everything after the first 64 MiB.
  */
 export async function addedLines(git: PrivateGit, files: readonly ChangedFile[]): Promise<Map<string, string[]>> {
   const wanted = files.flatMap(({ before, after }) => [before, after]).filter(hash => hash !== null)
@@ -49,8 +49,8 @@ export async function addedLines(git: PrivateGit, files: readonly ChangedFile[])
 }
 
 /**
- * What codemachine itself holds comes first: an agent can write other things into the repository that objects are
- * borrowed from.
+ * Tries codemachine's own objects before borrowed ones, as an agent can write forged objects to the repository that
+ * objects are borrowed from. `null` if git fails on both.
  */
 async function runOnOwnObjectsFirst(git: PrivateGit, args: readonly string[], input?: string): Promise<string | null> {
   for (const setting of [withOwnObjectsOnly(git), withoutIndex(git)]) {
@@ -91,7 +91,7 @@ async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Ma
   return texts
 }
 
-/** Those that are small enough, in portions that can be read at once. */
+/** Splits the hashes of small enough blobs into portions that can be read at once. */
 async function inPortions(setting: GitSetting, hashes: readonly string[]): Promise<string[][]> {
   if (hashes.length === 0) return []
   const { stdout } = await runGit(setting, ['cat-file', '--batch-check'], asLines(hashes))
@@ -134,22 +134,22 @@ const BLOB_BYTES = 1024 * 1024
 const PORTION_BYTES = 16 * 1024 * 1024
 const ALL_BLOBS_BYTES = 64 * 1024 * 1024
 
-/** How much of a diff is wanted. */
+/** Limits of a diff. */
 export interface TreeDiffOptions {
-  /** Of the text, in UTF-8. */
+  /** Maximum length of the text in UTF-8. */
   mostBytes: number
-  /** Relative to the work directory, files or folders, names as they are; all, if left out. */
+  /** Files or folders, relative to the work directory and taken literally; all if left out. */
   paths?: readonly string[]
 }
 
-/** A unified diff, as `git diff` writes it; a file that is not text is only named. */
+/** A unified diff as `git diff` writes it. Of a binary file, only the name. */
 export interface TreeDiff {
   text: string
-  /** Whether it was longer than was wanted: then it ends with a whole line, and the rest is left out. */
+  /** Whether it was cut after the last whole line that fits. */
   isCut: boolean
 }
 
-/** The diff of two trees that the private git directory holds, renamed files as such. */
+/** The diff of two trees in the private git directory, with renames. Throws a `GitError` if a tree is broken. */
 export async function treeDiff(
   git: PrivateGit,
   before: string,
@@ -160,7 +160,7 @@ export async function treeDiff(
   const { program, directory, env } = withOwnObjectsOnly(git)
   const within = paths.length === 0 ? [] : ['--', ...paths]
   const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', '-M', '-l400', ...PLAIN_TEXT, before, after, ...within]
-  // What comes in the chunk with which it becomes too much is left out as a whole.
+  // `runProcess` drops the whole chunk that exceeds the limit.
   const outputLimit = mostBytes + CHUNK_BYTES
   const { exitCode, stdout, stderr, failure } = await runProcess(program, args, {
     directory,
@@ -183,18 +183,18 @@ function wholeLines(text: string): string {
 
 const CHUNK_BYTES = 64 * 1024
 
-/** What one tree has become in another. */
+/** A summary of the changes between two trees. */
 export interface TreeChanges {
   /** How many files differ. */
   files: number
-  /** Lines, in files that are text. */
+  /** Lines added in text files. */
   added: number
   removed: number
-  /** In git's order, at most as many as were asked for; null lines: not text. */
+  /** In git's order, at most as many as asked for. `added` and `removed` are `null` for a binary file. */
   paths: readonly { path: string; added: number | null; removed: number | null }[]
 }
 
-/** What differs between two trees that the private git directory holds, file by file. A renamed file is a deleted and a new one. */
+/** Summarizes the changes between two trees in the private git directory. A rename is a deleted and an added file. */
 export async function treeChanges(
   git: PrivateGit,
   before: string,
@@ -224,17 +224,19 @@ function linesOf(count: string | undefined): number | null {
   return count === undefined || count === '-' ? null : Number(count)
 }
 
-/** No program that a tree or a person asks for, and names in any script as they are. What is over 4 MiB is not text. */
+/**
+ * Options to run no program that a tree or a person configures, print names unquoted, and treat over 4 MiB as binary.
+ */
 const PLAIN_READING = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshold=4m']
 const PLAIN_TEXT = ['--no-ext-diff', '--no-textconv', '--no-color']
 
-/** What differs between the index and the work tree: latin1 paths relative to the top. */
+/** Files that differ between the index and the work tree: latin1 paths relative to the top. */
 export interface IndexDifferences {
   gone: readonly string[]
   present: readonly string[]
 }
 
-/** Brings the index up to date at these paths; answers those that could not be read and are left as they were. */
+/** Updates the index at these paths. Returns the paths that could not be read and were left as they were. */
 export async function stagePaths(git: PrivateGit, { gone, present }: IndexDifferences): Promise<string[]> {
   if ((await updateIndex(git, [...gone, ...present])).ok) return []
   // git gives up at the first path that it cannot take: find out which those are.
@@ -252,7 +254,7 @@ async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise
   return [...first, ...(await stageByHalves(git, paths.slice(middle)))]
 }
 
-/** A refusal because of a path is an answer; any other failure is an error. */
+/** Returns a failure because of a path; throws any other. */
 async function updateIndex(git: PrivateGit, paths: readonly string[]): Promise<GitResult> {
   if (paths.length === 0) return { ok: true, stdout: '', stderr: '' }
   const bulk = git.packsInBulk && paths.length > BULK_FROM ? ONE_PACK : []
@@ -260,7 +262,7 @@ async function updateIndex(git: PrivateGit, paths: readonly string[]): Promise<G
   const result = await runGit(git.setting, args, zeroTerminated(paths))
   if (result.ok) return result
   const failure = new GitError(args, result)
-  // Without room git blames the path too.
+  // On a full disk git blames the path too.
   if (isNoRoom(failure) || !/Unable to process path|Ignoring path/i.test(result.stderr)) throw failure
   return result
 }
@@ -292,7 +294,7 @@ async function kindOf(top: string, path: string): Promise<Kind> {
     return 'readable'
   } catch (error) {
     const code = systemErrorCode(error)
-    // What has gone meanwhile is taken out by git itself.
+    // Git itself removes a file that is gone by now.
     return code === 'ENOENT' || code === 'ENOTDIR' ? 'readable' : 'unreadable'
   }
 }

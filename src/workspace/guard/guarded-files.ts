@@ -5,31 +5,32 @@ import * as v from 'valibot'
 import { systemErrorCode, writing } from '../../base/errors.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 
-/** What lies at a path in a git directory that decides what the person's git runs or reads. */
+/** A file, link or folder in a git directory that decides what the person's git runs or reads. */
 export interface GuardedEntry {
   kind: 'file' | 'link' | 'directory' | 'other'
-  /** Changes with every write, also one that puts the old times back. */
+  /** Changes with every write, even one that restores the old time stamps. */
   key: string
   mode: number
 }
 
-/** What an entry holds, as far as it can be put back: `none` for a file above 4 MiB, and for a pipe. */
+/** The content of an entry, to be restored. `none`: a file over 4 MiB, a pipe, or unreadable. */
 export type GuardedContent =
   | { kind: 'file'; bytes: Buffer }
   | { kind: 'link'; target: Buffer }
   | { kind: 'directory' }
   | { kind: 'none' }
 
-/** What there is to guard: the git directories and, by absolute path, their entries. */
+/** The git directories to guard, and their entries. */
 export interface GuardedFiles {
   /** The common directory, and those of its submodules and worktrees. */
   directories: ReadonlySet<string>
+  /** By absolute path. */
   entries: ReadonlyMap<string, GuardedEntry>
 }
 
 /**
- * Looks at config, hooks, info and the pointers to other directories, in a git directory and in those inside of it.
- * Never through a link; at most 20,000 entries. Synchronous, because some twenty stats cost 0.2 ms this way.
+ * Lists config, hooks, info and the pointers to other directories, in a git directory and those inside it. Follows no
+ * link; at most 20,000 entries. Synchronous, because twenty stats cost 0.2 ms this way.
  */
 export function scanGuardedFiles(commonDir: string): GuardedFiles {
   const files = { directories: new Set<string>(), entries: new Map<string, GuardedEntry>() }
@@ -37,14 +38,14 @@ export function scanGuardedFiles(commonDir: string): GuardedFiles {
   return files
 }
 
-/** What lies at a path; null if nothing does. */
+/** The entry at a path; `null` if there is none. Does not follow links. */
 export function readGuardedEntry(path: string): GuardedEntry | null {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     if (stat === undefined) return null
     const kind = stat.isFile() ? 'file' : stat.isSymbolicLink() ? 'link' : stat.isDirectory() ? 'directory' : 'other'
     const mode = Number(stat.mode & 0o7777n)
-    // A directory's own stamps change with what is in it, which is looked at by itself.
+    // A directory's own stamps change with its entries, which are compared themselves.
     const stamps = kind === 'directory' ? [] : [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs]
     return { kind, key: [kind, mode, ...stamps].join(' '), mode }
   } catch {
@@ -52,14 +53,14 @@ export function readGuardedEntry(path: string): GuardedEntry | null {
   }
 }
 
-/** Reads what an entry holds. */
+/** Reads the content of an entry. */
 export function readGuardedContent(path: string, { kind }: GuardedEntry): GuardedContent {
   try {
     if (kind === 'directory') return { kind }
     if (kind === 'link') return { kind, target: readlinkSync(path, 'buffer') }
     if (kind === 'file' && lstatSync(path).size <= CONTENT_BYTES) return { kind, bytes: readFileSync(path) }
   } catch {
-    // Gone, or not readable: then it cannot be put back either.
+    // Gone or not readable, so it could not be restored either.
   }
   return { kind: 'none' }
 }
@@ -111,33 +112,33 @@ const CONTENT_BYTES = 4 * 1024 * 1024
 const MOST_ENTRIES = 20_000
 const MOST_LEVELS = 8
 
-/** Something in a git directory as it was. */
+/** An entry of a git directory, saved with its content. */
 export interface SavedEntry {
   entry: GuardedEntry
   content: GuardedContent
 }
 
-/** A git directory as it was. */
+/** The saved state of a git directory. */
 export interface Baseline {
-  /** It, and those of its submodules and worktrees. */
+  /** The directory itself, and those of its submodules and worktrees. */
   directories: ReadonlySet<string>
   /** By absolute path. */
   entries: ReadonlyMap<string, SavedEntry>
 }
 
-/** What a guard goes by; absolute paths. */
+/** The state that a guard restores; absolute paths. */
 export interface GuardState {
   /** Real path of the work directory. */
   workTree: string
-  /** Where what a round had put there is moved to. */
+  /** Folder to which the guard moves what a round has put into a git directory. */
   setAsideDir: string
-  /** `.git` of the repository's top and of the work directory, as they were; null if there was nothing. */
+  /** `.git` of the repository's top and of the work directory, by path; `null` if there was none. */
   tops: Map<string, SavedEntry | null>
-  /** By common directory. */
+  /** Baselines by common directory. */
   guarded: Map<string, Baseline>
 }
 
-/** Writes the state to a file for this user only, whole or not at all. */
+/** Writes the state to a file atomically, readable by this user only. */
 export async function writeGuardState(path: string, state: GuardState): Promise<void> {
   const stored: StoredState = {
     v: 1,
@@ -153,7 +154,7 @@ export async function writeGuardState(path: string, state: GuardState): Promise<
   await writing(path, () => writeWholeFile(path, JSON.stringify(stored)))
 }
 
-/** Reads what `writeGuardState` has written; null if there is no such file. Throws if it cannot be understood. */
+/** Reads a file of `writeGuardState`; `null` if there is none. Throws if it cannot be parsed. */
 export async function readGuardState(path: string): Promise<GuardState | null> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemErrorCode(error) === 'ENOENT') return null
@@ -177,7 +178,7 @@ export async function readGuardState(path: string): Promise<GuardState | null> {
   }
 }
 
-/** Removes it, if it is there. */
+/** Removes the file of `writeGuardState`, if it exists. */
 export async function removeGuardState(path: string): Promise<void> {
   await rm(path, { force: true })
 }
@@ -186,7 +187,7 @@ const storedEntrySchema = v.object({
   kind: v.picklist(['file', 'link', 'directory', 'other']),
   key: v.string(),
   mode: v.number(),
-  /** Base64 of a file's bytes or of a link's target; null if they could not be kept, or there are none. */
+  /** Base64 of a file's bytes or a link's target; `null` if there are none, or they could not be saved. */
   bytes: v.nullable(v.string()),
 })
 

@@ -29,18 +29,18 @@ import {
   writeGuardState,
 } from './guarded-files.ts'
 
-export interface GuardOptions {
-  /** The person's repository as it was before the first round; null if there was none. */
+interface GuardOptions {
+  /** The person's repository before the first round; `null` if there was none. */
   repository: PersonRepository | null
   /** Real path of the work directory. */
   workTree: string
-  /** In the records, where agents cannot write. Made when it is needed. */
+  /** A folder in the records, where agents cannot write. Created when needed. */
   setAsideDir: string
-  /** In the records too: what it all was like, until the guard is closed. */
+  /** A file in the records for the saved state, until the guard is closed. */
   baselineFile: string
 }
 
-/** Remembers what config, hooks and info of the person's repository hold; to be called before the first round. */
+/** Saves config, hooks and info of the person's repository. To be called before the first round. */
 export async function openRepositoryGuard({
   repository,
   workTree,
@@ -59,9 +59,9 @@ export async function openRepositoryGuard({
 }
 
 /**
- * Puts back what the rounds of a run that was cut off have changed, as `check` would have; null if there was no such run,
- * or nothing had changed. What the person has changed since is put back too: it lies in `setAside`. To be called before
- * anything reads the repository: what was planted there may point anywhere.
+ * Restores what the rounds of a killed run have changed, as `check` would have. `null` if there was no such run, or no
+ * change. Changes that the person has made since are undone too and lie in `setAside`. To be called before anything
+ * reads the repository, as a planted pointer may lead anywhere.
  */
 export async function restoreAfterCrash(baselineFile: string): Promise<RestoreReport | null> {
   try {
@@ -78,7 +78,7 @@ export async function restoreAfterCrash(baselineFile: string): Promise<RestoreRe
   }
 }
 
-/** Keeps a round from leaving something in a `.git` that the person's own git would then run. */
+/** Prevents a round from leaving anything in a `.git` that the person's own git would run later. */
 export class RepositoryGuard {
   readonly #state: GuardState
   readonly #baselineFile: string
@@ -90,8 +90,8 @@ export class RepositoryGuard {
   }
 
   /**
-   * Puts back what has changed, null if nothing had. Call it when nothing that a round started can still write. Never
-   * throws for what a round has left.
+   * Restores what has changed; `null` if nothing had. To be called when no process of a round can still write. Never
+   * throws for anything that a round has left.
    */
   async check(): Promise<RestoreReport | null> {
     const { workTree, setAsideDir, tops, guarded } = this.#state
@@ -101,7 +101,7 @@ export class RepositoryGuard {
     return restoration.result()
   }
 
-  /** To be called after the last check, when no more rounds come: what changes from now on is the person's doing. */
+  /** To be called after the last check and the last round: later changes are the person's own. */
   async close(): Promise<void> {
     await removeGuardState(this.#baselineFile)
   }
@@ -147,7 +147,7 @@ function saveEntry(path: string, entry: GuardedEntry | null): SavedEntry | null 
   return entry === null ? null : { entry, content: readGuardedContent(path, entry) }
 }
 
-/** The baseline after what was found is in order: contents are read only where there are none. */
+/** A baseline of the present entries. Contents are taken from the one before, and read only where that has none. */
 function updateBaseline(before: Baseline | null, now: GuardedFiles): Baseline {
   const entries = new Map<string, SavedEntry>()
   for (const [path, entry] of now.entries) {
@@ -158,10 +158,10 @@ function updateBaseline(before: Baseline | null, now: GuardedFiles): Baseline {
   return { directories: now.directories, entries }
 }
 
-/** Answers whether everything was as it had been. */
+/** Restores every difference. Returns true if there was none. */
 function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFiles, restoration: Restoration): boolean {
   const added = [...now.directories].filter(directory => !before.directories.has(directory))
-  // A worktree or submodule that was taken away is gone as a whole.
+  // A removed worktree or submodule is gone as a whole.
   const gone = [...before.directories].filter(directory => !now.directories.has(directory))
   const paths = [...new Set([...before.entries.keys(), ...now.entries.keys()])]
   const changed = paths.filter(path => before.entries.get(path)?.entry.key !== now.entries.get(path)?.key)
@@ -185,7 +185,7 @@ function restoreEntry(path: string, before: SavedEntry | null, restoration: Rest
   const now = readGuardedEntry(path)
   if (before?.entry.key === now?.key) return
   if (before === null) {
-    // A folder alone does nothing; what is in it is looked at by itself.
+    // An empty folder is harmless; its entries are compared themselves.
     if (now !== null && now.kind !== 'directory') restoration.putAside(path)
     return
   }
@@ -206,7 +206,7 @@ function isEqual(before: GuardedContent, now: GuardedContent): boolean {
   return before.kind === 'directory' && now.kind === 'directory'
 }
 
-/** In a repository, submodule or worktree that a round has made: leaves what plain git commands write. */
+/** In a repository, submodule or worktree made by a round, keeps only what plain git commands write. */
 function removeExecutableParts(paths: Iterable<string>, commonDir: string, restoration: Restoration): void {
   for (const path of [...paths].sort()) {
     const entry = readGuardedEntry(path)
@@ -243,18 +243,18 @@ function writePlainConfig(path: string, entry: GuardedEntry, bytes: Buffer, rest
   restoration.write(path, entry, { kind: 'file', bytes: Buffer.from(plain) })
 }
 
-/** What was done about what a round had changed in the repository's config, hooks and info. */
+/** What a check of the repository's config, hooks and info has restored. */
 export interface RestoreReport {
-  /** What was put back or taken away, relative to the work directory; absolute where it lies outside of it. */
+  /** Paths restored or removed, relative to the work directory; absolute where they lie outside of it. */
   restored: readonly string[]
-  /** The folder to which what the round had put there was moved; null if it had put nothing there. */
+  /** The folder to which a round's own files were moved; `null` if there were none. */
   setAside: string | null
-  /** A sentence for each thing that could not be put right: the person has to look. */
+  /** A sentence for each path that could not be restored, for the person to look at. */
   problems: readonly string[]
 }
 
-/** One putting right, and the account of it. Whatever fails is a problem in the account; nothing throws. */
-export class Restoration {
+/** Restores entries and collects the report. A failure becomes a problem in the report; nothing throws. */
+class Restoration {
   readonly #workTree: string
   readonly #setAsideDir: string
   readonly #restored = new Set<string>()
@@ -266,13 +266,13 @@ export class Restoration {
     this.#setAsideDir = setAsideDir
   }
 
-  /** The account; null if there was nothing to do. */
+  /** The report; `null` if there was nothing to do. */
   result(): RestoreReport | null {
     if (this.#restored.size === 0 && this.#problems.length === 0) return null
     return { restored: [...this.#restored].sort(), setAside: this.#setAside, problems: this.#problems }
   }
 
-  /** Moves what lies at a path to the records; false if it could not be moved. */
+  /** Moves the entry at a path to the records. False if that failed. */
   putAside(path: string): boolean {
     return this.#try(path, 'could not be taken away', () => {
       this.#setAside ??= freeFolder(this.#setAsideDir)
@@ -280,7 +280,7 @@ export class Restoration {
     })
   }
 
-  /** Writes back what was there, at a path where nothing is now. */
+  /** Writes the saved content to a path where nothing is now. */
   write(path: string, { mode }: GuardedEntry, content: GuardedContent): void {
     if (content.kind === 'none') {
       this.problem(path, 'was changed, and could not be kept to be put back')
@@ -294,12 +294,12 @@ export class Restoration {
     })
   }
 
-  /** Gives a file or folder its mode back. */
+  /** Restores the mode of a file or folder. */
   setMode(path: string, { kind, mode }: GuardedEntry): void {
     if (kind !== 'link') this.#try(path, 'could not be given its mode back', () => chmodSync(path, mode))
   }
 
-  /** Adds to the account what the person has to look at. */
+  /** Adds a problem to the report. */
   problem(path: string, what: string): void {
     this.#problems.push(`${this.#shown(path)} ${what}.`)
   }
@@ -344,7 +344,7 @@ function writeWhole(path: string, bytes: Buffer, mode: number): void {
   }
 }
 
-/** Moves what lies at a path to `destination`, also to another file system. Links are moved, never followed. */
+/** Moves an entry to `destination`, if need be on another file system. Links are moved, never followed. */
 function moveAside(path: string, destination: string): void {
   mkdirSync(dirname(destination), { recursive: true, mode: 0o700 })
   try {

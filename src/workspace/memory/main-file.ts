@@ -4,7 +4,7 @@ import { messageOf } from '../../base/errors.ts'
 import { fillPlaceholders } from '../../base/text.ts'
 import { claimsDone, type MainFile, type Parsed } from '../../core/contracts/memory.ts'
 
-/** Parses a `MAIN.md`. A done claim that could not be withdrawn again counts as a problem, not as a claim. */
+/** Parses a `MAIN.md`. A done claim that `withoutClaim` could not remove is a problem, not a claim. */
 export function parseMainFile(text: string): Parsed<MainFile> {
   const front = readFrontMatter(text)
   if (!front.ok) return front
@@ -17,7 +17,7 @@ export function parseMainFile(text: string): Parsed<MainFile> {
   return { ok: true, value: { ...keys.value, open: listOpenEntries(front.value.body) } }
 }
 
-/** The same text with `finite_incantatem: false` and, if it was `done`, `status: in-progress`; all else stays. */
+/** The text with `finite_incantatem: false` and `status: in-progress` in place of `done`; otherwise unchanged. */
 export function withoutClaim(text: string): Parsed<string> {
   const before = readFrontMatter(text)
   if (!before.ok) return before
@@ -79,7 +79,7 @@ interface FrontMatter {
 
 const MOST_FRONT_MATTER_CHARS = 16 * 1024
 
-/** Reads the front matter of a text that an agent wrote: YAML only, bounded, without aliases; never evaluates it. */
+/** Parses the front matter of an untrusted text: YAML only, at most 16 KiB, without aliases, never evaluated. */
 export function readFrontMatter(text: string): Parsed<FrontMatter> {
   const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text)
   if (opening === null) return { ok: false, problem: missingOpening(text) }
@@ -139,7 +139,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-/** A few aliases of aliases make a small text a tree too large to walk, so that a part may have one place only. */
+/** Whether a value occurs twice, as YAML aliases do. Nested aliases can expand a small text to a huge tree. */
 function hasSharedParts(root: object): boolean {
   const seen = new Set<unknown>([root])
   for (const part of seen) {
@@ -176,9 +176,9 @@ const OPEN_WORK: readonly Heading[] = ['inprogress', 'todo']
 type Heading = 'inprogress' | 'todo'
 
 /**
- * The entries of a Markdown text that are still to do: under the headings "In progress" and "Todo", every unchecked
- * `- [ ]`, and every top-level bullet without a box. Code fences and HTML comments do not count.
- * @param under under which of the two
+ * The unfinished entries of a Markdown text: under the headings "In progress" and "Todo", every unchecked `- [ ]`, and
+ * every top-level bullet without a box. Code fences and HTML comments do not count.
+ * @param under the headings to search; both if left out
  */
 export function listOpenEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
   const open: string[] = []
@@ -263,9 +263,9 @@ function startsComment(line: string): boolean {
 }
 
 /**
- * The `MAIN.md` that a session starts with: `template` (the text of `prompts/MAIN.template.md`) with the goal word for
- * word in a code fence, where nothing in it can be taken for a heading, an entry or front matter. Only what no text
- * file can hold (NUL, half a surrogate pair) is replaced by U+FFFD.
+ * The first `MAIN.md` of a session: `template` (`prompts/MAIN.template.md`) with the goal verbatim in a code fence, so
+ * that nothing in it is read as a heading, an entry or front matter. Only NUL and lone surrogates are replaced, by
+ * U+FFFD.
  */
 export function newMainFile(
   template: string,

@@ -43,11 +43,11 @@ import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 const mainKind = { name: 'MAIN.md', limit: 2 * 1024 * 1024, parse: parseMainFile }
 const tasksKind = { name: 'tasks.json', limit: 4 * 1024 * 1024, parse: parseTasksFile }
 
-/** Where the memory of a session lies; absolute paths. */
+/** Locations of a session's memory; absolute paths. */
 interface MemoryOptions {
   /** Folder of `MAIN.md`, in the work directory. */
   folder: string
-  /** `tasks.json`; left out: it lies there, too. */
+  /** Path of `tasks.json`; in `folder` if left out. */
   tasks?: string
   directory: string
   /** Folder of the last good copies, in the records. */
@@ -55,7 +55,7 @@ interface MemoryOptions {
   clock?: Clock
 }
 
-/** Opens the memory of a session. */
+/** Opens the memory of a session. Its calls run one after another. */
 export function openMemory(options: MemoryOptions): Memory {
   const folder = relativeInside(options.directory, options.folder)
   const tasksFolder = options.tasks === undefined ? folder : dirname(relativeInside(options.directory, options.tasks))
@@ -69,7 +69,7 @@ export function openMemory(options: MemoryOptions): Memory {
     )
     return memory
   }
-  // One at a time: two readings at once would both set a broken file aside.
+  // Two reads at once would both rename a broken file.
   let turn: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(work: (memory: SessionMemory) => Promise<T>): Promise<T> => {
     const result = turn.then(async () => work(await opened()))
@@ -83,7 +83,7 @@ export function openMemory(options: MemoryOptions): Memory {
   }
 }
 
-/** A file of the memory, and its folder (relative to the root). */
+/** A file of the memory, and its folder relative to the root. */
 interface FileInFolder<T> {
   folder: string
   file: MemoryFile<T>
@@ -93,7 +93,7 @@ class SessionMemory {
   readonly #root: string
   readonly #main: FileInFolder<MainFile>
   readonly #tasks: FileInFolder<readonly Task[]>
-  /** Found while a claim was withdrawn, and not told yet. */
+  /** Found by `withdrawClaim` or `markTasks` and not yet returned by `read`. */
   #problems: MemoryProblem[] = []
 
   constructor(root: string, folders: { folder: string; tasksFolder: string }, lastGood: string, clock: Clock) {
@@ -144,7 +144,7 @@ class SessionMemory {
     }
   }
 
-  /** Makes sure of a folder of the memory; answers what had become of it, null if it is as it should be. */
+  /** Recreates a folder of the memory if need be. Returns what was wrong with it; `null` if nothing. */
   async #mendFolder(folder: string): Promise<ReplacedFolder | null> {
     let lost: ReplacedFolder | null = null
     try {
@@ -184,14 +184,14 @@ function describeObstacle({ path, kind }: Obstacle): string {
   }
 }
 
-/** What a kind of memory file is called, how large it may be (bytes), and how its text is parsed. */
+/** A kind of memory file: its name, its maximum size in bytes, and its parser. */
 interface MemoryFileKind<T> {
   name: string
   limit: number
   parse(text: string): Parsed<T>
 }
 
-/** A session's folder that had to be made again, and where what was in its place went. */
+/** What was wrong with a folder or file that is restored, and the path to which the obstacle was renamed, if any. */
 interface ReplacedFolder {
   problem: string
   setAside: string | null
@@ -206,7 +206,7 @@ class MemoryFile<T> {
   readonly #path: string
   readonly #copy: string
   readonly #clock: Clock
-  /** What was good last, in this process or an earlier one; null if nothing was. */
+  /** The last valid content, of this process or an earlier one; `null` if there was none. */
   #good: { text: string; value: T } | null = null
   #state: FileState | null = null
 
@@ -220,7 +220,7 @@ class MemoryFile<T> {
     this.#clock = place.clock
   }
 
-  /** What the last good text says. Call it after `read`. */
+  /** The parsed last valid text. To be called after `read`. */
   get value(): T {
     return this.#afterRead().value
   }
@@ -229,17 +229,17 @@ class MemoryFile<T> {
     return this.#afterRead().text
   }
 
-  /** Whether the file is as it was when it was read last, at the price of one stat. */
+  /** Whether the file is unchanged since it was last read, by one stat. */
   async isUnchanged(): Promise<boolean> {
     const known = this.#state
-    // A file system's stamps are too coarse to tell a second write in the same moment from the first.
+    // Time stamps are too coarse to tell two writes in the same moment apart.
     if (known === null || known.changedAt > this.#clock.now() - COARSEST_STAMP_MS) return false
     return (await fileState(this.#path))?.key === known.key
   }
 
   /**
-   * Reads the file. If it is broken or gone, sets it aside, puts the last good copy back, and answers what was wrong. Throws
-   * a `UserError` if there is no room for that.
+   * Reads the file. If it is broken or gone, renames it, restores the last good copy and returns the problem; else
+   * `null`. Throws a `UserError` if the disk is full, or if there is no good copy.
    */
   async read(lost: ReplacedFolder | null): Promise<MemoryProblem | null> {
     this.#good ??= await this.#keptCopy()
@@ -258,7 +258,7 @@ class MemoryFile<T> {
     return null
   }
 
-  /** Replaces the text by another good one; the file keeps its mode. Throws a `UserError` if it cannot be written. */
+  /** Writes another valid text; the file keeps its mode. Throws a `UserError` if it cannot be written. */
   async replace(text: string): Promise<void> {
     const parsed = this.#kind.parse(text)
     if (!parsed.ok) throw new Error(`${this.#kind.name}: ${parsed.problem}`)
@@ -326,10 +326,10 @@ class MemoryFile<T> {
 const COARSEST_STAMP_MS = 100
 
 /**
- * What a session's memory comes to, as a hash (hex): the texts of its own files, and everything in the folder `kb`
- * (absolute), which anybody may have written. Links are not followed. Of the first 1,000 files, and of 16 MiB in all,
- * the contents count; of more, name, size and time of change; what comes after 20,000 entries does not count.
- * Synchronous, because a usual folder costs a millisecond or two this way.
+ * A hash (hex) of a session's memory: the texts of its own files, and the untrusted folder `kb` (absolute path).
+ * Follows no links. The first 1,000 files, up to 16 MiB in all, are hashed by content; further files by name, size and
+ * time of change; nothing after 20,000 entries. Synchronous, because a usual folder takes a millisecond or two this
+ * way.
  */
 export function memoryFingerprint(texts: readonly string[], kb: string): string {
   const look: HashProgress = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
@@ -338,7 +338,7 @@ export function memoryFingerprint(texts: readonly string[], kb: string): string 
   return look.hash.digest('hex')
 }
 
-/** The hash so far, and how much of what is looked at has gone into it. */
+/** The hash so far, and how much has gone into it. */
 interface HashProgress {
   hash: Hash
   files: number
@@ -368,7 +368,7 @@ function hashedParts(path: string, name: string, stat: Stats, look: HashProgress
 }
 
 function hashedContent(path: string, name: string, look: HashProgress): (string | Buffer)[] {
-  // Since it was looked at it may have become a link, or a pipe, at which a plain open would wait for ever.
+  // Since the stat it may have become a link, or a pipe, where a plain open would block for ever.
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
   try {
     const { size, mtimeMs } = fstatSync(fd)
@@ -383,7 +383,7 @@ function hashedContent(path: string, name: string, look: HashProgress): (string 
   }
 }
 
-/** Each with its length, so that no two lists of parts hash alike. */
+/** Hashes each part with its length, so that different lists of parts never hash alike. */
 function addToHash(hash: Hash, ...parts: readonly (string | Buffer)[]): void {
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part)
 }
@@ -393,12 +393,13 @@ const MOST_BYTES = 16 * 1024 * 1024
 const MOST_ENTRIES = 20_000
 const MOST_LEVELS = 16
 
-/** The folder of the memory, in the work directory. */
+/** The folder of all memory, relative to the work directory. */
 export const memoryRoot = '.codemachine'
 
 /**
- * Makes a folder of the memory (a path from the work directory's real path `root`), for this user alone, and keeps all of the memory out of
- * git by a `.gitignore` of its own, which is left alone if there is one. Answers what is in the way if it cannot.
+ * Makes a folder below `.codemachine`, accessible to this user only, and a `.gitignore` that keeps all of
+ * `.codemachine` out of git, unless there is one. `root` is the work directory's real path, `folder` relative to it.
+ * Returns what is in the way; `null` on success.
  */
 export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
   const obstacle = await makeFolderInside(root, folder)
@@ -413,7 +414,7 @@ async function writeGitignore(path: string): Promise<void> {
     await writeFile(path, '*\n', { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if (systemErrorCode(error) === 'EEXIST') return
-    // Half-written it would ignore nothing, and be left alone for ever.
+    // A half-written file would ignore nothing, and never be replaced.
     await rm(path, { force: true }).catch(() => undefined)
     throw error
   }

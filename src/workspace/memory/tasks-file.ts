@@ -38,12 +38,12 @@ export function parseTasksFile(text: string): Parsed<readonly Task[]> {
 }
 
 /**
- * How each thing in a file is mended, by the key that it has there; `''`: the whole, `tasks[]`: an entry of the list
- * `tasks`. Goes on after "; " and ends without a full stop.
+ * How to correct each value of a file, by its key; `''` stands for the whole file, `tasks[]` for an entry of the list
+ * `tasks`. Follows "; " in a problem, and has no full stop.
  */
 export type Corrections = Readonly<Record<string, string>>
 
-/** Parses JSON that anybody may have written; a byte order mark is dropped. A problem names line and column. */
+/** Parses untrusted JSON, with or without a byte order mark. A problem names line and column. */
 export function parseJson(text: string): Parsed<unknown> {
   const json = text.replace(/^\uFEFF/, '')
   try {
@@ -58,7 +58,7 @@ export function parseJson(text: string): Parsed<unknown> {
   }
 }
 
-/** A schema's issue as a sentence with its place and its mend: `tasks[3].done is "yes"; use true or false.` */
+/** A schema issue as a sentence with place and correction: `tasks[3].done is "yes"; use true or false.` */
 export function describeIssue(issue: v.BaseIssue<unknown>, corrections: Corrections): string {
   const keys = issue.path?.map(item => item.key) ?? []
   const place = keys
@@ -71,7 +71,7 @@ export function describeIssue(issue: v.BaseIssue<unknown>, corrections: Correcti
   return `${place === '' ? 'the whole' : place} ${what}; ${mend ?? corrections['']}.`
 }
 
-/** Whose id a second one has. @param place such as `tasks[4]` */
+/** A duplicate id as a sentence. @param place of the second one, such as `tasks[4]` */
 export function describeDuplicateId(id: string, place: string): string {
   return `duplicate id ${shown(id)} at ${place}; give every task its own id.`
 }
@@ -83,15 +83,15 @@ function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 59)}…` : text
 }
 
-/** Where a text stops being JSON; line and column count from 1. */
+/** The position where a text stops being JSON; line and column count from 1. */
 interface JsonPlace {
   line: number
   column: number
-  /** The character that is there; null at the end of the text. */
+  /** The character there; `null` at the end of the text. */
   found: string | null
 }
 
-/** The first place at which a text that `JSON.parse` refused is not JSON; its own messages often name none. */
+/** Finds where a text that `JSON.parse` has refused stops being JSON, as its messages often name no position. */
 function locateJsonError(text: string): JsonPlace {
   const offset = firstErrorOffset(text)
   const before = text.slice(0, offset)
@@ -180,7 +180,7 @@ function blanksEnd(text: string, start: number): number {
   return at
 }
 
-/** A good text of `tasks.json` with what codemachine says of some tasks; the same text if it says that already. */
+/** Applies codemachine's marks to a valid text of `tasks.json`. Returns the same text if it has them already. */
 export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string {
   const byId = new Map(marks.map(mark => [mark.id, mark]))
   const file = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
@@ -191,7 +191,7 @@ export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string
   return `${JSON.stringify({ ...file, tasks }, null, 2)}\n`
 }
 
-/** The tasks in a good text of `tasks.json` as they stand there, by their ids. */
+/** The unparsed tasks of a valid text of `tasks.json`, by id. */
 export function rawTasksById(text: string): Map<string, Readonly<Record<string, unknown>>> {
   const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
   return new Map(tasks.map(task => [String(task.id), task]))
@@ -210,7 +210,7 @@ function applyMark(
   return after === null ? { ...rest, done } : { ...rest, done, parked: after }
 }
 
-/** What a `MAIN.md` says of what is at work. */
+/** The fields of a `MAIN.md` that the task board shows. */
 export interface BoardMain {
   /** Its `short_title`. */
   title: string | null
@@ -218,7 +218,7 @@ export interface BoardMain {
   inProgress: readonly string[]
 }
 
-/** A task as a board shows it. */
+/** A task as the task board shows it. */
 export interface BoardTask {
   id: string
   name: string
@@ -226,10 +226,10 @@ export interface BoardTask {
   done: boolean
 }
 
-/** The most of one text that a board shows, in characters. */
+/** Maximum characters of one text on the board. */
 const MOST_CHARACTERS = 1000
 
-/** What a text of `MAIN.md` says; null if it is not whole. */
+/** Parses a `MAIN.md` for the board; `null` if it is invalid, as it may be while it is being written. */
 export function parseBoardMain(text: string): BoardMain | null {
   const main = parseMainFile(text)
   const front = readFrontMatter(text)
@@ -241,7 +241,7 @@ export function parseBoardMain(text: string): BoardMain | null {
   }
 }
 
-/** The tasks in a text of `tasks.json`; null if it is not whole. */
+/** Parses a `tasks.json` for the board; `null` if it is invalid, as it may be while it is being written. */
 export function parseBoardTasks(text: string): readonly BoardTask[] | null {
   const tasks = parseTasksFile(text)
   if (!tasks.ok) return null
@@ -254,7 +254,10 @@ export function parseBoardTasks(text: string): readonly BoardTask[] | null {
   }))
 }
 
-/** Id of the task at work: that of the first entry in progress that names one, else the first not done. */
+/**
+ * The id of the current task: the first open one that an "In progress" entry names, else the first open one; else
+ * `null`.
+ */
 export function currentTask(tasks: readonly BoardTask[], inProgress: readonly string[]): string | null {
   const open = new Set(tasks.filter(({ done }) => !done).map(({ id }) => id))
   for (const entry of inProgress) {
@@ -270,7 +273,7 @@ function findNamedTask(entry: string, ids: ReadonlySet<string>): string | null {
   return words.find(word => ids.has(word)) ?? null
 }
 
-/** Nothing depends on the phase, so one that is no text does not make a file broken. */
+/** The phases of the tasks; `null` for one that is not a string, which does not invalidate the file. */
 function readPhases(text: string): readonly (string | null)[] {
   const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly { phase?: unknown }[] }
   return tasks.map(({ phase }) => (typeof phase === 'string' ? clipEnd(phase, MOST_CHARACTERS) : null))

@@ -4,24 +4,24 @@ import { access, constants, lstat, readdir, readlink } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 
-/** What a rewind cannot do, or what it would destroy that no savepoint has. */
-export interface RewindObstacle {
-  /** Latin1, relative to the work directory; empty: that itself. */
+/** A path that a rewind cannot change, or must not: no savepoint has its content. */
+interface RewindObstacle {
+  /** Latin1, relative to the work directory; empty for the work directory itself. */
   path: string
-  /** The rest of a sentence that begins with the path. */
+  /** The predicate of a sentence whose subject is the path. */
   why: string
-  /** What a person has to do before: `move it elsewhere`. */
+  /** What the person has to do first, as an imperative: `move it elsewhere`. */
   mend: string
 }
 
-/** What a rewind will do: latin1 paths relative to the work directory. */
-export interface PlannedFiles {
-  /** `id`: of what it is to hold. `isKnown`: whether a savepoint has what is there now. */
+/** The paths that a rewind will change: latin1, relative to the work directory. */
+interface PlannedFiles {
+  /** `id`: hash of the new content. `isKnown`: whether a savepoint has the present content. */
   write: readonly { path: string; id: string; isKnown: boolean }[]
   remove: readonly string[]
 }
 
-/** What is in the way of a rewind; nothing is touched. `format`: by which files have their ids. */
+/** Finds what is in the way of a rewind, and changes nothing. `format`: the repository's hash for object ids. */
 export async function findRewindObstacles(
   directory: string,
   { write, remove }: PlannedFiles,
@@ -60,7 +60,7 @@ async function checkPath(directory: string, { path, id, isKnown }: Planned, form
   }
 }
 
-/** By which git knows what a file holds, or where a link leads. */
+/** Git's object id of a file's content, or of a link's target. */
 async function blobId(path: Buffer, stat: Stats, format: string): Promise<string> {
   const hash = createHash(format).update(`blob ${stat.size}\0`)
   if (stat.isSymbolicLink()) return hash.update(await readlink(path, 'buffer')).digest('hex')
@@ -68,12 +68,12 @@ async function blobId(path: Buffer, stat: Stats, format: string): Promise<string
   return hash.digest('hex')
 }
 
-/** The bytes of a path below a directory, which may be of any encoding. */
+/** The absolute path as bytes, of a latin1 path below a directory. File names may have any encoding. */
 export function pathBytes(directory: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(directory + sep), Buffer.from(path, 'latin1')])
 }
 
-/** A latin1 path as it may be shown: without what steers a terminal, at most 200 characters. */
+/** A latin1 path made safe to print: decoded, without control characters, at most 200 characters. */
 export function printablePath(path: string): string {
   const name = Buffer.from(path || '.', 'latin1')
     .toString('utf8')
@@ -81,7 +81,7 @@ export function printablePath(path: string): string {
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?')
 }
 
-/** The folders on the way to files, each looked at once. */
+/** Checks the folders above files, each only once. */
 class FolderChecks {
   readonly #directory: string
   readonly #found = new Map<string, Promise<RewindObstacle | 'missing' | null>>()
@@ -90,7 +90,9 @@ class FolderChecks {
     this.#directory = directory
   }
 
-  /** What above a path keeps it from being changed: a file or a link, or a folder that is closed. Null if nothing does. */
+  /**
+   * What above a path prevents a change: a file, a link, or a folder without write permission; `null` if nothing does.
+   */
   async obstacleAbove(path: string): Promise<RewindObstacle | null> {
     let nearest = ''
     for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {

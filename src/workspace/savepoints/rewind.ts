@@ -7,30 +7,31 @@ import { GitError, type GitSetting, runGit, runGitOrThrow } from '../git/git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
 import { findRewindObstacles, pathBytes, printablePath } from './rewind-obstacles.ts'
 
-/** What a rewind does to the files of a work directory. Paths are latin1, relative to it, in git's order. */
+/** The changes that a rewind makes in a work directory. Paths are latin1, relative to it, in git's order. */
 export interface RewindPlan {
-  /** Written anew, because they are different or not there. */
+  /** Files to write, because they differ or are missing. */
   write: readonly RewindEntry[]
   remove: readonly string[]
-  /** Not removed, though the savepoint does not have them: they were ignored when it was made. */
+  /** Files that the savepoint does not have and that stay: they were ignored when it was made. */
   keep: readonly string[]
 }
 
-/** A file, or a link, as it is to be. */
+/** A file or link as the savepoint has it. */
 interface RewindEntry {
   path: string
   /** `100644`, `100755` or `120000`. */
   mode: string
-  /** Of its content, in the private git directory. */
+  /** Hash of its content in the private git directory. */
   id: string
-  /** Whether the tree before has a file there. */
+  /** Whether the tree before the rewind has a file at this path. */
   isKnown: boolean
 }
 
 /**
- * What has to be done to make the files of one tree those of another, both of which the private git directory holds.
+ * Plans the changes that turn the files of tree `now` into those of tree `target`. Both are in the private git
+ * directory.
  * @param directory real path of the work directory, whose files are those of `now`
- * @throws UserError if something is in the way that `now` does not have, so that it would be lost: it is named
+ * @throws UserError that names a path in the way whose content is not in `now` and would be lost
  */
 export async function planRewind(
   git: PrivateGit,
@@ -67,7 +68,9 @@ async function keepIgnored(
   }
 }
 
-/** Changes the files as planned, and nothing else; links are replaced, never followed. The caller holds the lock of the run. */
+/**
+ * Changes the files as planned, and nothing else; links are replaced, never followed. The caller holds the run lock.
+ */
 export async function applyRewind(
   fingerprints: Pick<Fingerprints, 'git' | 'indexHasChanged'>,
   directory: string,
@@ -86,7 +89,7 @@ export async function applyRewind(
   }
 }
 
-/** The planned files that are not as in `target` after all, in a tree that was taken since; latin1. */
+/** The planned paths (latin1) that still differ from `target` in the tree `after`, taken after the rewind. */
 export async function filesNotRestored(
   git: PrivateGit,
   { write, remove }: RewindPlan,
@@ -94,7 +97,7 @@ export async function filesNotRestored(
 ): Promise<string[]> {
   const planned = new Set([...write.map(({ path }) => path), ...remove])
   const left = await diffTrees(withoutIndex(git), after, target)
-  // What else differs was ignored before the rewind and is not any more.
+  // Other differences are files that were ignored before the rewind and no longer are.
   return [...left.write.map(({ path }) => path), ...left.remove].filter(path => planned.has(path))
 }
 
@@ -140,7 +143,7 @@ async function removeFile(directory: string, path: string): Promise<void> {
   }
 }
 
-/** What stands where a file belongs is a folder without files by now. */
+/** Removes a folder in the place of a file; its own files are gone by now. */
 async function removeEmptyFolders(path: Buffer): Promise<void> {
   const found = await lstat(path).catch(unlessGone)
   if (!found?.isDirectory()) return
@@ -162,7 +165,9 @@ async function writeFiles(git: PrivateGit, directory: string, entries: readonly 
   }
 }
 
-/** What a savepoint has counts, even if an ignore rule matches it by now; what was ignored then does not. */
+/**
+ * Brings the index to the savepoint: its files are tracked even if an ignore rule matches them now; kept ones are not.
+ */
 async function updateIndex(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
   const none = `0 ${'0'.repeat(git.objectFormat === 'sha1' ? 40 : 64)}`
   const gone = [...remove, ...keep].map(path => `${none}\t${prefixOf(git)}${path}\0`)
@@ -189,8 +194,8 @@ const MOST_NAMED = 5
 const SEPARATOR = Buffer.from(sep)
 
 /**
- * Of files that a tree does not have, those that were ignored then: its ignore files, the person's, and those above the
- * work directory cover them. All paths are latin1, relative to the work directory.
+ * Of these paths, the ones that were ignored when the tree was made: by its own ignore files, the person's, or those
+ * above the work directory. All paths are latin1, relative to the work directory.
  */
 async function ignoredIn(git: PrivateGit, tree: string, paths: readonly string[]): Promise<Set<string>> {
   if (paths.length === 0) return new Set()
@@ -223,17 +228,17 @@ async function writeIgnoreFiles(git: PrivateGit, tree: string, setting: GitSetti
   await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
 }
 
-/** From the top, those in which the work directory lies. */
+/** The folders above the work directory, from the repository's top down. */
 function foldersAbove(prefix: string): string[] {
   const parts = prefix.split('/').slice(0, -1)
   return parts.map((_, index) => join('.', ...parts.slice(0, index)))
 }
 
-/** With `./` before it no path is taken for a pattern. */
+/** The paths that git ignores. A leading `./` keeps git from reading a path as a pattern. */
 async function findIgnored(setting: GitSetting, paths: readonly string[]): Promise<Set<string>> {
   const args = ['check-ignore', '--no-index', '-z', '--stdin']
   const result = await runGit(setting, args, paths.map(path => `./${path}\0`).join(''))
-  // Without any it ends as if it had failed.
+  // Exit code 1 means that none is ignored.
   if (!result.ok && result.stderr !== '') throw new GitError(args, result)
   return new Set(result.stdout.split('\0').map(path => path.replace(/^\.\//, '')))
 }

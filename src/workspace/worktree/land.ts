@@ -34,28 +34,28 @@ import {
   worktreeLocation,
 } from './worktree.ts'
 
-/** A branch of codemachine's, and the worktree that it is worked on in. */
+/** A branch made by codemachine, and its worktree. */
 export interface LandableBranch {
   name: string
   branch: string
-  /** The top of its worktree; null if that is not there any more. */
+  /** The top folder of its worktree; `null` if that no longer exists. */
   top: string | null
-  /** How many commits it has that the checkout has not. */
+  /** How many commits it has that the checkout does not have. */
   ahead: number
-  /** What is changed in the worktree and not committed. */
+  /** Uncommitted files in the worktree. */
   uncommitted: readonly string[]
 }
 
-/** How a landing went. Only `landed` has changed anything. */
+/** The result of a landing. Only `landed` has changed anything. */
 export type LandingResult =
   | { kind: 'landed'; commit: string; into: string; files: number }
   | { kind: 'nothing-new'; into: string }
-  /** `files`: those that both sides have changed. */
+  /** `files`: changed on both sides. */
   | { kind: 'conflict'; into: string; files: readonly string[] }
-  /** `files`: those of the checkout that are not committed, and that the merge would overwrite. */
+  /** `files`: uncommitted in the checkout, and the merge would overwrite them. */
   | { kind: 'in-the-way'; into: string; files: readonly string[] }
 
-/** The branches of codemachine's in a repository, as seen from one checkout, by name; only that of one name if it is given. */
+/** The branches made by codemachine, compared to a checkout, by name. `wanted`: only the branch of this name. */
 export async function listLandableBranches(checkout: Checkout, wanted: string | null): Promise<LandableBranch[]> {
   const format = '--format=%(refname:lstrip=2)'
   const text = await runGitOrUserError(
@@ -80,7 +80,9 @@ export async function listLandableBranches(checkout: Checkout, wanted: string | 
   return found
 }
 
-/** The branch that is checked out; a `UserError` if there is none, or it is that of a worktree of codemachine's. */
+/**
+ * The branch that is checked out. Throws a `UserError` if there is none, or if it is a worktree branch of codemachine.
+ */
 export async function readTargetBranch(checkout: Checkout): Promise<string> {
   const { ok, stdout } = await runGitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
   const branch = decoded(stdout).trim()
@@ -91,8 +93,8 @@ export async function readTargetBranch(checkout: Checkout): Promise<string> {
 }
 
 /**
- * Makes a commit of all that is changed in a worktree, on top of its branch, and answers it; the branch, the index and the
- * files there stay as they are until `advanceWorktreeBranch`. A `UserError` in the middle of a merge.
+ * Commits all uncommitted changes of a worktree on top of its branch and returns the commit. Branch, index and files
+ * stay unchanged until `advanceWorktreeBranch`. Throws a `UserError` in the middle of a merge.
  */
 export async function commitUncommitted(checkout: Checkout, top: string, message: string): Promise<string> {
   const worktree = await openUntrustedWorktree(checkout, top)
@@ -108,7 +110,7 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-land-'))
   try {
     const aside = { ...worktree.setting.env, GIT_INDEX_FILE: join(folder, 'index') }
-    // With what it knows of the files, not all of them are read.
+    // A copy of the index saves reading unchanged files.
     await copyFile(index.trimEnd(), join(folder, 'index')).catch(() => {})
     const there = { setting: { ...worktree.setting, env: aside } }
     await runGitOrUserError(there, ['add', '--all'], `add what is changed in ${top}`)
@@ -120,7 +122,9 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
   }
 }
 
-/** Takes the branch and the index of a worktree forward to a commit of `commitUncommitted`; its files are as in that already. */
+/**
+ * Moves the branch and the index of a worktree to a commit of `commitUncommitted`. The files have that content already.
+ */
 export async function advanceWorktreeBranch(checkout: Checkout, top: string, commit: string): Promise<void> {
   const { setting } = await openUntrustedWorktree(checkout, top)
   const named = { setting: { ...setting, env: { ...setting.env, GIT_REFLOG_ACTION: 'codemachine land' } } }
@@ -132,9 +136,9 @@ export async function advanceWorktreeBranch(checkout: Checkout, top: string, com
 }
 
 /**
- * Merges a branch, or the commit that is made of it `aside`, into the one that is checked out, by a merge commit. Everything is decided before anything is touched:
- * the merge is made aside, and the checkout then taken forward to it, which git does wholly or not at all. A `UserError`
- * with git's own words if that cannot be.
+ * Merges a branch into the checked-out one by a merge commit. `aside`: merges this commit of `commitUncommitted`
+ * instead of the branch. The merge commit is made first, and the checkout then fast-forwarded to it, which git does
+ * wholly or not at all. Throws a `UserError` with git's reason if that fails.
  */
 export async function landBranch(
   checkout: Checkout,
@@ -173,7 +177,7 @@ export async function landBranch(
   return { kind: 'landed', commit, into, files: changed.split('\0').length - 1 }
 }
 
-/** Where the worktree of a name is; null if it is not there any more. */
+/** The top folder of the worktree of a name; `null` if it no longer exists. */
 async function findWorktreeTop(
   { main }: Checkout,
   name: string,
@@ -189,8 +193,8 @@ async function findWorktreeTop(
 }
 
 /**
- * A worktree that agents have worked in: git is told where everything is, so that nothing which lies in it, or in its
- * part of the git directory, leads elsewhere.
+ * Opens a worktree that agents have worked in, with explicit paths of its git directory, so that a pointer forged there
+ * cannot lead git elsewhere.
  */
 async function openUntrustedWorktree(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
   await refuseForgedWorktree(checkout, top)
@@ -213,7 +217,7 @@ function mergeFailure(stderr: string, branch: string, why: string): UserError {
   )
 }
 
-/** Answers what stands in the way, and then has touched nothing. */
+/** Fast-forwards the checkout. Returns the files in the way, and has then changed nothing. */
 async function fastForward(
   checkout: Checkout,
   { commit, from, branch, into }: { commit: string; from: string; branch: string; into: string },
@@ -235,8 +239,8 @@ async function fastForward(
 }
 
 /**
- * What is needed to run a project and is not in git: what was installed, and local settings. What was built is not among
- * it: it is to be built anew.
+ * Names of ignored files and folders that a project needs to run: installed dependencies and local settings. Build
+ * results are not among them, as they must be built anew.
  */
 const DEPENDENCIES = new Set([
   'node_modules',
@@ -262,10 +266,10 @@ const DEPENDENCIES = new Set([
   '.env.test.local',
 ])
 
-/** What tools write into `node_modules` while they run. */
+/** Folders that tools write into `node_modules` while they run. */
 const CACHES = new Set(['.cache', '.vite', '.vite-temp', '.tmp', '.vitest'])
 
-/** Links what git ignores and a project needs from the person's files into `top`, wherever nothing else is. */
+/** Links ignored dependencies and local settings from the person's files into `top`, wherever nothing else is. */
 export async function linkIgnoredDependencies({ setting }: PrivateGit, top: string): Promise<void> {
   const args = ['ls-files', '-o', '-i', '-z', '--exclude-standard', '--directory']
   const { ok, stdout } = await runGit(setting, args)
@@ -276,7 +280,7 @@ export async function linkIgnoredDependencies({ setting }: PrivateGit, top: stri
   }
 }
 
-/** Never through a link that was committed: it may lead anywhere. */
+/** Does not write through a committed link, which may lead anywhere. */
 async function link(from: string, top: string, path: string): Promise<void> {
   const folder = dirname(path)
   if (folder !== '.' && (await findObstacle(top, folder)) !== null) return
@@ -288,8 +292,8 @@ async function link(from: string, top: string, path: string): Promise<void> {
 }
 
 /**
- * A folder of its own with a link to each part. A link among them stays what it is: one of a workspace leads to the
- * package beside it, which has to be that of the files laid out, and not that of the person.
+ * Makes a folder with a link to each entry of another. Links among the entries are copied: in a workspace they lead to
+ * a neighbouring package, which must be the one checked out and not the person's.
  */
 async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => boolean): Promise<void> {
   await mkdir(to)
@@ -298,13 +302,13 @@ async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => b
     if (CACHES.has(entry.name)) continue
     if (entry.isSymbolicLink()) await symlink(await readlink(source), target)
     else if (goesInto(entry)) await linkEach(source, target, () => false)
-    // A list of what is installed, which tools write anew.
+    // A package manager's list, which tools rewrite.
     else if (entry.isFile()) await copyFile(source, target)
     else await symlink(source, target)
   }
 }
 
-/** `@scope`, in which packages lie. */
+/** Whether a folder is an npm scope (`@scope`), which contains packages. */
 function isScopeFolder(entry: Dirent): boolean {
   return entry.isDirectory() && entry.name.startsWith('@')
 }
@@ -317,9 +321,9 @@ function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * Copies the specification of a work directory, and the files beside it, into another one that has none of its own yet;
- * answers whether it had none. What lies there is not overwritten; links, and what begins with a dot, are left out. Throws
- * a `UserError` if nothing can be written there.
+ * Copies the inputs folder of a work directory, with its specification, into another one that has no specification yet.
+ * Returns false, and copies nothing, if it has one. Overwrites nothing; leaves out links and names that begin with a
+ * dot. Throws a `UserError` if the copy cannot be written.
  */
 export async function copySpecification(from: string, to: string): Promise<boolean> {
   const [source, target] = [await realpath(from), await realpath(to)]
@@ -336,17 +340,17 @@ export async function copySpecification(from: string, to: string): Promise<boole
   return true
 }
 
-/** Whether there is anything but the guide in its place. */
+/** Whether there is a specification, and not only the guide. */
 async function hasSpecification(root: string): Promise<boolean> {
   const read = await readTextFile(join(root, specificationFile), MOST_GUIDE_BYTES)
   return read.kind === 'broken' || (read.kind === 'text' && read.text.trim() !== specificationGuide().trim())
 }
 
-/** What is larger is no guide. */
+/** A larger file cannot be the guide. */
 const MOST_GUIDE_BYTES = 64 * 1024
 
 async function copyFolder(from: string, to: string, folder: string): Promise<void> {
-  // An agent that worked there could have put a link in its place.
+  // An agent could have replaced it by a link.
   if ((await findObstacle(from, folder)) !== null || (await makeFolderInside(to, folder)) !== null) return
   for await (const entry of await opendir(join(from, folder))) {
     const path = join(folder, entry.name)

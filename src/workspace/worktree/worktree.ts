@@ -12,34 +12,34 @@ import {
   withoutGitVariables,
 } from '../git/git.ts'
 
-/** A worktree of codemachine's, in which a session works on a branch of its own. */
+/** A git worktree made by codemachine, in which a session works on its own branch. */
 export interface Worktree {
   name: string
   branch: string
-  /** Its top. */
+  /** The top folder of the worktree. */
   top: string
-  /** Where a session works: what corresponds to the directory that it was opened for. */
+  /** Where the session works: the folder that corresponds to the directory that the worktree was opened for. */
   directory: string
   /** The first work tree of the repository. */
   main: string
   isNew: boolean
-  /** What the person has changed and not committed there, and what the worktree therefore lacks; none if it is not new. */
+  /** The person's uncommitted files, which a new worktree lacks; empty if it is not new. */
   uncommitted: readonly string[]
 }
 
-export interface WorktreeOptions {
-  /** In the repository; the worktree begins with what is committed there. */
+interface WorktreeOptions {
+  /** A directory in the repository; the worktree begins with its HEAD commit. */
   directory: string
-  /** Null: the day and a counter. */
+  /** `null` for the day and a counter, such as `20261121-1`. */
   name: string | null
   env: NodeJS.ProcessEnv
   now: Date
 }
 
 /**
- * Opens the worktree of a name beside the main one, `<repository>.worktrees/<name>`, and makes it and its branch if they
- * are not there. The person's index, checkout and stash stay as they are, and no hook runs. A `UserError` of one sentence
- * if it cannot be; then nothing has been made.
+ * Opens the worktree `<repository>.worktrees/<name>` beside the main one, and makes it and its branch if they do not
+ * exist. The person's index, checkout and stash stay unchanged, and no hook runs. Throws a `UserError` if that fails;
+ * then nothing has been made.
  */
 export async function openWorktree({ directory, name, env, now }: WorktreeOptions): Promise<Worktree> {
   const wanted = name === null ? null : checkWorktreeName(name)
@@ -56,12 +56,12 @@ export async function openWorktree({ directory, name, env, now }: WorktreeOption
   return { ...place, directory: join(place.top, inside), main: checkout.main, isNew: true, uncommitted }
 }
 
-/** Takes a new worktree away with its branch, if nothing has been done in it. */
+/** Removes a new worktree and its branch, if no session has begun in it and it has no changes. */
 export async function removeUnusedWorktree(
   { top, branch, main, directory }: Worktree,
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
-  // Git leaves one alone that holds changes, but what is ignored it takes along.
+  // Git refuses to remove a worktree with changes, but would remove ignored files.
   if (await pathExists(join(directory, '.codemachine'))) return
   const checkout = await openCheckout(main, env)
   if (!(await runGitIn(checkout, ['worktree', 'remove', top])).ok) return
@@ -75,7 +75,10 @@ interface WorktreeLocation {
   top: string
 }
 
-/** The branch and the top of the worktree of a name, whether it is there or not. `main`: the first work tree. */
+/**
+ * The branch and top folder of the worktree of a name, whether it exists or not. `main`: the repository's first work
+ * tree.
+ */
 export function worktreeLocation(main: string, name: string): WorktreeLocation {
   return { name, branch: `${BRANCH_PREFIX}${name}`, top: join(`${main}.worktrees`, name) }
 }
@@ -108,7 +111,9 @@ async function reopenWorktree(
   return { ...place, directory, main: checkout.main, isNew: false, uncommitted: [] }
 }
 
-/** Refuses a worktree whose `.git`, which agents that work there can write, no longer leads to the repository. */
+/**
+ * Throws a `UserError` if the `.git` of a worktree, which agents there can write, no longer leads to the repository.
+ */
 export async function refuseForgedWorktree({ repository }: Checkout, top: string): Promise<void> {
   const found = await findRepository(top)
   const isOurs =
@@ -142,7 +147,7 @@ async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<vo
   throw new UserError(`${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
 }
 
-/** Makes the worktree of the first of these names that is free; of two runs that begin at once each gets its own. */
+/** Makes a worktree with the first free name. Two runs that begin at once get different ones. */
 async function makeFirstFree(checkout: Checkout, names: Iterable<string>): Promise<WorktreeLocation> {
   let problem: NameConflict = { why: '' }
   for (const name of names) {
@@ -160,7 +165,7 @@ interface NameConflict {
   hint?: string
 }
 
-/** Why a name is not free; null if it is. */
+/** Why a name is not free; `null` if it is. */
 async function findConflict(checkout: Checkout, { name, branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const isThere = await pathExists(top)
   if (await hasBranch(checkout, branch)) {
@@ -175,7 +180,7 @@ async function hasBranch(checkout: Checkout, branch: string): Promise<boolean> {
   return (await runGitIn(checkout, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`])).ok
 }
 
-/** Null if it is made; why not if somebody has been faster. */
+/** Adds the worktree. `null` on success; the conflict if another process took the name first. */
 async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const folder = dirname(top)
   const made = await mkdir(folder, { recursive: true }).catch(error => {
@@ -192,7 +197,7 @@ async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation
   throw new UserError(`git could not make the worktree ${top}: ${gitErrorLine(result)}.`)
 }
 
-/** A work tree of the person's repository, and how their git is run in it. */
+/** A work tree of the person's repository, and the setting to run their git in it. */
 export interface Checkout {
   repository: PersonRepository
   /** The first work tree of the repository, beside which the others are made. */
@@ -201,8 +206,8 @@ export interface Checkout {
 }
 
 /**
- * Opens the checkout around a directory, to change the repository as its owner would: with their configuration, but
- * without hooks, prompts, signatures or housekeeping. A `UserError` if there is none.
+ * Opens the checkout around a directory, to change the repository with its owner's configuration, but without hooks,
+ * prompts, signatures or housekeeping. Throws a `UserError` if the directory is in no repository, or in a bare one.
  */
 export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
   const real = await realpath(directory).catch(() => null)
@@ -231,7 +236,7 @@ export function runGitIn({ setting }: Pick<Checkout, 'setting'>, args: readonly 
   return runGit(setting, [...NO_HOOKS_OR_PROMPTS, ...args])
 }
 
-/** As `runGitIn`: answers what it said, a `UserError` with git's own words if it fails. `what`: as in `git could not …`. */
+/** Runs git as `runGitIn` and returns its stdout. Throws `git could not <what>: …` with git's reason if it fails. */
 export async function runGitOrUserError(
   checkout: Pick<Checkout, 'setting'>,
   args: readonly string[],
@@ -242,7 +247,7 @@ export async function runGitOrUserError(
   return decoded(result.stdout)
 }
 
-/** What stood in the way of git, on one line. */
+/** Git's error message on one line, at most 500 characters, without control characters. */
 export function gitErrorLine({ stderr }: GitResult): string {
   const lines = decoded(stderr)
     .split('\n')
@@ -253,7 +258,7 @@ export function gitErrorLine({ stderr }: GitResult): string {
   return why.replace(/\p{Cc}|\p{Bidi_Control}/gu, '?') || 'it does not say why'
 }
 
-/** The text that git wrote, whose bytes `runGit` answers one a character. */
+/** Decodes UTF-8 from the latin1 text that `runGit` returns. */
 export function decoded(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
 }
@@ -261,14 +266,14 @@ export function decoded(latin1: string): string {
 /** One work tree of a repository. */
 export interface ListedWorktree {
   directory: string
-  /** Null if none is checked out. */
+  /** `null` if none is checked out. */
   branch: string | null
   isBare: boolean
 }
 
-/** All work trees of a repository, the first one first. */
+/** All work trees of a repository, beginning with the main one. */
 export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree[]> {
-  // Not with -z, which git before 2.36 does not know.
+  // `-z` needs git 2.36.
   const text = await runGitOrUserError({ setting }, ['worktree', 'list', '--porcelain'], 'list the worktrees')
   return text.split('\n\n').flatMap(block => {
     const lines = block.split('\n')
@@ -280,14 +285,14 @@ export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree
   })
 }
 
-/** The files of a work tree that are not as they were committed, those that are not known to git too. */
+/** The files of a work tree that are changed, deleted or untracked. */
 export async function listUncommitted(checkout: Pick<Checkout, 'setting'>): Promise<string[]> {
   const args = ['status', '--porcelain', '-z', '--no-renames', '--untracked-files=normal', '--ignore-submodules=dirty']
   const text = await runGitOrUserError(checkout, args, 'look at the changes')
   return text.split('\0').flatMap(entry => (entry === '' ? [] : [entry.slice(3)]))
 }
 
-/** Whatever the person has configured for what they type themselves. */
+/** Overrides of the person's configuration: no hooks, editor, signatures or housekeeping. */
 const NO_HOOKS_OR_PROMPTS = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
@@ -309,7 +314,7 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
       ...withoutGitVariables(env),
       ...Object.fromEntries(kept),
       GIT_TERMINAL_PROMPT: '0',
-      // What only looks writes no index.
+      // Commands that only read must not write the index.
       GIT_OPTIONAL_LOCKS: '0',
       LC_ALL: 'C',
     },
@@ -321,10 +326,10 @@ async function readGit(setting: GitSetting, args: readonly string[]): Promise<st
   return stdout.trim()
 }
 
-/** Below which all branches of worktrees lie. */
+/** The prefix of all worktree branches. */
 export const BRANCH_PREFIX = 'codemachine/'
 
-/** A worktree's name as it was typed; a `UserError` if it is no good for a folder and a branch. */
+/** Returns a typed worktree name. Throws a `UserError` if it cannot name a folder and a branch. */
 export function checkWorktreeName(typed: string): string {
   if (isWorktreeName(typed)) return typed
   const shown = typed.length > 40 ? `${typed.slice(0, 39)}…` : typed
@@ -334,12 +339,12 @@ export function checkWorktreeName(typed: string): string {
   )
 }
 
-/** Whether a name is good for a folder and a branch, and can be typed and shown as it is. */
+/** Whether a name can name a folder and a branch, and can be typed and printed unchanged. */
 export function isWorktreeName(name: string): boolean {
   return NAME.test(name) && !/\.\.|\.$|\.lock$/i.test(name)
 }
 
-/** The names that a worktree of nobody's choosing may get, the best first: `20261121-1`, `20261121-2`, … */
+/** Names for a worktree without a chosen one, in order: `20261121-1`, `20261121-2`, … */
 function* dailyNames(now: Date): Generator<string> {
   const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
   for (let counter = 1; counter <= MOST_A_DAY; counter++) yield `${now.getFullYear()}${month}${day}-${counter}`
