@@ -4,43 +4,43 @@ import * as v from 'valibot'
 import { messageOf, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import { nearestName } from '../base/text.ts'
-import { agentMemoryFile } from './memory.ts'
+import { agentMemoryFile } from './agent-memory.ts'
 
-/** A named role, as `config/*.agents.js` ships it. `promptPath` is relative to the package's root. */
+/** A named role from `config/*.agents.js`. `promptPath` is relative to the package's root. */
 export interface Agent {
-  /** Lower-case letters, digits and dashes: it names files and profiles. */
+  /** Lower-case letters, digits and dashes; used in names of files and profiles. */
   name: string
   displayName: string
   description: string
   promptPath: string
-  /** Null leaves it to the settings and to codex; `modelReasoningEffort` too. */
+  /** `null` leaves the choice to the settings and to codex; so for `modelReasoningEffort`. */
   model: string | null
   modelReasoningEffort: string | null
   enabled: boolean
 }
 
-/** All agents that there are. */
-export interface Agents {
-  /** Those that run a build. */
+/** All agents. */
+export interface AgentRoster {
+  /** Agents that run the rounds of a build. */
   main: readonly Agent[]
-  /** Those that others give tasks to. */
+  /** Agents that are given tasks by others. */
   sub: readonly Agent[]
-  /** That of the `goal` template. */
+  /** The agent of the `goal` template. */
   goal: Agent
 }
 
-/** A main agent that a build cannot do without. */
+/** The name of a main agent that every build needs. */
 export type MainAgentName = 'agents-builder' | 'master-mind' | 'project-summarizer'
 
-/** Those that every build needs. */
-export const MAIN_NAMES: readonly MainAgentName[] = ['agents-builder', 'master-mind', 'project-summarizer']
+/** The names of the main agents that every build needs. */
+export const MAIN_AGENT_NAMES: readonly MainAgentName[] = ['agents-builder', 'master-mind', 'project-summarizer']
 
 /**
- * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if one of them throws, is not what
- * it should be, or if two agents have the same name or the same memory file.
- * @param options `folder`: where the files are; left out: in codemachine's own package
+ * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if a file throws or is invalid, or
+ * if two agents have the same name or the same memory file.
+ * @param options `folder`: where the files are; codemachine's own package if left out
  */
-export function loadAgents(options: { folder?: string } = {}): Agents {
+export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   const folder = options.folder ?? packageFile('config')
   const files = { main: 'main.agents.js', sub: 'sub.agents.js', goal: 'goal.agents.js' } as const
   const main = readAgents(join(folder, files.main))
@@ -51,7 +51,7 @@ export function loadAgents(options: { folder?: string } = {}): Agents {
     { path: join(folder, files.sub), agents: sub },
     { path: join(folder, files.goal), agents: ofGoal },
   ])
-  for (const name of MAIN_NAMES) {
+  for (const name of MAIN_AGENT_NAMES) {
     if (!main.some(agent => agent.name === name)) {
       throw new UserError(`${join(folder, files.main)} has no agent "${name}"; every build needs it, so add it.`)
     }
@@ -62,43 +62,43 @@ export function loadAgents(options: { folder?: string } = {}): Agents {
   return { main, sub, goal }
 }
 
-/** The agent of that name, for work; or why there is none to be had, a sentence. */
-export function findAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
-  const found = knownAgent(agents, name)
+/** The enabled agent of a name; or why there is none, a sentence that names the others. */
+export function findEnabledAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
+  const found = findAnyAgent(agents, name)
   if ('problem' in found || found.agent.enabled) return found
-  return { problem: `The agent "${name}" is disabled; ${oneOf(enabledNames(agents))}` }
+  return { problem: `The agent "${name}" is disabled; ${suggestNames(enabledNames(agents))}` }
 }
 
-/** The agent of that name, enabled or not; or that there is none, a sentence. */
-export function knownAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
+/** The agent of a name, enabled or not; or a sentence that there is none, with a suggestion. */
+export function findAnyAgent(agents: readonly Agent[], name: string): { agent: Agent } | { problem: string } {
   const agent = agents.find(each => each.name === name)
   if (agent !== undefined) return { agent }
   const enabled = enabledNames(agents)
-  if (MAIN_NAMES.some(each => each === name)) {
+  if (MAIN_AGENT_NAMES.some(each => each === name)) {
     const why = 'runs builds; it is given no tasks, and a project has no prompt of its own for it'
-    return { problem: `The agent "${name}" ${why}: ${oneOf(enabled)}` }
+    return { problem: `The agent "${name}" ${why}: ${suggestNames(enabled)}` }
   }
-  const near = nearestName(name, enabled) ?? onlyOneThatBegins(name, enabled)
+  const near = nearestName(name, enabled) ?? onlyNameStartingWith(name, enabled)
   const shown = name.length > 60 ? `${name.slice(0, 60).toWellFormed()}…` : name
   if (near !== null) return { problem: `There is no agent ${JSON.stringify(shown)}; did you mean "${near}"?` }
-  return { problem: `There is no agent ${JSON.stringify(shown)}; ${oneOf(enabled)}` }
+  return { problem: `There is no agent ${JSON.stringify(shown)}; ${suggestNames(enabled)}` }
 }
 
 function enabledNames(agents: readonly Agent[]): readonly string[] {
   return agents.filter(each => each.enabled).map(each => each.name)
 }
 
-/** `qa` is enough to be understood. */
-function onlyOneThatBegins(name: string, enabled: readonly string[]): string | null {
+/** The only name that begins with a typed one, such as `qa`; else `null`. */
+function onlyNameStartingWith(name: string, enabled: readonly string[]): string | null {
   const begun = enabled.filter(each => name !== '' && each.startsWith(`${name}-`))
   return begun.length === 1 ? (begun[0] ?? null) : null
 }
 
-function oneOf(names: readonly string[]): string {
+function suggestNames(names: readonly string[]): string {
   return names.length === 0 ? 'none is enabled.' : `use one of ${names.join(', ')}.`
 }
 
-const line = (most: number, mend = 'use a text') =>
+const oneLine = (most: number, mend = 'use a text') =>
   v.pipe(
     v.string(mend),
     v.regex(/^[^\p{Cc}]*\S[^\p{Cc}]*$/u, 'use a text of one line'),
@@ -113,17 +113,17 @@ const agentsSchema = v.array(
         v.regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'use lower-case letters, digits and single dashes'),
         v.maxLength(40, 'use at most 40 characters'),
       ),
-      displayName: line(80),
-      description: line(400),
+      displayName: oneLine(80),
+      description: oneLine(400),
       promptPath: v.pipe(
-        line(200),
+        oneLine(200),
         v.check(
           path => !/^([\\/]|[a-z]:)/i.test(path) && !path.split(/[\\/]/).includes('..'),
           'use a path from the root of the package, such as "prompts/goal.md"',
         ),
       ),
-      model: v.nullable(line(200, 'use a text or null')),
-      modelReasoningEffort: v.nullable(line(40, 'use a text or null')),
+      model: v.nullable(oneLine(200, 'use a text or null')),
+      modelReasoningEffort: v.nullable(oneLine(40, 'use a text or null')),
       enabled: v.boolean('use true or false'),
     },
     'use an object with name, displayName, description, promptPath, model, modelReasoningEffort and enabled',
@@ -132,7 +132,7 @@ const agentsSchema = v.array(
 )
 
 function readAgents(path: string): readonly Agent[] {
-  const result = v.safeParse(agentsSchema, load(path))
+  const result = v.safeParse(agentsSchema, loadModule(path))
   if (result.success) return result.output
   const [issue] = result.issues
   const place = (issue.path ?? []).map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')
@@ -145,19 +145,19 @@ function problemOf(issue: v.InferIssue<typeof agentsSchema>): string {
   return `is ${issue.received.slice(0, 80)}; ${issue.message}`
 }
 
-function load(path: string): unknown {
+function loadModule(path: string): unknown {
   try {
     return createRequire(import.meta.url)(path)
   } catch (error) {
-    throw new UserError(`${path} cannot be loaded${lineOf(path, error)}: ${firstLine(messageOf(error))}`, {
+    throw new UserError(`${path} cannot be loaded${describeLine(path, error)}: ${firstLine(messageOf(error))}`, {
       hint: 'Mend the file, or install codemachine again.',
       cause: error,
     })
   }
 }
 
-/** Where in the file it was thrown, as its stack says. */
-function lineOf(path: string, error: unknown): string {
+/** The line of the file in the error's stack, as ` (line 3)`; else empty. */
+function describeLine(path: string, error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? '') : ''
   const at = stack.indexOf(`${path}:`)
   const number = at === -1 ? null : /^\d+/.exec(stack.slice(at + path.length + 1))

@@ -6,50 +6,53 @@ import { clipEnd } from '../base/text.ts'
 import { problemOfTask } from '../core/contracts/tools.ts'
 import { renameIfThere } from '../platform/files.ts'
 import { fileState, findObstacle, readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolder, memoryHome } from '../workspace/memory/memory-files.ts'
+import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
 
 /*
- * The inbox of a running session: a folder in the work directory, where agents can write even without a network. One
- * request is a few files with one id. Who asks writes `<id>.request.json`, and `<id>.cancel` to take it back; the session
- * renames the request to `<id>.taken`, answers in `<id>.reply.json` and streams to `<id>.stream`. While they wait, who
- * asks touches `<id>.taken` and the session `<id>.reply.json`, so that each sees that the other one still lives: inside
- * the sandbox no pid says so.
+ * The inbox of a running session: a folder in the work directory, where agents can write even without a network. A
+ * request is several files with one id. The sender writes `<id>.request.json`, and `<id>.cancel` to withdraw it; the
+ * session renames the request to `<id>.taken`, replies in `<id>.reply.json` and streams to `<id>.stream`. Meanwhile the
+ * sender keeps touching `<id>.taken`, and the session `<id>.reply.json`, to show each other that they are alive: inside
+ * the sandbox a pid does not tell.
  */
 
-/** Where the inbox is, from the work directory. */
-export const inboxFolder = `${memoryHome}/inbox`
+/** Path of the inbox, relative to the work directory. */
+export const inboxFolder = `${memoryRoot}/inbox`
 
-/** What is asked of a running session: work for one agent. Who asks may be an agent; nothing of it is to be trusted. */
+/** A request to a running session: a task for one agent. Untrusted, as an agent may have written it. */
 export interface AgentRequest {
   agent: string
   task: string
-  /** What it is to write, from the work directory, as asked; null: anything. Whether they lie inside is not checked. */
+  /** Paths that the agent is to write, relative to the work directory and unchecked; `null` for any. */
   paths: readonly string[] | null
-  /** Codex's thread in which it was asked, as far as who asked says; null if it does not. */
+  /** The codex thread that the sender names as its own; `null` if it names none. */
   thread: string | null
-  /** Whether the answer is wanted as it is written. */
+  /** Whether the agent's messages are to be streamed. */
   stream: boolean
 }
 
-/** How a request ended. `refused`: nothing was done; `terminated`: the instance was ended before its time. */
-export type AskedEnd = 'completed' | 'error' | 'terminated' | 'refused'
+/** How a request ended. `refused`: no agent was started. `terminated`: the agent was stopped. */
+export type RequestOutcome = 'completed' | 'error' | 'terminated' | 'refused'
 
-/** What the session says of a request: `started` until it has ended. */
+/** The session's reply to a request; `started` until it has ended. */
 export interface AgentReply {
-  state: 'started' | AskedEnd
-  /** The name of the instance that works on it; null while there is none. */
+  state: 'started' | RequestOutcome
+  /** The name of the agent's instance; `null` while there is none. */
   instance: string | null
-  /** The result, or a sentence that says why there is none; while there is no instance, for whom it waits, or empty. */
+  /** The result, or a sentence that says why there is none. While there is no instance: for whom it waits, or empty. */
   text: string
 }
 
-/** The most that each file of a request may take, in bytes. */
-export const mostBytes = { request: 512 * 1024, reply: 2 * 1024 * 1024, stream: 1024 * 1024 } as const
+/** Maximum sizes of the files of a request, in bytes. */
+export const inboxLimits = { request: 512 * 1024, reply: 2 * 1024 * 1024, stream: 1024 * 1024 } as const
 
-/** How long a request may lie there until a session takes it, how often each side shows that it lives, and after what silence the other one takes it for gone; ms. */
-export const inboxTimes = { take: 15_000, beat: 5_000, silence: 60_000 } as const
+/**
+ * All in ms. `take`: how long a request may wait for a session to take it. `beat`: how often each side touches its
+ * file. `silence`: after how long without a touch the other side counts as gone.
+ */
+export const inboxTimeouts = { take: 15_000, beat: 5_000, silence: 60_000 } as const
 
-/** The files of a request in the inbox, by what they are for. */
+/** The names of a request's files in the inbox, by purpose. */
 export const inboxFiles = {
   request: (id: string) => `${id}.request.json`,
   taken: (id: string) => `${id}.taken`,
@@ -58,24 +61,27 @@ export const inboxFiles = {
   stream: (id: string) => `${id}.stream`,
 } as const
 
-/** The id of which a name in the inbox is a file, and which one; null for what is no such file. Ids sort by when they were asked. */
-export function readInboxName(name: string): { id: string; file: keyof typeof inboxFiles } | null {
+/**
+ * Parses a file name in the inbox: the request's id and the file's purpose; `null` for any other name. Ids sort by
+ * time.
+ */
+export function parseInboxFileName(name: string): { id: string; file: keyof typeof inboxFiles } | null {
   const [, id, rest] = /^(\d{15}-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\.([a-z.]+)$/.exec(name) ?? []
-  const file = rest === undefined ? undefined : FILES.get(rest)
+  const file = rest === undefined ? undefined : KIND_BY_ENDING.get(rest)
   return id === undefined || file === undefined ? null : { id, file }
 }
 
-/** A request as it is written; or why it cannot be, a sentence. */
-export function writeRequest(request: AgentRequest): { text: string } | { problem: string } {
+/** Formats a request as JSON; or why it cannot be sent, a sentence. */
+export function formatRequest(request: AgentRequest): { text: string } | { problem: string } {
   const problem = problemOfTask(request.task)
   if (problem !== null) return { problem }
   const text = JSON.stringify({ v: 1, ...request })
-  if (Buffer.byteLength(text) <= mostBytes.request) return { text }
+  if (Buffer.byteLength(text) <= inboxLimits.request) return { text }
   return { problem: 'The task and its paths do not fit into 512 KiB; put the text into a file and name that file.' }
 }
 
-/** A request as it was written; or why it is none, a sentence. */
-export function readRequest(text: string): { request: AgentRequest } | { problem: string } {
+/** Parses an untrusted request; or why it is invalid, a sentence. */
+export function parseRequest(text: string): { request: AgentRequest } | { problem: string } {
   const read = v.safeParse(v.pipe(v.string(), v.parseJson(undefined, 'is no JSON'), requestSchema), text)
   if (!read.success) {
     const [issue] = read.issues
@@ -86,22 +92,22 @@ export function readRequest(text: string): { request: AgentRequest } | { problem
   return problem === null ? { request: { agent, task, paths, thread, stream } } : { problem }
 }
 
-/** A reply as it is written; a text that is too long is cut. */
-export function writeReply({ state, instance, text }: AgentReply): string {
-  const exitCode = exitCodeOf(state)
+/** Formats a reply as JSON; a text that is too long is cut. */
+export function formatReply({ state, instance, text }: AgentReply): string {
+  const exitCode = replyExitCode(state)
   return JSON.stringify({ v: 1, state, instance, text: clipEnd(text, MOST_REPLY_CHARACTERS), exitCode })
 }
 
-/** A reply as it was written; null for anything else. */
-export function readReply(text: string): AgentReply | null {
+/** Parses an untrusted reply; `null` if it is invalid. */
+export function parseReply(text: string): AgentReply | null {
   const read = v.safeParse(v.pipe(v.string(), v.parseJson(), replySchema), text)
   if (!read.success) return null
   const { state, instance, text: said } = read.output
   return { state, instance, text: said }
 }
 
-/** With which exit code the command ends that asked; null while it waits. */
-export function exitCodeOf(state: AgentReply['state']): 0 | 4 | 143 | null {
+/** The exit code of the command that has sent the request; `null` while it waits. */
+export function replyExitCode(state: AgentReply['state']): 0 | 4 | 143 | null {
   switch (state) {
     case 'started':
       return null
@@ -117,10 +123,10 @@ export function exitCodeOf(state: AgentReply['state']): 0 | 4 | 143 | null {
   }
 }
 
-/** Six bytes are the most that JSON makes of one. */
+/** JSON makes at most six bytes of one character, and the file has 2 MiB. */
 const MOST_REPLY_CHARACTERS = 256 * 1024
 
-const FILES: ReadonlyMap<string, keyof typeof inboxFiles> = new Map([
+const KIND_BY_ENDING: ReadonlyMap<string, keyof typeof inboxFiles> = new Map([
   ['request.json', 'request'],
   ['taken', 'taken'],
   ['cancel', 'cancel'],
@@ -153,8 +159,8 @@ const replySchema = v.object({
 })
 
 /**
- * The folder of the inbox and its files, by name: any agent may have put anything there, a link in place of the folder
- * too. Never follows a link, waits for a pipe, or deletes more than one entry.
+ * Safe access to the inbox folder, in which any agent may have put anything, or replaced the folder by a link. Never
+ * follows a link, blocks on a pipe, or deletes more than one entry.
  */
 export class InboxFolder {
   readonly #root: string
@@ -166,9 +172,9 @@ export class InboxFolder {
     this.path = join(root, inboxFolder)
   }
 
-  /** Makes sure of the folder; answers what is in the way, a sentence, null if nothing is. */
+  /** Creates the folder if missing. Returns a sentence that says what is in the way; `null` on success. */
   async make(): Promise<string | null> {
-    // Of a narrow sandbox nothing above it may be written.
+    // A narrow sandbox may not write anything above it.
     if (await this.isReal()) return null
     const obstacle = await makeMemoryFolder(this.#root, inboxFolder)
     if (obstacle === null) return null
@@ -176,58 +182,58 @@ export class InboxFolder {
     return `${join(this.#root, obstacle.path)} ${what}, so no agent can be asked through it; move it away.`
   }
 
-  /** The names of what is there, the first 10,000 of them, sorted; none where the folder is not a real one. */
+  /** The first 10,000 file names, sorted; none if the folder is not a real one. */
   async names(): Promise<string[]> {
     if (!(await this.isReal())) return []
     const names: string[] = []
-    // What is made and removed meanwhile makes it fail on some systems; the next look sees the rest.
+    // On some systems this fails if entries come and go meanwhile; the next call sees them.
     const folder = await opendir(this.path).catch(() => null)
     if (folder === null) return []
     for await (const { name } of folder) if (names.push(name) >= MOST_NAMES) break
     return names.sort()
   }
 
-  /** Writes a whole file in place of whatever has its name. */
+  /** Writes a whole file, replacing anything of that name. */
   async write(name: string, text: string): Promise<void> {
     await writeFileInside(this.#root, `${inboxFolder}/${name}`, text)
   }
 
-  /** The text of a file; null if there is none, or why it cannot be read, a sentence. */
+  /** The text of a file; `null` if there is none; or why it cannot be read, a sentence. */
   async read(name: string, limit: number): Promise<{ text: string } | { problem: string } | null> {
     const read = await readTextFile(join(this.path, name), limit)
     if (read.kind === 'gone') return null
     return read.kind === 'text' ? { text: read.text } : { problem: `The file cannot be read: ${read.problem}` }
   }
 
-  /** What tells one state of a file from another; null if there is no regular file. */
+  /** The state of a regular file, as of `fileState`; `null` if there is none. */
   async stateOf(name: string): Promise<{ key: string; changedAt: number } | null> {
     return await fileState(join(this.path, name))
   }
 
-  /** Renames an entry, whatever it is, in place of a file that has the new name; false if there was none. */
+  /** Renames an entry of any kind, replacing a file of the new name. False if there was none. */
   async rename(from: string, to: string): Promise<boolean> {
     if (!(await this.isReal())) return false
     return await renameIfThere(join(this.path, from), join(this.path, to))
   }
 
-  /** Shows that whoever waits for a file, or works on it, still lives. A file that has gone is left alone. */
+  /** Updates a file's time to show that its owner is alive. Does nothing if the file is gone. */
   async touch(name: string, now: Date): Promise<void> {
-    await ignoring(lutimes(join(this.path, name), now, now))
+    await succeeds(lutimes(join(this.path, name), now, now))
   }
 
-  /** Removes an entry; a folder only if it is empty. False if it was not there, or could not be removed. */
+  /** Removes an entry; a folder only if it is empty. False if it did not exist, or could not be removed. */
   async remove(name: string): Promise<boolean> {
     if (!(await this.isReal())) return false
     const path = join(this.path, name)
-    return (await ignoring(unlink(path))) || (await ignoring(rmdir(path)))
+    return (await succeeds(unlink(path))) || (await succeeds(rmdir(path)))
   }
 
-  /** Whether it is there, and no part of its path is a link. */
+  /** Whether the folder exists, and no part of its path is a link. */
   async isReal(): Promise<boolean> {
     return (await findObstacle(this.#root, inboxFolder)) === null
   }
 
-  /** Whether a path that was just opened lies in the folder itself, and not behind a link on the way. */
+  /** Whether a file that was just opened lies in the folder itself, not behind a link. */
   async holds(name: string): Promise<boolean> {
     const path = join(this.path, name)
     return (await realpath(path).catch(() => null)) === path
@@ -236,7 +242,7 @@ export class InboxFolder {
 
 const MOST_NAMES = 10_000
 
-async function ignoring(action: Promise<void>): Promise<boolean> {
+async function succeeds(action: Promise<void>): Promise<boolean> {
   try {
     await action
     return true
@@ -246,13 +252,13 @@ async function ignoring(action: Promise<void>): Promise<boolean> {
   }
 }
 
-/** Writes what an agent says, as it says it, for whoever asked; at most 1 MiB. Disposing of it writes what is left. */
+/** Streams an agent's messages to the sender of a request, at most 1 MiB. Disposing writes the rest. */
 export class StreamWriter implements AsyncDisposable {
   readonly #folder: InboxFolder
   readonly #name: string
   #file: Promise<FileHandle | null> | null = null
   #waits = ''
-  #left: number = mostBytes.stream
+  #left: number = inboxLimits.stream
   #writing: Promise<void> = Promise.resolve()
 
   constructor(folder: InboxFolder, id: string) {
@@ -260,7 +266,7 @@ export class StreamWriter implements AsyncDisposable {
     this.#name = inboxFiles.stream(id)
   }
 
-  /** Takes some more; what comes while a write goes on is written with the next. */
+  /** Appends text. Text that comes during a write goes into the next one. */
   push(text: string): void {
     if (this.#left <= 0) return
     if (this.#waits === '') this.#writing = this.#writing.then(() => this.#writeOn())
@@ -279,7 +285,7 @@ export class StreamWriter implements AsyncDisposable {
     this.#left -= bytes.length
     this.#file ??= this.#open()
     const file = await this.#file
-    // Live text is a comfort: the result comes in the reply.
+    // A failure is ignored: the reply has the whole result.
     await file?.appendFile(bytes).catch(() => {
       this.#left = 0
     })
@@ -307,23 +313,23 @@ export class StreamReader implements AsyncDisposable {
     this.#path = join(folder.path, inboxFiles.stream(id))
   }
 
-  /** Whether the stream is as long as one can be, so that its end may be missing. */
+  /** Whether the stream has reached its maximum size, so that its end may be missing. */
   get isCut(): boolean {
-    return this.#offset >= mostBytes.stream
+    return this.#offset >= inboxLimits.stream
   }
 
-  /** Whether there was anything. */
+  /** Whether any text was read. */
   get hasBegun(): boolean {
     return this.#offset > 0
   }
 
-  /** What has come since the last call; nothing from what is not a regular file. */
+  /** The text since the last call; always empty if it is not a regular file. */
   async next(): Promise<string> {
     this.#file ??= await openRegular(this.#path)
     if (this.#file === null) return ''
     let text = ''
     while (!this.isCut) {
-      const most = Math.min(CHUNK, mostBytes.stream - this.#offset)
+      const most = Math.min(CHUNK_BYTES, inboxLimits.stream - this.#offset)
       const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(most), 0, most, this.#offset)
       if (bytesRead === 0) break
       this.#offset += bytesRead
@@ -337,9 +343,9 @@ export class StreamReader implements AsyncDisposable {
   }
 }
 
-const CHUNK = 64 * 1024
+const CHUNK_BYTES = 64 * 1024
 
-/** A plain open would wait at a pipe for ever. */
+/** Opens a regular file; `null` for anything else. A plain open would block on a pipe for ever. */
 async function openRegular(path: string): Promise<FileHandle | null> {
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | noFollow).catch(() => null)
   if (file === null || (await file.stat()).isFile()) return file
@@ -350,22 +356,20 @@ async function openRegular(path: string): Promise<FileHandle | null> {
 // Windows has no such flag.
 const noFollow = constants.O_NOFOLLOW ?? 0
 
-/** Which file of a request a file in the inbox is; `half-written`: one that was never finished. */
+/** The purpose of a file in the inbox. `half-written`: a temporary file of an unfinished write. */
 type SweptFile = keyof typeof inboxFiles | 'half-written'
 
-export interface Sweep {
-  /** Wall time, ms since the epoch. */
-  now: number
-  /** How old each file may become, ms. */
-  mostAge(file: SweptFile): number
-  /** Whether the files of a request stay, however old. */
-  stays(id: string): boolean
-}
-
-/** Removes what requests that nobody waits for any more have left. What is no file of a request stays. */
-export async function sweepInbox(folder: InboxFolder, { now, mostAge, stays }: Sweep): Promise<void> {
+/**
+ * Removes the old files of requests. Other files stay.
+ * @param rule `now`: Unix time, ms; `mostAge`: maximum age of a file, ms; `stays`: whether to keep a request's files
+ */
+export async function sweepInbox(
+  folder: InboxFolder,
+  rule: { now: number; mostAge(file: SweptFile): number; stays(id: string): boolean },
+): Promise<void> {
+  const { now, mostAge, stays } = rule
   for (const name of await folder.names()) {
-    const read = readInboxName(name)
+    const read = parseInboxFileName(name)
     const file = read?.file ?? (HALF_WRITTEN.test(name) ? 'half-written' : null)
     if (file === null || (read !== null && stays(read.id))) continue
     const state = await folder.stateOf(name)
@@ -373,5 +377,5 @@ export async function sweepInbox(folder: InboxFolder, { now, mostAge, stays }: S
   }
 }
 
-/** What `writeFileInside` leaves where it was cut off. */
+/** The temporary file that a killed `writeFileInside` leaves. */
 const HALF_WRITTEN = /^\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.tmp$/

@@ -6,50 +6,57 @@ import { loadPrompt, packageFile } from '../base/package.ts'
 import { clipEnd, fillPlaceholders } from '../base/text.ts'
 import type { RoundPart } from '../core/state/plan.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolder } from '../workspace/memory/memory-files.ts'
-import { type Agent, type Agents, findAgent, loadAgents, MAIN_NAMES, type MainAgentName } from './agent.ts'
-import { agentMemoryFile, projectPaths } from './memory.ts'
+import { makeMemoryFolder } from '../workspace/memory/session-memory.ts'
+import {
+  type Agent,
+  type AgentRoster,
+  findEnabledAgent,
+  loadAgents,
+  MAIN_AGENT_NAMES,
+  type MainAgentName,
+} from './agent.ts'
+import { agentMemoryFile, promptPaths } from './agent-memory.ts'
 
-/** What stands before the request in a composite prompt. */
+/** The line before the request in a composite prompt. */
 export const USER_REQUEST = 'User Request:'
 
-/** The most that a prompt may take, in bytes. */
+/** Maximum size of a prompt in bytes. */
 const MOST_PROMPT_BYTES = 64 * 1024
 
-/** What is read before a file is said to be too long. */
+/** Maximum bytes read from a prompt's file. */
 const MOST_READ_BYTES = 1024 * 1024
 
-/** A prompt and whose it is; or why there is none, a sentence. */
-export type AgentPrompt = { text: string; from: 'project' | 'shipped' } | { problem: string }
+/** A prompt, and whether the project or codemachine has it; or why there is none, a sentence. */
+type AgentPrompt = { text: string; from: 'project' | 'shipped' } | { problem: string }
 
-/** A prompt of a project's own; or why it cannot be used, a sentence. */
-export type OwnPrompt = { text: string } | { problem: string }
+/** The text of a prompt; or why it cannot be used, a sentence. */
+type PromptText = { text: string } | { problem: string }
 
 /**
- * The text of the prompt of an agent that others give tasks to: the project's own `.codemachine/agents/<name>.md` if
- * there is one, else the shipped one.
+ * Reads the prompt of an agent that is given tasks: the project's own `.codemachine/agents/<name>.md` if it exists,
+ * else the shipped one.
  */
-export async function agentPrompt(agent: Agent, directory: string): Promise<AgentPrompt> {
-  const own = await projectPrompt(directory, agent.name)
-  if (own === null) return await shippedPrompt(agent)
+export async function readAgentPrompt(agent: Agent, directory: string): Promise<AgentPrompt> {
+  const own = await readOwnPrompt(directory, agent.name)
+  if (own === null) return await readShippedPrompt(agent)
   return 'problem' in own ? own : { text: own.text, from: 'project' }
 }
 
-/** The prompt that the project has for an agent; null if it has none, or why it cannot be used. */
-export async function projectPrompt(directory: string, name: string): Promise<OwnPrompt | null> {
+/** Reads a project's own prompt for an agent; `null` if there is none; or why it cannot be used. */
+export async function readOwnPrompt(directory: string, name: string): Promise<PromptText | null> {
   const root = await realpath(directory)
-  const obstacle = await findObstacle(root, projectPaths.agentsFolder)
+  const obstacle = await findObstacle(root, promptPaths.agentsFolder)
   if (obstacle?.kind === 'missing') return null
   if (obstacle !== null) {
     const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
     return { problem: `${obstacle.path} ${what}, so no prompt is read there; put a folder in its place.` }
   }
-  const file = join(projectPaths.agentsFolder, `${name}.md`)
+  const file = join(promptPaths.agentsFolder, `${name}.md`)
   return await readPrompt(join(root, file), file)
 }
 
-/** The prompt that codemachine ships for an agent. */
-export async function shippedPrompt(agent: Agent): Promise<AgentPrompt> {
+/** Reads the prompt that codemachine ships for an agent. */
+export async function readShippedPrompt(agent: Agent): Promise<AgentPrompt> {
   const path = packageFile(agent.promptPath)
   const read = await readPrompt(path, path)
   if (read === null) return { problem: `The prompt of ${agent.name} is missing: there is no file ${path}.` }
@@ -57,33 +64,33 @@ export async function shippedPrompt(agent: Agent): Promise<AgentPrompt> {
 }
 
 /**
- * The developer instructions of an agent that was given a task: its prompt, and where its memory lies.
- * @param prompt left out: what `agentPrompt` answers
+ * The developer instructions of an agent that is given a task: its prompt, and the path of its memory file.
+ * @param prompt the result of `readAgentPrompt` if left out
  */
 export async function agentInstructions(
   agent: Agent,
   directory: string,
   prompt?: AgentPrompt,
 ): Promise<{ text: string } | { problem: string }> {
-  const counts = prompt ?? (await agentPrompt(agent, directory))
+  const counts = prompt ?? (await readAgentPrompt(agent, directory))
   if ('problem' in counts) return counts
-  return { text: `${counts.text.trimEnd()}\n\n${memoryControl(agent, directory)}` }
+  return { text: `${counts.text.trimEnd()}\n\n${memoryInstructions(agent, directory)}` }
 }
 
-/** All in one text, for an engine that takes a single prompt. */
+/** Instructions and request in one text, for an engine that takes a single prompt. */
 export function compositePrompt(instructions: string, request: string): string {
   return `${instructions.trimEnd()}\n\n${USER_REQUEST}\n${request}`
 }
 
-function memoryControl({ name }: Agent, directory: string): string {
+function memoryInstructions({ name }: Agent, directory: string): string {
   return fillPlaceholders(loadPrompt('controls/memory'), {
     directory,
     memory: agentMemoryFile(name),
-    ...projectPaths,
+    ...promptPaths,
   }).trimEnd()
 }
 
-async function readPrompt(path: string, shown: string): Promise<OwnPrompt | null> {
+async function readPrompt(path: string, shown: string): Promise<PromptText | null> {
   const read = await readTextFile(path, MOST_READ_BYTES)
   switch (read.kind) {
     case 'gone':
@@ -102,16 +109,16 @@ async function readPrompt(path: string, shown: string): Promise<OwnPrompt | null
   }
 }
 
-/** Where a build works. */
-export interface BuildPlaces {
+/** The paths of a build. */
+interface BuildPlaces {
   /** The work directory, absolute. */
   directory: string
-  /** The session's `MAIN.md`, from the work directory. */
+  /** The session's `MAIN.md`, relative to the work directory. */
   main: string
 }
 
-/** Which agent has a round of a build. */
-export function agentOfPart(part: RoundPart): MainAgentName {
+/** The main agent that runs a round of a build. */
+export function agentForRound(part: RoundPart): MainAgentName {
   switch (part) {
     case 'team-building':
       return 'agents-builder'
@@ -126,9 +133,9 @@ export function agentOfPart(part: RoundPart): MainAgentName {
 }
 
 /**
- * The developer instructions of a main agent in a round of a build; or why there are none, a sentence. Never a prompt of
- * the project's own: agents could write it.
- * @param team those who may be given tasks
+ * The developer instructions of a main agent in a round of a build; or why there are none, a sentence. Never uses a
+ * prompt of the project's own, as agents could have written it.
+ * @param team the agents that may be given tasks
  */
 export async function buildInstructions(
   agent: Agent,
@@ -136,16 +143,16 @@ export async function buildInstructions(
   places: BuildPlaces,
   team: readonly Agent[],
 ): Promise<{ text: string } | { problem: string }> {
-  const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await shippedPrompt(agent)
+  const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await readShippedPrompt(agent)
   if ('problem' in prompt) return prompt
-  const values = valuesOf(places, team)
+  const values = placeholderValues(places, team)
   const parts = part === 'orchestration' ? [prompt.text, loadPrompt('templates/build')] : [prompt.text]
   return { text: parts.map(text => fillPlaceholders(text, values).trimEnd()).join('\n\n') }
 }
 
 /**
- * What a round of master-mind that goes on is told first. `lastTask`: the one that was finished last; null: none. The
- * summary stands between two lines that it cannot contain, for they hold its hash.
+ * The input of a later master-mind round. `lastTask`: the task finished last; `null` if none. The summary is put
+ * between two lines with its hash, which it cannot contain itself.
  */
 export function retryInput({ lastTask, summary }: { lastTask: string | null; summary: string | null }): string {
   const shown = clipEnd(summary?.trim() || 'There is none.', MOST_SUMMARY)
@@ -159,7 +166,7 @@ export function retryInput({ lastTask, summary }: { lastTask: string | null; sum
 /** In characters. */
 const MOST_SUMMARY = 20_000
 
-function valuesOf({ directory, main }: BuildPlaces, team: readonly Agent[]): Record<string, string> {
+function placeholderValues({ directory, main }: BuildPlaces, team: readonly Agent[]): Record<string, string> {
   return {
     directory,
     main,
@@ -167,69 +174,71 @@ function valuesOf({ directory, main }: BuildPlaces, team: readonly Agent[]): Rec
       .filter(each => each.enabled)
       .map(({ name, description }) => `- \`${name}\`: ${description}`)
       .join('\n'),
-    ...projectPaths,
+    ...promptPaths,
   }
 }
 
-/** A file among the prompts of a project that is no prompt of an enabled agent. */
-interface StrangeFile {
-  /** Which file it is, and as it is now: another one once it has been changed. */
+/** A file in a project's prompt folder that belongs to no enabled agent. */
+interface UnexpectedFile {
+  /** Identifies the file and its present state; changes with the file. */
   stamp: string
-  /** What is wrong with it, a sentence. */
+  /** A sentence that says what is wrong with it. */
   problem: string
 }
 
-/** What a project has in `.codemachine/agents`. */
-export interface ProjectPrompts {
-  /** The prompts of enabled agents, by their names. */
-  own: ReadonlyMap<string, OwnPrompt>
-  strange: readonly StrangeFile[]
+/** The content of a project's prompt folder, `.codemachine/agents`. */
+interface PromptFolder {
+  /** Prompts of enabled agents, by agent name. */
+  own: ReadonlyMap<string, PromptText>
+  unexpected: readonly UnexpectedFile[]
 }
 
-const folder = projectPaths.agentsFolder
+const FOLDER = promptPaths.agentsFolder
 
-/** The most files that are looked at. */
+/** Maximum number of files read in the folder. */
 const MOST_FILES = 200
 
-/** Looks at every `.codemachine/agents/*.md`: whose it is (an enabled one of `team`), and whether it can be used. */
-export async function readProjectPrompts(directory: string, team: readonly Agent[]): Promise<ProjectPrompts> {
+/**
+ * Reads every `.codemachine/agents/*.md`, and finds whether it belongs to an enabled agent of `team` and can be used.
+ */
+export async function readPromptFolder(directory: string, team: readonly Agent[]): Promise<PromptFolder> {
   const root = await realpath(directory)
-  const own = new Map<string, OwnPrompt>()
+  const own = new Map<string, PromptText>()
   for (const { name, enabled } of team) {
-    const prompt = enabled ? await projectPrompt(root, name) : null
+    const prompt = enabled ? await readOwnPrompt(root, name) : null
     if (prompt !== null) own.set(name, prompt)
   }
-  // What is in the way of the folder is said of each prompt.
-  const isThere = (await findObstacle(root, folder)) === null
-  return { own, strange: isThere ? await strangeFiles(join(root, folder), team) : [] }
+  // An obstacle in place of the folder is reported with each prompt.
+  const isThere = (await findObstacle(root, FOLDER)) === null
+  return { own, unexpected: isThere ? await findUnexpectedFiles(join(root, FOLDER), team) : [] }
 }
 
-/** The agents whose own prompt can be used. */
-export function withOwnPrompt({ own }: ProjectPrompts): readonly string[] {
+/** The names of the agents with a usable prompt of the project's own, sorted. */
+export function agentsWithOwnPrompt({ own }: PromptFolder): readonly string[] {
   return [...own].flatMap(([name, prompt]) => ('problem' in prompt ? [] : [name])).sort()
 }
 
-/** What is wrong with the prompts of a project, a sentence each. */
-export function problemsWith({ own, strange }: ProjectPrompts): readonly string[] {
+/** The problems of a project's prompts, one sentence each. */
+export function promptProblems({ own, unexpected }: PromptFolder): readonly string[] {
   const unusable = [...own.values()].flatMap(prompt => ('problem' in prompt ? [prompt.problem] : []))
-  return [...new Set([...strange.map(({ problem }) => problem), ...unusable])]
+  return [...new Set([...unexpected.map(({ problem }) => problem), ...unusable])]
 }
 
-async function strangeFiles(path: string, team: readonly Agent[]): Promise<readonly StrangeFile[]> {
+async function findUnexpectedFiles(path: string, team: readonly Agent[]): Promise<readonly UnexpectedFile[]> {
   const { names, isCut } = await promptNames(path)
-  const strange: StrangeFile[] = []
+  const unexpected: UnexpectedFile[] = []
   if (isCut)
-    strange.push({ stamp: '', problem: `${folder} has more than ${MOST_FILES} files; keep only the prompts there.` })
+    unexpected.push({ stamp: '', problem: `${FOLDER} has more than ${MOST_FILES} files; keep only the prompts there.` })
   for (const name of names) {
-    const found = findAgent(team, name)
+    const found = findEnabledAgent(team, name)
     if ('agent' in found) continue
-    const problem = `${folder}/${JSON.stringify(name).slice(1, -1)}.md: ${found.problem}`
-    strange.push({ stamp: `${name} ${await stampOf(join(path, `${name}.md`))}`, problem })
+    const problem = `${FOLDER}/${JSON.stringify(name).slice(1, -1)}.md: ${found.problem}`
+    unexpected.push({ stamp: `${name} ${await stampOf(join(path, `${name}.md`))}`, problem })
   }
-  return strange
+  return unexpected
 }
 
-/** Of the files of a folder those that are prompts, without their ending. */
+/** The names of the `.md` files in a folder, without the ending. */
 async function promptNames(path: string): Promise<{ names: readonly string[]; isCut: boolean }> {
   const names: string[] = []
   let files = 0
@@ -237,7 +246,7 @@ async function promptNames(path: string): Promise<{ names: readonly string[]; is
     for await (const { name } of await opendir(path)) {
       files += 1
       if (files > MOST_FILES) return { names: names.sort(), isCut: true }
-      // A hidden one is what a write was cut off at.
+      // A hidden file is the rest of an unfinished write.
       if (name.endsWith('.md') && !name.startsWith('.')) names.push(name.slice(0, -'.md'.length))
     }
   } catch (error) {
@@ -256,36 +265,39 @@ async function stampOf(path: string): Promise<string> {
   }
 }
 
-export interface PromptsInBuildOptions {
+interface BuildPromptsOptions {
   /** The work directory. */
   directory: string
-  /** Those who may be given tasks. */
+  /** The agents that may be given tasks. */
   team: readonly Agent[]
-  /** Whether there is a plan already: then the prompts count as they are now. */
+  /** Whether there is a plan already: then the present prompts are fixed at once. */
   isPlanReady: boolean
-  /** Told what a person should know, a sentence each; every one is told once. */
+  /** Called with each remark for the person, once per sentence. */
   tell(remark: string): void
 }
 
-/** The prompts of a project's own while it is built: they count as they were when the plan was taken. */
-export interface PromptsInBuild {
-  /** Looks at them as they are now. Files that are no prompts and were there before are told and left out. */
-  look(): Promise<ProjectPrompts>
-  /** From now on these count, whoever changes the files. */
-  keep(prompts: ProjectPrompts): void
-  /** The prompt that an agent works by. */
+/** The project's own prompts during a build. They are fixed when the plan is accepted; later changes do not apply. */
+export interface BuildPrompts {
+  /** Reads the folder. Unexpected files that were there before the build are reported to `tell` and left out. */
+  look(): Promise<PromptFolder>
+  /** Fixes the prompts for the rest of the build. */
+  keep(prompts: PromptFolder): void
+  /** The prompt that applies to an agent now. */
   promptOf(agent: Agent): Promise<AgentPrompt>
 }
 
-/** To be opened before the first round, so that what is a person's is told from what agents write. */
-export async function openPromptsInBuild({
+/**
+ * Opens the prompts of a build. To be called before the first round, so that the person's files are told from agents'
+ * files.
+ */
+export async function openBuildPrompts({
   directory,
   team,
   isPlanReady,
   tell,
-}: PromptsInBuildOptions): Promise<PromptsInBuild> {
-  const first = await readProjectPrompts(directory, team)
-  const before = new Set(first.strange.map(({ stamp }) => stamp))
+}: BuildPromptsOptions): Promise<BuildPrompts> {
+  const first = await readPromptFolder(directory, team)
+  const before = new Set(first.unexpected.map(({ stamp }) => stamp))
   const told = new Set<string>()
   const tellOnce = (remark: string) => {
     if (!told.has(remark)) tell(remark)
@@ -294,83 +306,86 @@ export async function openPromptsInBuild({
   let kept = isPlanReady ? first.own : null
   return {
     async look() {
-      const prompts = await readProjectPrompts(directory, team)
+      const prompts = await readPromptFolder(directory, team)
       const isNew = ({ stamp }: { stamp: string }) => !before.has(stamp)
-      for (const { problem } of prompts.strange.filter(each => !isNew(each)))
+      for (const { problem } of prompts.unexpected.filter(each => !isNew(each)))
         tellOnce(`${problem} It is left as it is.`)
-      return { ...prompts, strange: prompts.strange.filter(isNew) }
+      return { ...prompts, unexpected: prompts.unexpected.filter(isNew) }
     },
     keep({ own }) {
       kept = own
     },
     async promptOf(agent) {
-      const now = await projectPrompt(directory, agent.name)
+      const now = await readOwnPrompt(directory, agent.name)
       const counts = kept === null ? now : (kept.get(agent.name) ?? null)
-      if (!isSame(now, counts)) tellOnce(changed(agent.name))
-      if (counts === null) return await shippedPrompt(agent)
+      if (!isSame(now, counts)) tellOnce(describeChange(agent.name))
+      if (counts === null) return await readShippedPrompt(agent)
       return 'problem' in counts ? counts : { text: counts.text, from: 'project' }
     },
   }
 }
 
-function isSame(one: OwnPrompt | null, other: OwnPrompt | null): boolean {
+function isSame(one: PromptText | null, other: PromptText | null): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-function changed(name: string): string {
-  const file = `${projectPaths.agentsFolder}/${name}.md`
+function describeChange(name: string): string {
+  const file = `${promptPaths.agentsFolder}/${name}.md`
   return `${file} was changed during the build; ${name} goes on by what it was told before, until the next build or codemachine resume.`
 }
 
 /**
- * What keeps agents from working in a directory, a sentence each: in `config/*.agents.js`, the shipped prompts, and the
- * project's own.
- * @param options `folder`: as of `loadAgents`
+ * Finds problems that prevent agents from working in a directory, one sentence each: in `config/*.agents.js`, the
+ * shipped prompts, and the project's own.
+ * @param options as of `loadAgents`
  */
-export async function agentProblems(directory: string, options: { folder?: string } = {}): Promise<readonly string[]> {
+export async function findAgentProblems(
+  directory: string,
+  options: { folder?: string } = {},
+): Promise<readonly string[]> {
   try {
     const agents = loadAgents(options)
-    const ofProject = problemsWith(await readProjectPrompts(directory, agents.sub))
-    return [...disabledMain(agents), ...(await unusablePrompts(agents)), ...ofProject]
+    const ofProject = promptProblems(await readPromptFolder(directory, agents.sub))
+    return [...disabledMain(agents), ...(await unusableShippedPrompts(agents)), ...ofProject]
   } catch (error) {
     if (error instanceof UserError) return [error.message]
     throw error
   }
 }
 
-function disabledMain({ main }: Agents): string[] {
+function disabledMain({ main }: AgentRoster): string[] {
   return main
-    .filter(({ name, enabled }) => !enabled && MAIN_NAMES.some(each => each === name))
+    .filter(({ name, enabled }) => !enabled && MAIN_AGENT_NAMES.some(each => each === name))
     .map(({ name }) => `The agent "${name}" is disabled, and every build needs it; enable it in main.agents.js.`)
 }
 
-async function unusablePrompts({ main, sub, goal }: Agents): Promise<string[]> {
-  const read = await Promise.all([...main, ...sub, goal].map(shippedPrompt))
+async function unusableShippedPrompts({ main, sub, goal }: AgentRoster): Promise<string[]> {
+  const read = await Promise.all([...main, ...sub, goal].map(readShippedPrompt))
   return read.flatMap(prompt => ('problem' in prompt ? [prompt.problem] : []))
 }
 
 const MOST_BYTES = 1024 * 1024
 
 /**
- * Brings `.codemachine/agents/agents-config.json` up to date: the agents as data, for those who read it. What somebody
- * changed there is put back. Throws a `UserError` if there is no folder to write to.
+ * Writes the agents as data to `.codemachine/agents/agents-config.json`, for agents and people to read; changes made
+ * there are overwritten. Throws a `UserError` if the folder cannot be made.
  */
-export async function writeAgentsConfig(directory: string, { main, sub }: Agents): Promise<void> {
+export async function writeAgentsConfig(directory: string, { main, sub }: AgentRoster): Promise<void> {
   const root = await realpath(directory)
-  const obstacle = await makeMemoryFolder(root, projectPaths.agentsFolder)
+  const obstacle = await makeMemoryFolder(root, promptPaths.agentsFolder)
   if (obstacle !== null) {
     const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
     throw new UserError(
       `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can keep the agents' prompts there.`,
     )
   }
-  const text = `${JSON.stringify({ main: main.map(dataOf), sub: sub.map(dataOf) }, null, 2)}\n`
-  const read = await readTextFile(join(root, projectPaths.agentsConfig), MOST_BYTES)
+  const text = `${JSON.stringify({ main: main.map(configData), sub: sub.map(configData) }, null, 2)}\n`
+  const read = await readTextFile(join(root, promptPaths.agentsConfig), MOST_BYTES)
   if (read.kind === 'text' && read.text === text) return
-  await writeFileInside(root, projectPaths.agentsConfig, text)
+  await writeFileInside(root, promptPaths.agentsConfig, text)
 }
 
-/** Without the model: which one counts is said by the settings and by the account. */
-function dataOf({ name, displayName, description, modelReasoningEffort, enabled }: Agent) {
+/** Leaves out the model, which depends on settings and account. */
+function configData({ name, displayName, description, modelReasoningEffort, enabled }: Agent) {
   return { name, displayName, description, effort: modelReasoningEffort, enabled }
 }

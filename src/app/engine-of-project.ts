@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { type Agent, type Agents, loadAgents } from '../agents/agent.ts'
+import { type Agent, type AgentRoster, loadAgents } from '../agents/agent.ts'
 import { packageRoot, version } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { Gate } from '../core/events/outcome.ts'
@@ -24,8 +24,8 @@ import type { SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
-import type { Restored } from '../workspace/guard/repository-guard.ts'
-import { unmatchedGlobs } from '../workspace/protected.ts'
+import type { RestoreReport } from '../workspace/guard/repository-guard.ts'
+import { unmatchedGlobs } from '../workspace/protected-files.ts'
 import type { World } from './world.ts'
 
 /** A codex to be run, and what is kept from it. */
@@ -99,7 +99,7 @@ type Chosen = Pick<Settings, 'model' | 'effort'>
 /** The agents of `config/*.agents.js` as they run here. */
 export interface AgentsAtStart {
   /** `model` and `modelReasoningEffort`: what a thread is started with. Null: codex's default. */
-  agents: Agents
+  agents: AgentRoster
   profiles: ProfilesUpToDate
   /** What codex said of its models; null if it was not asked. */
   offered: OfferedModels | null
@@ -155,7 +155,7 @@ function asSet<T extends AgentProfile>(agent: T, { model, effort }: Chosen): T {
   return { ...agent, model: model ?? agent.model, modelReasoningEffort: effort ?? agent.modelReasoningEffort }
 }
 
-function allOf({ main, sub, goal }: Agents): Agent[] {
+function allOf({ main, sub, goal }: AgentRoster): Agent[] {
   return [...main, ...sub, goal]
 }
 
@@ -249,7 +249,7 @@ function named({ command, pid }: { command: string; pid: number }): string {
 }
 
 /** A sentence for what rounds of a run that was cut off had changed in the repository, and for what stays changed. */
-export function describeRestored(found: Restored | null): string[] {
+export function describeRestored(found: RestoreReport | null): string[] {
   if (found === null) return []
   const { restored, setAside, problems } = found
   if (restored.length === 0) return [...problems]

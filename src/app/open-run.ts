@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Agents } from '../agents/agent.ts'
+import type { AgentRoster } from '../agents/agent.ts'
 import { inboxFolder } from '../agents/inbox.ts'
 import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
@@ -27,9 +27,9 @@ import { shortened } from '../settings/toml.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import { restoreAfterCrash } from '../workspace/guard/repository-guard.ts'
-import { memoryHome } from '../workspace/memory/memory-files.ts'
+import { memoryRoot } from '../workspace/memory/session-memory.ts'
 import { openSandboxTraces, type SandboxTraces } from '../workspace/sandbox-traces.ts'
-import { openSavepoints, type Savepoints } from '../workspace/savepoints/savepoints.ts'
+import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
 import {
   type AgentsAtStart,
   agentsAtStart,
@@ -67,10 +67,10 @@ export interface Run extends AsyncDisposable {
   /** What runs in the sandbox of the rounds without being one. */
   commands: SandboxCommands
   /** As they are run, but for what `askForModels` finds out. */
-  agents: Agents
+  agents: AgentRoster
   /** The same with the models that codex offers; it is asked once. */
   askForModels(): Promise<AgentsAtStart>
-  savepoints: Savepoints
+  savepoints: SavepointWriter
   /** What codex's sandbox leaves in folders. */
   traces: SandboxTraces
   /** What a new session has to pass before done. */
@@ -171,7 +171,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
 
 /** The folders in which commands of more than one agent may write at once. */
 function sharedFolders(directory: string, writable: readonly string[]): string[] {
-  return [directory, ...writable, join(directory, inboxFolder), join(directory, memoryHome, 'kb')]
+  return [directory, ...writable, join(directory, inboxFolder), join(directory, memoryRoot, 'kb')]
 }
 
 /** The settings of a run in `directory`, and where each was written: all layers, with `options` on top. */

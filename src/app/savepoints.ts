@@ -1,15 +1,15 @@
 import { Cleanup } from '../base/errors.ts'
 import type { Records } from '../records/records.ts'
 import type { ReportData } from '../report/report-data.ts'
-import { type Fingerprints, lookAtFingerprints } from '../workspace/fingerprint.ts'
-import { openSavepoints, type Savepoints } from '../workspace/savepoints/savepoints.ts'
+import { type Fingerprints, openFingerprintsReadOnly } from '../workspace/fingerprint.ts'
+import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
 import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
 import type { World } from './world.ts'
 
 /** The savepoints of a work directory, and the means to tell what its files are now. */
 export interface OpenSavepoints extends AsyncDisposable {
   fingerprints: Fingerprints
-  savepoints: Savepoints
+  savepoints: SavepointWriter
 }
 
 /**
@@ -23,7 +23,7 @@ export async function lookAtSavepoints(
 ): Promise<OpenSavepoints | null> {
   await using opened = new Cleanup()
   const options = await fingerprintOptions(world, records, onWarning)
-  const look = await lookAtFingerprints(options)
+  const look = await openFingerprintsReadOnly(options)
   if (look === null) return null
   opened.use(look)
   const { fingerprints } = look

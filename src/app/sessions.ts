@@ -1,14 +1,14 @@
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { type Agents, findAgent } from '../agents/agent.ts'
-import { cleanResult, rememberResult } from '../agents/memory.ts'
+import { type AgentRoster, findEnabledAgent } from '../agents/agent.ts'
+import { cleanResult, rememberResult } from '../agents/agent-memory.ts'
 import {
   agentInstructions,
-  openPromptsInBuild,
-  type PromptsInBuild,
-  problemsWith,
-  withOwnPrompt,
+  agentsWithOwnPrompt,
+  type BuildPrompts,
+  openBuildPrompts,
+  promptProblems,
   writeAgentsConfig,
 } from '../agents/prompts.ts'
 import { UserError } from '../base/errors.ts'
@@ -34,10 +34,10 @@ import { limitsOf } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { summaryOfEnd } from '../templates/build/build.ts'
 import { readHead } from '../workspace/git/git.ts'
-import { openGuard } from '../workspace/guard/repository-guard.ts'
-import { openMemory } from '../workspace/memory/memory-files.ts'
+import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
 import { checkPlanFiles, makeProjectFolders, writePlanSummary } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
+import { openMemory } from '../workspace/memory/session-memory.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
@@ -212,7 +212,7 @@ export class Sessions implements AsyncDisposable {
     const { id, gates } = log.state
     fingerprints.protect(gates.flatMap(({ protect }) => protect))
     if (log.state.last === null) remarks.push(...(await remarksOnProof(fingerprints.git, { ...settings, gates })))
-    const guard = await openGuard({
+    const guard = await openRepositoryGuard({
       repository,
       workTree: records.directory,
       setAsideDir: join(records.sessionFolder(id), 'set-aside'),
@@ -320,7 +320,7 @@ export class TemplateFactory {
     const agents = build === null ? this.#run.agents : await this.#agents()
     const tell = (remark: string) => void remarks.push(remark)
     const isPlanReady = build?.plan === 'ready'
-    const prompts = build && (await openPromptsInBuild({ directory, team: agents.sub, isPlanReady, tell }))
+    const prompts = build && (await openBuildPrompts({ directory, team: agents.sub, isPlanReady, tell }))
     return {
       template: await templateOf(directory, agents, template, place),
       agents: {
@@ -334,7 +334,7 @@ export class TemplateFactory {
   }
 
   /** The agents, with models that codex offers. */
-  async #agents(): Promise<Agents> {
+  async #agents(): Promise<AgentRoster> {
     const { agents, remarks } = await this.#run.askForModels()
     this.#run.remarks.push(...remarks.filter(remark => !this.#told.has(remark)))
     for (const remark of remarks) this.#told.add(remark)
@@ -344,11 +344,11 @@ export class TemplateFactory {
 
 export interface AgentBookOptions {
   /** With the models and efforts that they work with; asked for when one is given work. */
-  agents(): Promise<Agents>
+  agents(): Promise<AgentRoster>
   /** The work directory. */
   directory: string
   /** Of a build; null: each agent works by its prompt as it is at that moment. */
-  prompts: PromptsInBuild | null
+  prompts: BuildPrompts | null
 }
 
 /** The agents that can be given work in a session, and their memory. */
@@ -359,7 +359,7 @@ export function openAgentBook({ agents, directory, prompts }: AgentBookOptions):
       if (main.some(agent => agent.name === name)) {
         return { problem: `${name} leads the work, and cannot be given a task.` }
       }
-      const found = findAgent(sub, name)
+      const found = findEnabledAgent(sub, name)
       if ('problem' in found) return found
       const { agent } = found
       const instructions = await agentInstructions(agent, directory, await prompts?.promptOf(agent))
@@ -381,11 +381,14 @@ export function openAgentBook({ agents, directory, prompts }: AgentBookOptions):
 }
 
 /** The files of a build in a work directory. `prompts`: those of the project, which are kept once there is a plan. */
-export function buildFilesOf(directory: string, prompts: PromptsInBuild): BuildFiles {
+export function buildFilesOf(directory: string, prompts: BuildPrompts): BuildFiles {
   return {
     async checkPlan() {
       const found = await prompts.look()
-      const checked = await checkPlanFiles(directory, { agents: withOwnPrompt(found), problems: problemsWith(found) })
+      const checked = await checkPlanFiles(directory, {
+        agents: agentsWithOwnPrompt(found),
+        problems: promptProblems(found),
+      })
       if (checked.ok) prompts.keep(found)
       return checked
     },

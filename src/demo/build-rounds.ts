@@ -1,40 +1,34 @@
-import { loadPrompt } from '../base/package.ts'
-import { type BuildPlace, type BuildStep, openOf, planFile } from './build-plan.ts'
-import * as source from './build-sources.ts'
-import {
-  functionCall,
-  type ModelRequest,
-  type ReplyItem,
-  type Script,
-  type ScriptStep,
-  turnsScript,
-  updatePlan,
-} from './model/reply.ts'
-import { addFile, conclude, doneEntries, markDone, patch, say, shell, steps, think, updateFile } from './words.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { addDoneEntries, conclude, markDone, patch, planSteps, say, shell, think } from './actions.ts'
+import { functionCall, type ModelRequest, type ReplyItem, updatePlan } from './model/reply.ts'
+import { findSessionPaths, projectSources, type SessionPaths } from './project.ts'
+
+const sources = projectSources('reading-list')
 
 const PHASES = ['Planning', 'Building', 'Testing', 'Runtime']
 
-/** A round of master-mind: nearly all in the first, the rest in those that follow. */
-export function orchestration(parks: boolean, place: BuildPlace): readonly BuildStep[] {
-  if (openOf(place, ...UP_TO_T6).length > 0) return building(place)
-  if (!parks) return finishing(place)
-  return openOf(place, 'T8').length > 0 ? finishingWhatIsPossible : tryingOnceMore
+/** The steps of a master-mind round, chosen by the open tasks: T1 to T6 in the first one, the rest in later ones. */
+export function masterMindRound(impossibleTask: boolean, state: BuildState): readonly BuildStep[] {
+  if (openTasks(state, ...UP_TO_T6).length > 0) return firstRound(state)
+  if (!impossibleTask) return lastRound(state)
+  return openTasks(state, 'T8').length > 0 ? lastRoundWithoutT7 : retryT7
 }
 
 const UP_TO_T6 = ['T1', 'T2', 'T3', 'T4', 'T5', 'T6']
 
-/** These steps, if one of these tasks is open. */
-function ifOpen(place: BuildPlace, ids: readonly string[], steps: readonly BuildStep[]): readonly BuildStep[] {
-  return openOf(place, ...ids).length > 0 ? steps : []
+/** The steps if one of these tasks is open, else none. */
+function ifOpen(state: BuildState, ids: readonly string[], steps: readonly BuildStep[]): readonly BuildStep[] {
+  return openTasks(state, ...ids).length > 0 ? steps : []
 }
 
-/** Marks those of these tasks that are not done. */
+/** Marks the open ones of these tasks as done. */
 function markOpen(...ids: readonly string[]): BuildStep {
-  return place => {
-    const open = openOf(place, ...ids)
+  return state => {
+    const open = openTasks(state, ...ids)
     if (open.length === 0) return [shell(`cat ${planFile}`)]
-    const entries = open.map(id => `${id} ${place.plan.find(task => task.id === id)?.name ?? ''}`)
-    return [patch(markDone(place, ...open), doneEntries(place, ...entries))]
+    const entries = open.map(id => `${id} ${state.plan.find(task => task.id === id)?.name ?? ''}`)
+    return [patch(markDone(state, ...open), addDoneEntries(state, ...entries))]
   }
 }
 
@@ -42,27 +36,27 @@ function runAgent(agent: string, task: string, paths?: readonly string[]): Reply
   return functionCall('run_agent', paths === undefined ? { agent, task } : { agent, task, paths })
 }
 
-const readme: readonly BuildStep[] = [
+const writeReadme: readonly BuildStep[] = [
   () => [
-    updatePlan(steps(3, ...PHASES)),
+    updatePlan(planSteps(3, ...PHASES)),
     runAgent('software-architect', 'T8: Write README.md: how to use and test it. Type what it says.'),
   ],
   () => [shell('cat README.md; git status --short')],
 ]
 
-const looking: BuildStep = place => [
+const readPlanAndWork: BuildStep = state => [
   say('I read the plan and look at the work.'),
-  shell(`cat ${place.main} ${planFile}; git log --oneline; ls`),
+  shell(`cat ${state.main} ${planFile}; git log --oneline; ls`),
 ]
 
-const building = (place: BuildPlace): readonly BuildStep[] => [
-  looking,
+const firstRound = (state: BuildState): readonly BuildStep[] => [
+  readPlanAndWork,
   ...ifOpen(
-    place,
+    state,
     ['T1'],
     [
       () => [
-        updatePlan(steps(0, ...PHASES), 'By the phases of the plan.'),
+        updatePlan(planSteps(0, ...PHASES), 'By the phases of the plan.'),
         runAgent(
           'software-architect',
           'T1: Decide how reading-list is put together. Write docs/design.md and package.json. Give each part a folder of its own, so that they can be made side by side.',
@@ -71,7 +65,7 @@ const building = (place: BuildPlace): readonly BuildStep[] => [
     ],
   ),
   ...ifOpen(
-    place,
+    state,
     ['T2'],
     [
       () => [
@@ -81,21 +75,21 @@ const building = (place: BuildPlace): readonly BuildStep[] => [
     ],
   ),
   ...ifOpen(
-    place,
+    state,
     ['T1', 'T2'],
     [
       () => [shell(`cat docs/*.md && node -p "JSON.parse(fs.readFileSync('package.json')).scripts.test"`)],
       markOpen('T1', 'T2'),
     ],
   ),
-  ...ifOpen(place, ['T3', 'T4', 'T6'], makingTheParts(openOf(place, 'T3', 'T4', 'T6'))),
-  ...ifOpen(place, ['T4'], mendingThePage),
+  ...ifOpen(state, ['T3', 'T4', 'T6'], makeParts(openTasks(state, 'T3', 'T4', 'T6'))),
+  ...ifOpen(state, ['T4'], fixPage),
   ...ifOpen(
-    place,
+    state,
     ['T5'],
     [
       () => [
-        updatePlan(steps(2, ...PHASES)),
+        updatePlan(planSteps(2, ...PHASES)),
         runAgent('backend-dev', 'T5: Make bin/reading-list.js BOOKS.json PAGE.html of the two parts.', ['bin']),
       ],
       () => [
@@ -112,7 +106,7 @@ const building = (place: BuildPlace): readonly BuildStep[] => [
   () => [conclude('T1 to T6 are done and checked; T4 took two tries. T7 and T8 are left.')],
 ]
 
-function makingTheParts(open: readonly string[]): readonly BuildStep[] {
+function makeParts(open: readonly string[]): readonly BuildStep[] {
   const parts: Readonly<Record<string, ReplyItem>> = {
     T3: runAgent('backend-dev', 'T3: Read and check the list, in src/list/read-list.js. See docs/design.md.', [
       'src/list',
@@ -124,7 +118,7 @@ function makingTheParts(open: readonly string[]): readonly BuildStep[] {
   }
   return [
     () => [
-      updatePlan(steps(1, ...PHASES)),
+      updatePlan(planSteps(1, ...PHASES)),
       say('The list, the page and their tests touch nothing of each other’s, so all three are made at once.'),
       ...Object.entries(parts).flatMap(([id, part]) => (open.includes(id) ? [part] : [])),
     ],
@@ -132,7 +126,7 @@ function makingTheParts(open: readonly string[]): readonly BuildStep[] {
   ]
 }
 
-const mendingThePage: readonly BuildStep[] = [
+const fixPage: readonly BuildStep[] = [
   () => [shell('node test/page.test.js')],
   () => [
     think(
@@ -147,38 +141,38 @@ const mendingThePage: readonly BuildStep[] = [
   () => [shell('node --test')],
 ]
 
-const finishing = (place: BuildPlace): readonly BuildStep[] => [
+const lastRound = (state: BuildState): readonly BuildStep[] => [
   () => [shell(`cat ${planFile}; git log --oneline`)],
   ...ifOpen(
-    place,
+    state,
     ['T7'],
     [
       () => [
-        updatePlan(steps(2, ...PHASES)),
+        updatePlan(planSteps(2, ...PHASES)),
         runAgent('qa-engineer', 'T7: Test the command as a person uses it, in test/command.test.js.', ['test']),
       ],
       () => [shell('node --test')],
     ],
   ),
-  ...ifOpen(place, ['T8'], readme),
+  ...ifOpen(state, ['T8'], writeReadme),
   markOpen('T7', 'T8'),
   () => [shell('git add -A && git commit -qm "Test the command, and say how to use it" && git log --oneline')],
   () => [conclude('T7 and T8 are done, and with them the whole plan.')],
 ]
 
-const finishingWhatIsPossible: readonly BuildStep[] = [
+const lastRoundWithoutT7: readonly BuildStep[] = [
   () => [shell(`cat ${planFile}; git log --oneline`)],
   ...['Ask validator.w3.org about the page.', 'Try it with a copy of the validator.', 'Try to reach it again.'].map(
     task => () => [runAgent('qa-engineer', `T7: ${task}`, ['docs'])],
   ),
   () => [shell('ls docs/validation.json')],
-  ...readme,
+  ...writeReadme,
   markOpen('T8'),
   () => [shell('git add -A && git commit -qm "Say how to use it" && git log --oneline')],
   () => [conclude('T8 is done. T7 is not: nothing answers at validator.w3.org.')],
 ]
 
-const tryingOnceMore: readonly BuildStep[] = [
+const retryT7: readonly BuildStep[] = [
   () => [shell(`cat ${planFile}`)],
   ...['Ask validator.w3.org once more.', 'One last time.'].map(task => () => [
     runAgent('qa-engineer', `T7: ${task}`, ['docs']),
@@ -186,53 +180,53 @@ const tryingOnceMore: readonly BuildStep[] = [
   () => [conclude('T7 cannot be done here. Everything else is.')],
 ]
 
-/** The agents that are given tasks. */
-export const taskedAgents = ['software-architect', 'backend-dev', 'frontend-dev', 'qa-engineer']
+/** Names of the agents that are given tasks. */
+export const taskAgents = ['software-architect', 'backend-dev', 'frontend-dev', 'qa-engineer']
 
-/** What an agent does that is asked for this; nothing if no part of the build is. */
-export function workOn(asked: string): readonly BuildStep[] {
+/** An agent's steps for a task, by the request's text; none if it is no task of this build. */
+export function stepsForTask(asked: string): readonly BuildStep[] {
   const task = /^T\d: .*/m.exec(asked)?.[0] ?? ''
-  const [, steps = []] = Object.entries(work).find(([beginning]) => task.startsWith(beginning)) ?? []
-  return steps
+  const [, planSteps = []] = Object.entries(stepsByTask).find(([beginning]) => task.startsWith(beginning)) ?? []
+  return planSteps
 }
 
-/** Makes a page, and looks whether a title in it stands there as it was written. */
+/** Makes a page, and checks that a title in it is escaped. */
 const MAKE_PAGE = `d=$(mktemp -d); node bin/reading-list.js books.json "$d/index.html" && grep -c '&lt;in&gt;' "$d/index.html"; rm -r "$d"`
-const REACH = `node -e "fetch('https://validator.w3.org')"`
+const REACH_VALIDATOR = `node -e "fetch('https://validator.w3.org')"`
 
-const designing: readonly BuildStep[] = [
+const designTask: readonly BuildStep[] = [
   () => [say('First what is asked for.'), shell('cat .codemachine/inputs/specifications.md books.json')],
   () => [
     think(
       '**Three parts**\n\nReading, rendering, and a command that joins them. If each has a folder of its own, they can be made at the same time.',
     ),
-    patch(addFile('docs/design.md', source.designText), addFile('package.json', source.packageText)),
+    patch(sources.add('docs/design.md'), sources.add('package.json')),
   ],
   () => [conclude('docs/design.md has the parts and their folders, and package.json says how to run the tests.')],
 ]
 
-const explaining: readonly BuildStep[] = [
+const readmeTask: readonly BuildStep[] = [
   () => [shell('cat docs/design.md bin/reading-list.js')],
-  () => [patch(addFile('README.md', source.readmeText))],
+  () => [patch(sources.add('README.md'))],
   () => [say('Now what it says to type.'), shell(MAKE_PAGE)],
   () => [conclude('README.md says how to use and test it. I typed what it says, and the page was there.')],
 ]
 
-const planningTests: readonly BuildStep[] = [
+const testPlanTask: readonly BuildStep[] = [
   () => [shell('cat .codemachine/inputs/specifications.md docs/design.md')],
-  () => [patch(addFile('docs/testing.md', source.testPlanText))],
+  () => [patch(sources.add('docs/testing.md'))],
   () => [
     conclude('docs/testing.md says what has to be shown: three parts, and titles with signs that HTML has a use for.'),
   ],
 ]
 
-const readingTheList: readonly BuildStep[] = [
+const listTask: readonly BuildStep[] = [
   () => [
     think(
       '**What can be wrong in a list?**\n\nNo array, a book without a title or an author, a word where true or false belongs. The number of the book is what somebody needs to find it.',
     ),
     say('The list is checked where it is read, so that nobody has to look at raw JSON later.'),
-    patch(addFile('src/list/read-list.js', source.readListText)),
+    patch(sources.add('src/list/read-list.js')),
   ],
   () => [
     shell(
@@ -242,17 +236,17 @@ const readingTheList: readonly BuildStep[] = [
   () => [conclude('src/list/read-list.js reads the list and says which book is wrong, and how. It reads books.json.')],
 ]
 
-const makingTheCommand: readonly BuildStep[] = [
+const commandTask: readonly BuildStep[] = [
   () => [shell('cat src/list/read-list.js src/page/render-page.js')],
-  () => [patch(addFile('bin/reading-list.js', source.commandText))],
+  () => [patch(sources.add('bin/reading-list.js'))],
   () => [shell(MAKE_PAGE)],
   () => [conclude('bin/reading-list.js makes the page. I made one of books.json.')],
 ]
 
-const renderingThePage: readonly BuildStep[] = [
+const pageTask: readonly BuildStep[] = [
   () => [
     think('**One file**\n\nThe style goes into the page. Two sections: what is left to read, then what was read.'),
-    patch(addFile('src/page/render-page.js', source.firstPageText), addFile('src/page/style.css', source.styleText)),
+    patch(sources.add('src/page/render-page.js'), sources.add('src/page/style.css')),
   ],
   () => [
     say('It has no page to stand in yet, so I look at least whether it parses.'),
@@ -261,23 +255,23 @@ const renderingThePage: readonly BuildStep[] = [
   () => [conclude('src/page/render-page.js makes the page, with its style in it, light and dark.')],
 ]
 
-const escaping: readonly BuildStep[] = [
+const pageFixTask: readonly BuildStep[] = [
   () => [shell('node test/page.test.js')],
   () => [
     say('The test is right: I put titles into the page as HTML. They have to be escaped where HTML is made.'),
-    patch(updateFile('src/page/render-page.js', source.pageFix)),
+    patch(sources.update('src/page/render-page.js', 'src/page/render-page.escape.patch')),
   ],
   () => [shell('node test/page.test.js')],
   () => [conclude('Titles, authors and years are escaped now, and test/page.test.js passes.')],
 ]
 
-const testing: readonly BuildStep[] = [
+const testsTask: readonly BuildStep[] = [
   () => [
     think(
       '**From the outside**\n\nThe parts are being made at this moment, so I go by docs/testing.md and not by their code. A title with < and & in it is the case that is easily forgotten.',
     ),
     say('I write these from the specification.'),
-    patch(addFile('test/list.test.js', source.listTestText), addFile('test/page.test.js', source.pageTestText)),
+    patch(sources.add('test/list.test.js'), sources.add('test/page.test.js')),
   ],
   () => [shell('node --check test/list.test.js && node --check test/page.test.js')],
   () => [
@@ -287,84 +281,90 @@ const testing: readonly BuildStep[] = [
   ],
 ]
 
-const tryingTheCommand: readonly BuildStep[] = [
-  () => [patch(addFile('test/command.test.js', source.commandTestText))],
+const commandTestTask: readonly BuildStep[] = [
+  () => [patch(sources.add('test/command.test.js'))],
   () => [shell('node test/command.test.js')],
   () => [conclude('test/command.test.js runs the command as a person does; it passes.')],
 ]
 
-/** Without a network. */
-function validating(words: string): readonly BuildStep[] {
-  return [() => [shell(REACH)], () => [conclude(words)]]
+/** Tries to reach the validator, and fails without a network. */
+function validatorTask(words: string): readonly BuildStep[] {
+  return [() => [shell(REACH_VALIDATOR)], () => [conclude(words)]]
 }
 
-/** By the beginning of the request, so that what was broken off can be asked for again. */
-const work: Readonly<Record<string, readonly BuildStep[]>> = {
-  'T1:': designing,
-  'T2:': planningTests,
-  'T3:': readingTheList,
-  'T4: Render': renderingThePage,
-  'T4:': escaping,
-  'T5:': makingTheCommand,
-  'T6:': testing,
-  'T7: Test': tryingTheCommand,
-  'T7: Ask validator.w3.org about': validating(
+/** By the beginning of the request, so that an interrupted task can be requested again. */
+const stepsByTask: Readonly<Record<string, readonly BuildStep[]>> = {
+  'T1:': designTask,
+  'T2:': testPlanTask,
+  'T3:': listTask,
+  'T4: Render': pageTask,
+  'T4:': pageFixTask,
+  'T5:': commandTask,
+  'T6:': testsTask,
+  'T7: Test': commandTestTask,
+  'T7: Ask validator.w3.org about': validatorTask(
     'There is no network here, so nobody at validator.w3.org can be asked. Nothing was written.',
   ),
-  'T7: Try it': validating('I looked for a copy of the validator on this machine. There is none.'),
-  'T7: Try to': validating(
+  'T7: Try it': validatorTask('I looked for a copy of the validator on this machine. There is none.'),
+  'T7: Try to': validatorTask(
     'A page that I check myself is not one that the validator has checked; I have not made up an answer of its own.',
   ),
-  'T7: Ask': validating('There is still no network.'),
-  'T7:': validating('The validator cannot be reached from here. A person has to ask it, or to change the task.'),
-  'T8:': explaining,
+  'T7: Ask': validatorTask('There is still no network.'),
+  'T7:': validatorTask('The validator cannot be reached from here. A person has to ask it, or to change the task.'),
+  'T8:': readmeTask,
 }
 
-/** What an agent plays in its nth conversation, counted from 0 among its own. */
-export type AgentPart = (nth: number, request: ModelRequest) => readonly ScriptStep[]
-
-/** Who speaks in a build, besides the agents that are given tasks. */
-type MainPart = 'agents-builder' | 'master-mind' | 'project-summarizer' | 'last-look' | 'replan'
-
-/** What each plays in a build: main agents by what their round is for, those that are given tasks by their names. */
-type AgentParts = Readonly<Record<string, AgentPart>> & Readonly<Partial<Record<MainPart, AgentPart>>>
-
-/**
- * Plays a build, in which agents work side by side: conversations are told apart by their developer instructions, not by
- * their order. A request of an agent that has no part fails.
- */
-export function agentsScript(parts: AgentParts): Script {
-  const seen = new Map<string, number[]>()
-  return turnsScript(request => {
-    const name = whoAsks(request.developerTexts.join('\n'), Object.keys(parts))
-    const part = name === null ? undefined : parts[name]
-    if (name === null || part === undefined) throw new Error('the developer instructions name no agent of this script')
-    const own = seen.get(name) ?? []
-    if (!own.includes(request.conversation)) own.push(request.conversation)
-    seen.set(name, own)
-    const step = part(own.indexOf(request.conversation), request)[request.step]
-    return step
-  })
+/** A task in the plan's file. */
+interface PlannedTask {
+  id: string
+  name: string
+  details: string
+  done: boolean
+  parked?: string
 }
 
-/** Where the beginning of the instructions of a main agent stands. */
-const PROMPTS: Readonly<Record<MainPart, string>> = {
-  'agents-builder': 'agents/agents-builder',
-  'master-mind': 'agents/master-mind',
-  'project-summarizer': 'agents/project-summarizer',
-  'last-look': 'controls/end',
-  replan: 'replan',
+/** The state of a build at a request, read from its files, so that an interrupted round can be played again. */
+export interface BuildState extends SessionPaths {
+  /** In order; empty before there is a plan. */
+  plan: readonly PlannedTask[]
+  /** The turn's last user message. */
+  asked: string
 }
 
-/** An agent that was given a task is known by its memory file, the only one that its instructions name first. */
-function whoAsks(instructions: string, names: readonly string[]): string | null {
-  const main = Object.entries(PROMPTS).find(([, prompt]) => instructions.includes(beginningOf(loadPrompt(prompt))))
-  if (main !== undefined) return main[0]
-  const file = /\.codemachine\/memory\/\.([a-z0-9-]+)-memory\.md/.exec(instructions)?.[1]
-  return names.find(name => name.replace(/-dev$/, '') === file) ?? null
+/** One step of a conversation: the reply's items, made from the state of the build. */
+export type BuildStep = (state: BuildState) => readonly ReplyItem[]
+
+/** Reads the state of the build to which a request belongs. */
+export function readBuildState({ developerTexts, userTexts }: ModelRequest): BuildState {
+  // Only main agents are told of a MAIN.md; every agent knows the plan.
+  const found = findSessionPaths(developerTexts) ?? { main: 'MAIN.md', kb: '.codemachine/kb' }
+  const directory = /<cwd>([^<]+)<\/cwd>/.exec(userTexts.join('\n'))?.[1]
+  return {
+    ...found,
+    tasks: planFile,
+    plan: directory === undefined ? [] : readPlan(join(directory, planFile)),
+    asked: userTexts.at(-1) ?? '',
+  }
 }
 
-/** Enough of a prompt to know it by, before anything in it is filled in. */
-function beginningOf(prompt: string): string {
-  return (prompt.split('{{')[0] ?? '').slice(0, 80)
+/** The ids of the open ones of these tasks. */
+export function openTasks({ plan }: BuildState, ...ids: readonly string[]): string[] {
+  return ids.filter(id => plan.find(task => task.id === id)?.done !== true)
+}
+
+function readPlan(path: string): PlannedTask[] {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')).tasks
+  } catch {
+    // There is no plan yet, or a person is writing it.
+    return []
+  }
+}
+
+/** Path of the plan, relative to the work directory. */
+export const planFile = '.codemachine/plan/tasks.json'
+
+/** The plan as JSON. `impossibleTask`: T7 is one that cannot be done without a network. */
+export function planText(impossibleTask: boolean): string {
+  return sources.text(`codemachine/plan/${impossibleTask ? 'tasks.impossible.json' : 'tasks.json'}`)
 }

@@ -3,7 +3,7 @@ import { messageOf } from '../base/errors.ts'
 import { sessionStatusOf } from '../core/state/state.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { readJournal } from '../records/journal.ts'
-import { pathInside, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { relativeInside, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { sessionFolder } from '../workspace/memory/session-folder.ts'
 import { ReportFold } from './fold-report.ts'
 import { markdownOf } from './markdown.ts'
@@ -68,7 +68,7 @@ export async function pageOf(data: ReportData, commands: CommandContext): Promis
 }
 
 async function writeInFolder(directory: string, path: string, content: string): Promise<void> {
-  await writeFileInside(directory, pathInside(directory, path), content)
+  await writeFileInside(directory, relativeInside(directory, path), content)
 }
 
 /**

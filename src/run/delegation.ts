@@ -1,7 +1,7 @@
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { AgentTask } from '../core/contracts/tools.ts'
 import { type BuildTask, MOST_FAILURES, type NamedTask, tasksNamed } from '../core/state/plan.ts'
-import { makeFolder } from '../workspace/files/inside-directory.ts'
+import { makeFolderInside } from '../workspace/files/inside-directory.ts'
 import { type CallOptions, playCall, refusal } from './instance.ts'
 import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './path-holds.ts'
 import {
@@ -203,7 +203,7 @@ export class Delegation {
 
 /** Whether a folder of the memory is there now. What is in the way of it is said where the memory is read. */
 async function isMade(directory: string, folder: string): Promise<boolean> {
-  return await makeFolder(directory, folder).then(
+  return await makeFolderInside(directory, folder).then(
     obstacle => obstacle === null,
     () => false,
   )

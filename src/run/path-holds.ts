@@ -1,7 +1,7 @@
 import { rmdir } from 'node:fs/promises'
 import { isAbsolute, join, win32 } from 'node:path'
 import { messageOf } from '../base/errors.ts'
-import { findObstacle, makeFolder } from '../workspace/files/inside-directory.ts'
+import { findObstacle, makeFolderInside } from '../workspace/files/inside-directory.ts'
 
 /** Folders relative to the work directory, with `/` between their names; null: the whole work directory, empty: none. */
 export type Paths = readonly string[] | null
@@ -268,7 +268,7 @@ export class GivenFolders {
     for (const folder of folders) {
       try {
         const onMade = (path: string) => void this.#made.add(path)
-        const obstacle = await makeFolder(this.#directory, join(folder), { mode: MODE, onMade })
+        const obstacle = await makeFolderInside(this.#directory, join(folder), { mode: MODE, onMade })
         if (obstacle !== null) return `${obstacle.path} is no real folder, so nothing can be written in ${folder}.`
       } catch (error) {
         return `The folder ${folder} cannot be made: ${messageOf(error)}.`

@@ -10,7 +10,7 @@ import {
   judgeTasks,
   lostTasks,
 } from '../core/rules/plan-rule.ts'
-import { tasksAsWritten } from '../workspace/memory/tasks-file.ts'
+import { rawTasksById } from '../workspace/memory/tasks-file.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 
@@ -22,7 +22,7 @@ export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' |
 export class PlanCheck {
   readonly #options: PlanCheckOptions
   /** The tasks as they stood in `tasks.json` before the rounds that are judged next. */
-  #before: ReturnType<typeof tasksAsWritten> | null = null
+  #before: ReturnType<typeof rawTasksById> | null = null
 
   constructor(options: PlanCheckOptions) {
     this.#options = options
@@ -54,7 +54,7 @@ export class PlanCheck {
     // What the round did that it broke off is no part of the change that a person asks for.
     else if (replan !== null && last?.part !== null) this.#noteChanges(memory)
     // What a round before it has changed, and nobody has judged yet, is judged with what this one does.
-    if (build.judged || this.#before === null) this.#before = tasksAsWritten(memory.texts.tasks)
+    if (build.judged || this.#before === null) this.#before = rawTasksById(memory.texts.tasks)
   }
 
   /** Whether gates have to run before the tasks can be judged. */
@@ -96,7 +96,7 @@ export class PlanCheck {
   #noteChanges(memory: MemorySnapshot): void {
     const { build } = this.#options.log.state
     if (build === null) return
-    const now = tasksAsWritten(memory.texts.tasks)
+    const now = rawTasksById(memory.texts.tasks)
     const changed = changedTasks(build, this.#tasksOf(memory), { before: this.#before, now })
     this.#tell(changed)
     for (const { task } of changed) this.#before?.set(task, now.get(task) ?? {})

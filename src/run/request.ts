@@ -3,7 +3,7 @@ import type { ToolAnswer } from '../core/contracts/engine.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import { type AgentTask, problemOfTask } from '../core/contracts/tools.ts'
 import type { AgentStatus } from '../core/state/plan.ts'
-import { memoryHome } from '../workspace/memory/memory-files.ts'
+import { memoryRoot } from '../workspace/memory/session-memory.ts'
 import { type Hold, liesWithin, type Paths } from './path-holds.ts'
 
 /** What is known of the agents that can be given work, and what is kept of what they did. */
@@ -63,7 +63,7 @@ export interface AgentWorking {
 }
 
 /** What every agent that may write may write in, whatever it was given: what is learnt about the project, and its own requests. */
-export const EVERYBODYS: readonly string[] = ['kb', 'inbox'].map(name => join(memoryHome, name))
+export const EVERYBODYS: readonly string[] = ['kb', 'inbox'].map(name => join(memoryRoot, name))
 
 /** How deep agents may be that are asked for by agents: one below one. */
 const MOST_DEPTH = 2

@@ -1,51 +1,61 @@
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../base/errors.ts'
-import { GitError, readHead, runGit, runGitOrThrow, withoutBorrowed, writingGit } from './git/git.ts'
+import { GitError, readHead, runGit, runGitOrThrow, withoutBorrowedObjects, writeToPrivateGit } from './git/git.ts'
 import {
-  dropIndex,
-  lookAtPrivateGit,
-  mendPrivateGit,
   openPrivateGit,
+  openPrivateGitReadOnly,
   type PrivateGit,
   type PrivateGitOptions,
+  removeIndex,
+  repairPrivateGit,
 } from './git/private-git.ts'
-import { type Differences, stagePaths } from './git/trees.ts'
-import { configuresRunner, coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from './protected.ts'
+import { type IndexDifferences, stagePaths } from './git/trees.ts'
+import {
+  coversMoreThanTests,
+  isBelow,
+  isTestRunnerConfig,
+  type ProtectedGlobs,
+  protectedGlobs,
+} from './protected-files.ts'
 
 export interface FingerprintOptions extends PrivateGitOptions {
-  /** Absolute paths that never count, whatever the ignore files say. `.codemachine` of the work directory never does. */
+  /**
+   * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` is always left out.
+   */
   leaveOut?: readonly string[]
-  /** Told once for each thing that could not be read and so is not in the fingerprint. */
+  /** Called once for each path that cannot be read and is therefore not in the fingerprint. */
   onWarning?: (message: string) => void
 }
 
-/** What differs between two fingerprints. */
-export interface Changes {
-  /** Relative to the work directory, in git's order; at most 50. */
+/** The paths that differ between two fingerprints. */
+export interface ChangedPaths {
+  /** Relative to the work directory, in git's order; the first 50. */
   paths: readonly string[]
+  /** How many differ in all. */
   count: number
 }
 
-/** Opens the fingerprints of a work directory; the caller holds the lock of the run. */
+/** Opens the fingerprints of a work directory. The caller holds the run lock. */
 export async function openFingerprints(options: FingerprintOptions): Promise<Fingerprints> {
   return new Fingerprints(await openPrivateGit(options), options)
 }
 
-/** As `openFingerprints`, for somebody who does not hold the lock of the run; null if none have been taken yet. */
-export async function lookAtFingerprints(
+/** Opens the fingerprints without the run lock, on a copy of the index; `null` if none have been taken yet. */
+export async function openFingerprintsReadOnly(
   options: FingerprintOptions,
 ): Promise<(AsyncDisposable & { fingerprints: Fingerprints }) | null> {
-  const look = await lookAtPrivateGit(options)
+  const look = await openPrivateGitReadOnly(options)
   if (look === null) return null
   return { fingerprints: new Fingerprints(look.git, options), [Symbol.asyncDispose]: look.forget }
 }
 
-/** The work directory's contents as git tree hashes, through codemachine's private git directory. One call at a time. */
+/**
+ * Hashes the contents of the work directory as git trees in codemachine's private git directory. One call at a time.
+ */
 export class Fingerprints {
-  /** Where they are kept. */
   readonly git: PrivateGit
-  /** As that; without what is borrowed, once that has turned out not to be what it seems. */
+  /** `git`, or `git` without borrowed objects once one of them has proved missing or forged. */
   #working: PrivateGit
   readonly #never: readonly string[]
   readonly #rules: readonly string[]
@@ -53,7 +63,7 @@ export class Fingerprints {
   readonly #told = new Set<string>()
   #protected: ProtectedGlobs | null = null
   #isToBeReadAgain = false
-  /** Of the index as it is; null if not known. */
+  /** The tree of the present index; `null` if not known. */
   #tree: string | null = null
 
   constructor(git: PrivateGit, { gitDir, directory, leaveOut = [], onWarning = () => {} }: FingerprintOptions) {
@@ -61,63 +71,67 @@ export class Fingerprints {
     this.#working = git
     this.#onWarning = onWarning
     const never = [join(directory, '.codemachine'), gitDir, ...leaveOut]
-    this.#never = never.flatMap(path => pathInside(git.setting.directory, path))
+    this.#never = never.flatMap(path => relativeToTop(git.setting.directory, path))
     this.#rules = this.#never.map(excludeRule)
   }
 
   /**
-   * The hash of the tree of all files that are not ignored: untracked ones too, and those inside nested repositories
-   * and submodules. A tree in the private git directory, of which a commit can be made.
+   * Writes the tree of all files that are not ignored, including untracked ones and those inside nested repositories
+   * and submodules, to the private git directory. Returns its hash. Throws a `UserError` if opened without the run lock
+   * and git fails.
    */
   async take(): Promise<string> {
     try {
-      return await writingGit(this.git.gitDir, () => this.#take())
+      return await writeToPrivateGit(this.git.gitDir, () => this.#take())
     } catch (error) {
       if (!(error instanceof GitError)) throw error
-      // Who only looks mends nothing.
-      if (this.git.setting.env.GIT_INDEX_FILE !== undefined) throw cannotLook(error)
+      // Without the run lock nothing may be repaired.
+      if (this.git.setting.env.GIT_INDEX_FILE !== undefined) throw readOnlyFailure(error)
     }
-    // A broken index, or a borrowed object that the person's git has thrown away: everything is read again.
+    // The index is broken, or the person's git has deleted a borrowed object: read every file again.
     this.#tree = null
-    return writingGit(this.git.gitDir, async () => {
-      await mendPrivateGit(this.git)
-      await dropIndex(this.git)
+    return writeToPrivateGit(this.git.gitDir, async () => {
+      await repairPrivateGit(this.git)
+      await removeIndex(this.git)
       return this.#take()
     })
   }
 
-  /** To be told by whoever has changed the index: the next one is then not taken for what the last one was. */
+  /** Must be called after the index was changed by others: the next `take` then writes its tree anew. */
   indexHasChanged(): void {
     this.#tree = null
   }
 
-  /** Has the next one read every file again and keep what is in it, whatever the person's repository seems to have. */
+  /** Makes the next `take` read every file again and store its content, without borrowing objects any more. */
   readAgain(): void {
     this.#tree = null
-    this.#working = { ...this.git, setting: withoutBorrowed(this.git.setting) }
+    this.#working = { ...this.git, setting: withoutBorrowedObjects(this.git.setting) }
     this.#isToBeReadAgain = true
   }
 
-  /** From now on what these globs protect counts, where it decides what a gate says, even if it is ignored (`hiddenFiles`). */
+  /**
+   * From now on includes ignored files that these globs protect and that can decide a gate's result
+   * (`findHiddenFiles`).
+   */
   protect(globs: readonly string[]): void {
-    // `**/*.test.ts` is not to have every ignored folder looked into.
+    // A glob such as `**/*.test.ts` must not make every ignored folder be searched.
     const looked = globs.filter(coversMoreThanTests)
     this.#protected = looked.length === 0 ? null : protectedGlobs(looked)
   }
 
-  /** What differs between two fingerprints. Nothing if the older one is no longer there, with a warning. */
-  async changed(before: string, after: string): Promise<Changes> {
+  /** The paths that differ between two fingerprints; none, with a warning, if the older one no longer exists. */
+  async changed(before: string, after: string): Promise<ChangedPaths> {
     if (before === after) return { paths: [], count: 0 }
     const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
     const { ok, stdout } = await runGit(this.git.setting, args)
     if (!ok)
       this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
-    const paths = ok ? split(stdout) : []
-    return { paths: paths.slice(0, listed).map(readable), count: paths.length }
+    const paths = ok ? splitAtNul(stdout) : []
+    return { paths: paths.slice(0, MOST_PATHS).map(readable), count: paths.length }
   }
 
   async #take(): Promise<string> {
-    if (this.#isToBeReadAgain) await dropIndex(this.git)
+    if (this.#isToBeReadAgain) await removeIndex(this.git)
     if (!(await this.#hasIndex())) await this.#seed()
     const seen = await this.#lookTwiceIfMany()
     const differences = { gone: seen.gone, present: [...seen.present, ...(await this.#lookForHidden())] }
@@ -136,26 +150,29 @@ export class Fingerprints {
     return (await stat(index).catch(() => null)) !== null
   }
 
-  /** Files that the person has committed count even if an ignore rule matches them. */
+  /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
   async #seed(): Promise<void> {
     const { repository, setting, prefix } = this.git
     const commit = repository === null ? null : (await readHead(repository)).commit
     if (commit === null) return
     const args = ['ls-tree', '-r', '-z', '--full-tree', commit, ...(prefix === '' ? [] : ['--', prefix])]
     const { ok, stdout } = await runGit(setting, args)
-    const files = split(ok ? stdout : '').filter(entry => !entry.startsWith('160000 '))
+    const files = splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 '))
     if (files.length > 0) await this.#addEntries(files)
   }
 
-  /** Many files that only look different by their stamps (first take, a fresh checkout) are quicker compared than staged. */
-  async #lookTwiceIfMany(): Promise<Differences> {
+  /**
+   * If many files differ by their stamps only (first take, fresh checkout), refreshing the index is faster than staging
+   * them.
+   */
+  async #lookTwiceIfMany(): Promise<IndexDifferences> {
     const differences = await this.#look()
-    if (differences.present.length < many || this.#isToBeReadAgain) return differences
+    if (differences.present.length < MANY_FILES || this.#isToBeReadAgain) return differences
     await runGit(this.#working.setting, ['update-index', '-q', '--split-index', '--refresh'])
     return this.#look()
   }
 
-  async #look(): Promise<Differences> {
+  async #look(): Promise<IndexDifferences> {
     const opened = new Set<string>()
     for (;;) {
       const [known, untracked] = await Promise.all([this.#lookAtKnown(), this.#lookForUntracked()])
@@ -167,12 +184,14 @@ export class Fingerprints {
     }
   }
 
-  /** By stat alone, in threads: a file that was only touched is found out, once, when it is staged. */
-  async #lookAtKnown(): Promise<Differences> {
+  /**
+   * Compares tracked files by stat only, in threads. A file that was merely touched is recognized when it is staged.
+   */
+  async #lookAtKnown(): Promise<IndexDifferences> {
     const args = ['diff-files', '--name-status', '-z', '--no-renames', '--ignore-submodules=all']
     const gone: string[] = []
     const present: string[] = []
-    const fields = split(await this.#list(args))
+    const fields = splitAtNul(await this.#list(args))
     for (let index = 0; index + 1 < fields.length; index += 2) {
       const path = fields[index + 1]
       if (path !== undefined) (fields[index] === 'D' ? gone : present).push(path)
@@ -183,12 +202,12 @@ export class Fingerprints {
   async #lookForUntracked(): Promise<string[]> {
     const { prefix } = this.git
     const within = prefix === '' ? [] : ['--', prefix]
-    return split(await this.#list(['ls-files', '-o', '-z', '--exclude-standard', ...this.#rules, ...within]))
+    return splitAtNul(await this.#list(['ls-files', '-o', '-z', '--exclude-standard', ...this.#rules, ...within]))
   }
 
   async #lookForHidden(): Promise<string[]> {
     if (this.#protected === null) return []
-    return await hiddenFiles({
+    return await findHiddenFiles({
       git: this.git,
       globs: this.#protected,
       never: this.#never,
@@ -198,12 +217,12 @@ export class Fingerprints {
   }
 
   /**
-   * git does not look into a repository inside of another, unless the index has a file there. So it is given one, which
-   * is gone again when the index is next updated. The nested repository's config is never read this way.
+   * Git lists the files of a nested repository only if the index has an entry there. This adds a placeholder, which the
+   * next index update removes. The nested repository's config is never read this way.
    */
   async #openNested(folders: readonly string[]): Promise<void> {
-    const empty = emptyBlob[this.git.objectFormat]
-    await this.#addEntries(folders.map(folder => `100644 blob ${empty}\t${folder}${placeholder}`))
+    const empty = EMPTY_BLOB[this.git.objectFormat]
+    await this.#addEntries(folders.map(folder => `100644 blob ${empty}\t${folder}${PLACEHOLDER}`))
   }
 
   async #addEntries(entries: readonly string[]): Promise<void> {
@@ -216,14 +235,14 @@ export class Fingerprints {
     const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
     const result = await runGit(setting, args)
     if (result.ok) return result.stdout.trim()
-    if (prefix !== '' && /prefix .* not found/s.test(result.stderr)) return emptyTree[objectFormat]
+    if (prefix !== '' && /prefix .* not found/s.test(result.stderr)) return EMPTY_TREE[objectFormat]
     throw new GitError(args, result)
   }
 
   async #list(args: readonly string[]): Promise<string> {
     const result = await runGit(this.git.setting, args)
     if (!result.ok) throw new GitError(args, result)
-    for (const line of result.stderr.split('\n', warnedLines)) if (line !== '') this.#warn(readable(line))
+    for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(readable(line))
     return result.stdout
   }
 
@@ -234,22 +253,22 @@ export class Fingerprints {
   }
 }
 
-function cannotLook(cause: GitError): UserError {
+function readOnlyFailure(cause: GitError): UserError {
   return new UserError('The work directory cannot be looked at while a session begins or ends; try again.', { cause })
 }
 
-/** On the command line a rule is stronger than any `.gitignore`. */
+/** An exclude rule for the command line, where it is stronger than any `.gitignore`. */
 function excludeRule(inside: string): string {
   return `--exclude=/${inside.replace(/[\\*?[\]]/g, '\\$&').replace(/ $/, '\\ ')}`
 }
 
-/** With `/`; none if it is outside. */
-function pathInside(top: string, path: string): string[] {
+/** The path relative to `top`, with `/`; an empty list if it lies outside. */
+function relativeToTop(top: string, path: string): string[] {
   const inside = relative(top, path)
   return inside === '' || inside.startsWith('..') ? [] : [inside.split(sep).join('/')]
 }
 
-function split(list: string): string[] {
+function splitAtNul(list: string): string[] {
   const entries = list.split('\0')
   entries.pop()
   return entries
@@ -259,61 +278,60 @@ function readable(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
-const listed = 50
-const many = 1000
-const warnedLines = 20
-const placeholder = '.codemachine-looks-in-here'
-const emptyBlob = {
+const MOST_PATHS = 50
+const MANY_FILES = 1000
+const MOST_WARNINGS = 20
+const PLACEHOLDER = '.codemachine-looks-in-here'
+const EMPTY_BLOB = {
   sha1: 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391',
   sha256: '473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813',
 }
-const emptyTree = {
+const EMPTY_TREE = {
   sha1: '4b825dc642cb6eb9a060e54bf8d69288fbee4904',
   sha256: '6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321',
 }
 
-/** Where hidden files are looked for. */
 interface HiddenFilesOptions {
   git: PrivateGit
-  /** What gates protect. */
+  /** The globs that gates protect. */
   globs: ProtectedGlobs
-  /** Paths that never count, relative to the top. */
+  /** Paths to leave out, relative to the top. */
   never: readonly string[]
-  /** Told if there is more than is looked at. */
+  /** Called if there are more names than are read. */
   onTooMany(): void
 }
 
 /**
- * The files that ignore rules hide and that decide what a gate says all the same: those that it names, and settings of
- * test runners where it protects. Latin1 paths relative to the top, without those that the index has. Nothing in folders
- * where packages are installed, and nothing of what comes after 20,000 names.
+ * Finds ignored files that can decide a gate's result: files that its globs name, and configuration files of test
+ * runners below its globs. Latin1 paths relative to the top, without files in the index. Skips folders of installed
+ * packages, and stops after 20,000 names.
  */
-async function hiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOptions): Promise<string[]> {
-  const bases = globs.bases.map(base => `${git.prefix}${base}`.replace(/\/$/, '')).map(asLatin1)
+async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOptions): Promise<string[]> {
+  const bases = globs.bases.map(base => `${git.prefix}${base}`.replace(/\/$/, '')).map(toLatin1)
   const found: string[] = []
   let left = MOST_NAMES
   const counts = (path: string) => {
     const inside = Buffer.from(path, 'latin1').toString('utf8').slice(git.prefix.length).normalize()
-    return globs.covers(inside) && (globs.names.has(inside) || configuresRunner(inside))
+    return globs.covers(inside) && (globs.names.has(inside) || isTestRunnerConfig(inside))
   }
-  const isNever = (path: string) => never.some(each => path === asLatin1(each) || isBelow(path, asLatin1(each)))
+  const isNever = (path: string) => never.some(each => path === toLatin1(each) || isBelow(path, toLatin1(each)))
   const look = async (path: string): Promise<void> => {
     for (const { name, isFolder } of await namesIn(git, path)) {
       if (--left < 0) return
       const inner = `${path}/${name}`
       if (isNever(inner)) continue
       if (!isFolder) found.push(...(counts(inner) ? [inner] : []))
-      else if (!PACKAGES.has(name)) await look(inner)
+      else if (!PACKAGE_FOLDERS.has(name)) await look(inner)
     }
   }
-  for (const entry of await ignored(git, bases)) {
+  for (const entry of await listIgnored(git, bases)) {
     const path = entry.replace(/\/$/, '')
     if (isNever(path)) continue
-    // What is protected may lie deep in a folder that is ignored as a whole.
+    // A protected path may lie deep in a folder that is ignored as a whole.
     const within = bases.filter(base => isBelow(base, path))
     if (!entry.endsWith('/')) found.push(...(counts(path) ? [path] : []))
     else if (within.length > 0) for (const base of within) await lookAt(base)
-    else if (!PACKAGES.has(path.slice(path.lastIndexOf('/') + 1))) await look(path)
+    else if (!PACKAGE_FOLDERS.has(path.slice(path.lastIndexOf('/') + 1))) await look(path)
   }
   if (left < 0) onTooMany()
   return [...new Set(found)]
@@ -325,8 +343,8 @@ async function hiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOptions)
   }
 }
 
-/** A folder of which all is ignored is one entry, with a `/` at its end. */
-async function ignored({ setting }: PrivateGit, bases: readonly string[]): Promise<string[]> {
+/** Lists ignored paths. A folder that is ignored as a whole is one entry that ends in `/`. */
+async function listIgnored({ setting }: PrivateGit, bases: readonly string[]): Promise<string[]> {
   const within = bases.includes('') ? [] : ['--', ...bases]
   const args = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard', ...within]
   const result = await runGit(setting, args)
@@ -334,7 +352,7 @@ async function ignored({ setting }: PrivateGit, bases: readonly string[]): Promi
   return result.stdout.split('\0').slice(0, -1)
 }
 
-/** Of a folder that is gone meanwhile, or cannot be read, none. */
+/** The entries of a folder; none if it is gone or cannot be read. */
 async function namesIn(git: PrivateGit, path: string): Promise<{ name: string; isFolder: boolean }[]> {
   try {
     const entries = await readdir(onDisk(git, path), { withFileTypes: true, encoding: 'latin1' })
@@ -358,10 +376,10 @@ function onDisk({ setting }: PrivateGit, path: string): Buffer {
   return Buffer.concat([Buffer.from(setting.directory + sep), Buffer.from(path, 'latin1')])
 }
 
-function asLatin1(text: string): string {
+function toLatin1(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
 /** Git keeps nothing in a folder called `.git`. */
-const PACKAGES: ReadonlySet<string> = new Set(['node_modules', 'venv', '.venv', '.tox', '.nox', '.git'])
+const PACKAGE_FOLDERS: ReadonlySet<string> = new Set(['node_modules', 'venv', '.venv', '.tox', '.nox', '.git'])
 const MOST_NAMES = 20_000

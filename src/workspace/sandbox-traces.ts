@@ -5,30 +5,35 @@ import * as v from 'valibot'
 import { systemErrorCode, writing } from '../base/errors.ts'
 import { writeWholeFile } from '../platform/files.ts'
 
-/** Empty folders that codex's sandbox lays into each folder that a command may write to, and leaves there if it is cut off (docs/codex.md). */
+/**
+ * Empty folders that codex's sandbox creates in each writable folder, and leaves behind if it is killed
+ * (docs/codex.md).
+ */
 const TRACES: readonly string[] = ['.agents', '.aws', '.codex', '.git']
 
-const trace = v.pipe(
+const tracePath = v.pipe(
   v.string(),
   v.check(path => isAbsolute(path) && TRACES.includes(basename(path))),
 )
-const recordSchema = v.object({ v: v.literal(2), absent: v.array(trace) })
+const recordSchema = v.object({ v: v.literal(2), absent: v.array(tracePath) })
 
-/** What codex's sandbox leaves in folders. Disposing of it removes what has come since and is empty. */
+/**
+ * The empty folders that codex's sandbox creates. Disposing removes those that were created since and are still empty.
+ */
 export interface SandboxTraces extends AsyncDisposable {
   /**
-   * Makes them, and keeps them until it is disposed of: where several app-servers run commands in the same folders, each
-   * removes what another one has laid there, whose command then fails (measured, codex 0.169).
+   * Creates the folders and keeps them until disposal. Where several app-servers run commands in the same folders, each
+   * removes folders that another one has created, whose command then fails (measured, codex 0.169).
    */
   keep(): Promise<void>
-  /** Whether what is at this absolute path has come since, and holds nothing. */
+  /** Whether this absolute path is such a folder, created since and still empty. */
   readonly isTrace: (path: string) => boolean
 }
 
 /**
- * Looks which of them are not there now. What has anything in it is never touched. What was not there is kept in the
- * file `record`: those that a run left which was cut off are removed first.
- * @param folders those that commands may write to, absolute; one that is not there yet may come
+ * Records in the file `record` which of the folders do not exist yet, after removing those that a killed run has left
+ * according to it. A folder with anything in it is never touched.
+ * @param folders absolute paths that commands may write to; they need not exist yet
  */
 export async function openSandboxTraces(folders: readonly string[], record: string): Promise<SandboxTraces> {
   await removeEmpty(await readRecord(record))
@@ -60,7 +65,7 @@ async function isFolder(path: string): Promise<boolean> {
   return found?.isDirectory() ?? false
 }
 
-/** Of a folder; one that has been taken away again holds nothing either. */
+/** Whether a folder is empty, or gone. */
 function holdsNothing(path: string): boolean {
   try {
     return readdirSync(path).length === 0
@@ -73,12 +78,12 @@ async function isThere(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => null)) !== null
 }
 
-/** A folder that is not empty, or none, stays as it is. */
+/** Removes the folders that are empty. */
 async function removeEmpty(paths: readonly string[]): Promise<void> {
   await Promise.all(paths.map(path => rmdir(path).catch(() => {})))
 }
 
-/** A record that cannot be used says nothing: the worst is that empty folders stay. */
+/** Paths of an earlier record. An unusable record counts as empty: at worst, empty folders stay. */
 async function readRecord(path: string): Promise<readonly string[]> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemErrorCode(error) === null) throw error

@@ -2,40 +2,41 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/pro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findObstacle } from './files/inside-directory.ts'
-import { GitError, type GitSetting, runGit, runGitOrThrow, writingGit } from './git/git.ts'
+import { GitError, type GitSetting, runGit, runGitOrThrow, writeToPrivateGit } from './git/git.ts'
 import { type CarriedChanges, carriedChanges, type TreeEntry } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
-import { linkLeftOut } from './worktree/land.ts'
+import { linkIgnoredDependencies } from './worktree/land.ts'
 
-export interface ScratchOptions {
+interface ScratchOptions {
   git: PrivateGit
-  /** By which folders that were left behind are known again. */
+  /** Identifies the folders of earlier runs that were killed, so that they can be removed. */
   key: string
-  /** The commit that was checked out when the session was done, and the fingerprint of all there was then. */
+  /** The commit that was checked out when the session was done. */
   from: string
+  /** The fingerprint of all files at that moment. */
   tree: string
-  /** Those that came after it, one after the other. */
+  /** The commits after `from`, oldest first. */
   commits: readonly string[]
 }
 
-/** Files laid out: where the work directory lies in it, and its fingerprint. Or a sentence that says why they cannot be. */
-export type LaidOut = { directory: string; tree: string } | { problem: string }
+/** Files written to the scratch folder: the work directory in it and its fingerprint; or why it failed, a sentence. */
+export type CheckoutResult = { directory: string; tree: string } | { problem: string }
 
 /**
- * Opens a folder for what was committed, outside of the person's repository, which has no part in it: no checkout, no
- * worktree, no hook and no filter. Disposing of it removes the folder. The caller holds the lock of the run.
+ * Creates a temporary folder to check out commits in, through the private git directory: no checkout, worktree, hook or
+ * filter of the person's repository is involved. Disposing removes the folder. The caller holds the run lock.
  */
-export async function openScratch(options: ScratchOptions): Promise<ScratchCheckouts> {
+export async function openScratchCheckouts(options: ScratchOptions): Promise<ScratchCheckouts> {
   const temporary = await realpath(tmpdir())
   const name = `codemachine-verify-${options.key}-`
-  // What a killed one has left.
+  // Folders that a killed run has left.
   const left = (await readdir(temporary)).filter(each => each.startsWith(name))
   for (const each of left) await removeFolder(join(temporary, each))
   const carried = await carriedChanges(options.git, options)
   return new ScratchCheckouts(options, carried, await mkdtemp(join(temporary, name)))
 }
 
-/** One at a time: each takes the place of the one before. */
+/** Checks out one state after another in the same folder; each replaces the one before. */
 export class ScratchCheckouts implements AsyncDisposable {
   readonly #options: ScratchOptions
   readonly #carried: CarriedChanges
@@ -47,13 +48,13 @@ export class ScratchCheckouts implements AsyncDisposable {
     this.#folder = folder
   }
 
-  /** All that there was when the session was done, committed or not. */
-  async layCertified(): Promise<LaidOut> {
+  /** Checks out the files as they were when the session was done, committed or not. */
+  async layCertified(): Promise<CheckoutResult> {
     return await this.#lay(this.#options.from, this.#carried.at(-1))
   }
 
-  /** The nth of the commits, from 0, with what was not committed when the session was done and not touched since. */
-  async layCommit(index: number): Promise<LaidOut> {
+  /** Checks out commit `index` (from 0), with the uncommitted files of then that no commit has touched since. */
+  async layCommit(index: number): Promise<CheckoutResult> {
     const commit = this.#options.commits[index]
     if (commit === undefined) throw new RangeError(`There is no commit ${index}.`)
     const submodule = this.#carried.submoduleChanged(index)
@@ -65,21 +66,21 @@ export class ScratchCheckouts implements AsyncDisposable {
     await removeFolder(this.#folder)
   }
 
-  async #lay(commit: string, changes: readonly TreeEntry[]): Promise<LaidOut> {
+  async #lay(commit: string, changes: readonly TreeEntry[]): Promise<CheckoutResult> {
     const { git } = this.#options
     const top = join(this.#folder, 'files')
     await removeFolder(top)
     await mkdir(top)
     const setting = this.#settingAt(top)
     try {
-      return await writingGit(git.gitDir, async () => {
+      return await writeToPrivateGit(git.gitDir, async () => {
         const tree = await fillIndex(setting, git.prefix, commit, changes)
-        await runGitOrThrow(setting, [...ownIndex, 'checkout-index', '--all', '--force', '--quiet'])
+        await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
         const obstacle = await findObstacle(top, git.prefix)
         if (obstacle !== null && obstacle.kind !== 'missing') return { problem: `${git.prefix} is no folder there` }
         const directory = join(top, git.prefix)
         await mkdir(directory, { recursive: true })
-        await linkLeftOut(git, top)
+        await linkIgnoredDependencies(git, top)
         return { directory, tree }
       })
     } catch (error) {
@@ -95,17 +96,17 @@ export class ScratchCheckouts implements AsyncDisposable {
   }
 }
 
-/** Answers the tree that the index then has for the work directory. */
+/** Fills the index from a commit and changes. Returns the tree of the work directory in it. */
 async function fillIndex(
   setting: GitSetting,
   prefix: string,
   commit: string,
   changes: readonly TreeEntry[],
 ): Promise<string> {
-  await runGitOrThrow(setting, [...ownIndex, 'read-tree', '--reset', commit])
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'read-tree', '--reset', commit])
   const input = changes.map(({ mode, hash, path }) => `${mode} ${hash}\t${path}\0`).join('')
-  await runGitOrThrow(setting, [...ownIndex, 'update-index', '-z', '--index-info'], input)
-  const whole = (await runGitOrThrow(setting, [...ownIndex, 'write-tree'])).trim()
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], input)
+  const whole = (await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'write-tree'])).trim()
   if (prefix === '') return whole
   const part = await runGit(setting, ['rev-parse', '--verify', '--quiet', `${whole}:${prefix.slice(0, -1)}`])
   return part.ok ? part.stdout.trim() : whole
@@ -115,16 +116,16 @@ async function removeFolder(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3 })
   } catch {
-    await openFolders(path)
+    await makeFoldersWritable(path)
     await rm(path, { recursive: true, force: true, maxRetries: 3 })
   }
 }
 
-/** A gate may have left folders that are closed even to their owner. */
-async function openFolders(path: string): Promise<void> {
+/** Gives the owner all rights on a folder and those in it: a gate may have left folders without them. */
+async function makeFoldersWritable(path: string): Promise<void> {
   if (!(await lstat(path)).isDirectory()) return
   await chmod(path, 0o700)
-  for (const name of await readdir(path)) await openFolders(join(path, name))
+  for (const name of await readdir(path)) await makeFoldersWritable(join(path, name))
 }
 
 function readable(latin1: string): string {
@@ -132,4 +133,4 @@ function readable(latin1: string): string {
 }
 
 // The shared part of a split index would stay in the private git directory.
-const ownIndex = ['-c', 'core.splitIndex=false']
+const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']

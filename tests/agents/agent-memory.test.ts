@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addEntry, agentMemoryFile, type MemoryEntry, rememberResult } from '../../src/agents/memory.ts'
+import { addEntry, agentMemoryFile, type MemoryEntry, rememberResult } from '../../src/agents/agent-memory.ts'
 
 function entry(number: number, fields: Partial<MemoryEntry> = {}): MemoryEntry {
   const stamp = String(number).padStart(9, '0')

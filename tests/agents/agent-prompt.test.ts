@@ -5,19 +5,19 @@ import { expect, test } from 'vitest'
 import { type Agent, loadAgents } from '../../src/agents/agent.ts'
 import {
   agentInstructions,
-  agentPrompt,
+  agentsWithOwnPrompt,
   compositePrompt,
-  problemsWith,
-  readProjectPrompts,
-  withOwnPrompt,
+  promptProblems,
+  readAgentPrompt,
+  readPromptFolder,
   writeAgentsConfig,
 } from '../../src/agents/prompts.ts'
 
 const { main, sub, goal } = loadAgents()
 /** Who has a prompt of the project's own that can be used, and what is wrong with the others. */
 async function lookAt(directory: string, team: readonly Agent[] = sub) {
-  const prompts = await readProjectPrompts(directory, team)
-  return { agents: withOwnPrompt(prompts), problems: problemsWith(prompts) }
+  const prompts = await readPromptFolder(directory, team)
+  return { agents: agentsWithOwnPrompt(prompts), problems: promptProblems(prompts) }
 }
 
 const frontend = sub.find(({ name }) => name === 'frontend-dev') as Agent
@@ -32,12 +32,15 @@ async function project(files: Record<string, string | Buffer> = {}) {
 
 test("a project's own prompt takes the place of the shipped one, word for word", async () => {
   await using place = await project()
-  expect(await agentPrompt(frontend, place.directory)).toMatchObject({
+  expect(await readAgentPrompt(frontend, place.directory)).toMatchObject({
     from: 'shipped',
     text: /^You are a frontend developer/,
   })
   await writeFile(join(place.folder, 'frontend-dev.md'), 'You build {{the shop}}.\n')
-  expect(await agentPrompt(frontend, place.directory)).toEqual({ from: 'project', text: 'You build {{the shop}}.\n' })
+  expect(await readAgentPrompt(frontend, place.directory)).toEqual({
+    from: 'project',
+    text: 'You build {{the shop}}.\n',
+  })
 })
 
 test('an agent is told where its memory lies, and the request comes last', async () => {
@@ -64,7 +67,7 @@ test.each<[string, string | Buffer, string]>([
   "a project's prompt that is %s is refused in a sentence, and the shipped one does not take its place",
   async (_, text, problem) => {
     await using place = await project({ 'frontend-dev.md': text })
-    expect(await agentPrompt(frontend, place.directory)).toEqual({ problem })
+    expect(await readAgentPrompt(frontend, place.directory)).toEqual({ problem })
     expect(await agentInstructions(frontend, place.directory)).toEqual({ problem })
     expect(await lookAt(place.directory)).toEqual({ agents: [], problems: [problem] })
   },
@@ -74,13 +77,13 @@ test('no prompt is read through a link', async () => {
   await using place = await project()
   await writeFile(join(place.directory, 'secret'), 'secret')
   await symlink('../../secret', join(place.folder, 'frontend-dev.md'))
-  expect(await agentPrompt(frontend, place.directory)).toEqual({
+  expect(await readAgentPrompt(frontend, place.directory)).toEqual({
     problem: '.codemachine/agents/frontend-dev.md cannot be used as a prompt: it is a link; write a file in its place.',
   })
   await using other = await project()
   await rm(other.folder, { recursive: true })
   await symlink(place.folder, other.folder)
-  expect(await agentPrompt(frontend, other.directory)).toEqual({
+  expect(await readAgentPrompt(frontend, other.directory)).toEqual({
     problem: '.codemachine/agents is a link, so no prompt is read there; put a folder in its place.',
   })
   expect(await lookAt(other.directory)).toEqual({

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Agent, findAgent, knownAgent, loadAgents } from '../../src/agents/agent.ts'
-import { agentProblems } from '../../src/agents/prompts.ts'
+import { type Agent, findAnyAgent, findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
+import { findAgentProblems } from '../../src/agents/prompts.ts'
 
 const shipped = loadAgents()
 
@@ -44,7 +44,7 @@ describe('the agents that ship', () => {
   })
 
   test('have nothing wrong with them', async () => {
-    expect(await agentProblems(tmpdir())).toEqual([])
+    expect(await findAgentProblems(tmpdir())).toEqual([])
   })
 })
 
@@ -115,7 +115,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
   ])('%s', async (_, files, problem) => {
     await using place = await config(files)
     expect(() => loadAgents(place)).toThrow(problem)
-    expect(await agentProblems(place.folder, place)).toEqual([expect.stringMatching(problem)])
+    expect(await findAgentProblems(place.folder, place)).toEqual([expect.stringMatching(problem)])
   })
 
   test('a file that is not there', async () => {
@@ -127,7 +127,7 @@ describe('agents that cannot be taken are refused in a sentence that names the f
   test('every prompt that is missing, and a master mind that is disabled, are named', async () => {
     const main = shipped.main.map(each => ({ ...each, enabled: each.name !== 'master-mind' }))
     await using place = await config({ main, sub: [agent({ promptPath: 'prompts/none.md' })] })
-    expect(await agentProblems(place.folder, place)).toEqual([
+    expect(await findAgentProblems(place.folder, place)).toEqual([
       'The agent "master-mind" is disabled, and every build needs it; enable it in main.agents.js.',
       expect.stringMatching(/^The prompt of uxui-designer is missing: there is no file .+\/prompts\/none\.md\.$/),
     ])
@@ -157,15 +157,15 @@ describe('an agent is found by its name', () => {
     ],
     ['a name that is none', `x\n${'y'.repeat(1000)}`, /^There is no agent "x\\ny{58}…"; use one of /],
   ])('%s', (_, name, problem) => {
-    expect(findAgent(off, name)).toEqual({ problem: expect.stringMatching(problem) })
+    expect(findEnabledAgent(off, name)).toEqual({ problem: expect.stringMatching(problem) })
   })
 
   test('a disabled one can still be looked at', () => {
-    expect(knownAgent(off, 'backend-dev')).toMatchObject({ agent: { enabled: false } })
-    expect(knownAgent(off, 'backend')).toEqual(findAgent(off, 'backend'))
+    expect(findAnyAgent(off, 'backend-dev')).toMatchObject({ agent: { enabled: false } })
+    expect(findAnyAgent(off, 'backend')).toEqual(findEnabledAgent(off, 'backend'))
   })
 
   test('the name itself', () => {
-    expect(findAgent(off, 'frontend-dev')).toMatchObject({ agent: { displayName: 'Frontend developer' } })
+    expect(findEnabledAgent(off, 'frontend-dev')).toMatchObject({ agent: { displayName: 'Frontend developer' } })
   })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cleanResult } from '../../src/agents/memory.ts'
+import { cleanResult } from '../../src/agents/agent-memory.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
 const HEADER = `OpenAI Codex v0.169.0

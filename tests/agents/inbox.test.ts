@@ -5,16 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
+  formatReply,
+  formatRequest,
   InboxFolder,
   inboxFiles,
   inboxFolder,
-  readInboxName,
-  readReply,
-  readRequest,
+  parseInboxFileName,
+  parseReply,
+  parseRequest,
   StreamReader,
   StreamWriter,
-  writeReply,
-  writeRequest,
 } from '../../src/agents/inbox.ts'
 
 const ID = `000001795310000000-${randomUUID()}`.slice(3)
@@ -22,12 +22,12 @@ const request = { agent: 'frontend-dev', task: 'T1: a page', paths: ['web'], thr
 
 describe('what is asked', () => {
   test('is read as it was written', () => {
-    const written = writeRequest(request)
-    expect('text' in written && readRequest(written.text)).toEqual({ request })
+    const written = formatRequest(request)
+    expect('text' in written && parseRequest(written.text)).toEqual({ request })
   })
 
   test('may say less, and more than is known', () => {
-    expect(readRequest('{"v":1,"agent":"qa-engineer","task":"Test it","priority":"high"}')).toEqual({
+    expect(parseRequest('{"v":1,"agent":"qa-engineer","task":"Test it","priority":"high"}')).toEqual({
       request: { agent: 'qa-engineer', task: 'Test it', paths: null, thread: null, stream: false },
     })
   })
@@ -44,23 +44,23 @@ describe('what is asked', () => {
     ['{"v":1,"agent":"a","task":" \\n"}', 'The task is empty'],
     [JSON.stringify({ v: 1, agent: 'a', task: 'é'.repeat(131_073) }), 'The task is larger than 256 KiB'],
   ])('is refused with the place of what is wrong: %.60s', (text, problem) => {
-    expect(readRequest(text)).toEqual({ problem: expect.stringContaining(problem) })
+    expect(parseRequest(text)).toEqual({ problem: expect.stringContaining(problem) })
   })
 
   test('is not sent if the session would not read it', () => {
-    expect(writeRequest({ ...request, task: 'x'.repeat(262_145) })).toEqual({
+    expect(formatRequest({ ...request, task: 'x'.repeat(262_145) })).toEqual({
       problem: expect.stringContaining('256 KiB'),
     })
-    expect(writeRequest({ ...request, task: '\u0001'.repeat(200_000) })).toEqual({
+    expect(formatRequest({ ...request, task: '\u0001'.repeat(200_000) })).toEqual({
       problem: expect.stringContaining('512 KiB'),
     })
   })
 
   test('lies in files that nothing else in the folder is taken for', () => {
-    expect(readInboxName(inboxFiles.request(ID))).toEqual({ id: ID, file: 'request' })
-    expect(readInboxName(inboxFiles.reply(ID))).toEqual({ id: ID, file: 'reply' })
+    expect(parseInboxFileName(inboxFiles.request(ID))).toEqual({ id: ID, file: 'request' })
+    expect(parseInboxFileName(inboxFiles.reply(ID))).toEqual({ id: ID, file: 'reply' })
     for (const name of [`${ID}.json`, ID, 'notes.request.json', `x/${ID}.taken`, `${ID}.constructor`, `.${ID}.taken`]) {
-      expect(readInboxName(name), name).toBeNull()
+      expect(parseInboxFileName(name), name).toBeNull()
     }
   })
 })
@@ -68,21 +68,21 @@ describe('what is asked', () => {
 describe('what is answered', () => {
   test('is read as it was written, but for what is too much of it', () => {
     const reply = { state: 'completed', instance: 'frontend-dev-20261122T004530123', text: 'Done.' } as const
-    expect(readReply(writeReply(reply))).toEqual(reply)
-    const long = readReply(writeReply({ ...reply, text: '\u0001'.repeat(300_000) }))
+    expect(parseReply(formatReply(reply))).toEqual(reply)
+    const long = parseReply(formatReply({ ...reply, text: '\u0001'.repeat(300_000) }))
     expect(long?.text).toMatch(/\[… \d+ more characters\]$/)
   })
 
   test('says to other programs with which exit code the command ends', () => {
     const exitCode = (state: 'started' | 'completed' | 'refused' | 'error' | 'terminated') =>
-      JSON.parse(writeReply({ state, instance: null, text: '' })).exitCode
+      JSON.parse(formatReply({ state, instance: null, text: '' })).exitCode
     expect([exitCode('started'), exitCode('completed'), exitCode('refused')]).toEqual([null, 0, 4])
     expect([exitCode('error'), exitCode('terminated')]).toEqual([4, 143])
   })
 
   test('is nothing else', () => {
     for (const text of ['', '{}', '{"v":1,"state":"done","instance":null,"text":""}'])
-      expect(readReply(text)).toBeNull()
+      expect(parseReply(text)).toBeNull()
   })
 })
 

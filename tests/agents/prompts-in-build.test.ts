@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Agent, loadAgents } from '../../src/agents/agent.ts'
-import { openPromptsInBuild, problemsWith, withOwnPrompt } from '../../src/agents/prompts.ts'
+import { agentsWithOwnPrompt, openBuildPrompts, promptProblems } from '../../src/agents/prompts.ts'
 
 const { sub } = loadAgents()
 const team = sub.map(agent => ({ ...agent, enabled: agent.name !== 'technical-writer' }))
@@ -18,7 +18,7 @@ async function project(files: Record<string, string>) {
   for (const [name, text] of Object.entries(files)) await write(name, text)
   const remarks: string[] = []
   const open = (isPlanReady = false) =>
-    openPromptsInBuild({ directory, team, isPlanReady, tell: remark => void remarks.push(remark) })
+    openBuildPrompts({ directory, team, isPlanReady, tell: remark => void remarks.push(remark) })
   const remove = (name: string) => rm(join(folder, `${name}.md`))
   const dispose = () => rm(directory, { recursive: true, force: true })
   return { open, write, remove, remarks, [Symbol.asyncDispose]: dispose }
@@ -29,8 +29,8 @@ test("a person's notes among the prompts, and the prompt of an agent that was di
   const prompts = await place.open()
   for (const _ of [1, 2]) {
     const found = await prompts.look()
-    expect(problemsWith(found)).toEqual([])
-    expect(withOwnPrompt(found)).toEqual(['qa-engineer'])
+    expect(promptProblems(found)).toEqual([])
+    expect(agentsWithOwnPrompt(found)).toEqual(['qa-engineer'])
   }
   expect(place.remarks).toEqual([
     expect.stringMatching(/^\.codemachine\/agents\/NOTES\.md: There is no agent "NOTES"; .+\. It is left as it is\.$/),
@@ -42,17 +42,17 @@ test('a file that is the prompt of nobody and was written or changed since is wr
   await using place = await project({ NOTES: 'mine' })
   const prompts = await place.open()
   await place.write('frontend', 'You build pages.')
-  expect(problemsWith(await prompts.look())).toEqual([
+  expect(promptProblems(await prompts.look())).toEqual([
     '.codemachine/agents/frontend.md: There is no agent "frontend"; did you mean "frontend-dev"?',
   ])
   await place.write('NOTES', 'You are the notes agent.')
-  expect(problemsWith(await prompts.look())).toHaveLength(2)
+  expect(promptProblems(await prompts.look())).toHaveLength(2)
 })
 
 test('a prompt that cannot be used is wrong, since when it was there', async () => {
   await using place = await project({ 'qa-engineer': ' ' })
   const prompts = await place.open()
-  expect(problemsWith(await prompts.look())).toEqual([expect.stringMatching(/qa-engineer\.md is empty; /)])
+  expect(promptProblems(await prompts.look())).toEqual([expect.stringMatching(/qa-engineer\.md is empty; /)])
 })
 
 test('prompts count as they were when the plan was taken, whatever is written, made or removed later', async () => {

@@ -167,8 +167,6 @@ test('what a session is imports nothing of Node', () => {
 test('only the doors know the process and the console', () => {
   const wrong = ours.filter(({ path }) => {
     if (DOORS.includes(path)) return false
-    // The demo's sources are texts that its agent writes.
-    if (path === 'src/demo/linkcheck-sources.ts') return false
     return /(?<![.\w])process\.(env|argv|stdout|stderr|stdin|exit|on|cwd|versions|execPath)\b|(?<![.\w])console\./.test(
       codeOf(path),
     )

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { loadAgents } from '../../src/agents/agent.ts'
-import { openPromptsInBuild } from '../../src/agents/prompts.ts'
+import { openBuildPrompts } from '../../src/agents/prompts.ts'
 import { buildFilesOf, openAgentBook } from '../../src/app/sessions.ts'
 import { agentsList, agentsShow, agentsValidate } from '../../src/cli/commands/agent.ts'
 import { makePlace, type Place } from './place.ts'
@@ -77,7 +77,7 @@ test('a build has its agents work by the prompts that came with its plan', async
   const { directory } = place
   await ownPrompt(place, 'NOTES', 'mine')
   const agents = loadAgents()
-  const prompts = await openPromptsInBuild({ directory, team: agents.sub, isPlanReady: false, tell: () => {} })
+  const prompts = await openBuildPrompts({ directory, team: agents.sub, isPlanReady: false, tell: () => {} })
   const book = openAgentBook({ agents: async () => agents, directory, prompts })
   await ownPrompt(place, 'qa-engineer', 'You test the shop.')
   await mkdir(join(directory, '.codemachine/plan'))

@@ -17,7 +17,7 @@ import { describe, expect } from 'vitest'
 import { openRecords } from '../../src/records/records.ts'
 import { takeRunLock } from '../../src/records/run-lock.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
-import { openGuard } from '../../src/workspace/guard/repository-guard.ts'
+import { openRepositoryGuard } from '../../src/workspace/guard/repository-guard.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { keepSavepoint } from '../support/kept-savepoints.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
@@ -186,7 +186,7 @@ describe('codemachine rewind', () => {
     const { directory, env, home } = place
     const records = await openRecords({ directory, env, home, platform: process.platform })
     // Whose guard is never closed, as in a run that is killed.
-    await openGuard({
+    await openRepositoryGuard({
       repository: await findRepository(records.directory),
       workTree: records.directory,
       setAsideDir: join(records.folder, 'set-aside'),

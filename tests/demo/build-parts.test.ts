@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadPrompt } from '../../src/base/package.ts'
 import { buildScript } from '../../src/demo/build.ts'
-import { planText } from '../../src/demo/build-plan.ts'
+import { planText } from '../../src/demo/build-rounds.ts'
 import type { ModelRequest } from '../../src/demo/model/reply.ts'
 
 /** A work directory whose plan has these tasks done. */
@@ -20,7 +20,7 @@ async function planWith(...done: readonly string[]): Promise<string> {
 
 /** All that a main agent is made to do in one conversation, as JSON. */
 async function playedBy(prompt: string, directory: string, asked: string, conversation = 0): Promise<string> {
-  const script = buildScript('instant', { parks: false })
+  const script = buildScript('instant', { impossibleTask: false })
   const request: ModelRequest = {
     kind: 'turn',
     thread: 't',

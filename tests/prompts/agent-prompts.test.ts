@@ -1,13 +1,13 @@
 import { globSync, readFileSync } from 'node:fs'
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, test } from 'vitest'
-import { type Agent, findAgent, loadAgents } from '../../src/agents/agent.ts'
+import { type Agent, findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
 import {
+  agentForRound,
   agentInstructions,
-  agentOfPart,
   buildInstructions,
+  readShippedPrompt,
   retryInput,
-  shippedPrompt,
 } from '../../src/agents/prompts.ts'
 import { packageFile } from '../../src/base/package.ts'
 import type { RoundPart } from '../../src/core/state/plan.ts'
@@ -19,7 +19,7 @@ const places = { directory, main: '.codemachine/projects/20261122_1/MAIN.md' }
 const PARTS: readonly RoundPart[] = ['team-building', 'orchestration', 'summary', 'last-look']
 
 async function instructionsOf(part: RoundPart, team: readonly Agent[] = sub): Promise<string> {
-  const found = findAgent(main, agentOfPart(part))
+  const found = findEnabledAgent(main, agentForRound(part))
   if ('problem' in found) throw new Error(found.problem)
   const prompt = await buildInstructions(found.agent, part, places, team)
   if ('problem' in prompt) throw new Error(prompt.problem)
@@ -124,7 +124,7 @@ test('a summary cannot end itself and go on as an order', () => {
 })
 
 test.each(sub)('$name is told its craft, its bounds, and where its memory lies', async agent => {
-  const shipped = await shippedPrompt(agent)
+  const shipped = await readShippedPrompt(agent)
   if ('problem' in shipped) throw new Error(shipped.problem)
   expect(shipped.text).not.toMatch(/\{\{|\}\}/)
   expect(shipped.text).toMatch(/^## Bounds$/m)

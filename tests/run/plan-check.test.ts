@@ -4,7 +4,7 @@ import type { ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate } from '../../src/core/events/outcome.ts'
 import { buildTemplate } from '../../src/templates/build/build.ts'
-import { tasksAsWritten, withMarks } from '../../src/workspace/memory/tasks-file.ts'
+import { applyTaskMarks, rawTasksById } from '../../src/workspace/memory/tasks-file.ts'
 import { type Cue, forEver, runSession } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions, UNCLAIMED } from '../support/played-session.ts'
 import { foldAll, worked } from '../support/session-events.ts'
@@ -37,7 +37,7 @@ const PLAN: readonly WrittenTask[] = [
 /** A build of two tasks, whose plan stands in a text as it would in `tasks.json`. */
 function openBuild() {
   let text = JSON.stringify({ tasks: PLAN })
-  const tasks = () => [...tasksAsWritten(text).values()] as unknown as WrittenTask[]
+  const tasks = () => [...rawTasksById(text).values()] as unknown as WrittenTask[]
   const run = (plays: readonly Play[], options: Omit<PlayOptions, 'folder'> = {}, cues: readonly Cue[] = []) =>
     runSession(plays, cues, {
       limits: { rounds: 2 },
@@ -45,7 +45,7 @@ function openBuild() {
       begun: { template: 'build', ...options.begun },
       memory: () => ({ ...UNCLAIMED, tasks: tasks(), texts: { main: '', tasks: text } }),
       onMark: marks => {
-        text = withMarks(text, marks)
+        text = applyTaskMarks(text, marks)
       },
       build: {
         template,

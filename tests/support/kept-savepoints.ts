@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { openRecords } from '../../src/records/records.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
-import { openSavepoints } from '../../src/workspace/savepoints/savepoints.ts'
+import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
 import type { TestPlace } from './place.ts'
 
 /** Keeps the files of a place as they are as the savepoint of a round, as a session does, without one. */

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Agent, type Agents, findAgent, loadAgents } from '../../agents/agent.ts'
-import { cleanResult, rememberResult } from '../../agents/memory.ts'
+import { type Agent, type AgentRoster, findEnabledAgent, loadAgents } from '../../agents/agent.ts'
+import { cleanResult, rememberResult } from '../../agents/agent-memory.ts'
 import { agentInstructions, compositePrompt, USER_REQUEST } from '../../agents/prompts.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
@@ -88,8 +88,8 @@ interface Brief {
   prompt: string
 }
 
-function agentNamed({ sub }: Agents, name: string): Agent {
-  const found = findAgent(sub, name)
+function agentNamed({ sub }: AgentRoster, name: string): Agent {
+  const found = findEnabledAgent(sub, name)
   if ('problem' in found) throw new UserError(found.problem)
   return found.agent
 }

@@ -1,16 +1,16 @@
 import {
   type AgentReply,
   type AgentRequest,
-  type AskedEnd,
+  formatReply,
   InboxFolder,
   inboxFiles,
-  inboxTimes,
-  mostBytes,
-  readInboxName,
-  readRequest,
+  inboxLimits,
+  inboxTimeouts,
+  parseInboxFileName,
+  parseRequest,
+  type RequestOutcome,
   StreamWriter,
   sweepInbox,
-  writeReply,
 } from '../../agents/inbox.ts'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
@@ -90,7 +90,7 @@ class ServedInbox {
   async sweepOld(): Promise<void> {
     await this.#trying(async () => {
       if (await this.#isUsable())
-        await this.#sweep(file => (file === 'request' || file === 'half-written' ? inboxTimes.take : 0))
+        await this.#sweep(file => (file === 'request' || file === 'half-written' ? inboxTimeouts.take : 0))
     })
   }
 
@@ -113,7 +113,7 @@ class ServedInbox {
     for (const inHand of this.#inHand.values()) await inHand.lookWhetherAsked(now)
     const asked = (await this.#requests()).filter(id => !this.#stuck.has(id))
     for (const id of asked.slice(0, MOST_LOOKED_AT)) await this.#trying(() => this.#take(id, now), id)
-    if (now - this.#beatAt >= inboxTimes.beat) {
+    if (now - this.#beatAt >= inboxTimeouts.beat) {
       this.#beatAt = now
       for (const inHand of this.#inHand.values()) await inHand.beat(new Date(this.#options.clock.now()))
     }
@@ -149,7 +149,7 @@ class ServedInbox {
 
   /** The ids of what is asked and not taken, the oldest first. */
   async #requests(): Promise<string[]> {
-    const read = (await this.#folder.names()).map(readInboxName)
+    const read = (await this.#folder.names()).map(parseInboxFileName)
     return read.flatMap(each => (each?.file === 'request' ? [each.id] : []))
   }
 
@@ -157,9 +157,9 @@ class ServedInbox {
     // A second request under the name of the first.
     if (this.#inHand.has(id)) return void (await this.#folder.remove(inboxFiles.request(id)))
     if (!(await this.#folder.rename(inboxFiles.request(id), inboxFiles.taken(id)))) return
-    const file = await this.#folder.read(inboxFiles.taken(id), mostBytes.request)
+    const file = await this.#folder.read(inboxFiles.taken(id), inboxLimits.request)
     if (file === null) return
-    const read = 'problem' in file ? file : readRequest(file.text)
+    const read = 'problem' in file ? file : parseRequest(file.text)
     if ('problem' in read) return await this.#refuse(id, read.problem)
     if (this.#inHand.size >= MOST_IN_HAND) return await this.#refuse(id, TOO_MANY)
     const sign = (await this.#folder.stateOf(inboxFiles.taken(id)))?.key ?? null
@@ -198,7 +198,7 @@ class ServedInbox {
 const TOO_MANY = `The session has ${MOST_IN_HAND} tasks in hand already; wait for one of them.`
 
 /** How a request ended; without `status` it was completed, or else refused. `text`: the result, or a sentence why not. */
-type InboxAnswer = ToolAnswer & { status?: AskedEnd; instance?: string }
+type InboxAnswer = ToolAnswer & { status?: RequestOutcome; instance?: string }
 
 /** What whoever asked hears before the end. */
 interface InboxFeed {
@@ -281,7 +281,7 @@ class RequestInHand {
       this.#sign = sign
       this.#seenAt = now
     }
-    if (sign !== null && now - this.#seenAt < inboxTimes.silence) return
+    if (sign !== null && now - this.#seenAt < inboxTimeouts.silence) return
     this.#isAsked = false
     this.end()
   }
@@ -321,7 +321,7 @@ class RequestInHand {
 
   /** Where it cannot be said, the end will. */
   async #sayStarted(instance: string | null, text = ''): Promise<void> {
-    const reply = writeReply({ state: 'started', instance, text })
+    const reply = formatReply({ state: 'started', instance, text })
     await this.#folder.write(inboxFiles.reply(this.#id), reply).catch(() => {})
   }
 }
@@ -329,13 +329,13 @@ class RequestInHand {
 /** Answers a request, and takes what it was asked with out of the inbox. */
 async function answerRequest(folder: InboxFolder, id: string, reply: AgentReply): Promise<void> {
   try {
-    await folder.write(inboxFiles.reply(id), writeReply(reply))
+    await folder.write(inboxFiles.reply(id), formatReply(reply))
   } finally {
     for (const file of [inboxFiles.taken, inboxFiles.cancel]) await folder.remove(file(id))
   }
 }
 
-function endOf({ success, status }: InboxAnswer, over: AbortSignal): AskedEnd {
+function endOf({ success, status }: InboxAnswer, over: AbortSignal): RequestOutcome {
   const end = status ?? (success ? 'completed' : 'refused')
   return over.aborted && end !== 'completed' ? 'terminated' : end
 }

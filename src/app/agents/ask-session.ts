@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import {
   type AgentReply,
   type AgentRequest,
+  formatRequest,
   InboxFolder,
   inboxFiles,
-  inboxTimes,
-  mostBytes,
-  readReply,
+  inboxLimits,
+  inboxTimeouts,
+  parseReply,
   StreamReader,
-  writeRequest,
 } from '../../agents/inbox.ts'
 import type { Clock } from '../../base/clock.ts'
 import { Interrupted, messageOf, systemErrorCode, UserError, writing } from '../../base/errors.ts'
@@ -48,7 +48,7 @@ export interface AskOptions {
  * nothing of it is left in the inbox, and what nobody waits for is ended.
  */
 export async function askSession(request: AgentRequest, options: AskOptions): Promise<Asked> {
-  const written = writeRequest(request)
+  const written = formatRequest(request)
   if ('problem' in written) throw new UserError(written.problem)
   const folder = new InboxFolder(options.directory)
   await using asking = new Asking(folder, options)
@@ -143,13 +143,13 @@ class Asking implements AsyncDisposable {
     this.#options.onText(await this.#stream.next())
     if (this.#reply !== null && this.#reply.state !== 'started')
       return { kind: 'answered', reply: this.#reply, streamed: this.#streamed() }
-    if (now - this.#beatAt >= inboxTimes.beat) {
+    if (now - this.#beatAt >= inboxTimeouts.beat) {
       this.#beatAt = now
       await this.#folder.touch(inboxFiles.taken(this.#id), new Date(this.#options.clock.now()))
     }
-    if (!isGone && now - this.#askedAt < inboxTimes.take) return null
+    if (!isGone && now - this.#askedAt < inboxTimeouts.take) return null
     if (this.#reply === null && (await this.#folder.remove(inboxFiles.request(this.#id)))) return { kind: 'not-taken' }
-    return !isGone && now - this.#seenAt < inboxTimes.silence ? null : { kind: 'gone' }
+    return !isGone && now - this.#seenAt < inboxTimeouts.silence ? null : { kind: 'gone' }
   }
 
   async #isGone(now: number): Promise<boolean> {
@@ -165,8 +165,8 @@ class Asking implements AsyncDisposable {
     if (sign === this.#sign) return
     this.#sign = sign
     this.#seenAt = now
-    const read = await this.#folder.read(name, mostBytes.reply)
-    const reply = read === null || 'problem' in read ? null : readReply(read.text)
+    const read = await this.#folder.read(name, inboxLimits.reply)
+    const reply = read === null || 'problem' in read ? null : parseReply(read.text)
     if (reply === null) return
     const { state, instance, text } = reply
     if (state === 'started' && instance === null && text !== '' && text !== this.#reply?.text)

@@ -4,7 +4,7 @@ import { oneLine } from '../../words/cells.ts'
 import { type Commit, commitsBetween, shortHash } from '../../workspace/git/commits.ts'
 import { GitError } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
-import { type LaidOut, openScratch, type ScratchCheckouts } from '../../workspace/scratch-checkout.ts'
+import { type CheckoutResult, openScratchCheckouts, type ScratchCheckouts } from '../../workspace/scratch-checkout.ts'
 
 /** What is known of a break, and the ways to find out more. */
 export interface BreakSearch {
@@ -43,7 +43,7 @@ export async function findBreak(search: BreakSearch): Promise<Verdict> {
   if (!search.isKept) return cannotTell('the files of then are not kept any more')
   const { commits } = between
   try {
-    await using scratch = await openScratch({
+    await using scratch = await openScratchCheckouts({
       ...search,
       from,
       tree: certificate.tree,
@@ -111,7 +111,7 @@ async function controlOf(
 type Tried = { failed: GateRun | null; tree: string } | { problem: string }
 
 /** Runs the gates up to the first that fails. */
-async function tryOn(laid: LaidOut, name: string, { failing, run, say }: BreakSearch): Promise<Tried> {
+async function tryOn(laid: CheckoutResult, name: string, { failing, run, say }: BreakSearch): Promise<Tried> {
   if ('problem' in laid) return laid
   for (const { gate } of failing) {
     const result = await run(gate, laid.directory)

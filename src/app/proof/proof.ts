@@ -7,10 +7,10 @@ import { writeWholeFile } from '../../platform/files.ts'
 import { type ProofEnvironment, protectedSince, runGate } from '../../run/gates.ts'
 import { reviewInput } from '../../templates/round-input.ts'
 import { writeFileInside } from '../../workspace/files/inside-directory.ts'
-import { commitHolds } from '../../workspace/git/commits.ts'
+import { isFullyCommitted } from '../../workspace/git/commits.ts'
 import { readHead } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
-import { protectedChanges } from '../../workspace/protected.ts'
+import { protectedChanges } from '../../workspace/protected-files.ts'
 import type { Run } from '../open-run.ts'
 import type { World } from '../world.ts'
 import { reviewThread } from './review.ts'
@@ -87,7 +87,7 @@ export async function certify(
     const text = certificateText(
       certificateOf(ended, {
         head,
-        headHoldsAll: commit === null ? null : await commitHolds(fingerprints.git, commit, claim.tree),
+        headHoldsAll: commit === null ? null : await isFullyCommitted(fingerprints.git, commit, claim.tree),
         savepoint: savepoint?.tree === claim.tree ? savepoint.commit : null,
         versions: { codemachine: version, codex: engine.version, node, platform },
       }),

@@ -12,10 +12,10 @@ import { playReview } from '../../run/review.ts'
 import { SessionLog } from '../../run/session-log.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { type ReviewMatter, reviewInput, reviewInstructions } from '../../templates/round-input.ts'
-import { treeAt } from '../../workspace/git/commits.ts'
+import { treeRevision } from '../../workspace/git/commits.ts'
 import { readHead, runGit, runGitOrThrow } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
-import { protectedChanges } from '../../workspace/protected.ts'
+import { protectedChanges } from '../../workspace/protected-files.ts'
 import type { Run } from '../open-run.ts'
 import type { World } from '../world.ts'
 
@@ -156,7 +156,7 @@ export async function uncommittedWork(run: Run, goal: string): Promise<ReviewedW
 async function treeOfHead({ repository }: Run, git: PrivateGit): Promise<string> {
   const commit = repository === null ? null : (await readHead(repository)).commit
   const held =
-    commit === null ? null : await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeAt(git, commit)])
+    commit === null ? null : await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)])
   if (held?.ok) return held.stdout.trim()
   return (await runGitOrThrow(git.setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
 }

@@ -18,7 +18,7 @@ import { runGate } from '../../run/gates.ts'
 import { findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
 import { type PersonRepository, readHead, runGit } from '../../workspace/git/git.ts'
-import { openGuard } from '../../workspace/guard/repository-guard.ts'
+import { openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
 import { findSession } from '../find.ts'
@@ -133,7 +133,7 @@ async function guarded<T>(
   say: Say,
   action: () => Promise<T>,
 ): Promise<T> {
-  const guard = await openGuard({
+  const guard = await openRepositoryGuard({
     repository,
     workTree: records.directory,
     setAsideDir: join(records.sessionFolder(session), 'set-aside'),

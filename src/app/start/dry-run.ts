@@ -1,11 +1,11 @@
 import { join, relative } from 'node:path'
-import { type Agent, type Agents, loadAgents } from '../../agents/agent.ts'
+import { type Agent, type AgentRoster, loadAgents } from '../../agents/agent.ts'
 import {
+  agentForRound,
   agentInstructions,
-  agentOfPart,
-  agentPrompt,
   buildInstructions,
   compositePrompt,
+  readAgentPrompt,
   writeAgentsConfig,
 } from '../../agents/prompts.ts'
 import { UserError } from '../../base/errors.ts'
@@ -109,9 +109,9 @@ function roundOfGoal(agent: Agent, options: DryRunOptions): DryRound {
   return { part: null, ...asSet(agent, options), developerInstructions }
 }
 
-async function roundOfBuild({ main, sub }: Agents, part: RoundPart, options: DryRunOptions): Promise<DryRound> {
+async function roundOfBuild({ main, sub }: AgentRoster, part: RoundPart, options: DryRunOptions): Promise<DryRound> {
   const { directory } = options
-  const name = agentOfPart(part)
+  const name = agentForRound(part)
   const agent = main.find(each => each.name === name)
   if (agent === undefined) throw new Error(`config/main.agents.js has no ${name}.`)
   const place = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, isBuild: true })
@@ -121,7 +121,7 @@ async function roundOfBuild({ main, sub }: Agents, part: RoundPart, options: Dry
 }
 
 async function dryAgent(agent: Agent, options: DryRunOptions): Promise<DryAgent> {
-  const prompt = await agentPrompt(agent, options.directory)
+  const prompt = await readAgentPrompt(agent, options.directory)
   if ('problem' in prompt) throw new UserError(prompt.problem)
   const instructions = await agentInstructions(agent, options.directory)
   if ('problem' in instructions) throw new UserError(instructions.problem)
@@ -158,7 +158,7 @@ function execRequest(agent: Agent, prompt: string, options: DryRunOptions): Para
 export async function specificationOf(
   directory: string,
   template: TemplateName,
-  agents: Agents = loadAgents(),
+  agents: AgentRoster = loadAgents(),
 ): Promise<Specification> {
   await makeProjectFolders(directory)
   await writeAgentsConfig(directory, agents)

@@ -13,8 +13,8 @@ import { readRunner } from '../../records/run-lock.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
-import { memoryHome } from '../../workspace/memory/memory-files.ts'
 import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
+import { memoryRoot } from '../../workspace/memory/session-memory.ts'
 import type { RunOptions } from '../library.ts'
 import { askLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
 import { settingsOf } from '../open-run.ts'
@@ -216,7 +216,7 @@ export async function listServers(
 /** Makes the folders in which a person may write a specification before anything is started, and the list of agents. */
 export async function makeFirstFolders({ directory, root }: Pick<Records, 'directory' | 'root'>): Promise<void> {
   // In a home directory that is where the records lie.
-  if (join(directory, memoryHome) === root) return
+  if (join(directory, memoryRoot) === root) return
   await makeProjectFolders(directory)
   const { loadAgents } = await import('../../agents/agent.ts')
   const { writeAgentsConfig } = await import('../../agents/prompts.ts')

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import type { Agent, Agents } from '../../agents/agent.ts'
-import { agentOfPart, buildInstructions, projectPrompt, retryInput, shippedPrompt } from '../../agents/prompts.ts'
+import type { Agent, AgentRoster } from '../../agents/agent.ts'
+import { agentForRound, buildInstructions, readOwnPrompt, readShippedPrompt, retryInput } from '../../agents/prompts.ts'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { nearestName } from '../../base/text.ts'
@@ -20,7 +20,7 @@ import type { World } from '../world.ts'
 /** The template of a session in a work directory, by the name that its journal has; `place`: its memory. */
 export async function templateOf(
   directory: string,
-  agents: Agents,
+  agents: AgentRoster,
   name: string,
   place: SessionFolder,
 ): Promise<Template> {
@@ -48,8 +48,8 @@ export async function templateOf(
   )
 }
 
-function mainAgent({ main }: Agents, part: RoundPart): Agent {
-  const name = agentOfPart(part)
+function mainAgent({ main }: AgentRoster, part: RoundPart): Agent {
+  const name = agentForRound(part)
   const agent = main.find(each => each.name === name)
   if (agent === undefined) throw new Error(`There is no agent ${name}.`)
   return agent
@@ -84,16 +84,20 @@ export function templateNamed(name: string): TemplateName {
  * Throws a `UserError` if an agent that a session of this template needs has no prompt. One of the project's own that cannot
  * be used is for the team builder to mend.
  */
-export async function refuseUnusablePrompts(directory: string, template: TemplateName, agents: Agents): Promise<void> {
+export async function refuseUnusablePrompts(
+  directory: string,
+  template: TemplateName,
+  agents: AgentRoster,
+): Promise<void> {
   if (template === 'goal') return
-  const own = await Promise.all(agents.sub.map(({ name }) => projectPrompt(directory, name)))
+  const own = await Promise.all(agents.sub.map(({ name }) => readOwnPrompt(directory, name)))
   const shipped = [...agents.main, ...agents.sub.filter((_, index) => own[index] === null)]
   for (const agent of shipped) await refuseUnusable(agent)
 }
 
 async function refuseUnusable(agent: Agent): Promise<void> {
   if (!agent.enabled) return
-  const prompt = await shippedPrompt(agent)
+  const prompt = await readShippedPrompt(agent)
   if ('problem' in prompt) throw new UserError(prompt.problem)
 }
 

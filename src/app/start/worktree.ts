@@ -4,9 +4,9 @@ import { pathExists } from '../../platform/files.ts'
 import { recordsAround } from '../../records/records.ts'
 import { shellWord } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { memoryHome } from '../../workspace/memory/memory-files.ts'
-import { copyInputs } from '../../workspace/worktree/land.ts'
-import { dropUnused, openWorktree, type Worktree } from '../../workspace/worktree/worktree.ts'
+import { memoryRoot } from '../../workspace/memory/session-memory.ts'
+import { copySpecification } from '../../workspace/worktree/land.ts'
+import { openWorktree, removeUnusedWorktree, type Worktree } from '../../workspace/worktree/worktree.ts'
 import type { RunOptions } from '../library.ts'
 import { directoryOf, type World } from '../world.ts'
 
@@ -28,9 +28,9 @@ export async function startInWorktree(
 ): Promise<number> {
   const directory = directoryOf(world, wanted)
   return await inWorktree(world, wanted, say, async there => {
-    const wasThere = await pathExists(join(there, memoryHome))
+    const wasThere = await pathExists(join(there, memoryRoot))
     try {
-      const said = (await copyInputs(directory, there))
+      const said = (await copySpecification(directory, there))
         ? 'The specification and the files beside it were copied there.'
         : 'What is built is what the specification there asks for.'
       say(said)
@@ -38,7 +38,7 @@ export async function startInWorktree(
     } finally {
       // So that a worktree in which nothing could begin can be taken away again.
       if (!wasThere && !(await holdsSession(world, there))) {
-        await rm(join(there, memoryHome), { recursive: true, force: true })
+        await rm(join(there, memoryRoot), { recursive: true, force: true })
       }
     }
   })
@@ -69,7 +69,7 @@ export async function inWorktree(
   } finally {
     // Also where a night has been cut short, by a disk that was full for one.
     if (await holdsSession(world, worktree.directory)) say(howToLand(worktree))
-    else if (worktree.isNew) await dropUnused(worktree, env)
+    else if (worktree.isNew) await removeUnusedWorktree(worktree, env)
   }
 }
 

@@ -10,11 +10,11 @@ import { fileState, findObstacle, readTextFile } from '../../workspace/files/ins
 import { planPaths } from '../../workspace/memory/plan-files.ts'
 import { sessionFolder } from '../../workspace/memory/session-folder.ts'
 import {
+  type BoardMain,
+  type BoardTask,
   currentTask,
-  type MainOfBoard,
-  parseMainOfBoard,
-  parseTasksOfBoard,
-  type TaskOfBoard,
+  parseBoardMain,
+  parseBoardTasks,
 } from '../../workspace/memory/tasks-file.ts'
 
 /** Where a session's memory lies: its folder, and the work directory with that folder in it. Absolute paths. */
@@ -88,13 +88,13 @@ const TASKS_BYTES = 4 * 1024 * 1024
 
 class BoardFiles {
   readonly #place: BoardPlace
-  readonly #main: BoardFile<MainOfBoard>
+  readonly #main: BoardFile<BoardMain>
   readonly #clock: Clock | null
-  #tasks: { path: string; file: BoardFile<readonly TaskOfBoard[]> } | null = null
+  #tasks: { path: string; file: BoardFile<readonly BoardTask[]> } | null = null
 
   constructor(place: BoardPlace, clock: Clock | null) {
     this.#place = place
-    this.#main = new BoardFile(join(place.folder, 'MAIN.md'), MAIN_BYTES, parseMainOfBoard, clock)
+    this.#main = new BoardFile(join(place.folder, 'MAIN.md'), MAIN_BYTES, parseBoardMain, clock)
     this.#clock = clock
   }
 
@@ -115,11 +115,11 @@ class BoardFiles {
     await tasks.file.look()
   }
 
-  #tasksNow(): { path: string; file: BoardFile<readonly TaskOfBoard[]> } | null {
+  #tasksNow(): { path: string; file: BoardFile<readonly BoardTask[]> } | null {
     const { folder, tasks } = this.#place
     const path = tasks === undefined ? join(folder, TASKS) : tasks()
     if (path !== null && path !== this.#tasks?.path) {
-      this.#tasks = { path, file: new BoardFile(path, TASKS_BYTES, parseTasksOfBoard, this.#clock) }
+      this.#tasks = { path, file: new BoardFile(path, TASKS_BYTES, parseBoardTasks, this.#clock) }
     }
     return this.#tasks
   }

@@ -1,14 +1,14 @@
 import { realpath } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
-import { type Agent, type Agents, findAgent, knownAgent, loadAgents } from '../../agents/agent.ts'
-import { type AgentReply, type AgentRequest, exitCodeOf } from '../../agents/inbox.ts'
+import { type Agent, type AgentRoster, findAnyAgent, findEnabledAgent, loadAgents } from '../../agents/agent.ts'
+import { type AgentReply, type AgentRequest, replyExitCode } from '../../agents/inbox.ts'
 import {
+  agentForRound,
   agentInstructions,
-  agentOfPart,
-  agentProblems,
-  agentPrompt,
   buildInstructions,
-  shippedPrompt,
+  findAgentProblems,
+  readAgentPrompt,
+  readShippedPrompt,
 } from '../../agents/prompts.ts'
 import { askSession, type Streamed } from '../../app/agents/ask-session.ts'
 import { type SessionAround, sessionAround } from '../../app/find.ts'
@@ -38,7 +38,7 @@ export interface AskedAgent {
  * codex by itself. Prints the result, and resolves with the exit code: 4 if there is none.
  */
 export async function agent(context: CliContext, asked: AskedAgent): Promise<number> {
-  const found = findAgent(loadAgents().sub, asked.agent)
+  const found = findEnabledAgent(loadAgents().sub, asked.agent)
   if ('problem' in found) throw new UserError(found.problem)
   const task = await readTask(context, asked.task)
   const folder = directoryOf(context, asked.flags)
@@ -134,7 +134,7 @@ async function ask(context: CliContext, session: SessionAround, request: AgentRe
 }
 
 function show({ stdout, stderr }: CliContext, { state, text }: AgentReply, streamed: Streamed): number {
-  const exitCode = exitCodeOf(state) ?? 4
+  const exitCode = replyExitCode(state) ?? 4
   if (streamed !== 'nothing') stdout.write('\n')
   if (exitCode !== 0)
     stderr.write(`codemachine: ${safeText(text.trim()) || 'There is no result, and nobody has said why.'}\n`)
@@ -176,7 +176,7 @@ export async function agentsShow(context: CliContext, options: { directory: stri
   const directory = await realWorkDirectory(options.directory)
   const agents = loadAgents()
   // How a disabled one would work is looked at before it is enabled.
-  const found = knownAgent([...agents.main, ...agents.sub], options.name)
+  const found = findAnyAgent([...agents.main, ...agents.sub], options.name)
   if ('problem' in found) throw new UserError(found.problem, { hint: 'codemachine agents list shows all of them.' })
   const prompt = await instructionsOf(found.agent, agents, directory)
   if ('problem' in prompt) throw new UserError(prompt.problem)
@@ -187,7 +187,7 @@ export async function agentsShow(context: CliContext, options: { directory: stri
 
 /** `codemachine agents validate`: what is wrong with the agents and their prompts; exit code 2 if anything is. */
 export async function agentsValidate(context: CliContext, options: { directory: string }): Promise<number> {
-  const problems = await agentProblems(await realWorkDirectory(options.directory))
+  const problems = await findAgentProblems(await realWorkDirectory(options.directory))
   for (const problem of problems) context.stderr.write(`codemachine: ${safeText(problem)}\n`)
   if (problems.length > 0) return 2
   const { main, sub } = loadAgents()
@@ -199,7 +199,7 @@ async function listAgents(context: CliContext, directory: string): Promise<Liste
   const { settings } = await settingsOf(context, directory, {})
   const { main, sub } = loadAgents()
   const listed = async (agent: Agent, kind: 'main' | 'sub'): Promise<ListedAgent> => {
-    const prompt = kind === 'main' ? await shippedPrompt(agent) : await agentPrompt(agent, directory)
+    const prompt = kind === 'main' ? await readShippedPrompt(agent) : await readAgentPrompt(agent, directory)
     const { name, displayName, description, enabled } = agent
     return {
       name,
@@ -238,10 +238,10 @@ function rowOf({ name, model, effort, enabled, prompt }: ListedAgent): string[] 
 
 async function instructionsOf(
   agent: Agent,
-  agents: Agents,
+  agents: AgentRoster,
   directory: string,
 ): Promise<{ text: string } | { problem: string }> {
-  const part = MAIN_PARTS.find(each => agentOfPart(each) === agent.name)
+  const part = MAIN_PARTS.find(each => agentForRound(each) === agent.name)
   if (part === undefined) return await agentInstructions(agent, directory)
   const places = { directory, main: '.codemachine/projects/<session>/MAIN.md' }
   return await buildInstructions(agent, part, places, agents.sub)

@@ -71,7 +71,7 @@ const showings: Readonly<Record<DemoFlags['template'], Showing>> = {
   build: {
     project: 'reading-list',
     create: createBuildRepository,
-    script: pace => buildScript(pace, { parks: false }),
+    script: pace => buildScript(pace, { impossibleTask: false }),
     play: (context, flags) => start(context, { ...flags, yes: true, template: 'build' }, false),
     look: [
       'node --test && node bin/reading-list.js books.json index.html',

@@ -8,15 +8,15 @@ import { oneLine } from '../../words/cells.ts'
 import { shellWord } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
 import {
-  branchToLandOn,
-  commitAside,
-  type Landable,
-  type Landing,
+  advanceWorktreeBranch,
+  commitUncommitted,
+  type LandableBranch,
+  type LandingResult,
   landBranch,
-  listLandable,
-  takeBranchForward,
+  listLandableBranches,
+  readTargetBranch,
 } from '../../workspace/worktree/land.ts'
-import { type Checkout, gitIn, openCheckout, worktreeName } from '../../workspace/worktree/worktree.ts'
+import { type Checkout, checkWorktreeName, openCheckout, runGitIn } from '../../workspace/worktree/worktree.ts'
 
 interface LandOptions {
   directory: string
@@ -40,7 +40,7 @@ export async function land(context: CliContext, options: LandOptions): Promise<n
   for (const top of chosen.top === null ? [root] : [root, chosen.top]) {
     await refuseRunning(context, top, () => foldersOf(checkout, top, top === root ? 'HEAD' : chosen.branch))
   }
-  await branchToLandOn(checkout)
+  await readTargetBranch(checkout)
   const { branch, top } = chosen
   await using _checkout = await hold(context, root)
   await using _worktree = top === null ? null : await hold(context, top)
@@ -49,9 +49,9 @@ export async function land(context: CliContext, options: LandOptions): Promise<n
     return tell(context, checkout, chosen, await landBranch(checkout, { branch, aside: null, message }))
   }
   if (commit === null) throw uncommitted(chosen, top)
-  const aside = await commitAside(checkout, top, commit)
+  const aside = await commitUncommitted(checkout, top, commit)
   const landing = await landBranch(checkout, { branch, aside, message })
-  if (landing.kind === 'landed') await takeBranchForward(checkout, top, aside)
+  if (landing.kind === 'landed') await advanceWorktreeBranch(checkout, top, aside)
   return tell(context, checkout, chosen, landing)
 }
 
@@ -62,16 +62,16 @@ async function hold(context: CliContext, directory: string): Promise<RunLock> {
   return await takeRunLock(lock, { ...context, now: new Date(context.clock.now()), hint })
 }
 
-async function named(checkout: Checkout, name: string): Promise<Landable> {
-  const wanted = worktreeName(name.replace(/^codemachine\//, ''))
-  const [found] = await listLandable(checkout, wanted)
+async function named(checkout: Checkout, name: string): Promise<LandableBranch> {
+  const wanted = checkWorktreeName(name.replace(/^codemachine\//, ''))
+  const [found] = await listLandableBranches(checkout, wanted)
   if (found !== undefined) return found
-  const all = await listLandable(checkout, null)
+  const all = await listLandableBranches(checkout, null)
   throw new UserError(`There is no branch codemachine/${wanted}.`, all.length === 0 ? {} : { hint: listed(all) })
 }
 
-async function theOnly(checkout: Checkout): Promise<Landable> {
-  const all = await listLandable(checkout, null)
+async function theOnly(checkout: Checkout): Promise<LandableBranch> {
+  const all = await listLandableBranches(checkout, null)
   const full = all.filter(({ ahead, uncommitted }) => ahead > 0 || uncommitted.length > 0)
   const candidates = full.length === 0 ? all : full
   const [only, ...others] = candidates
@@ -84,16 +84,16 @@ async function theOnly(checkout: Checkout): Promise<Landable> {
   throw new UserError('There is more than one branch to land; name one.', { hint: listed(candidates) })
 }
 
-function listed(all: readonly Landable[]): string {
+function listed(all: readonly LandableBranch[]): string {
   return all.map(each => `${each.name}: ${stateOf(each)}`).join('\n  ')
 }
 
-function stateOf({ ahead, uncommitted, top }: Landable): string {
+function stateOf({ ahead, uncommitted, top }: LandableBranch): string {
   const changes = uncommitted.length === 0 ? '' : `, ${formatCount(uncommitted.length, 'change')} not committed`
   return `${formatCount(ahead, 'commit')}${changes}${top === null ? ', no worktree any more' : ''}`
 }
 
-function uncommitted({ name, uncommitted: files }: Landable, top: string): UserError {
+function uncommitted({ name, uncommitted: files }: LandableBranch, top: string): UserError {
   return new UserError(
     `In ${top} there are changes that are not committed, and would not come along: ${some(files)}.`,
     {
@@ -104,12 +104,17 @@ function uncommitted({ name, uncommitted: files }: Landable, top: string): UserE
 
 /** The folders of a work tree that are committed, absolute. */
 async function foldersOf(checkout: Checkout, top: string, commit: string): Promise<string[]> {
-  const { stdout } = await gitIn(checkout, ['ls-tree', '-r', '-d', '-z', '--name-only', '--full-tree', commit])
+  const { stdout } = await runGitIn(checkout, ['ls-tree', '-r', '-d', '-z', '--name-only', '--full-tree', commit])
   const names = Buffer.from(stdout, 'latin1').toString('utf8').split('\0')
   return names.filter(name => name !== '').map(name => join(top, name))
 }
 
-function tell({ stdout }: CliContext, checkout: Checkout, { branch, top }: Landable, landing: Landing): number {
+function tell(
+  { stdout }: CliContext,
+  checkout: Checkout,
+  { branch, top }: LandableBranch,
+  landing: LandingResult,
+): number {
   const { root } = checkout.repository
   switch (landing.kind) {
     case 'landed': {

@@ -10,19 +10,19 @@ import { oneLine, safeText } from '../../words/cells.ts'
 import { formatBytes, formatCount, formatDayAndTime, parseBytes } from '../../words/numbers.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
 import type { TreeChanges } from '../../workspace/git/trees.ts'
-import { applyRewind, notRewound, planRewind, type RewindPlan } from '../../workspace/savepoints/rewind.ts'
-import { nameOf } from '../../workspace/savepoints/rewind-obstacles.ts'
+import { applyRewind, filesNotRestored, planRewind, type RewindPlan } from '../../workspace/savepoints/rewind.ts'
+import { printablePath } from '../../workspace/savepoints/rewind-obstacles.ts'
 import {
-  type Batch,
-  bytesOf,
-  bytesOnDisk,
+  deleteSavepoints,
+  type NamedState,
+  objectBytesOnDisk,
   type PruneRule,
   planPrune,
-  prune,
-  type Resolved,
   type Savepoint,
+  type SavepointGroup,
+  savepointBytes,
 } from '../../workspace/savepoints/savepoint-store.ts'
-import type { Savepoints } from '../../workspace/savepoints/savepoints.ts'
+import type { SavepointWriter } from '../../workspace/savepoints/savepoint-writer.ts'
 import { wantsColour } from '../flags.ts'
 import { PacedOutput, warnOn } from '../output.ts'
 
@@ -64,7 +64,7 @@ export async function savepoints(
   return 0
 }
 
-async function withChanges(savepoints: Savepoints, some: readonly Savepoint[]): Promise<ListedSavepoint[]> {
+async function withChanges(savepoints: SavepointWriter, some: readonly Savepoint[]): Promise<ListedSavepoint[]> {
   const listed: ListedSavepoint[] = []
   const newest = new Map<string, Savepoint>()
   for (const savepoint of some) {
@@ -77,7 +77,11 @@ async function withChanges(savepoints: Savepoints, some: readonly Savepoint[]): 
   return listed
 }
 
-async function changesOf(savepoints: Savepoints, before: string, after: string): Promise<ListedSavepoint['changes']> {
+async function changesOf(
+  savepoints: SavepointWriter,
+  before: string,
+  after: string,
+): Promise<ListedSavepoint['changes']> {
   const changes = await savepoints.changes(before, after, 0).catch(() => null)
   return changes === null ? null : { files: changes.files, added: changes.added, removed: changes.removed }
 }
@@ -144,7 +148,7 @@ async function apply(
   { fingerprints }: OpenSavepoints,
   { directory }: Records,
   plan: RewindPlan,
-  target: Resolved,
+  target: NamedState,
   id: string,
 ): Promise<void> {
   const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
@@ -154,7 +158,7 @@ async function apply(
     if (!(error instanceof UserError)) throw error
     throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })
   }
-  const left = await notRewound(fingerprints.git, plan, { after: await fingerprints.take(), target: target.tree })
+  const left = await filesNotRestored(fingerprints.git, plan, { after: await fingerprints.take(), target: target.tree })
   if (left.length === 0) return
   throw new UserError(`${formatCount(left.length, 'file')} could not be rewound: ${some(left)}.`, { hint: undo })
 }
@@ -167,7 +171,7 @@ function keptOf({ keep }: RewindPlan): string {
 
 function some(paths: readonly string[]): string {
   const more = paths.length > mostNamed ? ', …' : ''
-  return `${paths.slice(0, mostNamed).map(nameOf).join(', ')}${more}`
+  return `${paths.slice(0, mostNamed).map(printablePath).join(', ')}${more}`
 }
 
 function listOf({ write, remove }: RewindPlan): string {
@@ -226,7 +230,7 @@ export async function diff(context: CliContext, command: DiffCommand): Promise<n
   return 0
 }
 
-function resolve({ savepoints, fingerprints }: OpenSavepoints, name: string): Promise<Resolved> {
+function resolve({ savepoints, fingerprints }: OpenSavepoints, name: string): Promise<NamedState> {
   return savepoints.resolve(name, () => fingerprints.take())
 }
 
@@ -301,14 +305,14 @@ export async function pruneSavepoints(context: CliContext, command: PruneCommand
   const rest = savepoints.filter(({ id }) => !gone.has(id))
   // Not for nothing: an older git cannot say it, nor can any of what is broken.
   const needed =
-    command.dryRun || rule.mostBytes !== null ? await bytesOf(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
+    command.dryRun || rule.mostBytes !== null ? await savepointBytes(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
   if (command.dryRun) {
-    const freed = Math.max(0, (await bytesOnDisk(git)) - needed)
+    const freed = Math.max(0, (await objectBytesOnDisk(git)) - needed)
     if (batches.length > 0)
       stdout.write(`${inWordsOfPrune(batches)} would go, and about ${formatBytes(freed)} be free.\n`)
     else stdout.write(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'would be')}\n`)
   } else {
-    const freed = await prune(git, batches)
+    const freed = await deleteSavepoints(git, batches)
     if (batches.length > 0) stdout.write(`${inWordsOfPrune(batches)} went; ${formatBytes(freed)} are free.\n`)
     else stdout.write(`No savepoint has to go: ${whatStays(rest.length)}${alsoFree(freed, 'are')}\n`)
   }
@@ -335,7 +339,7 @@ async function ruleOf(context: CliContext, records: Records, command: PruneComma
   return { before, mostBytes, all, only: null, spare: await newestUnfinished(records) }
 }
 
-async function batchesToGo(git: PrivateGit, savepoints: readonly Savepoint[], rule: Rule): Promise<Batch[]> {
+async function batchesToGo(git: PrivateGit, savepoints: readonly Savepoint[], rule: Rule): Promise<SavepointGroup[]> {
   const batches = await planPrune(git, savepoints, rule)
   return rule.only === null ? batches : batches.filter(({ name }) => name === rule.only)
 }
@@ -369,7 +373,7 @@ function whatStays(count: number): string {
   return `${formatCount(count, 'savepoint')} ${stay}. Those of the newest session always do; --all lets every one go.`
 }
 
-function inWordsOfPrune(batches: readonly Batch[]): string {
+function inWordsOfPrune(batches: readonly SavepointGroup[]): string {
   const count = batches.reduce((sum, { savepoints }) => sum + savepoints.length, 0)
   const names = batches.slice(0, mostNamedOfPrune).map(({ name }) => name)
   const more = batches.length > mostNamedOfPrune ? ` and ${batches.length - mostNamedOfPrune} more` : ''

@@ -83,14 +83,14 @@ export function usageHeaders(windows: UsageWindows): ReplyHeaders {
 }
 
 /** Characters of a text delta where an item does not say: a few words, as real models send them. */
-const defaultChunkSize = 24
+const CHUNK_SIZE = 24
 
 /** Something that the model says, streamed in deltas of `chunkSize` characters. */
 export function message(
   text: string,
   options: { phase?: 'commentary' | 'final_answer'; chunkSize?: number } = {},
 ): ReplyItem {
-  return { kind: 'message', text, phase: options.phase ?? null, chunkSize: options.chunkSize ?? defaultChunkSize }
+  return { kind: 'message', text, phase: options.phase ?? null, chunkSize: options.chunkSize ?? CHUNK_SIZE }
 }
 
 /** What the model thinks: the parts of its summary and, where given, of its raw content. */
@@ -102,7 +102,7 @@ export function reasoning(
     kind: 'reasoning',
     summary: typeof summary === 'string' ? [summary] : summary,
     content: options.content ?? [],
-    chunkSize: options.chunkSize ?? defaultChunkSize,
+    chunkSize: options.chunkSize ?? CHUNK_SIZE,
   }
 }
 
@@ -180,7 +180,10 @@ export function roundsScript(
   })
 }
 
-/** Plays the step that is found for a request, and answers plainly if there is none; a compaction is answered with a summary. */
+/**
+ * Plays the step that is found for a request, and answers plainly if there is none; a compaction is answered with a
+ * summary.
+ */
 export function turnsScript(stepFor: (request: ModelRequest) => ScriptStep | undefined): Script {
   return request => {
     switch (request.kind) {
@@ -189,7 +192,7 @@ export function turnsScript(stepFor: (request: ModelRequest) => ScriptStep | und
       case 'other':
         return reply(message('{}'))
       case 'turn':
-        return play(stepFor(request) ?? nothingMore, request)
+        return answerStep(stepFor(request) ?? PLAIN_ANSWER, request)
       default:
         return unreachable(request.kind)
     }
@@ -198,12 +201,12 @@ export function turnsScript(stepFor: (request: ModelRequest) => ScriptStep | und
 
 /** A step that goes through these on codex's retries; the last one stays. */
 export function attempts(...steps: readonly [ScriptStep, ...ScriptStep[]]): Script {
-  return request => play(steps[Math.min(request.attempt, steps.length - 1)] ?? steps[0], request)
+  return request => answerStep(steps[Math.min(request.attempt, steps.length - 1)] ?? steps[0], request)
 }
 
-const nothingMore = reply(message('Nothing more to do.', { phase: 'final_answer' }))
+const PLAIN_ANSWER = reply(message('Nothing more to do.', { phase: 'final_answer' }))
 
-function play(step: ScriptStep, request: ModelRequest): Reply | Promise<Reply> {
+function answerStep(step: ScriptStep, request: ModelRequest): Reply | Promise<Reply> {
   return typeof step === 'function' ? step(request) : step
 }
 
@@ -238,7 +241,7 @@ export interface ModelRequest {
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** What a request says of itself; `conversation`, `step` and `attempt` need the memory of the server. */
-export type WireRequest = Omit<ModelRequest, 'conversation' | 'step' | 'attempt'> & {
+type WireRequest = Omit<ModelRequest, 'conversation' | 'step' | 'attempt'> & {
   /** Id that the root thread shares with its sub-agents. */
   session: string
   /** How often codex has compacted this thread. */
@@ -330,7 +333,7 @@ function textOf(value: unknown): string | null {
 }
 
 /** Where a reply belongs. Its items carry this in their ids, and codex sends the ids back with every later request. */
-export interface ReplyPlace {
+export interface ReplyPosition {
   thread: string
   step: number
   attempt: number
@@ -345,7 +348,7 @@ export class Conversations {
   place(wire: WireRequest): ModelRequest {
     const { session, compactions, itemIds, ...request } = wire
     const thread = this.#thread(request.thread)
-    const step = request.kind === 'turn' ? stepOf(thread, request.thread, compactions, itemIds) : thread.given
+    const step = request.kind === 'turn' ? findStep(thread, request.thread, compactions, itemIds) : thread.given
     const attemptKey = request.kind === 'turn' ? String(step) : `${request.kind} ${step}`
     const attempt = thread.attempts.get(attemptKey) ?? 0
     thread.attempts.set(attemptKey, attempt + 1)
@@ -353,14 +356,14 @@ export class Conversations {
   }
 
   /** Notes that codex has had a whole reply; `traced`: it has items that codex will send back with their ids. */
-  given(place: ReplyPlace, traced: boolean): void {
+  given(place: ReplyPosition, traced: boolean): void {
     const thread = this.#thread(place.thread)
     thread.given = Math.max(thread.given, place.step + 1)
     if (!traced) thread.untraced.add(place.step)
   }
 
   /** Notes that a reply did not reach its end, so that its step is due again. */
-  broken(place: ReplyPlace): void {
+  broken(place: ReplyPosition): void {
     this.#thread(place.thread).broken.add(`${place.step} ${place.attempt}`)
   }
 
@@ -380,7 +383,7 @@ export class Conversations {
 }
 
 /** The id of the nth thing in a reply; unique over all threads and attempts. */
-export function itemId(prefix: string, place: ReplyPlace, n: number): string {
+export function itemId(prefix: string, place: ReplyPosition, n: number): string {
   return `${prefix}_${place.thread.replaceAll('-', '')}_${place.step}_${place.attempt}_${n}`
 }
 
@@ -395,7 +398,7 @@ interface ThreadMemory {
  * The request's own history counts, as it is what codex believes: a reply that a killed codex never read is due again,
  * and a thread that is resumed against a new server goes on. Memory stands in where the history has no traces.
  */
-function stepOf(memory: ThreadMemory, thread: string, compactions: number, itemIds: readonly string[]): number {
+function findStep(memory: ThreadMemory, thread: string, compactions: number, itemIds: readonly string[]): number {
   let step = compactions > 0 ? memory.given : 0
   const own = new RegExp(`_${thread.replaceAll('-', '')}_(\\d+)_(\\d+)_\\d+$`)
   for (const id of itemIds) {

@@ -15,7 +15,7 @@ import {
   type UsageWindows,
   usageHeaders,
 } from './reply.ts'
-import { isTraced, sendReply } from './send-reply.ts'
+import { isSentBack, sendReply } from './send-reply.ts'
 
 /** A server on loopback that speaks the Responses API and answers codex from a script. End it by disposing of it. */
 export interface ScriptedModel extends AsyncDisposable {
@@ -31,11 +31,11 @@ export interface ScriptedModel extends AsyncDisposable {
   comeBack(): Promise<void>
 }
 
-export interface ScriptedModelOptions {
+interface ScriptedModelOptions {
   script: Script
   /**
-   * What the account that codex is logged in with has used, asked for each time: a stand-in for the ChatGPT backend, for
-   * a CODEX_HOME whose `auth.json` is `chatGptLogin`. Left out, or null: it does not say.
+   * What the account that codex is logged in with has used, asked for each time: a stand-in for the ChatGPT backend,
+   * for a CODEX_HOME whose `auth.json` is `chatGptLogin`. Left out, or null: it does not say.
    */
   account?: () => UsageWindows | null
   /** Of the pauses between deltas. */
@@ -121,7 +121,7 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
 }
 
 function leavesTraces(reply: Reply): boolean {
-  return reply.kind === 'items' && reply.items.some(isTraced)
+  return reply.kind === 'items' && reply.items.some(isSentBack)
 }
 
 function singleHeaders(incoming: IncomingMessage): Record<string, string> {
@@ -134,8 +134,8 @@ function singleHeaders(incoming: IncomingMessage): Record<string, string> {
 }
 
 /**
- * Text of an `auth.json` with which codex counts as logged in with ChatGPT. Its tokens are signed by nobody, and are good
- * for a scripted model only.
+ * Text of an `auth.json` with which codex counts as logged in with ChatGPT. Its tokens are signed by nobody, and are
+ * good for a scripted model only.
  *
  * @param now Unix time, ms
  */
@@ -194,7 +194,8 @@ type TomlValue = string | number | boolean
 
 /**
  * `config.toml` for a throw-away CODEX_HOME: `model` of the scripted provider at `url`, and nothing that touches the
- * network; `top` are more top-level keys. It starts with top-level keys and ends in the provider's table, so that text may be put before or after it.
+ * network; `top` are more top-level keys. It starts with top-level keys and ends in the provider's table, so that text
+ * may be put before or after it.
  */
 function codexConfigText(
   url: string,

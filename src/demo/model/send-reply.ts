@@ -10,7 +10,7 @@ import {
   type ModelRequest,
   type Reply,
   type ReplyItem,
-  type ReplyPlace,
+  type ReplyPosition,
   type ReplyUsage,
 } from './reply.ts'
 
@@ -43,7 +43,7 @@ function* replyEvents(reply: ItemsReply, request: ModelRequest): Generator<Strea
 }
 
 /** Whether codex sends an item of this kind back with the id that it was given. */
-export function isTraced(item: ReplyItem): boolean {
+export function isSentBack(item: ReplyItem): boolean {
   return item.kind !== 'hold' && item.kind !== 'raw'
 }
 
@@ -77,7 +77,7 @@ function* itemEvents(item: ReplyItem, index: number, request: ModelRequest): Gen
 function* messageEvents(
   item: Extract<ReplyItem, { kind: 'message' }>,
   index: number,
-  place: ReplyPlace,
+  place: ReplyPosition,
 ): Generator<StreamPart> {
   const id = itemId('msg', place, index)
   const phase = item.phase === null ? {} : { phase: item.phase }
@@ -95,7 +95,7 @@ function* messageEvents(
 function* reasoningEvents(
   item: Extract<ReplyItem, { kind: 'reasoning' }>,
   index: number,
-  place: ReplyPlace,
+  place: ReplyPosition,
 ): Generator<StreamPart> {
   const id = itemId('rs', place, index)
   const at = { item_id: id, output_index: index }
@@ -120,7 +120,7 @@ function* reasoningEvents(
 function* callEvents(
   item: Extract<ReplyItem, { kind: 'function-call' }>,
   index: number,
-  place: ReplyPlace,
+  place: ReplyPosition,
 ): Generator<StreamPart> {
   const id = itemId('fc', place, index)
   const namespace = item.namespace === null ? {} : { namespace: item.namespace }

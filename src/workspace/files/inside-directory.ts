@@ -5,8 +5,8 @@ import { dirname, isAbsolute, join, parse, relative, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 
 /*
- * Everything that codemachine reads or writes in a work directory, where an agent may have left a link in place of any
- * folder or file. `root` is the work directory's real path; all other paths are relative to it.
+ * Safe reading and writing in a work directory, where an agent may have put a link in place of any folder or file.
+ * `root` is the work directory's real path; all other paths are relative to it.
  */
 
 /** The first part of a path that is not a real directory. */
@@ -15,7 +15,7 @@ export interface Obstacle {
   kind: 'missing' | 'link' | 'not-a-directory'
 }
 
-/** Finds what is in the way on the path to a folder below `root`; null if every part is a real directory. */
+/** The first part of the path to a folder below `root` that is not a real directory; `null` if every part is one. */
 export async function findObstacle(root: string, folder: string): Promise<Obstacle | null> {
   for (const path of partsOf(folder)) {
     const kind = await kindOf(join(root, path))
@@ -25,16 +25,16 @@ export async function findObstacle(root: string, folder: string): Promise<Obstac
 }
 
 interface MakeFolderOptions {
-  /** Of those that are not there yet, less the umask; 0700 if left out. */
+  /** Mode of new folders, less the umask; 0700 if left out. */
   mode?: number
-  /** Called with each that was not there. */
+  /** Called with the path of each new folder. */
   onMade?(path: string): void
 }
 
 /**
- * Makes a folder below `root` and those above it; answers what is in the way if it cannot, and never follows a link.
+ * Makes a folder below `root` and those above it, never through a link. Returns what is in the way; `null` on success.
  */
-export async function makeFolder(
+export async function makeFolderInside(
   root: string,
   folder: string,
   { mode = 0o700, onMade }: MakeFolderOptions = {},
@@ -53,9 +53,9 @@ export async function makeFolder(
 }
 
 /**
- * Writes a whole file below `root` atomically. A link in the file's place is replaced, never followed; a folder on the
- * way that is not a real directory is an error.
- * @param mode of the file; 0600 if left out, for it may hold a prompt
+ * Writes a whole file below `root` atomically. A link in the file's place is replaced, never followed. Throws a
+ * `UserError` if a folder on the way is not a real directory.
+ * @param mode 0600 if left out, as the file may hold a prompt
  */
 export async function writeFileInside(root: string, file: string, content: string, mode = 0o600): Promise<void> {
   const folder = dirname(file)
@@ -72,8 +72,11 @@ export async function writeFileInside(root: string, file: string, content: strin
   }
 }
 
-/** Renames what is at a path below `root` (a link itself, not its target) to the next free `<name>.broken-<n>`. */
-export async function setAside(root: string, path: string): Promise<string> {
+/**
+ * Renames what is at a path below `root` (a link itself, not its target) to the next free `<name>.broken-<n>`. Returns
+ * the new path, relative to `root`.
+ */
+export async function renameAsBroken(root: string, path: string): Promise<string> {
   const { dir, name, ext } = parse(path)
   for (let number = 1; ; number += 1) {
     const aside = join(dir, `${name}.broken-${number}${ext}`)
@@ -83,8 +86,8 @@ export async function setAside(root: string, path: string): Promise<string> {
   }
 }
 
-/** The path of `path` relative to `directory`, which contains it. */
-export function pathInside(directory: string, path: string): string {
+/** `path` relative to `directory`. Throws if it does not lie inside. */
+export function relativeInside(directory: string, path: string): string {
   const inside = relative(directory, path)
   if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
     throw new Error(`${path} is not inside ${directory}`)
@@ -119,15 +122,16 @@ async function writeNew(path: string, content: string, mode: number): Promise<vo
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow
   await using file = await open(path, flags, 0o600)
   await file.writeFile(content)
-  // Whatever the umask says.
+  // The umask has applied to the mode given to `open`.
   await file.chmod(mode & 0o777)
   await file.sync()
 }
 
-// Windows has no such flag.
+// Windows has neither flag.
 const noFollow = constants.O_NOFOLLOW ?? 0
+const nonBlock = constants.O_NONBLOCK ?? 0
 
-/** What tells one state of a file from another without reading it. */
+/** The state of a file without its content. Two states are the same if their keys are. */
 export interface FileState {
   /** Device, inode, size, mtime and ctime. */
   key: string
@@ -136,20 +140,22 @@ export interface FileState {
   mode: number
 }
 
-/** A text that was read, that there is none, or why it cannot be one (a sentence). */
+/** `text`: the file's content. `gone`: no such file. `broken`: unreadable; `problem` is a sentence about "it". */
 type TextFile =
   | { kind: 'text'; text: string; state: FileState }
   | { kind: 'gone' }
   | { kind: 'broken'; problem: string }
 
-/** The bytes of a file, that there is none, that it is larger than allowed, or why it cannot be read (a sentence). */
-type PlainFile =
+/**
+ * `bytes`: the file's content. `gone`: no such file. `too-large`: `size` in bytes. `broken`: unreadable, as `TextFile`.
+ */
+type RegularFile =
   | { kind: 'bytes'; bytes: Buffer; state: FileState }
   | { kind: 'gone' }
   | { kind: 'too-large'; size: number }
   | { kind: 'broken'; problem: string }
 
-/** The state of the regular file at a path; null if there is none (a link is none). */
+/** The state of the regular file at a path; `null` if there is none, or something else. Does not follow links. */
 export async function fileState(path: string): Promise<FileState | null> {
   try {
     const stat = await lstat(path, { bigint: true })
@@ -160,9 +166,9 @@ export async function fileState(path: string): Promise<FileState | null> {
   }
 }
 
-/** Reads a UTF-8 text that anybody may have written: never through a link, never from a pipe, never more than `limit` bytes. */
+/** Reads an untrusted UTF-8 text: never through a link, never from a pipe, at most `limit` bytes. */
 export async function readTextFile(path: string, limit: number): Promise<TextFile> {
-  const read = await readPlainFile(path, limit)
+  const read = await readRegularFile(path, limit)
   if (read.kind === 'too-large') return broken(`it is larger than ${limit / 1024 / 1024} MiB; keep it short.`)
   if (read.kind !== 'bytes') return read
   const text = decode(read.bytes)
@@ -172,14 +178,14 @@ export async function readTextFile(path: string, limit: number): Promise<TextFil
   return broken(`line ${text.slice(0, zero).split('\n').length} has a NUL byte; write plain text.`)
 }
 
-/** The same, whatever its bytes are. */
-export async function readPlainFile(path: string, limit: number): Promise<PlainFile> {
+/** Reads an untrusted file as `readTextFile` does, with any content. */
+export async function readRegularFile(path: string, limit: number): Promise<RegularFile> {
   try {
     const stat = await lstat(path)
     if (stat.isSymbolicLink()) return broken('it is a link; write a file in its place.')
     if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
     // Between the two calls it may have become a pipe, at which a plain open would wait for ever.
-    await using file = await open(path, constants.O_RDONLY | nonBlock | noFollowOfReadTextFile)
+    await using file = await open(path, constants.O_RDONLY | nonBlock | noFollow)
     return await readOpened(file, limit)
   } catch (error) {
     const code = systemErrorCode(error)
@@ -191,7 +197,7 @@ export async function readPlainFile(path: string, limit: number): Promise<PlainF
   }
 }
 
-async function readOpened(file: FileHandle, limit: number): Promise<PlainFile> {
+async function readOpened(file: FileHandle, limit: number): Promise<RegularFile> {
   const stat = await file.stat({ bigint: true })
   if (!stat.isFile()) return broken('it is not a regular file; write a file in its place.')
   const bytes = stat.size > limit ? null : await readUpTo(file, limit)
@@ -226,7 +232,3 @@ function stateOf({ dev, ino, size, mtimeNs, ctimeNs, ctimeMs, mode }: BigIntStat
 function broken(problem: string): { kind: 'broken'; problem: string } {
   return { kind: 'broken', problem }
 }
-
-// Windows has neither.
-const nonBlock = constants.O_NONBLOCK ?? 0
-const noFollowOfReadTextFile = constants.O_NOFOLLOW ?? 0

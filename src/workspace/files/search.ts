@@ -6,30 +6,32 @@ import { runProcess } from '../../platform/run-process.ts'
 import { findRepository, type GitSetting } from '../git/git.ts'
 import { openPrivateGit, type PrivateGit } from '../git/private-git.ts'
 
-export interface FileIndexOptions {
+interface FileIndexOptions {
   /** Real path of the work directory. */
   directory: string
-  /** A private git directory for this alone, outside of what agents can write; it is made by the first search. */
+  /** A private git directory for this index only, where agents cannot write. The first search creates it. */
   gitDir: string
   env: NodeJS.ProcessEnv
   clock: Clock
-  /** Told once why the files cannot be listed, if they cannot. */
+  /** Called once if the files cannot be listed. */
   onProblem?: (error: unknown) => void
 }
 
-/** The files of a work directory, to be searched while somebody types. Does nothing before the first search. */
+/**
+ * An index of a work directory's file names, for search while a person types. Lists nothing before the first search.
+ */
 export interface FileIndex {
   /**
-   * The best matches, relative to the directory, with `/`; for an empty query the shallow files, those changed last first.
-   * Names are as they are on the disk: control characters and all. The first search lists the files, a later one may
-   * answer from a listing that is being renewed; what cannot be listed has no files.
+   * The best matches, relative to the directory, with `/`. For an empty query, the files nearest the top, last changed
+   * first. Names are as on disk and may contain control characters. A search may be answered from a listing that is
+   * being renewed; if the files cannot be listed, there are no matches.
    */
   search(query: string, limit?: number): Promise<string[]>
-  /** Says that files have come or gone: the next search has them listed again. */
+  /** Makes the next search list the files again. */
   refresh(): void
 }
 
-/** Opens the index of a work directory, without looking at it. */
+/** Creates the index of a work directory without reading it. */
 export function openFileIndex(options: FileIndexOptions): FileIndex {
   const { clock } = options
   let git: PrivateGit | null = null
@@ -44,7 +46,7 @@ export function openFileIndex(options: FileIndexOptions): FileIndex {
     try {
       git ??= await openGit(options)
       const now = await listFiles(git, options.directory)
-      if (files === null || now !== listing) files = searchableFiles(now)
+      if (files === null || now !== listing) files = prepareFilesForSearch(now)
       listing = now
     } catch (error) {
       files ??= { paths: [], lower: [] }
@@ -76,7 +78,7 @@ async function openGit({ directory, gitDir, env }: FileIndexOptions): Promise<Pr
   return await openPrivateGit({ directory, gitDir, env, repository: await findRepository(directory) })
 }
 
-/** A level of folders after the other, each with what was changed last at its head. */
+/** Sorts by depth, then last changed first. */
 async function newestFirst(directory: string, paths: readonly string[]): Promise<string[]> {
   const stamped = await Promise.all(
     paths.map(async path => {
@@ -88,41 +90,41 @@ async function newestFirst(directory: string, paths: readonly string[]): Promise
 }
 
 /**
- * The files of a directory that are not ignored, and those that are ignored and tracked all the same: relative to it, each
- * with a NUL after it, in git's order. Of a listing that is too long or takes too long, what came in bounds. Reads the
- * person's index and writes none; names that are not UTF-8 are left out, as nobody could say them.
+ * Lists the files of a directory that are not ignored, and those that are tracked although ignored: relative to it,
+ * each followed by a NUL, in git's order. A listing that is too long or too slow is cut. Reads the person's index and
+ * writes none. Names that are not UTF-8 are left out, as they could not be typed.
  */
 async function listFiles(git: PrivateGit, directory: string): Promise<string> {
   const setting = { ...git.setting, directory }
   const [present, kept] = await Promise.all([
-    untracked(setting),
-    git.repository === null ? '' : trackedThoughIgnored(setting, join(git.repository.gitDir, 'index')),
+    listUntracked(setting),
+    git.repository === null ? '' : listTrackedButIgnored(setting, join(git.repository.gitDir, 'index')),
   ])
   const nested = present.includes('/\0') ? pathsOf(present).filter(isFolder).slice(0, MOST_NESTED) : []
-  const inNested = await Promise.all(nested.map(folder => filesOfNested(setting, folder)))
+  const inNested = await Promise.all(nested.map(folder => listNested(setting, folder)))
   const all = [present, ...inNested, kept].join('')
   if (!UNWANTED.test(all)) return all
   return textOf(pathsOf(all).filter(path => !UNWANTED.test(`${path}\0`)))
 }
 
-/** Nested repositories as such, what codemachine keeps there itself, and what is not UTF-8. */
+/** Matches entries to leave out: nested repositories themselves, `.codemachine`, and names that are not UTF-8. */
 const UNWANTED = /\/\0|(?:^|\0)\.codemachine\/|\uFFFD/
 
-/** Without an index of its own git takes every file for untracked; nested repositories are named with a `/` at the end. */
-function untracked(setting: GitSetting): Promise<string> {
-  return listed(setting, ['-o'])
+/** As git has no index here, it lists every file as untracked, and a nested repository as a path that ends in `/`. */
+function listUntracked(setting: GitSetting): Promise<string> {
+  return listWithGit(setting, ['-o'])
 }
 
-/** A repository in the repository is looked into as if it were a plain directory, but no deeper. */
-async function filesOfNested(setting: GitSetting, folder: string): Promise<string> {
+/** Lists a nested repository as if it were a plain directory, but none nested in it. */
+async function listNested(setting: GitSetting, folder: string): Promise<string> {
   const directory = join(setting.directory, folder)
-  const inside = await untracked({ ...setting, directory, env: { ...setting.env, GIT_WORK_TREE: directory } })
+  const inside = await listUntracked({ ...setting, directory, env: { ...setting.env, GIT_WORK_TREE: directory } })
   return textOf(pathsOf(inside).map(path => folder + path))
 }
 
-async function trackedThoughIgnored(setting: GitSetting, index: string): Promise<string> {
+async function listTrackedButIgnored(setting: GitSetting, index: string): Promise<string> {
   const env = { ...setting.env, GIT_INDEX_FILE: index, GIT_OPTIONAL_LOCKS: '0' }
-  const paths = pathsOf(await listed({ ...setting, env }, ['-c', '-i'])).slice(0, MOST_KEPT)
+  const paths = pathsOf(await listWithGit({ ...setting, env }, ['-c', '-i'])).slice(0, MOST_KEPT)
   const there = await Promise.all(paths.map(path => isFile(join(setting.directory, path))))
   return textOf(paths.filter((_, index) => there[index]))
 }
@@ -132,8 +134,8 @@ async function isFile(path: string): Promise<boolean> {
   return found !== null && !found.isDirectory()
 }
 
-/** Nothing where git fails: an index that it cannot read, a directory that is gone. */
-async function listed({ program, directory, env }: GitSetting, which: readonly string[]): Promise<string> {
+/** Runs `git ls-files`; empty if git fails, such as for an unreadable index or a missing directory. */
+async function listWithGit({ program, directory, env }: GitSetting, which: readonly string[]): Promise<string> {
   const { stdout, failure, exitCode } = await runProcess(program, ['ls-files', '-z', '--exclude-standard', ...which], {
     directory,
     env,
@@ -163,15 +165,15 @@ const LISTING_MS = 15_000
 const MOST_NESTED = 20
 const MOST_KEPT = 1_000
 
-/** Paths of files, ordered and folded for search: the shallow ones first, of these the short ones. */
-export interface SearchableFiles {
+/** File paths prepared for search, sorted by depth, then by length. */
+interface SearchableFiles {
   paths: readonly string[]
   /** The same in lower case. */
   lower: readonly string[]
 }
 
-/** Takes the paths of a listing (each with a NUL after it), at most 300,000. */
-export function searchableFiles(listing: string): SearchableFiles {
+/** Prepares the paths of a listing (each followed by a NUL) for search; at most 300,000. */
+export function prepareFilesForSearch(listing: string): SearchableFiles {
   const paths = listing.split('\0', MOST_PATHS)
   const lower = listing.toLowerCase().split('\0', MOST_PATHS)
   if (paths.at(-1) === '') paths.pop()
@@ -181,9 +183,9 @@ export function searchableFiles(listing: string): SearchableFiles {
 }
 
 /**
- * The paths that match best. First come those in whose file name the query stands, then those in whose path it stands,
- * then those that have its letters in their order; among them fuzzysort decides. Of very many the shallow ones are
- * looked at. Words may stand in any order.
+ * The best matches: paths with the query in their file name come first, then those with it anywhere in the path, then
+ * those with its letters in order; fuzzysort ranks within each. Words may be in any order. Of very many matches, those
+ * nearest the top are ranked.
  */
 export function searchFiles({ paths, lower }: SearchableFiles, query: string, limit: number): string[] {
   const wanted = query.trim().toLowerCase().slice(0, QUERY_CHARS)

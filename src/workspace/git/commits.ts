@@ -12,12 +12,12 @@ export interface Commit {
   date: string
 }
 
-/** The commits that lead from one to another, the oldest first; or a sentence that says why they are not known. */
-export type CommitsBetween = { commits: readonly Commit[] } | { problem: string }
+/** Commits, oldest first; or a clause that says why they are not known. */
+type CommitsBetween = { commits: readonly Commit[] } | { problem: string }
 
 /**
- * The commits after `from` up to `to`, along first parents; a merge stands for what it brought. None if they are the
- * same. The person's own git and its configuration have no part in it.
+ * The commits after `from` up to `to`, along first parents; a merge counts as one commit. None if `from` is `to`. The
+ * person's own git configuration is not used.
  */
 export async function commitsBetween(git: PrivateGit, from: string, to: string): Promise<CommitsBetween> {
   if (from === to) return { commits: [] }
@@ -32,16 +32,16 @@ export async function commitsBetween(git: PrivateGit, from: string, to: string):
     const isAside = `${start}, at which it was done, is not in the history of HEAD (${end}): it has been rewritten, or another branch is checked out`
     return { problem: shallow === null ? isAside : isCutOff }
   }
-  return { commits: await lineFrom(setting, from, to) }
+  return { commits: await firstParentCommits(setting, from, to) }
 }
 
-/** As a person reads it. */
+/** The first 12 digits of a commit's hash, as shown to a person. */
 export function shortHash(commit: string): string {
   return commit.slice(0, 12)
 }
 
-/** What leads only from elsewhere into a merge is left out: it never had what `from` has. */
-async function lineFrom(setting: GitSetting, from: string, to: string): Promise<Commit[]> {
+/** Leaves out commits that were merged from elsewhere: they do not descend from `from`. */
+async function firstParentCommits(setting: GitSetting, from: string, to: string): Promise<Commit[]> {
   const range = ['--end-of-options', `${from}..${to}`]
   const later = new Set((await runGitOrThrow(setting, ['rev-list', '--ancestry-path', ...range])).split('\n'))
   const format = '--format=%H%n%cI%n%s'
@@ -55,7 +55,7 @@ async function lineFrom(setting: GitSetting, from: string, to: string): Promise<
     .reverse()
 }
 
-/** Where the repository says at which commits its history was cut; null if it is whole. */
+/** The file that lists where a shallow clone's history is cut; `null` if the history is complete. */
 async function shallowFile({ repository }: PrivateGit): Promise<string | null> {
   if (repository === null) return null
   const path = join(repository.commonDir, 'shallow')
@@ -63,7 +63,7 @@ async function shallowFile({ repository }: PrivateGit): Promise<string | null> {
   return found?.isFile() && found.size > 0 ? path : null
 }
 
-/** Without it git takes a history that was cut for one that is broken. */
+/** Names the file to git, which takes a cut history for a broken one otherwise. */
 function withShallow(setting: GitSetting, path: string): GitSetting {
   return { ...setting, env: { ...setting.env, GIT_SHALLOW_FILE: path } }
 }
@@ -76,7 +76,7 @@ function fromLatin1(text: string): string {
   return Buffer.from(text, 'latin1').toString('utf8')
 }
 
-/** A commit of the person's repository. */
+/** A commit of the person's repository since the last savepoint. */
 export interface NewCommit {
   commit: string
   /** On one line, without control characters, at most 200 columns. */
@@ -84,8 +84,8 @@ export interface NewCommit {
 }
 
 /**
- * The commits that lead to `head` and not to `before`, the oldest first, the newest 20 of them; none if one of the two
- * is not there. Read through the private git directory: the person's config has no say.
+ * The newest 20 commits reachable from `head` and not from `before`, oldest first; none if either does not exist. Read
+ * through the private git directory, so the person's config does not apply.
  */
 export async function newCommits(git: PrivateGit, before: string | null, head: string | null): Promise<NewCommit[]> {
   if (before === null || head === null || before === head || git.repository === null) return []
@@ -95,40 +95,48 @@ export async function newCommits(git: PrivateGit, before: string | null, head: s
   const isShallow = await pathExists(shallow)
   const env = isShallow ? { ...setting.env, GIT_SHALLOW_FILE: shallow } : setting.env
   const range = ['--end-of-options', head, `^${before}`]
-  const args = [...plain, 'log', `-${most}`, '-z', '--no-show-signature', '--format=%H %<(201,trunc)%s', ...range]
+  const args = [
+    ...PLAIN_LOG,
+    'log',
+    `-${MOST_COMMITS}`,
+    '-z',
+    '--no-show-signature',
+    '--format=%H %<(201,trunc)%s',
+    ...range,
+  ]
   const { ok, stdout } = await runGit({ ...setting, env }, args)
   if (!ok) return []
   const entries = Buffer.from(stdout, 'latin1').toString('utf8').split('\0')
-  return entries.flatMap(entry => parse(entry) ?? []).reverse()
+  return entries.flatMap(entry => parseLogEntry(entry) ?? []).reverse()
 }
 
-function parse(entry: string): NewCommit | null {
+function parseLogEntry(entry: string): NewCommit | null {
   const [, commit, subject] = entry.match(/^([0-9a-f]{40,64}) (.*)$/s) ?? []
   if (commit === undefined || subject === undefined) return null
   return { commit, subject: subject.replace(/\p{Cc}+/gu, ' ').trim() }
 }
 
-const most = 20
-const plain = ['-c', 'core.commitGraph=false', '-c', 'i18n.logOutputEncoding=UTF-8']
+const MOST_COMMITS = 20
+const PLAIN_LOG = ['-c', 'core.commitGraph=false', '-c', 'i18n.logOutputEncoding=UTF-8']
 
 /**
- * Whether a commit of the person's repository alone holds a fingerprint of the work directory: whether nothing of it is
- * uncommitted. Null if that cannot be known: the commit cannot be read, or it has submodules.
+ * Whether a commit of the person's repository contains the whole fingerprint `tree`, so that nothing is uncommitted.
+ * `null` if that cannot be known: the commit cannot be read, or it has submodules.
  */
-export async function commitHolds(git: PrivateGit, commit: string, tree: string): Promise<boolean | null> {
-  const { ok, stdout } = await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeAt(git, commit)])
-  if (!ok) return (await isThereOfHeadHolds(git, commit)) ? false : null
+export async function isFullyCommitted(git: PrivateGit, commit: string, tree: string): Promise<boolean | null> {
+  const { ok, stdout } = await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)])
+  if (!ok) return (await commitIsReadable(git, commit)) ? false : null
   if (stdout.trim() === tree) return true
   const listed = await runGit(git.setting, ['ls-tree', '-r', '-z', stdout.trim()])
   return !listed.ok || listed.stdout.split('\0').some(entry => entry.startsWith('160000 ')) ? null : false
 }
 
-/** How git calls what a commit has in the work directory. */
-export function treeAt({ prefix }: Pick<PrivateGit, 'prefix'>, commit: string): string {
+/** The git revision of the work directory's tree in a commit: `<commit>^{tree}` or `<commit>:<prefix>`. */
+export function treeRevision({ prefix }: Pick<PrivateGit, 'prefix'>, commit: string): string {
   // Names go to git in UTF-8, as they are.
   return prefix === '' ? `${commit}^{tree}` : `${commit}:${prefix.slice(0, -1)}`
 }
 
-async function isThereOfHeadHolds({ setting }: PrivateGit, commit: string): Promise<boolean> {
+async function commitIsReadable({ setting }: PrivateGit, commit: string): Promise<boolean> {
   return (await runGit(setting, ['cat-file', '-e', `${commit}^{commit}`])).ok
 }

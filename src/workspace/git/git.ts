@@ -13,7 +13,7 @@ export interface GitResult {
   stderr: string
 }
 
-/** Thrown where a git command that has to succeed did not. */
+/** Thrown by `runGitOrThrow`, or by a caller of `runGit`, when a git command that has to succeed fails. */
 export class GitError extends Error {
   override readonly name = 'GitError'
 
@@ -22,7 +22,7 @@ export class GitError extends Error {
   }
 }
 
-/** A git program and what it is run with. */
+/** The git program to run, and its directory and environment. */
 export interface GitSetting {
   /** Absolute path of the program. */
   program: string
@@ -31,26 +31,31 @@ export interface GitSetting {
   env: NodeJS.ProcessEnv
 }
 
-/** Runs git and collects what it says (up to 256 MiB); a failing git is a value. `input` is latin1 text for stdin. */
+/**
+ * Runs git and collects its output (up to 256 MiB). A failure is a value, never thrown. `input` is latin1 text for
+ * stdin.
+ */
 export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
   const { exitCode, stdout, stderr, failure } = await runProcess(setting.program, args, {
     directory: setting.directory,
     env: setting.env,
     encoding: 'latin1',
-    outputLimit,
+    outputLimit: OUTPUT_BYTES,
     ...(input === undefined ? {} : { input: Buffer.from(input, 'latin1') }),
   })
   return { ok: exitCode === 0, stdout, stderr: failure === null ? stderr : `git was not run to its end: ${failure}` }
 }
 
-/** As `runGit`, for a command whose failure is an error: answers its stdout. */
+/** Runs git and returns its stdout. Throws a `GitError` if it fails. */
 export async function runGitOrThrow(setting: GitSetting, args: readonly string[], input?: string): Promise<string> {
   const result = await runGit(setting, args, input)
   if (!result.ok) throw new GitError(args, result)
   return result.stdout
 }
 
-/** An environment in which git knows nothing of the person's configuration, hooks, or a repository it is called from. */
+/**
+ * An environment in which git reads none of the person's configuration or hooks, nor the repository it is called from.
+ */
 export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): NodeJS.ProcessEnv {
   return {
     ...withoutGitVariables(env),
@@ -64,14 +69,15 @@ export function hardenedEnvironment(env: NodeJS.ProcessEnv, emptyFile: string): 
   }
 }
 
-/** The environment without `GIT_*`: another tool's, or a hook's, that codemachine was started from. */
+/** The environment without `GIT_*` variables, which a hook or another tool that started codemachine may have set. */
 export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.toUpperCase().startsWith('GIT_')))
 }
 
 /**
- * The absolute path of git on the PATH. Where agents that work in `workTree` can write is passed over: a program called
- * `git` there (`node_modules/.bin` is on the PATH of whatever npx starts) would run outside of the sandbox.
+ * Finds git on the PATH and returns its absolute path. Folders where agents that work in `workTree` can write are
+ * skipped: a program called `git` there (npx puts `node_modules/.bin` on the PATH) would run outside of the sandbox.
+ * Throws a `UserError` if none is left.
  */
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
   const repository = await findRepository(workTree)
@@ -99,7 +105,7 @@ function isProgram(path: string): Promise<boolean> {
   )
 }
 
-const outputLimit = 256 * 1024 * 1024
+const OUTPUT_BYTES = 256 * 1024 * 1024
 
 /** The person's git repository around a directory. All paths are absolute. */
 export interface PersonRepository {
@@ -111,15 +117,15 @@ export interface PersonRepository {
   commonDir: string
 }
 
-/** What a repository has checked out. */
+/** The commit and branch that a repository has checked out. */
 export interface Head {
-  /** Null for a branch without a commit, or where the references cannot be read (reftable). */
+  /** `null` for a branch without a commit, or if the references cannot be read (reftable). */
   commit: string | null
-  /** Null when detached, or not readable. */
+  /** `null` when detached, or not readable. */
   branch: string | null
 }
 
-/** Finds the repository that a directory lies in, without running git: null if there is none. */
+/** Finds the repository that contains a directory, without running git; `null` if there is none. */
 export async function findRepository(directory: string): Promise<PersonRepository | null> {
   for (let root = await realpath(directory); ; root = dirname(root)) {
     const gitDir = await gitDirectoryOf(root)
@@ -128,14 +134,14 @@ export async function findRepository(directory: string): Promise<PersonRepositor
   }
 }
 
-/** Reads what is checked out, without running git; never throws for what it finds there. */
+/** Reads the checked-out commit and branch without running git. Never throws for the files' content. */
 export async function readHead({ gitDir, commonDir }: PersonRepository): Promise<Head> {
   const head = await readLine(join(gitDir, 'HEAD'))
   if (head === null) return { commit: null, branch: null }
   const ref = targetOf(head)
   if (ref === null) return { commit: isHash(head) ? head : null, branch: null }
-  const branch = ref.startsWith(branches) ? ref.slice(branches.length) : null
-  if (branch === reftableBranch) return { commit: null, branch: null }
+  const branch = ref.startsWith(BRANCHES) ? ref.slice(BRANCHES.length) : null
+  if (branch === REFTABLE_BRANCH) return { commit: null, branch: null }
   return { commit: await resolveRef(commonDir, ref), branch }
 }
 
@@ -144,7 +150,7 @@ async function gitDirectoryOf(root: string): Promise<string | null> {
   const found = await stat(path).catch(() => null)
   if (found === null) return null
   const gitDir = found.isDirectory() ? path : await readPointer(path, root)
-  // As git does: something else that is called `.git` does not end the search.
+  // Like git, go on searching if `.git` is something else.
   if (gitDir === null || (await stat(join(gitDir, 'HEAD')).catch(() => null)) === null) return null
   return realpath(gitDir).catch(() => null)
 }
@@ -164,7 +170,7 @@ async function commonDirectoryOf(gitDir: string): Promise<string> {
 
 async function resolveRef(commonDir: string, name: string): Promise<string | null> {
   let ref = name
-  for (let step = 0; step < symbolicSteps; step += 1) {
+  for (let step = 0; step < MOST_SYMBOLIC_STEPS; step += 1) {
     if (!isSafeRef(ref)) return null
     const line = await readLine(join(commonDir, ref))
     if (line === null) return readPackedRef(commonDir, ref)
@@ -176,7 +182,7 @@ async function resolveRef(commonDir: string, name: string): Promise<string | nul
 }
 
 async function readPackedRef(commonDir: string, ref: string): Promise<string | null> {
-  const packed = await readTextFile(join(commonDir, 'packed-refs'), packedLimit)
+  const packed = await readTextFile(join(commonDir, 'packed-refs'), PACKED_REFS_BYTES)
   if (packed.kind !== 'text') return null
   const end = packed.text.indexOf(` ${ref}\n`)
   if (end === -1) return null
@@ -185,7 +191,7 @@ async function readPackedRef(commonDir: string, ref: string): Promise<string | n
 }
 
 async function readLine(path: string): Promise<string | null> {
-  const file = await readTextFile(path, lineLimit)
+  const file = await readTextFile(path, LINE_BYTES)
   if (file.kind !== 'text') return null
   const line = file.text.trimEnd()
   return line === '' ? null : line
@@ -203,33 +209,35 @@ function isHash(text: string): boolean {
   return /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text)
 }
 
-const branches = 'refs/heads/'
+const BRANCHES = 'refs/heads/'
 // What HEAD of a reftable repository says, for programs that know only files.
-const reftableBranch = '.invalid'
-const symbolicSteps = 5
-const lineLimit = 16 * 1024
-const packedLimit = 64 * 1024 * 1024
+const REFTABLE_BRANCH = '.invalid'
+const MOST_SYMBOLIC_STEPS = 5
+const LINE_BYTES = 16 * 1024
+const PACKED_REFS_BYTES = 64 * 1024 * 1024
 
-/** Writes into a private git directory; for want of room nothing half-written stays, and a `UserError` says so. */
-export function writingGit<T>(gitDir: string, write: () => Promise<T>): Promise<T> {
+/**
+ * Runs a write to a private git directory. If the disk is full, removes unfinished objects and throws a `UserError`.
+ */
+export function writeToPrivateGit<T>(gitDir: string, write: () => Promise<T>): Promise<T> {
   return writing(gitDir, async () => {
     try {
       return await write()
     } catch (error) {
       if (!(error instanceof GitError) || !(await failedForRoom(gitDir, error))) throw error
-      await removeUnfinished(gitDir)
+      await removeUnfinishedObjects(gitDir)
       throw diskFull(gitDir, error)
     }
   })
 }
 
-/** git does not always say why it could not write. */
+/** Git does not always report a full disk as the reason. */
 async function failedForRoom(gitDir: string, error: GitError): Promise<boolean> {
   return isNoRoom(error) || (await lacksRoom(gitDir))
 }
 
-/** Removes the files that a git has left which was killed, or had no room, while it wrote objects. Nothing refers to them. */
-export async function removeUnfinished(gitDir: string): Promise<void> {
+/** Removes object files that a killed git, or one on a full disk, left unfinished. Nothing refers to them. */
+export async function removeUnfinishedObjects(gitDir: string): Promise<void> {
   const objects = join(gitDir, 'objects')
   for (const folder of await readdir(objects).catch(() => [])) {
     const names = await readdir(join(objects, folder)).catch(() => [])
@@ -239,27 +247,27 @@ export async function removeUnfinished(gitDir: string): Promise<void> {
 
 const UNFINISHED = /^(?:tmp_(?:obj|pack|idx|rev|bitmap)_|\.tmp-\d+-pack-)/
 
-/** What in git's environment has it find the objects of the person's repository, too; nothing where there is none. */
-export function borrowing(repository: PersonRepository | null): NodeJS.ProcessEnv {
-  return repository === null ? {} : { [VARIABLE]: quoted(join(repository.commonDir, 'objects')) }
+/** The environment variable that lets git also read objects of the person's repository; empty if there is none. */
+export function borrowedObjectsEnvironment(repository: PersonRepository | null): NodeJS.ProcessEnv {
+  return repository === null ? {} : { [ALTERNATES]: quotePath(join(repository.commonDir, 'objects')) }
 }
 
-/** The same setting, where nothing is borrowed. */
-export function withoutBorrowed(setting: GitSetting): GitSetting {
-  const { [VARIABLE]: _, ...env } = setting.env
+/** The same setting without the person's objects. */
+export function withoutBorrowedObjects(setting: GitSetting): GitSetting {
+  const { [ALTERNATES]: _, ...env } = setting.env
   return { ...setting, env }
 }
 
-/** As the variable wants it: quoted where it could be taken for more than one path. */
-function quoted(path: string): string {
+/** Quotes a path for the variable if it contains the list separator. */
+function quotePath(path: string): string {
   return path.includes(delimiter) ? `"${path.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"` : path
 }
 
-const VARIABLE = 'GIT_ALTERNATE_OBJECT_DIRECTORIES'
+const ALTERNATES = 'GIT_ALTERNATE_OBJECT_DIRECTORIES'
 
 /**
- * The lines of a git config text that `git init`, `git config user.*`, `git remote add` and `git branch --track` write;
- * everything else is left out. Stricter than git's own reading, so that nothing passes which git would read otherwise.
+ * Keeps only those lines of a git config that `git init`, `git config user.*`, `git remote add` and `git branch
+ * --track` write. Stricter than git's own parser, so that git reads every kept line in the same way.
  */
 export function plainConfig(text: string): string {
   const kept: string[] = []
@@ -267,7 +275,7 @@ export function plainConfig(text: string): string {
   for (const line of text.split(/\r?\n/)) {
     const header = line.match(headerLine)
     if (header !== null) {
-      section = { header: line, name: nameOf(header), isWritten: false }
+      section = { header: line, name: sectionName(header), isWritten: false }
       continue
     }
     // A header that is not understood ends the section before it.
@@ -280,7 +288,7 @@ export function plainConfig(text: string): string {
   return kept.map(line => `${line}\n`).join('')
 }
 
-function nameOf([, name = '', subsection]: RegExpMatchArray): string {
+function sectionName([, name = '', subsection]: RegExpMatchArray): string {
   return subsection === undefined ? name.toLowerCase() : `${name.toLowerCase()}.*`
 }
 
@@ -315,7 +323,7 @@ const plainKeys: ReadonlySet<string> = new Set([
 ])
 
 /**
- * What the person's own git leaves out beside `.gitignore` files: their global excludes file, then the repository's
+ * The person's ignore rules outside of `.gitignore` files: their global excludes file, then the repository's
  * `info/exclude`. Latin1 text of at most 2 MiB.
  */
 export async function readPersonExcludes(
@@ -339,7 +347,7 @@ async function globalExcludesFile(setting: GitSetting): Promise<string> {
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'git', 'ignore')
 }
 
-/** Which files hold a person's configuration is the person's to say; where the repository lies is not. */
+/** Keeps the variables that say which configuration files to read, and drops those that say where the repository is. */
 function personEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = ['GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM']
   const configuration = Object.entries(env).filter(([name]) => kept.includes(name))
@@ -351,10 +359,10 @@ async function readExcludes(path: string): Promise<string> {
   try {
     await using file = await open(await realpath(path), 'r')
     const stat = await file.stat()
-    return stat.isFile() && stat.size <= excludesLimit ? await file.readFile('latin1') : ''
+    return stat.isFile() && stat.size <= EXCLUDES_BYTES ? await file.readFile('latin1') : ''
   } catch {
     return ''
   }
 }
 
-const excludesLimit = 1024 * 1024
+const EXCLUDES_BYTES = 1024 * 1024

@@ -1,20 +1,20 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { treeAt } from './commits.ts'
+import { treeRevision } from './commits.ts'
 import { GitError, runGit, runGitOrThrow } from './git.ts'
-import { onOwnObjects, type PrivateGit, withoutIndex } from './private-git.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /**
- * Copies into the private git directory what a tree needs, in one pack, which is on the disk when this resolves. Then the
- * person's `git gc` cannot take anything of it away.
- * @param base a tree that is whole already; null if there is none
+ * Copies the objects of a tree into the private git directory, as one pack, which is on disk when this resolves. The
+ * person's `git gc` can then delete nothing of the tree.
+ * @param base a tree that is complete there already; `null` if there is none
  */
-export async function ownObjects(git: PrivateGit, tree: string, base: string | null): Promise<void> {
+export async function copyBorrowedObjects(git: PrivateGit, tree: string, base: string | null): Promise<void> {
   if (tree === base) return
-  const needed = base === null ? [tree] : [tree, ...(await newObjects(git, base, tree))]
+  const needed = base === null ? [tree] : [tree, ...(await addedObjectIds(git, base, tree))]
   const kept = (await ownPacks(git)).map(name => `--keep-pack=${name}`)
   const args = [
-    ...fast,
+    ...FAST_PACK,
     'pack-objects',
     '-q',
     '--non-empty',
@@ -29,36 +29,36 @@ export async function ownObjects(git: PrivateGit, tree: string, base: string | n
 }
 
 /**
- * An agent can write into the repository that objects are borrowed from, also something else under the hash of what it
- * has in its files; git itself does not look.
+ * Checks the objects' hashes. An agent can write to the repository that objects are borrowed from, and could store
+ * other content under a hash; git itself does not check.
  */
 async function verify(git: PrivateGit, pack: string): Promise<void> {
   const path = join(git.gitDir, 'objects', 'pack', pack)
   const args = ['index-pack', '--verify', `${path}.pack`]
-  const result = await runGit(onOwnObjects(git), args)
+  const result = await runGit(withOwnObjectsOnly(git), args)
   if (result.ok) return
   for (const ending of ['idx', 'rev', 'pack']) await rm(`${path}.${ending}`, { force: true })
   throw new GitError(args, result)
 }
 
-/** Puts small packs and single objects together where there are many; what is there stays there, whoever needs it. */
-export async function tidyObjects(git: PrivateGit): Promise<void> {
-  if ((await ownPacks(git)).length <= mostPacks) return
-  const setting = onOwnObjects(git)
-  const { ok } = await runGit(setting, [...synced, ...gentle, 'repack', '-d', '-q', '--geometric=2'])
+/** Combines packs and loose objects if there are more than 12 packs. Deletes no object. */
+export async function repackObjects(git: PrivateGit): Promise<void> {
+  if ((await ownPacks(git)).length <= MOST_PACKS) return
+  const setting = withOwnObjectsOnly(git)
+  const { ok } = await runGit(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-d', '-q', '--geometric=2'])
   // git before 2.32.
-  if (!ok) await runGit(setting, [...synced, ...gentle, 'repack', '-a', '-d', '-k', '-q'])
+  if (!ok) await runGit(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-a', '-d', '-k', '-q'])
 }
 
-/** Throws away what no reference leads to. The caller has dropped the index, which knows of other objects. */
-export async function throwAwayObjects(git: PrivateGit): Promise<void> {
-  const setting = onOwnObjects(git)
-  await runGitOrThrow(setting, [...synced, ...gentle, 'repack', '-a', '-d', '-q'])
+/** Deletes every object that no reference leads to. The caller has removed the index, which refers to other objects. */
+export async function pruneObjects(git: PrivateGit): Promise<void> {
+  const setting = withOwnObjectsOnly(git)
+  await runGitOrThrow(setting, [...FSYNC_ALL, ...ONE_THREAD, 'repack', '-a', '-d', '-q'])
   await runGitOrThrow(setting, ['prune', '--expire=now'])
 }
 
-/** The ids of the files and folders of a tree that another one has not, at the same path. */
-async function newObjects(git: PrivateGit, before: string, after: string): Promise<string[]> {
+/** The ids of the files and folders in `after` that differ from `before` at the same path. */
+async function addedObjectIds(git: PrivateGit, before: string, after: string): Promise<string[]> {
   const args = ['diff-tree', '-r', '-t', '-z', '--raw', '--no-renames', '--no-abbrev', before, after]
   const fields = (await runGitOrThrow(withoutIndex(git), args)).split('\0')
   const ids = new Set<string>()
@@ -74,15 +74,15 @@ async function ownPacks({ gitDir }: PrivateGit): Promise<string[]> {
   return names.filter(name => name.endsWith('.pack'))
 }
 
-/** What a reference is to lead to is on the disk before the reference is. */
-export const synced = ['-c', 'core.fsync=all']
-const gentle = ['-c', 'pack.threads=1']
-const fast = [...synced, ...gentle, '-c', 'pack.writeReverseIndex=false', '-c', 'pack.compression=1']
-const mostPacks = 12
+/** Git options that write objects to disk before the reference to them. */
+export const FSYNC_ALL = ['-c', 'core.fsync=all']
+const ONE_THREAD = ['-c', 'pack.threads=1']
+const FAST_PACK = [...FSYNC_ALL, ...ONE_THREAD, '-c', 'pack.writeReverseIndex=false', '-c', 'pack.compression=1']
+const MOST_PACKS = 12
 const deleted = '000000'
 const submodule = '160000'
 
-/** One file as git knows it. `mode` 000000: it is not there. Paths are latin1, relative to git's top. */
+/** A file as git records it; mode `000000` means deleted. Paths are latin1, relative to git's top. */
 export interface TreeEntry {
   mode: string
   hash: string
@@ -90,17 +90,17 @@ export interface TreeEntry {
 }
 
 /**
- * What was not committed at a commit and so lay in the work directory through the commits after it, until one of them
- * touched it.
+ * Changes that were uncommitted at a commit, and so stayed in the work directory through the following commits until
+ * one of them touched the file.
  */
 export interface CarriedChanges {
-  /** What still lies there at the nth of the commits, from 0. */
+  /** The changes still there at commit `index`, from 0. */
   at(index: number): readonly TreeEntry[]
-  /** The first submodule that has been set to another commit by then; null if there is none. */
+  /** The first submodule that was set to another commit by then; `null` if there is none. */
   submoduleChanged(index: number): string | null
 }
 
-/** What `tree` (a fingerprint) has beside `from`, carried through `commits`, which follow it one after the other. */
+/** The changes of `tree` (a fingerprint) against the commit `from`, carried through the commits that follow it. */
 export async function carriedChanges(
   git: PrivateGit,
   { from, tree, commits }: { from: string; tree: string; commits: readonly string[] },
@@ -111,7 +111,7 @@ export async function carriedChanges(
   const touched = new Map<string, number>()
   let submodule = { path: '', index: Number.POSITIVE_INFINITY }
   let index = -1
-  for (const field of records(pairs === '' ? '' : await runGitOrThrow(git.setting, args, pairs))) {
+  for (const field of parseDiffRecords(pairs === '' ? '' : await runGitOrThrow(git.setting, args, pairs))) {
     if (field.kind === 'commit') index = commits.indexOf(field.commit, index + 1)
     else {
       if (!touched.has(field.path)) touched.set(field.path, index)
@@ -124,18 +124,18 @@ export async function carriedChanges(
   }
 }
 
-/** What goes first: a folder may stand where a submodule was. */
+/** Deletions first, as a folder may take the place of a submodule. */
 async function uncommitted(git: PrivateGit, from: string, tree: string): Promise<TreeEntry[]> {
   const { setting, prefix } = git
-  const known = await runGit(setting, ['rev-parse', '--verify', '--quiet', treeAt(git, from)])
+  const known = await runGit(setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, from)])
   const before = known.ok
     ? known.stdout.trim()
     : (await runGitOrThrow(setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--end-of-options', before, tree]
   const entries: TreeEntry[] = []
-  for (const record of records(await runGitOrThrow(setting, args))) {
+  for (const record of parseDiffRecords(await runGitOrThrow(setting, args))) {
     if (record.kind === 'file')
-      entries.push({ mode: record.mode, hash: record.hash, path: latin1(prefix) + record.path })
+      entries.push({ mode: record.mode, hash: record.hash, path: toLatin1(prefix) + record.path })
   }
   return entries.sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))
 }
@@ -144,8 +144,10 @@ type DiffRecord =
   | { kind: 'commit'; commit: string }
   | { kind: 'file'; path: string; mode: string; hash: string; isSubmodule: boolean }
 
-/** Of `diff-tree -z --raw`: `:<mode> <mode> <hash> <hash> <status>`, then the path; a commit stands alone. */
-function* records(output: string): Generator<DiffRecord> {
+/**
+ * Parses `diff-tree -z --raw`: `:<mode> <mode> <hash> <hash> <status>`, then the path; a commit is a field of its own.
+ */
+function* parseDiffRecords(output: string): Generator<DiffRecord> {
   const fields = output.split('\0')
   for (let index = 0; index < fields.length; index += 1) {
     const field = fields[index] ?? ''
@@ -161,7 +163,7 @@ function* records(output: string): Generator<DiffRecord> {
   }
 }
 
-function latin1(path: string): string {
+function toLatin1(path: string): string {
   return Buffer.from(path, 'utf8').toString('latin1')
 }
 

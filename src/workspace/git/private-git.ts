@@ -5,7 +5,7 @@ import { systemErrorCode } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readTextFile } from '../files/inside-directory.ts'
 import {
-  borrowing,
+  borrowedObjectsEnvironment,
   findGit,
   GitError,
   type GitResult,
@@ -13,90 +13,93 @@ import {
   hardenedEnvironment,
   type PersonRepository,
   readPersonExcludes,
-  removeUnfinished,
+  removeUnfinishedObjects,
   runGit,
-  withoutBorrowed,
-  writingGit,
+  withoutBorrowedObjects,
+  writeToPrivateGit,
 } from './git.ts'
 
-/** Where codemachine's private git directory lies and what it looks at. */
+/** The location of a private git directory, and the work directory that it is for. */
 export interface PrivateGitOptions {
-  /** Outside of what agents can write. Made if it is not there. */
+  /** Where agents cannot write. Created if missing. */
   gitDir: string
   /** Real path of the work directory. */
   directory: string
-  /** The person's repository around the work directory: its objects are borrowed, its ignore rules honoured. */
+  /** The person's repository around the work directory: its objects are borrowed, its ignore rules apply. */
   repository: PersonRepository | null
   env: NodeJS.ProcessEnv
 }
 
-/** codemachine's own git directory for a work directory. The person's index, references, config and hooks are no part of it. */
-export interface PrivateGit extends GitPlace {
+/**
+ * codemachine's own git directory for a work directory. It uses none of the person's index, references, config or
+ * hooks.
+ */
+export interface PrivateGit extends PrivateGitLocation {
   repository: PersonRepository | null
-  /** The work directory relative to git's top, with a `/` at its end; empty where they are the same. */
+  /** The work directory relative to git's top, ending in `/`; empty where they are the same. */
   prefix: string
-  /** Whether many files at once can go into one pack instead of a file each: git 2.38 and newer. */
+  /** Whether git can write many files at once into one pack instead of a loose object each: git 2.38 and newer. */
   packsInBulk: boolean
 }
 
 /**
- * Opens or makes the private git directory. A broken one is mended, its objects and references kept; one that cannot be
- * is put aside as `<gitDir>.broken`, replacing an older.
+ * Opens or creates the private git directory. A broken one is repaired and keeps its objects and references; one that
+ * cannot be repaired is renamed to `<gitDir>.broken`, replacing an earlier one. The caller holds the run lock.
  */
 export async function openPrivateGit({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
-  const git = await describe({ gitDir, directory, repository, env })
+  const git = await locatePrivateGit({ gitDir, directory, repository, env })
   const excludes = await readPersonExcludes(git.setting.program, directory, repository, env)
-  await writingGit(gitDir, () => layOutPrivateGit(git, excludes))
+  await writeToPrivateGit(gitDir, () => preparePrivateGit(git, excludes))
   await removeLeftovers(gitDir)
-  return (await isLeftOut(git)) ? startAt(git, directory) : git
+  return (await isIgnored(git)) ? withTopAt(git, directory) : git
 }
 
 /**
- * The private git directory as somebody may look at it who does not hold the lock of the run: nothing of it is made,
- * mended or taken away, and the index is a copy, which `forget` removes. Null if there is none yet.
+ * Opens the private git directory without the run lock: nothing is created, repaired or removed, and the index is a
+ * copy, which `forget` removes. `null` if there is no usable one.
  */
-export async function lookAtPrivateGit(
+export async function openPrivateGitReadOnly(
   options: PrivateGitOptions,
 ): Promise<{ git: PrivateGit; forget(): Promise<void> } | null> {
   const { gitDir, directory } = options
-  const described = await describe(options)
+  const described = await locatePrivateGit(options)
   if (!(await isUsable(described))) return null
   const { setting } = described
   const index = join(gitDir, `look-${randomUUID()}.index`)
-  await writingGit(gitDir, () => copyFile(join(gitDir, 'index'), index).catch(unlessMissing))
+  await writeToPrivateGit(gitDir, () => copyFile(join(gitDir, 'index'), index).catch(unlessMissing))
   const git = { ...described, setting: { ...setting, env: { ...setting.env, GIT_INDEX_FILE: index } } }
   return {
-    git: (await isLeftOut(git)) ? startAt(git, directory) : git,
+    git: (await isIgnored(git)) ? withTopAt(git, directory) : git,
     forget: async () => {
       for (const path of [index, `${index}.lock`]) await rm(path, { force: true })
     },
   }
 }
 
-/** How git is run without an index, so that nothing of it is read or locked. */
+/** A setting to run git without an index, so that no index is read or locked. */
 export function withoutIndex({ gitDir, setting }: PrivateGit): GitSetting {
   return { ...setting, env: { ...setting.env, GIT_INDEX_FILE: join(gitDir, 'no-index') } }
 }
 
-/** As `withoutIndex`, on what the private git directory itself holds: what it borrows is not there. */
-export function onOwnObjects(git: PrivateGit): GitSetting {
-  return withoutBorrowed(withoutIndex(git))
+/** As `withoutIndex`, with only the objects of the private git directory itself, without borrowed ones. */
+export function withOwnObjectsOnly(git: PrivateGit): GitSetting {
+  return withoutBorrowedObjects(withoutIndex(git))
 }
 
-/** Makes a git directory that has become unusable anew; leaves a good one alone. */
-export async function mendPrivateGit(git: PrivateGit): Promise<void> {
+/** Recreates a git directory that has become unusable; leaves a good one alone. */
+export async function repairPrivateGit(git: PrivateGit): Promise<void> {
   const excludes = await readFile(join(git.gitDir, 'info', 'exclude'), 'latin1').catch(() => '')
-  await layOutPrivateGit(git, excludes)
+  await preparePrivateGit(git, excludes)
 }
 
-async function describe({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
+async function locatePrivateGit({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
   const top = repository?.root ?? directory
   const program = await findGit(env, top)
   const variables = {
     ...hardenedEnvironment(env, join(gitDir, 'empty')),
     GIT_DIR: gitDir,
     GIT_WORK_TREE: top,
-    ...borrowing(repository),
+    ...borrowedObjectsEnvironment(repository),
   }
   return {
     gitDir,
@@ -108,22 +111,25 @@ async function describe({ gitDir, directory, repository, env }: PrivateGitOption
   }
 }
 
-/** A work directory that the person's own rules ignore would have nothing in it: then those above it do not count. */
-async function isLeftOut({ prefix, setting }: PrivateGit): Promise<boolean> {
+/**
+ * Whether the person's rules ignore the whole work directory. The rules above it then must not apply, or it would seem
+ * empty.
+ */
+async function isIgnored({ prefix, setting }: PrivateGit): Promise<boolean> {
   if (prefix === '') return false
   const path = Buffer.from(prefix, 'utf8').toString('latin1')
-  // `check-ignore` takes no literal paths from outside, and needs none.
+  // `check-ignore` refuses literal pathspecs, and reads none from stdin.
   const plain = { ...setting, env: { ...setting.env, GIT_LITERAL_PATHSPECS: '0' } }
   return (await runGit(plain, ['check-ignore', '--quiet', '--no-index', '--stdin', '-z'], `${path}\0`)).ok
 }
 
-function startAt(git: PrivateGit, directory: string): PrivateGit {
+function withTopAt(git: PrivateGit, directory: string): PrivateGit {
   const env = { ...git.setting.env, GIT_WORK_TREE: directory }
   return { ...git, prefix: '', setting: { ...git.setting, directory, env } }
 }
 
-async function objectFormatOf({ commonDir }: PersonRepository): Promise<GitPlace['objectFormat']> {
-  const config = await readTextFile(join(commonDir, 'config'), configLimit)
+async function objectFormatOf({ commonDir }: PersonRepository): Promise<PrivateGitLocation['objectFormat']> {
+  const config = await readTextFile(join(commonDir, 'config'), CONFIG_BYTES)
   return config.kind === 'text' && /^\s*objectformat\s*=\s*"?sha256/im.test(config.text) ? 'sha256' : 'sha1'
 }
 
@@ -147,35 +153,35 @@ function unlessMissing(error: unknown): void {
   if (systemErrorCode(error) !== 'ENOENT') throw error
 }
 
-const configLimit = 1024 * 1024
+const CONFIG_BYTES = 1024 * 1024
 
-/** The private git directory, and how git is run on it. */
-export interface GitPlace {
+/** A private git directory, and the setting to run git on it. */
+export interface PrivateGitLocation {
   gitDir: string
-  /** `directory` is the top that all paths of the index are relative to. */
+  /** Its `directory` is the top, to which all paths of the index are relative. */
   setting: GitSetting
   objectFormat: 'sha1' | 'sha256'
 }
 
 /**
- * Makes a private git directory what it has to be, and takes away the locks that a killed git has left. A broken one is
- * mended, its objects and references kept; one that cannot be is put aside. The caller holds the lock of the run.
+ * Writes the files of a private git directory, and removes the locks of a killed git. A broken directory is repaired,
+ * or renamed and made anew. The caller holds the run lock.
  */
-async function layOutPrivateGit(git: GitPlace, excludes: string): Promise<void> {
+async function preparePrivateGit(git: PrivateGitLocation, excludes: string): Promise<void> {
   const { gitDir } = git
-  if (!(await isUsable(git))) await makeAnew(git)
+  if (!(await isUsable(git))) await recreate(git)
   await mkdir(join(gitDir, 'info'), { recursive: true })
   await mkdir(join(gitDir, 'objects', 'info'), { recursive: true })
-  await writeIfOther(join(gitDir, 'empty'), '')
-  // What is borrowed is said by the environment, so that it can be left out.
-  await writeIfOther(join(gitDir, 'objects', 'info', 'alternates'), '')
-  await writeIfOther(join(gitDir, 'info', 'exclude'), Buffer.from(excludes, 'latin1'))
-  await writeIfOther(join(gitDir, 'info', 'attributes'), bytesAsTheyAre)
+  await writeIfDifferent(join(gitDir, 'empty'), '')
+  // Borrowed objects are named by the environment, so that a command can do without them.
+  await writeIfDifferent(join(gitDir, 'objects', 'info', 'alternates'), '')
+  await writeIfDifferent(join(gitDir, 'info', 'exclude'), Buffer.from(excludes, 'latin1'))
+  await writeIfDifferent(join(gitDir, 'info', 'attributes'), NO_CONVERSION)
   await writeConfig(gitDir)
   await removeLocks(gitDir)
 }
 
-/** Those that a git left which was killed. */
+/** Removes the locks that a killed git has left. */
 async function removeLocks(gitDir: string): Promise<void> {
   const refs = join('refs', 'savepoints')
   const names = await readdir(join(gitDir, refs), { recursive: true }).catch(() => [])
@@ -185,30 +191,30 @@ async function removeLocks(gitDir: string): Promise<void> {
   }
 }
 
-/** Removes what was not finished by who held the lock of the run before; nothing of it is written yet by who holds it now. */
+/** Removes unfinished files of the process that held the run lock before. The present holder has written none yet. */
 async function removeLeftovers(gitDir: string): Promise<void> {
   const names = await readdir(gitDir)
   for (const name of names.filter(each => each.startsWith('rewind-'))) {
     await rm(join(gitDir, name), { force: true, recursive: true })
   }
-  // Somebody may look, who needs no lock, and write what the files are now.
-  if (!names.some(name => name.startsWith('look-'))) await removeUnfinished(gitDir)
+  // A process that opened it read-only, without the lock, may be writing objects.
+  if (!names.some(name => name.startsWith('look-'))) await removeUnfinishedObjects(gitDir)
 }
 
-/** Whether git takes it for what it has to be. */
-async function isUsable({ gitDir, setting, objectFormat }: GitPlace): Promise<boolean> {
+/** Whether git accepts the directory, with the expected hash. */
+async function isUsable({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<boolean> {
   // Without its config git takes it for a repository all the same.
   if (!(await pathExists(join(gitDir, 'config')))) return false
   const { ok, stdout } = await runGit(setting, ['rev-parse', '--show-object-format'])
   return ok && stdout.trim() === objectFormat
 }
 
-/** What of it is good stays: the savepoints outlive a broken config or HEAD. */
-async function makeAnew(git: GitPlace): Promise<void> {
+/** Recreates the broken parts; savepoints outlive a broken config or HEAD. */
+async function recreate(git: PrivateGitLocation): Promise<void> {
   const { gitDir } = git
   await mkdir(gitDir, { recursive: true, mode: 0o700 })
   if (!(await hasOtherFormat(git))) {
-    await dropIndex(git)
+    await removeIndex(git)
     for (const name of ['HEAD', 'config']) await rm(join(gitDir, name), { force: true, recursive: true })
     if ((await init(git)).ok && (await isUsable(git))) return
   }
@@ -220,13 +226,13 @@ async function makeAnew(git: GitPlace): Promise<void> {
   if (!result.ok) throw new GitError(['init'], result)
 }
 
-async function hasOtherFormat({ setting, objectFormat }: GitPlace): Promise<boolean> {
+async function hasOtherFormat({ setting, objectFormat }: PrivateGitLocation): Promise<boolean> {
   const { ok, stdout } = await runGit(setting, ['rev-parse', '--show-object-format'])
   return ok && stdout.trim() !== objectFormat
 }
 
 /** `git init` finds out what the file system can do (modes, links, case). */
-function init({ gitDir, setting, objectFormat }: GitPlace): Promise<GitResult> {
+function init({ gitDir, setting, objectFormat }: PrivateGitLocation): Promise<GitResult> {
   const { GIT_DIR: _, GIT_WORK_TREE: __, ...env } = setting.env
   const format = `--object-format=${objectFormat}`
   return runGit({ ...setting, directory: gitDir, env }, ['init', '--quiet', '--bare', '--template=', format, '.'])
@@ -235,16 +241,16 @@ function init({ gitDir, setting, objectFormat }: GitPlace): Promise<GitResult> {
 /** `splitIndex`: of 50,000 files, one change then costs 15 ms to write in place of 40. */
 async function writeConfig(gitDir: string): Promise<void> {
   const path = join(gitDir, 'config')
-  const [probed = ''] = (await readFile(path, 'utf8')).split(ownConfigMark)
+  const [probed = ''] = (await readFile(path, 'utf8')).split(OWN_CONFIG_MARK)
   const empty = JSON.stringify(join(gitDir, 'empty'))
-  const own = `${ownConfigMark}
+  const own = `${OWN_CONFIG_MARK}
 [core]
 \tfsmonitor = false
 \thooksPath = ${JSON.stringify(join(gitDir, 'no-hooks'))}
 \tattributesFile = ${empty}
 \texcludesFile = ${empty}
 \tautocrlf = false
-\tsplitIndex = true${sep === '/' ? anyName : ''}
+\tsplitIndex = true${sep === '/' ? ALLOW_NTFS_NAMES : ''}
 [splitIndex]
 \tsharedIndexExpire = 1.day.ago
 [gc]
@@ -252,26 +258,26 @@ async function writeConfig(gitDir: string): Promise<void> {
 [maintenance]
 \tauto = false
 `
-  await writeIfOther(path, probed + own)
+  await writeIfDifferent(path, probed + own)
 }
 
-/** Whole or not at all: a cut-off file would change what git looks at. */
-async function writeIfOther(path: string, content: string | Buffer): Promise<void> {
+/** Atomic, as a truncated file would change what git reads. */
+async function writeIfDifferent(path: string, content: string | Buffer): Promise<void> {
   const bytes = Buffer.from(content)
   const before = await readFile(path).catch(() => null)
   if (before === null || !before.equals(bytes)) await writeWholeFile(path, bytes)
 }
 
-/** Forgets what the index knows, together with the lock that a crash has left: the caller holds the lock of the run. */
-export async function dropIndex({ gitDir }: Pick<GitPlace, 'gitDir'>): Promise<void> {
+/** Removes the index and its lock files. The caller holds the run lock. */
+export async function removeIndex({ gitDir }: Pick<PrivateGitLocation, 'gitDir'>): Promise<void> {
   const names = await readdir(gitDir)
   const parts = names.filter(name => /^(?:index(?:\.lock)?$|sharedindex\.|(?:look|rewind)-.*\.index)/.test(name))
   for (const name of parts) await rm(join(gitDir, name), { force: true, recursive: true })
 }
 
-/** A folder that an agent calls `git~1` is one as any other, and what is in it counts. */
-const anyName = '\n\tprotectNTFS = false'
-const ownConfigMark = '# What follows is codemachine’s.'
+/** Makes git accept a folder called `git~1`, so that an agent's files in it count. */
+const ALLOW_NTFS_NAMES = '\n\tprotectNTFS = false'
+const OWN_CONFIG_MARK = '# What follows is codemachine’s.'
 // A file's own bytes count: no filter, line ending or encoding that a `.gitattributes` in the tree asks for.
 // Nor is a text not shown for it.
-const bytesAsTheyAre = '* -text -eol -ident -filter -working-tree-encoding !diff !merge !whitespace\n'
+const NO_CONVERSION = '* -text -eol -ident -filter -working-tree-encoding !diff !merge !whitespace\n'

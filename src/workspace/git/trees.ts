@@ -3,29 +3,29 @@ import { sep } from 'node:path'
 import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
 import { runProcess } from '../../platform/run-process.ts'
 import { GitError, type GitResult, type GitSetting, runGit, runGitOrThrow } from './git.ts'
-import { onOwnObjects, type PrivateGit, withoutIndex } from './private-git.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
-/** A file that differs between two trees. A renamed one is a deleted and an added one. */
+/** A file that differs between two trees. A rename is a deleted and an added file. */
 export interface ChangedFile {
   /** Relative to the work directory, with `/`. */
   path: string
   how: 'added' | 'changed' | 'deleted'
-  /** Hashes of what it was and is; null where it was or is no regular file. */
+  /** Hashes of the content before and after; `null` where there is no regular file. */
   before: string | null
   after: string | null
 }
 
-/** All files that differ between two trees of the private git directory; null if one of the trees is gone. */
+/** All files that differ between two trees of the private git directory; `null` if one of the trees is gone. */
 export async function changedFiles(git: PrivateGit, before: string, after: string): Promise<ChangedFile[] | null> {
   if (before === after) return []
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', '--end-of-options', before, after]
-  const result = await firstThatWorks(git, args)
+  const result = await runOnOwnObjectsFirst(git, args)
   return result === null ? null : parseRaw(result)
 }
 
-/** All files of a tree, as though they had been added; null if it is gone. */
-export async function filesOfTree(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
-  const result = await firstThatWorks(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
+/** All files of a tree as added files; `null` if the tree is gone. */
+export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedFile[] | null> {
+  const result = await runOnOwnObjectsFirst(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
   if (result === null) return null
   return [...result.matchAll(/(\d{6}) \S+ ([0-9a-f]+)\t([^\0]*)\0/g)].map(([, mode = '', hash = '', path = '']) => {
     return { path: readable(path), how: 'added', before: null, after: isRegular(mode) ? hash : null }
@@ -33,8 +33,8 @@ export async function filesOfTree(git: PrivateGit, tree: string): Promise<Change
 }
 
 /**
- * The lines that a changed file has more than before, and all of an added one, as latin1; a line that was only moved is
- * none. Nothing of what is larger than 1 MiB, nor of what comes after the first 64 MiB.
+ * By path, the lines that changed files have gained, and all lines of added files, in latin1. A moved line does not
+ * count. Skips files over 1 MiB, and everything after the first 64 MiB.
  */
 export async function addedLines(git: PrivateGit, files: readonly ChangedFile[]): Promise<Map<string, string[]>> {
   const wanted = files.flatMap(({ before, after }) => [before, after]).filter(hash => hash !== null)
@@ -43,17 +43,17 @@ export async function addedLines(git: PrivateGit, files: readonly ChangedFile[])
   for (const { path, before, after } of files) {
     const text = after === null ? undefined : texts.get(after)
     if (text === undefined) continue
-    lines.set(path, linesBeyond(before === null ? '' : (texts.get(before) ?? ''), text))
+    lines.set(path, newLines(before === null ? '' : (texts.get(before) ?? ''), text))
   }
   return lines
 }
 
 /**
- * What codemachine itself holds comes first: an agent can write other things into the repository that objects are
- * borrowed from.
+ * Tries codemachine's own objects before borrowed ones, as an agent can write forged objects to the repository that
+ * objects are borrowed from. `null` if git fails on both.
  */
-async function firstThatWorks(git: PrivateGit, args: readonly string[], input?: string): Promise<string | null> {
-  for (const setting of [onOwnObjects(git), withoutIndex(git)]) {
+async function runOnOwnObjectsFirst(git: PrivateGit, args: readonly string[], input?: string): Promise<string | null> {
+  for (const setting of [withOwnObjectsOnly(git), withoutIndex(git)]) {
     const { ok, stdout } = await runGit(setting, args, input)
     if (ok) return stdout
   }
@@ -91,7 +91,7 @@ async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Ma
   return texts
 }
 
-/** Those that are small enough, in portions that can be read at once. */
+/** Splits the hashes of small enough blobs into portions that can be read at once. */
 async function inPortions(setting: GitSetting, hashes: readonly string[]): Promise<string[][]> {
   if (hashes.length === 0) return []
   const { stdout } = await runGit(setting, ['cat-file', '--batch-check'], asLines(hashes))
@@ -100,11 +100,11 @@ async function inPortions(setting: GitSetting, hashes: readonly string[]): Promi
   let room = 0
   for (const [, hash = '', size] of stdout.matchAll(/^([0-9a-f]+) blob (\d+)$/gm)) {
     const bytes = Number(size)
-    if (bytes > largest || total + bytes > most) continue
+    if (bytes > BLOB_BYTES || total + bytes > ALL_BLOBS_BYTES) continue
     total += bytes
     if (room < bytes) {
       portions.push([])
-      room = portion
+      room = PORTION_BYTES
     }
     room -= bytes
     portions.at(-1)?.push(hash)
@@ -112,7 +112,7 @@ async function inPortions(setting: GitSetting, hashes: readonly string[]): Promi
   return portions
 }
 
-function linesBeyond(before: string, after: string): string[] {
+function newLines(before: string, after: string): string[] {
   const known = new Map<string, number>()
   for (const line of before.split('\n')) known.set(line, (known.get(line) ?? 0) + 1)
   return after.split('\n').filter(line => {
@@ -130,26 +130,26 @@ function readable(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
-const largest = 1024 * 1024
-const portion = 16 * 1024 * 1024
-const most = 64 * 1024 * 1024
+const BLOB_BYTES = 1024 * 1024
+const PORTION_BYTES = 16 * 1024 * 1024
+const ALL_BLOBS_BYTES = 64 * 1024 * 1024
 
-/** How much of a diff is wanted. */
+/** Limits of a diff. */
 export interface TreeDiffOptions {
-  /** Of the text, in UTF-8. */
+  /** Maximum length of the text in UTF-8. */
   mostBytes: number
-  /** Relative to the work directory, files or folders, names as they are; all, if left out. */
+  /** Files or folders, relative to the work directory and taken literally; all if left out. */
   paths?: readonly string[]
 }
 
-/** A unified diff, as `git diff` writes it; a file that is not text is only named. */
+/** A unified diff as `git diff` writes it. Of a binary file, only the name. */
 export interface TreeDiff {
   text: string
-  /** Whether it was longer than was wanted: then it ends with a whole line, and the rest is left out. */
+  /** Whether it was cut after the last whole line that fits. */
   isCut: boolean
 }
 
-/** The diff of two trees that the private git directory holds, renamed files as such. */
+/** The diff of two trees in the private git directory, with renames. Throws a `GitError` if a tree is broken. */
 export async function treeDiff(
   git: PrivateGit,
   before: string,
@@ -157,11 +157,11 @@ export async function treeDiff(
   { mostBytes, paths = [] }: TreeDiffOptions,
 ): Promise<TreeDiff> {
   if (before === after) return { text: '', isCut: false }
-  const { program, directory, env } = onOwnObjects(git)
+  const { program, directory, env } = withOwnObjectsOnly(git)
   const within = paths.length === 0 ? [] : ['--', ...paths]
-  const args = [...readAsItIs, 'diff-tree', '-r', '-p', '-M', '-l400', ...asText, before, after, ...within]
-  // What comes in the chunk with which it becomes too much is left out as a whole.
-  const outputLimit = mostBytes + mostOfChunk
+  const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', '-M', '-l400', ...PLAIN_TEXT, before, after, ...within]
+  // `runProcess` drops the whole chunk that exceeds the limit.
+  const outputLimit = mostBytes + CHUNK_BYTES
   const { exitCode, stdout, stderr, failure } = await runProcess(program, args, {
     directory,
     env,
@@ -181,20 +181,20 @@ function wholeLines(text: string): string {
   return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
-const mostOfChunk = 64 * 1024
+const CHUNK_BYTES = 64 * 1024
 
-/** What one tree has become in another. */
+/** A summary of the changes between two trees. */
 export interface TreeChanges {
   /** How many files differ. */
   files: number
-  /** Lines, in files that are text. */
+  /** Lines added in text files. */
   added: number
   removed: number
-  /** In git's order, at most as many as were asked for; null lines: not text. */
+  /** In git's order, at most as many as asked for. `added` and `removed` are `null` for a binary file. */
   paths: readonly { path: string; added: number | null; removed: number | null }[]
 }
 
-/** What differs between two trees that the private git directory holds, file by file. A renamed file is a deleted and a new one. */
+/** Summarizes the changes between two trees in the private git directory. A rename is a deleted and an added file. */
 export async function treeChanges(
   git: PrivateGit,
   before: string,
@@ -202,8 +202,8 @@ export async function treeChanges(
   mostPaths: number,
 ): Promise<TreeChanges> {
   if (before === after) return { files: 0, added: 0, removed: 0, paths: [] }
-  const args = [...readAsItIs, 'diff-tree', '-r', '-z', '--numstat', '--no-renames', ...asText, before, after]
-  const result = await runGit(onOwnObjects(git), args)
+  const args = [...PLAIN_READING, 'diff-tree', '-r', '-z', '--numstat', '--no-renames', ...PLAIN_TEXT, before, after]
+  const result = await runGit(withOwnObjectsOnly(git), args)
   if (!result.ok) throw new GitError(args, result)
   const changes = { files: 0, added: 0, removed: 0, paths: [] as TreeChanges['paths'][number][] }
   for (const line of result.stdout.split('\0')) {
@@ -224,27 +224,29 @@ function linesOf(count: string | undefined): number | null {
   return count === undefined || count === '-' ? null : Number(count)
 }
 
-/** No program that a tree or a person asks for, and names in any script as they are. What is over 4 MiB is not text. */
-const readAsItIs = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshold=4m']
-const asText = ['--no-ext-diff', '--no-textconv', '--no-color']
+/**
+ * Options to run no program that a tree or a person configures, print names unquoted, and treat over 4 MiB as binary.
+ */
+const PLAIN_READING = ['-c', 'core.quotePath=false', '-c', 'core.bigFileThreshold=4m']
+const PLAIN_TEXT = ['--no-ext-diff', '--no-textconv', '--no-color']
 
-/** What differs between the index and the work tree: latin1 paths relative to the top. */
-export interface Differences {
+/** Files that differ between the index and the work tree: latin1 paths relative to the top. */
+export interface IndexDifferences {
   gone: readonly string[]
   present: readonly string[]
 }
 
-/** Brings the index up to date at these paths; answers those that could not be read and are left as they were. */
-export async function stagePaths(git: PrivateGit, { gone, present }: Differences): Promise<string[]> {
-  if ((await update(git, [...gone, ...present])).ok) return []
+/** Updates the index at these paths. Returns the paths that could not be read and were left as they were. */
+export async function stagePaths(git: PrivateGit, { gone, present }: IndexDifferences): Promise<string[]> {
+  if ((await updateIndex(git, [...gone, ...present])).ok) return []
   // git gives up at the first path that it cannot take: find out which those are.
   const { readable, unreadable, special } = await classify(git, present)
-  await forget(git, [...gone, ...special])
+  await removeFromIndex(git, [...gone, ...special])
   return [...unreadable, ...(await stageByHalves(git, readable))]
 }
 
 async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise<string[]> {
-  const result = await update(git, paths)
+  const result = await updateIndex(git, paths)
   if (result.ok) return []
   if (paths.length === 1) return [...paths]
   const middle = paths.length >> 1
@@ -252,20 +254,20 @@ async function stageByHalves(git: PrivateGit, paths: readonly string[]): Promise
   return [...first, ...(await stageByHalves(git, paths.slice(middle)))]
 }
 
-/** A refusal because of a path is an answer; any other failure is an error. */
-async function update(git: PrivateGit, paths: readonly string[]): Promise<GitResult> {
+/** Returns a failure because of a path; throws any other. */
+async function updateIndex(git: PrivateGit, paths: readonly string[]): Promise<GitResult> {
   if (paths.length === 0) return { ok: true, stdout: '', stderr: '' }
-  const bulk = git.packsInBulk && paths.length > bulkFrom ? onePack : []
+  const bulk = git.packsInBulk && paths.length > BULK_FROM ? ONE_PACK : []
   const args = [...bulk, 'update-index', '--add', '--remove', '--replace', '-z', '--stdin']
   const result = await runGit(git.setting, args, zeroTerminated(paths))
   if (result.ok) return result
   const failure = new GitError(args, result)
-  // Without room git blames the path too.
+  // On a full disk git blames the path too.
   if (isNoRoom(failure) || !/Unable to process path|Ignoring path/i.test(result.stderr)) throw failure
   return result
 }
 
-async function forget(git: PrivateGit, paths: readonly string[]): Promise<void> {
+async function removeFromIndex(git: PrivateGit, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return
   await runGitOrThrow(git.setting, ['update-index', '--force-remove', '-z', '--stdin'], zeroTerminated(paths))
 }
@@ -274,8 +276,8 @@ type Kind = 'readable' | 'unreadable' | 'special'
 
 async function classify(git: PrivateGit, paths: readonly string[]): Promise<Record<Kind, string[]>> {
   const kinds: Record<Kind, string[]> = { readable: [], unreadable: [], special: [] }
-  for (let start = 0; start < paths.length; start += atOnce) {
-    const some = paths.slice(start, start + atOnce)
+  for (let start = 0; start < paths.length; start += FILES_AT_ONCE) {
+    const some = paths.slice(start, start + FILES_AT_ONCE)
     const found = await Promise.all(some.map(path => kindOf(git.setting.directory + sep, path)))
     for (const [index, path] of some.entries()) kinds[found[index] ?? 'readable'].push(path)
   }
@@ -292,7 +294,7 @@ async function kindOf(top: string, path: string): Promise<Kind> {
     return 'readable'
   } catch (error) {
     const code = systemErrorCode(error)
-    // What has gone meanwhile is taken out by git itself.
+    // Git itself removes a file that is gone by now.
     return code === 'ENOENT' || code === 'ENOTDIR' ? 'readable' : 'unreadable'
   }
 }
@@ -301,7 +303,7 @@ function zeroTerminated(paths: readonly string[]): string {
   return paths.map(path => `${path}\0`).join('')
 }
 
-const bulkFrom = 1000
-const atOnce = 100
+const BULK_FROM = 1000
+const FILES_AT_ONCE = 100
 // 50,000 new files take 11 MiB in one pack, 207 MiB and as many inodes as loose objects, in the same time.
-const onePack = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']
+const ONE_PACK = ['-c', 'core.bigFileThreshold=1', '-c', 'core.compression=1']

@@ -5,46 +5,47 @@ import * as v from 'valibot'
 import { systemErrorCode, writing } from '../../base/errors.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 
-/** What lies at a path in a git directory that decides what the person's git runs or reads. */
+/** A file, link or folder in a git directory that decides what the person's git runs or reads. */
 export interface GuardedEntry {
   kind: 'file' | 'link' | 'directory' | 'other'
-  /** Changes with every write, also one that puts the old times back. */
+  /** Changes with every write, even one that restores the old time stamps. */
   key: string
   mode: number
 }
 
-/** What an entry holds, as far as it can be put back: `none` for a file above 4 MiB, and for a pipe. */
+/** The content of an entry, to be restored. `none`: a file over 4 MiB, a pipe, or unreadable. */
 export type GuardedContent =
   | { kind: 'file'; bytes: Buffer }
   | { kind: 'link'; target: Buffer }
   | { kind: 'directory' }
   | { kind: 'none' }
 
-/** What there is to guard: the git directories and, by absolute path, their entries. */
+/** The git directories to guard, and their entries. */
 export interface GuardedFiles {
   /** The common directory, and those of its submodules and worktrees. */
   directories: ReadonlySet<string>
+  /** By absolute path. */
   entries: ReadonlyMap<string, GuardedEntry>
 }
 
 /**
- * Looks at config, hooks, info and the pointers to other directories, in a git directory and in those inside of it.
- * Never through a link; at most 20,000 entries. Synchronous, because some twenty stats cost 0.2 ms this way.
+ * Lists config, hooks, info and the pointers to other directories, in a git directory and those inside it. Follows no
+ * link; at most 20,000 entries. Synchronous, because twenty stats cost 0.2 ms this way.
  */
-export function lookAtGuarded(commonDir: string): GuardedFiles {
+export function scanGuardedFiles(commonDir: string): GuardedFiles {
   const files = { directories: new Set<string>(), entries: new Map<string, GuardedEntry>() }
-  lookAtDirectory(commonDir, files, 0)
+  scanGitDirectory(commonDir, files, 0)
   return files
 }
 
-/** What lies at a path; null if nothing does. */
-export function entryAt(path: string): GuardedEntry | null {
+/** The entry at a path; `null` if there is none. Does not follow links. */
+export function readGuardedEntry(path: string): GuardedEntry | null {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
     if (stat === undefined) return null
     const kind = stat.isFile() ? 'file' : stat.isSymbolicLink() ? 'link' : stat.isDirectory() ? 'directory' : 'other'
     const mode = Number(stat.mode & 0o7777n)
-    // A directory's own stamps change with what is in it, which is looked at by itself.
+    // A directory's own stamps change with its entries, which are compared themselves.
     const stamps = kind === 'directory' ? [] : [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs]
     return { kind, key: [kind, mode, ...stamps].join(' '), mode }
   } catch {
@@ -52,49 +53,49 @@ export function entryAt(path: string): GuardedEntry | null {
   }
 }
 
-/** Reads what an entry holds. */
-export function contentAt(path: string, { kind }: GuardedEntry): GuardedContent {
+/** Reads the content of an entry. */
+export function readGuardedContent(path: string, { kind }: GuardedEntry): GuardedContent {
   try {
     if (kind === 'directory') return { kind }
     if (kind === 'link') return { kind, target: readlinkSync(path, 'buffer') }
-    if (kind === 'file' && lstatSync(path).size <= contentLimit) return { kind, bytes: readFileSync(path) }
+    if (kind === 'file' && lstatSync(path).size <= CONTENT_BYTES) return { kind, bytes: readFileSync(path) }
   } catch {
-    // Gone, or not readable: then it cannot be put back either.
+    // Gone or not readable, so it could not be restored either.
   }
   return { kind: 'none' }
 }
 
 type Found = { directories: Set<string>; entries: Map<string, GuardedEntry> }
 
-function lookAtDirectory(directory: string, found: Found, depth: number): void {
+function scanGitDirectory(directory: string, found: Found, depth: number): void {
   found.directories.add(directory)
-  note(directory, found)
-  for (const name of ['config', 'config.worktree', 'commondir', 'gitdir']) note(join(directory, name), found)
-  for (const name of ['hooks', 'info']) lookAtTree(join(directory, name), found, 0)
-  for (const name of ['modules', 'worktrees']) lookForDirectories(join(directory, name), found, depth + 1)
+  addEntry(directory, found)
+  for (const name of ['config', 'config.worktree', 'commondir', 'gitdir']) addEntry(join(directory, name), found)
+  for (const name of ['hooks', 'info']) scanTree(join(directory, name), found, 0)
+  for (const name of ['modules', 'worktrees']) scanForGitDirectories(join(directory, name), found, depth + 1)
 }
 
-function lookAtTree(path: string, found: Found, depth: number): void {
+function scanTree(path: string, found: Found, depth: number): void {
   // `git gc`, which commits start by themselves, writes this list of references; nothing runs by it.
   if (path.endsWith(join('info', 'refs'))) return
-  if (note(path, found) !== 'directory' || depth > deepest) return
-  for (const name of namesIn(path)) lookAtTree(join(path, name), found, depth + 1)
+  if (addEntry(path, found) !== 'directory' || depth > MOST_LEVELS) return
+  for (const name of namesIn(path)) scanTree(join(path, name), found, depth + 1)
 }
 
 /** A submodule's directory may lie some folders deep: its name may have slashes. */
-function lookForDirectories(path: string, found: Found, depth: number): void {
-  if (note(path, found) !== 'directory' || depth > deepest) return
+function scanForGitDirectories(path: string, found: Found, depth: number): void {
+  if (addEntry(path, found) !== 'directory' || depth > MOST_LEVELS) return
   for (const name of namesIn(path)) {
     const child = join(path, name)
-    const kind = entryAt(child)?.kind
-    if (kind === 'directory' && entryAt(join(child, 'HEAD')) !== null) lookAtDirectory(child, found, depth)
-    else if (kind === 'directory') lookForDirectories(child, found, depth + 1)
-    else if (kind === 'link') note(child, found)
+    const kind = readGuardedEntry(child)?.kind
+    if (kind === 'directory' && readGuardedEntry(join(child, 'HEAD')) !== null) scanGitDirectory(child, found, depth)
+    else if (kind === 'directory') scanForGitDirectories(child, found, depth + 1)
+    else if (kind === 'link') addEntry(child, found)
   }
 }
 
-function note(path: string, { entries }: Found): GuardedEntry['kind'] | null {
-  const entry = entries.size < mostEntries ? entryAt(path) : null
+function addEntry(path: string, { entries }: Found): GuardedEntry['kind'] | null {
+  const entry = entries.size < MOST_ENTRIES ? readGuardedEntry(path) : null
   if (entry !== null) entries.set(path, entry)
   return entry?.kind ?? null
 }
@@ -107,37 +108,37 @@ function namesIn(directory: string): string[] {
   }
 }
 
-const contentLimit = 4 * 1024 * 1024
-const mostEntries = 20_000
-const deepest = 8
+const CONTENT_BYTES = 4 * 1024 * 1024
+const MOST_ENTRIES = 20_000
+const MOST_LEVELS = 8
 
-/** Something in a git directory as it was. */
-export interface Remembered {
+/** An entry of a git directory, saved with its content. */
+export interface SavedEntry {
   entry: GuardedEntry
   content: GuardedContent
 }
 
-/** A git directory as it was. */
+/** The saved state of a git directory. */
 export interface Baseline {
-  /** It, and those of its submodules and worktrees. */
+  /** The directory itself, and those of its submodules and worktrees. */
   directories: ReadonlySet<string>
   /** By absolute path. */
-  entries: ReadonlyMap<string, Remembered>
+  entries: ReadonlyMap<string, SavedEntry>
 }
 
-/** What a guard goes by; absolute paths. */
+/** The state that a guard restores; absolute paths. */
 export interface GuardState {
   /** Real path of the work directory. */
   workTree: string
-  /** Where what a round had put there is moved to. */
+  /** Folder to which the guard moves what a round has put into a git directory. */
   setAsideDir: string
-  /** `.git` of the repository's top and of the work directory, as they were; null if there was nothing. */
-  tops: Map<string, Remembered | null>
-  /** By common directory. */
+  /** `.git` of the repository's top and of the work directory, by path; `null` if there was none. */
+  tops: Map<string, SavedEntry | null>
+  /** Baselines by common directory. */
   guarded: Map<string, Baseline>
 }
 
-/** Writes the state to a file for this user only, whole or not at all. */
+/** Writes the state to a file atomically, readable by this user only. */
 export async function writeGuardState(path: string, state: GuardState): Promise<void> {
   const stored: StoredState = {
     v: 1,
@@ -153,14 +154,14 @@ export async function writeGuardState(path: string, state: GuardState): Promise<
   await writing(path, () => writeWholeFile(path, JSON.stringify(stored)))
 }
 
-/** Reads what `writeGuardState` has written; null if there is no such file. Throws if it cannot be understood. */
+/** Reads a file of `writeGuardState`; `null` if there is none. Throws if it cannot be parsed. */
 export async function readGuardState(path: string): Promise<GuardState | null> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemErrorCode(error) === 'ENOENT') return null
     throw error
   })
   if (text === null) return null
-  const { workTree, setAsideDir, tops, guarded } = v.parse(storedState, JSON.parse(text))
+  const { workTree, setAsideDir, tops, guarded } = v.parse(storedStateSchema, JSON.parse(text))
   return {
     workTree,
     setAsideDir,
@@ -177,42 +178,42 @@ export async function readGuardState(path: string): Promise<GuardState | null> {
   }
 }
 
-/** Removes it, if it is there. */
+/** Removes the file of `writeGuardState`, if it exists. */
 export async function removeGuardState(path: string): Promise<void> {
   await rm(path, { force: true })
 }
 
-const storedRemembered = v.object({
+const storedEntrySchema = v.object({
   kind: v.picklist(['file', 'link', 'directory', 'other']),
   key: v.string(),
   mode: v.number(),
-  /** Base64 of a file's bytes or of a link's target; null if they could not be kept, or there are none. */
+  /** Base64 of a file's bytes or a link's target; `null` if there are none, or they could not be saved. */
   bytes: v.nullable(v.string()),
 })
 
-const storedState = v.object({
+const storedStateSchema = v.object({
   v: v.literal(1),
   workTree: v.string(),
   setAsideDir: v.string(),
-  tops: v.array(v.tuple([v.string(), v.nullable(storedRemembered)])),
+  tops: v.array(v.tuple([v.string(), v.nullable(storedEntrySchema)])),
   guarded: v.array(
     v.object({
       commonDir: v.string(),
       directories: v.array(v.string()),
-      entries: v.array(v.tuple([v.string(), storedRemembered])),
+      entries: v.array(v.tuple([v.string(), storedEntrySchema])),
     }),
   ),
 })
 
-type StoredRemembered = v.InferOutput<typeof storedRemembered>
-type StoredState = v.InferOutput<typeof storedState>
+type StoredEntry = v.InferOutput<typeof storedEntrySchema>
+type StoredState = v.InferOutput<typeof storedStateSchema>
 
-function toStored({ entry, content }: Remembered): StoredRemembered {
+function toStored({ entry, content }: SavedEntry): StoredEntry {
   const bytes = content.kind === 'file' ? content.bytes : content.kind === 'link' ? content.target : null
   return { ...entry, bytes: bytes === null ? null : bytes.toString('base64') }
 }
 
-function fromStored({ bytes, ...entry }: StoredRemembered): Remembered {
+function fromStored({ bytes, ...entry }: StoredEntry): SavedEntry {
   return { entry, content: contentOf(entry.kind, bytes === null ? null : Buffer.from(bytes, 'base64')) }
 }
 

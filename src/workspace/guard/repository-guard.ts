@@ -16,53 +16,58 @@ import { messageOf, systemErrorCode } from '../../base/errors.ts'
 import { type PersonRepository, plainConfig } from '../git/git.ts'
 import {
   type Baseline,
-  contentAt,
-  entryAt,
   type GuardedContent,
   type GuardedEntry,
   type GuardedFiles,
   type GuardState,
-  lookAtGuarded,
-  type Remembered,
+  readGuardedContent,
+  readGuardedEntry,
   readGuardState,
   removeGuardState,
+  type SavedEntry,
+  scanGuardedFiles,
   writeGuardState,
 } from './guarded-files.ts'
 
-export interface GuardOptions {
-  /** The person's repository as it was before the first round; null if there was none. */
+interface GuardOptions {
+  /** The person's repository before the first round; `null` if there was none. */
   repository: PersonRepository | null
   /** Real path of the work directory. */
   workTree: string
-  /** In the records, where agents cannot write. Made when it is needed. */
+  /** A folder in the records, where agents cannot write. Created when needed. */
   setAsideDir: string
-  /** In the records too: what it all was like, until the guard is closed. */
+  /** A file in the records for the saved state, until the guard is closed. */
   baselineFile: string
 }
 
-/** Remembers what config, hooks and info of the person's repository hold; to be called before the first round. */
-export async function openGuard({ repository, workTree, setAsideDir, baselineFile }: GuardOptions): Promise<Guard> {
+/** Saves config, hooks and info of the person's repository. To be called before the first round. */
+export async function openRepositoryGuard({
+  repository,
+  workTree,
+  setAsideDir,
+  baselineFile,
+}: GuardOptions): Promise<RepositoryGuard> {
   const tops = [repository?.root ?? workTree, workTree].map(folder => join(folder, '.git'))
   const state: GuardState = {
     workTree,
     setAsideDir,
-    tops: new Map(tops.map(path => [path, remember(path, entryAt(path))])),
-    guarded: new Map(repository === null ? [] : [[repository.commonDir, look(repository.commonDir)]]),
+    tops: new Map(tops.map(path => [path, saveEntry(path, readGuardedEntry(path))])),
+    guarded: new Map(repository === null ? [] : [[repository.commonDir, readBaseline(repository.commonDir)]]),
   }
   await writeGuardState(baselineFile, state)
-  return new Guard(state, baselineFile)
+  return new RepositoryGuard(state, baselineFile)
 }
 
 /**
- * Puts back what the rounds of a run that was cut off have changed, as `check` would have; null if there was no such run,
- * or nothing had changed. What the person has changed since is put back too: it lies in `setAside`. To be called before
- * anything reads the repository: what was planted there may point anywhere.
+ * Restores what the rounds of a killed run have changed, as `check` would have. `null` if there was no such run, or no
+ * change. Changes that the person has made since are undone too and lie in `setAside`. To be called before anything
+ * reads the repository, as a planted pointer may lead anywhere.
  */
-export async function restoreAfterCrash(baselineFile: string): Promise<Restored | null> {
+export async function restoreAfterCrash(baselineFile: string): Promise<RestoreReport | null> {
   try {
     const state = await readGuardState(baselineFile)
     if (state === null) return null
-    const guard = new Guard(state, baselineFile)
+    const guard = new RepositoryGuard(state, baselineFile)
     const restored = await guard.check()
     await guard.close()
     return restored
@@ -73,8 +78,8 @@ export async function restoreAfterCrash(baselineFile: string): Promise<Restored 
   }
 }
 
-/** Keeps a round from leaving something in a `.git` that the person's own git would then run. */
-export class Guard {
+/** Prevents a round from leaving anything in a `.git` that the person's own git would run later. */
+export class RepositoryGuard {
   readonly #state: GuardState
   readonly #baselineFile: string
   readonly #lost = new Set<string>()
@@ -85,10 +90,10 @@ export class Guard {
   }
 
   /**
-   * Puts back what has changed, null if nothing had. Call it when nothing that a round started can still write. Never
-   * throws for what a round has left.
+   * Restores what has changed; `null` if nothing had. To be called when no process of a round can still write. Never
+   * throws for anything that a round has left.
    */
-  async check(): Promise<Restored | null> {
+  async check(): Promise<RestoreReport | null> {
     const { workTree, setAsideDir, tops, guarded } = this.#state
     const restoration = new Restoration(workTree, setAsideDir)
     for (const [path, before] of tops) this.#checkTop(path, before, restoration)
@@ -96,23 +101,23 @@ export class Guard {
     return restoration.result()
   }
 
-  /** To be called after the last check, when no more rounds come: what changes from now on is the person's doing. */
+  /** To be called after the last check and the last round: later changes are the person's own. */
   async close(): Promise<void> {
     await removeGuardState(this.#baselineFile)
   }
 
-  #checkTop(path: string, before: Remembered | null, restoration: Restoration): void {
+  #checkTop(path: string, before: SavedEntry | null, restoration: Restoration): void {
     const { guarded } = this.#state
-    const kind = entryAt(path)?.kind ?? null
+    const kind = readGuardedEntry(path)?.kind ?? null
     if (before !== null && before.entry.kind !== 'directory') {
-      bringBack(path, before, restoration)
+      restoreEntry(path, before, restoration)
       return
     }
     if (kind === 'directory' && before === null && !guarded.has(path)) {
       // A round may make a repository where there was none, but not what git would run in it.
-      const made = lookAtGuarded(path)
-      makePlain(made.entries.keys(), path, restoration)
-      guarded.set(path, look(path))
+      const made = scanGuardedFiles(path)
+      removeExecutableParts(made.entries.keys(), path, restoration)
+      guarded.set(path, readBaseline(path))
     }
     if (before === null && kind !== 'directory') guarded.delete(path)
     if (kind === null || kind === 'directory') return
@@ -121,49 +126,49 @@ export class Guard {
   }
 
   #checkDirectory(commonDir: string, baseline: Baseline, restoration: Restoration): void {
-    if (entryAt(commonDir)?.kind !== 'directory') {
+    if (readGuardedEntry(commonDir)?.kind !== 'directory') {
       if (!this.#lost.has(commonDir))
         restoration.problem(commonDir, 'is gone, and codemachine has no copy of the repository')
       this.#lost.add(commonDir)
       return
     }
     this.#lost.delete(commonDir)
-    const now = lookAtGuarded(commonDir)
+    const now = scanGuardedFiles(commonDir)
     const isSame = restoreDifferences(commonDir, baseline, now, restoration)
-    if (!isSame) this.#state.guarded.set(commonDir, renew(baseline, lookAtGuarded(commonDir)))
+    if (!isSame) this.#state.guarded.set(commonDir, updateBaseline(baseline, scanGuardedFiles(commonDir)))
   }
 }
 
-function look(commonDir: string): Baseline {
-  return renew(null, lookAtGuarded(commonDir))
+function readBaseline(commonDir: string): Baseline {
+  return updateBaseline(null, scanGuardedFiles(commonDir))
 }
 
-function remember(path: string, entry: GuardedEntry | null): Remembered | null {
-  return entry === null ? null : { entry, content: contentAt(path, entry) }
+function saveEntry(path: string, entry: GuardedEntry | null): SavedEntry | null {
+  return entry === null ? null : { entry, content: readGuardedContent(path, entry) }
 }
 
-/** The baseline after what was found is in order: contents are read only where there are none. */
-function renew(before: Baseline | null, now: GuardedFiles): Baseline {
-  const entries = new Map<string, Remembered>()
+/** A baseline of the present entries. Contents are taken from the one before, and read only where that has none. */
+function updateBaseline(before: Baseline | null, now: GuardedFiles): Baseline {
+  const entries = new Map<string, SavedEntry>()
   for (const [path, entry] of now.entries) {
     const known = before?.entries.get(path)
-    const content = known?.entry.kind === entry.kind ? known.content : contentAt(path, entry)
+    const content = known?.entry.kind === entry.kind ? known.content : readGuardedContent(path, entry)
     entries.set(path, { entry, content })
   }
   return { directories: now.directories, entries }
 }
 
-/** Answers whether everything was as it had been. */
+/** Restores every difference. Returns true if there was none. */
 function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFiles, restoration: Restoration): boolean {
   const added = [...now.directories].filter(directory => !before.directories.has(directory))
-  // A worktree or submodule that was taken away is gone as a whole.
+  // A removed worktree or submodule is gone as a whole.
   const gone = [...before.directories].filter(directory => !now.directories.has(directory))
   const paths = [...new Set([...before.entries.keys(), ...now.entries.keys()])]
   const changed = paths.filter(path => before.entries.get(path)?.entry.key !== now.entries.get(path)?.key)
   if (changed.length === 0 && added.length === 0) return true
   const isWithin = (directories: readonly string[], path: string) =>
     directories.some(directory => path.startsWith(directory + sep))
-  makePlain(
+  removeExecutableParts(
     changed.filter(path => isWithin(added, path)),
     commonDir,
     restoration,
@@ -171,16 +176,16 @@ function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFil
   // Folders come before what is in them.
   for (const path of changed.sort()) {
     if (isWithin(added, path) || isWithin(gone, path)) continue
-    bringBack(path, before.entries.get(path) ?? null, restoration)
+    restoreEntry(path, before.entries.get(path) ?? null, restoration)
   }
   return false
 }
 
-function bringBack(path: string, before: Remembered | null, restoration: Restoration): void {
-  const now = entryAt(path)
+function restoreEntry(path: string, before: SavedEntry | null, restoration: Restoration): void {
+  const now = readGuardedEntry(path)
   if (before?.entry.key === now?.key) return
   if (before === null) {
-    // A folder alone does nothing; what is in it is looked at by itself.
+    // An empty folder is harmless; its entries are compared themselves.
     if (now !== null && now.kind !== 'directory') restoration.putAside(path)
     return
   }
@@ -188,7 +193,7 @@ function bringBack(path: string, before: Remembered | null, restoration: Restora
     if (before.entry.kind !== 'directory') restoration.write(path, before.entry, before.content)
     return
   }
-  if (before.entry.kind === now.kind && isEqual(before.content, contentAt(path, now))) {
+  if (before.entry.kind === now.kind && isEqual(before.content, readGuardedContent(path, now))) {
     if (before.entry.mode !== now.mode) restoration.setMode(path, before.entry)
     return
   }
@@ -201,18 +206,18 @@ function isEqual(before: GuardedContent, now: GuardedContent): boolean {
   return before.kind === 'directory' && now.kind === 'directory'
 }
 
-/** In a repository, submodule or worktree that a round has made: leaves what plain git commands write. */
-function makePlain(paths: Iterable<string>, commonDir: string, restoration: Restoration): void {
+/** In a repository, submodule or worktree made by a round, keeps only what plain git commands write. */
+function removeExecutableParts(paths: Iterable<string>, commonDir: string, restoration: Restoration): void {
   for (const path of [...paths].sort()) {
-    const entry = entryAt(path)
+    const entry = readGuardedEntry(path)
     if (entry === null || entry.kind === 'directory') continue
-    const content = contentAt(path, entry)
-    if (content.kind !== 'file' || !isPlainName(path, content.bytes, commonDir)) restoration.putAside(path)
+    const content = readGuardedContent(path, entry)
+    if (content.kind !== 'file' || !isHarmless(path, content.bytes, commonDir)) restoration.putAside(path)
     else if (basename(path) === 'config') writePlainConfig(path, entry, content.bytes, restoration)
   }
 }
 
-function isPlainName(path: string, bytes: Buffer, commonDir: string): boolean {
+function isHarmless(path: string, bytes: Buffer, commonDir: string): boolean {
   const inside = path.slice(commonDir.length)
   if (inside.includes(`${sep}hooks${sep}`)) return path.endsWith('.sample')
   if (inside.includes(`${sep}info${sep}`)) return true
@@ -221,13 +226,13 @@ function isPlainName(path: string, bytes: Buffer, commonDir: string): boolean {
     case 'gitdir':
       return true
     case 'commondir':
-      return isPath(resolve(dirname(path), bytes.toString('utf8').trim()), commonDir) && dirname(path) !== commonDir
+      return isSamePath(resolve(dirname(path), bytes.toString('utf8').trim()), commonDir) && dirname(path) !== commonDir
     default:
       return false
   }
 }
 
-function isPath(path: string, expected: string): boolean {
+function isSamePath(path: string, expected: string): boolean {
   return existsSync(path) && realpathSync(path) === realpathSync(expected)
 }
 
@@ -238,18 +243,18 @@ function writePlainConfig(path: string, entry: GuardedEntry, bytes: Buffer, rest
   restoration.write(path, entry, { kind: 'file', bytes: Buffer.from(plain) })
 }
 
-/** What was done about what a round had changed in the repository's config, hooks and info. */
-export interface Restored {
-  /** What was put back or taken away, relative to the work directory; absolute where it lies outside of it. */
+/** What a check of the repository's config, hooks and info has restored. */
+export interface RestoreReport {
+  /** Paths restored or removed, relative to the work directory; absolute where they lie outside of it. */
   restored: readonly string[]
-  /** The folder to which what the round had put there was moved; null if it had put nothing there. */
+  /** The folder to which a round's own files were moved; `null` if there were none. */
   setAside: string | null
-  /** A sentence for each thing that could not be put right: the person has to look. */
+  /** A sentence for each path that could not be restored, for the person to look at. */
   problems: readonly string[]
 }
 
-/** One putting right, and the account of it. Whatever fails is a problem in the account; nothing throws. */
-export class Restoration {
+/** Restores entries and collects the report. A failure becomes a problem in the report; nothing throws. */
+class Restoration {
   readonly #workTree: string
   readonly #setAsideDir: string
   readonly #restored = new Set<string>()
@@ -261,21 +266,21 @@ export class Restoration {
     this.#setAsideDir = setAsideDir
   }
 
-  /** The account; null if there was nothing to do. */
-  result(): Restored | null {
+  /** The report; `null` if there was nothing to do. */
+  result(): RestoreReport | null {
     if (this.#restored.size === 0 && this.#problems.length === 0) return null
     return { restored: [...this.#restored].sort(), setAside: this.#setAside, problems: this.#problems }
   }
 
-  /** Moves what lies at a path to the records; false if it could not be moved. */
+  /** Moves the entry at a path to the records. False if that failed. */
   putAside(path: string): boolean {
     return this.#try(path, 'could not be taken away', () => {
       this.#setAside ??= freeFolder(this.#setAsideDir)
-      putAside(path, join(this.#setAside, pathInAside(this.#shown(path))))
+      moveAside(path, join(this.#setAside, asidePath(this.#shown(path))))
     })
   }
 
-  /** Writes back what was there, at a path where nothing is now. */
+  /** Writes the saved content to a path where nothing is now. */
   write(path: string, { mode }: GuardedEntry, content: GuardedContent): void {
     if (content.kind === 'none') {
       this.problem(path, 'was changed, and could not be kept to be put back')
@@ -289,12 +294,12 @@ export class Restoration {
     })
   }
 
-  /** Gives a file or folder its mode back. */
+  /** Restores the mode of a file or folder. */
   setMode(path: string, { kind, mode }: GuardedEntry): void {
     if (kind !== 'link') this.#try(path, 'could not be given its mode back', () => chmodSync(path, mode))
   }
 
-  /** Adds to the account what the person has to look at. */
+  /** Adds a problem to the report. */
   problem(path: string, what: string): void {
     this.#problems.push(`${this.#shown(path)} ${what}.`)
   }
@@ -323,7 +328,7 @@ function freeFolder(directory: string): string {
   }
 }
 
-function pathInAside(shown: string): string {
+function asidePath(shown: string): string {
   return isAbsolute(shown) ? join('outside', shown.slice(parse(shown).root.length)) : shown
 }
 
@@ -339,8 +344,8 @@ function writeWhole(path: string, bytes: Buffer, mode: number): void {
   }
 }
 
-/** Moves what lies at a path to `destination`, also to another file system. Links are moved, never followed. */
-function putAside(path: string, destination: string): void {
+/** Moves an entry to `destination`, if need be on another file system. Links are moved, never followed. */
+function moveAside(path: string, destination: string): void {
   mkdirSync(dirname(destination), { recursive: true, mode: 0o700 })
   try {
     renameSync(path, destination)

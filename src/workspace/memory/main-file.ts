@@ -4,7 +4,7 @@ import { messageOf } from '../../base/errors.ts'
 import { fillPlaceholders } from '../../base/text.ts'
 import { claimsDone, type MainFile, type Parsed } from '../../core/contracts/memory.ts'
 
-/** Parses a `MAIN.md`. A done claim that could not be withdrawn again counts as a problem, not as a claim. */
+/** Parses a `MAIN.md`. A done claim that `withoutClaim` could not remove is a problem, not a claim. */
 export function parseMainFile(text: string): Parsed<MainFile> {
   const front = readFrontMatter(text)
   if (!front.ok) return front
@@ -14,10 +14,10 @@ export function parseMainFile(text: string): Parsed<MainFile> {
     const withdrawn = withoutClaim(text)
     if (!withdrawn.ok) return withdrawn
   }
-  return { ok: true, value: { ...keys.value, open: openEntries(front.value.body) } }
+  return { ok: true, value: { ...keys.value, open: listOpenEntries(front.value.body) } }
 }
 
-/** The same text with `finite_incantatem: false` and, if it was `done`, `status: in-progress`; all else stays. */
+/** The text with `finite_incantatem: false` and `status: in-progress` in place of `done`; otherwise unchanged. */
 export function withoutClaim(text: string): Parsed<string> {
   const before = readFrontMatter(text)
   if (!before.ok) return before
@@ -26,7 +26,12 @@ export function withoutClaim(text: string): Parsed<string> {
   const edited = text.slice(0, start) + front + text.slice(end)
   const after = readFrontMatter(edited)
   const keys = after.ok ? readKeys(after.value.data) : after
-  if (after.ok && keys.ok && !claimsDone(keys.value) && isDeepStrictEqual(others(data), others(after.value.data))) {
+  if (
+    after.ok &&
+    keys.ok &&
+    !claimsDone(keys.value) &&
+    isDeepStrictEqual(otherKeys(data), otherKeys(after.value.data))
+  ) {
     return { ok: true, value: edited }
   }
   return { ok: false, problem: 'its done claim is not plain; write finite_incantatem: true on a line of its own.' }
@@ -37,29 +42,29 @@ const claimingFlag =
 const claimingStatus = /^((?:status|"status"|'status')[ \t]*:[ \t]+["']?)done(?=["']?[ \t]*(?:#|\r?$))/im
 
 function readKeys(data: Readonly<Record<string, unknown>>): Parsed<Omit<MainFile, 'open'>> {
-  const status = own(data, 'status')
+  const status = ownValue(data, 'status')
   if (typeof status !== 'string') {
-    return { ok: false, problem: `status ${whatIs(status)}; use a word such as in-progress or done.` }
+    return { ok: false, problem: `status ${describeValue(status)}; use a word such as in-progress or done.` }
   }
-  const flag = own(data, 'finite_incantatem')
+  const flag = ownValue(data, 'finite_incantatem')
   if (typeof flag !== 'boolean') {
-    return { ok: false, problem: `finite_incantatem ${whatIs(flag)}; use true or false, without quotes.` }
+    return { ok: false, problem: `finite_incantatem ${describeValue(flag)}; use true or false, without quotes.` }
   }
-  const title = own(data, 'short_title')
+  const title = ownValue(data, 'short_title')
   const shortTitle = typeof title === 'string' || typeof title === 'number' ? String(title) : null
   return { ok: true, value: { status, finiteIncantatem: flag, shortTitle } }
 }
 
-function own(data: Readonly<Record<string, unknown>>, key: string): unknown {
+function ownValue(data: Readonly<Record<string, unknown>>, key: string): unknown {
   return Object.hasOwn(data, key) ? data[key] : undefined
 }
 
-function whatIs(value: unknown): string {
+function describeValue(value: unknown): string {
   if (value === undefined || value === null) return 'is missing'
   return typeof value === 'object' ? 'is not a single value' : `is ${JSON.stringify(value).slice(0, 60)}`
 }
 
-function others(data: Readonly<Record<string, unknown>>): [string, unknown][] {
+function otherKeys(data: Readonly<Record<string, unknown>>): [string, unknown][] {
   return Object.entries(data).filter(([key]) => key !== 'finite_incantatem' && key !== 'status')
 }
 
@@ -72,14 +77,14 @@ interface FrontMatter {
   body: string
 }
 
-const maxLength = 16 * 1024
+const MOST_FRONT_MATTER_CHARS = 16 * 1024
 
-/** Reads the front matter of a text that an agent wrote: YAML only, bounded, without aliases; never evaluates it. */
+/** Parses the front matter of an untrusted text: YAML only, at most 16 KiB, without aliases, never evaluated. */
 export function readFrontMatter(text: string): Parsed<FrontMatter> {
   const opening = /^\uFEFF?---[ \t]*\r?\n/.exec(text)
   if (opening === null) return { ok: false, problem: missingOpening(text) }
   const start = opening[0].length
-  const close = text.slice(0, start + maxLength + 4).indexOf('\n---', start - 1)
+  const close = text.slice(0, start + MOST_FRONT_MATTER_CHARS + 4).indexOf('\n---', start - 1)
   if (close === -1) return { ok: false, problem: missingClose(text.length - start) }
   const closing = /^\n---[ \t]*(?:\r?\n|$)/.exec(text.slice(close, close + 200))
   if (closing === null) {
@@ -103,7 +108,8 @@ function missingOpening(text: string): string {
 }
 
 function missingClose(length: number): string {
-  if (length > maxLength) return 'its front matter is longer than 16 KiB; keep it to a few keys and close it with ---.'
+  if (length > MOST_FRONT_MATTER_CHARS)
+    return 'its front matter is longer than 16 KiB; keep it to a few keys and close it with ---.'
   return 'its front matter is not closed; put a line --- after the keys.'
 }
 
@@ -133,7 +139,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-/** A few aliases of aliases make a small text a tree too large to walk, so that a part may have one place only. */
+/** Whether a value occurs twice, as YAML aliases do. Nested aliases can expand a small text to a huge tree. */
 function hasSharedParts(root: object): boolean {
   const seen = new Set<unknown>([root])
   for (const part of seen) {
@@ -170,11 +176,11 @@ const OPEN_WORK: readonly Heading[] = ['inprogress', 'todo']
 type Heading = 'inprogress' | 'todo'
 
 /**
- * The entries of a Markdown text that are still to do: under the headings "In progress" and "Todo", every unchecked
- * `- [ ]`, and every top-level bullet without a box. Code fences and HTML comments do not count.
- * @param under under which of the two
+ * The unfinished entries of a Markdown text: under the headings "In progress" and "Todo", every unchecked `- [ ]`, and
+ * every top-level bullet without a box. Code fences and HTML comments do not count.
+ * @param under the headings to search; both if left out
  */
-export function openEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
+export function listOpenEntries(markdown: string, under: readonly Heading[] = OPEN_WORK): string[] {
   const open: string[] = []
   let section: Section = { level: 0, isOpenWork: false, indent: null }
   for (const line of visibleLines(markdown)) {
@@ -257,11 +263,11 @@ function startsComment(line: string): boolean {
 }
 
 /**
- * The `MAIN.md` that a session starts with: `template` (the text of `prompts/MAIN.template.md`) with the goal word for
- * word in a code fence, where nothing in it can be taken for a heading, an entry or front matter. Only what no text
- * file can hold (NUL, half a surrogate pair) is replaced by U+FFFD.
+ * The first `MAIN.md` of a session: `template` (`prompts/MAIN.template.md`) with the goal verbatim in a code fence, so
+ * that nothing in it is read as a heading, an entry or front matter. Only NUL and lone surrogates are replaced, by
+ * U+FFFD.
  */
-export function firstMainFile(
+export function newMainFile(
   template: string,
   session: { goal: string; git: { commit: string | null; branch: string | null } },
 ): string {

@@ -5,29 +5,28 @@ import { diskFull, isNoRoom, systemErrorCode, UserError } from '../../base/error
 import { loadPrompt } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../files/inside-directory.ts'
-import { makeMemoryFolder, memoryHome } from './memory-files.ts'
-import { type Mends, parseJson, problemOfDuplicate, problemOfIssue } from './tasks-file.ts'
+import { makeMemoryFolder, memoryRoot } from './session-memory.ts'
+import { type Corrections, describeDuplicateId, describeIssue, parseJson } from './tasks-file.ts'
 
-/** The folders that a team of agents shares with the person; relative to the work directory. */
+/** The folders that agents share with the person; relative to the work directory. */
 export const projectFolders = {
-  agents: join(memoryHome, 'agents'),
-  inputs: join(memoryHome, 'inputs'),
-  memory: join(memoryHome, 'memory'),
-  plan: join(memoryHome, 'plan'),
+  agents: join(memoryRoot, 'agents'),
+  inputs: join(memoryRoot, 'inputs'),
+  memory: join(memoryRoot, 'memory'),
+  plan: join(memoryRoot, 'plan'),
 }
 
-/** Where the specification lies; relative to the work directory. */
+/** Path of the specification, relative to the work directory. */
 export const specificationFile = join(projectFolders.inputs, 'specifications.md')
 
-/** The text that a new specification starts with. */
+/** The initial text of a specification: a guide to writing one. */
 export function specificationGuide(): string {
   return loadPrompt('specifications.template')
 }
 
 /**
- * Makes the folders of a work directory that are not there yet, and a specification that is a guide to writing one.
- * What there is stays as it is. Throws a `UserError` if a link or a file is in the place of a folder, or if nothing can be
- * written.
+ * Creates the missing project folders of a work directory, and a specification with the guide if there is none. Throws
+ * a `UserError` if a link or a file is in the place of a folder, or if nothing can be written.
  */
 export async function makeProjectFolders(directory: string): Promise<void> {
   try {
@@ -37,7 +36,7 @@ export async function makeProjectFolders(directory: string): Promise<void> {
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    if (isNoRoom(error)) throw diskFull(join(directory, memoryHome), error)
+    if (isNoRoom(error)) throw diskFull(join(directory, memoryRoot), error)
     throw new UserError(
       `codemachine cannot write to ${directory} (${code}); make it a directory that you can write to.`,
       { cause: error },
@@ -45,7 +44,7 @@ export async function makeProjectFolders(directory: string): Promise<void> {
   }
 }
 
-/** Makes one of them below the work directory's real path; a `UserError` if something else is in its place. */
+/** Creates a folder below the work directory's real path. Throws a `UserError` if something else is in its place. */
 async function makeProjectFolder(root: string, folder: string): Promise<void> {
   const obstacle = await makeMemoryFolder(root, folder)
   if (obstacle === null) return
@@ -66,23 +65,23 @@ async function writeGuide(path: string): Promise<void> {
     await writeFile(path, specificationGuide(), { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if (systemErrorCode(error) === 'EEXIST') return
-    // Half-written it would be taken for a specification.
+    // A half-written guide would be read as a specification.
     await rm(path, { force: true }).catch(() => undefined)
     throw error
   }
 }
 
-/** Where a plan lies; absolute paths. */
+/** Paths of a project's plan; all absolute, or relative if made of a relative directory. */
 interface PlanPaths {
   folder: string
   tasks: string
-  /** What the last summary said. */
+  /** File of the last summary. */
   summary: string
   /** Folder of the plans of earlier builds. */
   earlier: string
 }
 
-const inside = {
+const PLAN_FILES = {
   tasks: join(projectFolders.plan, 'tasks.json'),
   summary: join(projectFolders.plan, 'summary.md'),
   earlier: join(projectFolders.plan, 'earlier'),
@@ -95,49 +94,49 @@ const MOST_KEPT = 20
 const MOST_LISTED = 10_000
 const MOST_PROMPT_PROBLEMS = 10
 
-/** Where the plan of a work directory lies. Touches nothing. */
+/** The paths of a work directory's plan, without touching the disk. */
 export function planPaths(directory: string): PlanPaths {
   return {
     folder: join(directory, projectFolders.plan),
-    tasks: join(directory, inside.tasks),
-    summary: join(directory, inside.summary),
-    earlier: join(directory, inside.earlier),
+    tasks: join(directory, PLAN_FILES.tasks),
+    summary: join(directory, PLAN_FILES.summary),
+    earlier: join(directory, PLAN_FILES.earlier),
   }
 }
 
 /**
- * Begins the plan of a new build: moves what lies in its place, with its summary, to `plan/earlier/<session>.json` and `.md`
- * (a link itself, never what it leads to), and writes a plan without tasks. The last 20 are kept. For the moment at which
- * the session is made, and no later one. Throws a `UserError` if a folder is in the way or nothing can be written.
+ * Makes room for the plan of a new build: moves the present plan and summary to `plan/earlier/<session>.json` and `.md`
+ * (a link itself, never its target), keeps the last 20 of them, and writes a plan without tasks. To be called only
+ * while the session is created. Throws a `UserError` if a folder is in the way or nothing can be written.
  */
-export async function setEarlierPlanAside(directory: string, session: string): Promise<void> {
+export async function archiveEarlierPlan(directory: string, session: string): Promise<void> {
   const root = await realpath(directory)
   await writingPlan(root, async () => {
-    await makeProjectFolder(root, inside.earlier)
-    await moveIfThere(join(root, inside.tasks), join(root, inside.earlier, `${session}.json`))
-    await moveIfThere(join(root, inside.summary), join(root, inside.earlier, `${session}.md`))
-    await writeFileInside(root, inside.tasks, `${JSON.stringify({ tasks: [] }, null, 2)}\n`)
-    for (const ending of ['.json', '.md']) await keepTheLast(join(root, inside.earlier), ending)
+    await makeProjectFolder(root, PLAN_FILES.earlier)
+    await moveIfThere(join(root, PLAN_FILES.tasks), join(root, PLAN_FILES.earlier, `${session}.json`))
+    await moveIfThere(join(root, PLAN_FILES.summary), join(root, PLAN_FILES.earlier, `${session}.md`))
+    await writeFileInside(root, PLAN_FILES.tasks, `${JSON.stringify({ tasks: [] }, null, 2)}\n`)
+    for (const ending of ['.json', '.md']) await removeOldest(join(root, PLAN_FILES.earlier), ending)
   })
 }
 
-/** Writes `plan/summary.md`, at most 64 Ki characters of it; a `UserError` if it cannot be written. */
+/** Writes `plan/summary.md`, cut at 64 Ki characters. Throws a `UserError` if it cannot be written. */
 export async function writePlanSummary(directory: string, text: string): Promise<void> {
   const root = await realpath(directory)
   await writingPlan(root, async () => {
     await makeProjectFolder(root, projectFolders.plan)
-    await writeFileInside(root, inside.summary, `${clipEnd(text.trim(), MOST_SUMMARY)}\n`)
+    await writeFileInside(root, PLAN_FILES.summary, `${clipEnd(text.trim(), MOST_SUMMARY)}\n`)
   })
 }
 
-/** A plan that can be carried out, with the agents that have a prompt of the project's own; or what is wrong, a sentence each. */
+/** A valid plan, and the agents with a prompt of the project's own; or what is wrong, one sentence each. */
 type CheckedPlan =
   | { ok: true; tasks: readonly PlanTask[]; agents: readonly string[] }
   | { ok: false; problems: readonly string[] }
 
 /**
- * Looks at what a team builder has written. A problem names its file.
- * @param prompts the agents that have a usable prompt of the project's own, and what is wrong with others
+ * Checks the plan that the agents builder has written. Each problem names its file.
+ * @param prompts the agents with a usable prompt of the project's own, and the problems of other prompts
  */
 export async function checkPlanFiles(
   directory: string,
@@ -145,7 +144,7 @@ export async function checkPlanFiles(
 ): Promise<CheckedPlan> {
   const plan = await readPlan(await realpath(directory))
   if (plan.ok && prompts.problems.length === 0) return { ok: true, tasks: plan.tasks, agents: prompts.agents }
-  const file = inside.tasks.replaceAll(sep, '/')
+  const file = PLAN_FILES.tasks.replaceAll(sep, '/')
   const wrong = plan.ok ? [] : plan.problems.map(problem => (problem.startsWith('…') ? problem : `${file}: ${problem}`))
   return { ok: false, problems: [...wrong, ...prompts.problems.slice(0, MOST_PROMPT_PROBLEMS)] }
 }
@@ -155,7 +154,7 @@ async function readPlan(root: string): Promise<ParsedPlan> {
   const obstacle = await findObstacle(root, projectFolders.plan)
   if (obstacle !== null && obstacle.kind !== 'missing')
     return wrong('its folder is a link or a file; make it a folder.')
-  const read = await readTextFile(join(root, inside.tasks), MOST_BYTES)
+  const read = await readTextFile(join(root, PLAN_FILES.tasks), MOST_BYTES)
   if (read.kind === 'gone') return wrong('it is missing; write { "tasks": [ … ] }.')
   return read.kind === 'broken' ? wrong(read.problem) : parsePlan(read.text)
 }
@@ -169,8 +168,8 @@ async function moveIfThere(from: string, to: string): Promise<void> {
   }
 }
 
-/** Their names are a day and a counter, so the newest have the greatest. */
-async function keepTheLast(folder: string, ending: string): Promise<void> {
+/** Removes all but the newest 20. Names are a day and a counter, so the newest sort last. */
+async function removeOldest(folder: string, ending: string): Promise<void> {
   const names: string[] = []
   for await (const { name } of await opendir(folder)) {
     if (name.endsWith(ending) && names.length < MOST_LISTED) names.push(name)
@@ -197,21 +196,21 @@ async function writingPlan(root: string, write: () => Promise<void>): Promise<vo
 
 const PHASES = ['Planning', 'Building', 'Testing', 'Runtime'] as const
 
-/** What is known of a task of a new plan (docs/design.md, "tasks.json"); all else in it is for the agents. */
+/** The fields of a new plan's task that codemachine reads (docs/design.md, "tasks.json"). */
 interface PlanTask {
   id: string
   name: string
   phase: (typeof PHASES)[number]
 }
 
-/** A new plan, or what is wrong with it: a sentence each, at most 11. */
-export type ParsedPlan = { ok: true; tasks: readonly PlanTask[] } | { ok: false; problems: readonly string[] }
+/** The tasks of a new plan; or what is wrong with it, one sentence each, at most 11. */
+type ParsedPlan = { ok: true; tasks: readonly PlanTask[] } | { ok: false; problems: readonly string[] }
 
 const MOST_TASKS = 500
 const MOST_PROBLEMS = 10
 const NAME_CHARACTERS = 200
 
-const mends: Mends = {
+const corrections: Corrections = {
   '': 'write { "tasks": [ … ] }',
   tasks: 'write a list with at least one task',
   'tasks[]':
@@ -251,24 +250,27 @@ const schema = v.object({
   ),
 })
 
-/** All that can be said of ids, whatever else is wrong. */
+/** The ids alone, so that duplicates are reported whatever else is wrong. */
 const idsSchema = v.object({
   tasks: v.array(v.object({ id: v.string(), subtasks: v.optional(v.array(v.object({ id: v.string() })), []) })),
 })
 
-/** Parses the plan that an agent has written. A problem names its place and its mend: `tasks[3].phase is "Build"; …`. */
+/**
+ * Parses a plan that an agent has written. A problem names its place and the correction: `tasks[3].phase is "Build";
+ * …`.
+ */
 export function parsePlan(text: string): ParsedPlan {
   const json = parseJson(text)
   if (!json.ok) return { ok: false, problems: [json.problem] }
   const result = v.safeParse(schema, json.value)
-  const wrong = (result.issues ?? []).map(issue => problemOfIssue(issue, mends))
+  const wrong = (result.issues ?? []).map(issue => describeIssue(issue, corrections))
   // A name that is blank and too long is one problem.
-  const problems = [...new Set([...wrong, ...problemsOfIds(json.value)])]
-  if (!result.success || problems.length > 0) return { ok: false, problems: fewest(problems) }
+  const problems = [...new Set([...wrong, ...idProblems(json.value)])]
+  if (!result.success || problems.length > 0) return { ok: false, problems: firstProblems(problems) }
   return { ok: true, tasks: result.output.tasks.map(({ id, name, phase }) => ({ id, name, phase })) }
 }
 
-function problemsOfIds(json: unknown): string[] {
+function idProblems(json: unknown): string[] {
   const result = v.safeParse(idsSchema, json)
   if (!result.success) return []
   const { tasks } = result.output
@@ -282,13 +284,13 @@ function problemsOfIds(json: unknown): string[] {
     seen.add(id)
     return isSecond
   })
-  const problems = duplicates.map(({ id, place }) => problemOfDuplicate(id, place))
+  const problems = duplicates.map(({ id, place }) => describeDuplicateId(id, place))
   if (tasks.length <= MOST_TASKS) return problems
   return [`tasks has ${tasks.length} entries; write at most ${MOST_TASKS}.`, ...problems]
 }
 
-/** They go back to the agent. */
-function fewest(problems: readonly string[]): string[] {
+/** The first ten problems, and how many more there are. The agent is given them to correct. */
+function firstProblems(problems: readonly string[]): string[] {
   const more = problems.length - MOST_PROBLEMS
   const first = problems.slice(0, MOST_PROBLEMS)
   return more > 0 ? [...first, `… and ${more} more.`] : first

@@ -5,24 +5,24 @@ import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, writeFileInside } from '../files/inside-directory.ts'
-import { firstMainFile } from './main-file.ts'
-import { makeMemoryFolder, memoryHome } from './memory-files.ts'
-import { planPaths, setEarlierPlanAside } from './plan-files.ts'
+import { newMainFile } from './main-file.ts'
+import { archiveEarlierPlan, planPaths } from './plan-files.ts'
+import { makeMemoryFolder, memoryRoot } from './session-memory.ts'
 
-/** Where a session's memory lies; absolute paths. */
+/** Paths of a session's memory; all absolute. */
 export interface SessionFolder {
   folder: string
   main: string
   tasks: string
-  /** Folder of what agents have learnt, shared by the sessions of the work directory. */
+  /** The knowledge base: a folder of agents' notes, shared by all sessions of the work directory. */
   kb: string
   /** Folder of the last good copies, in the records. */
   lastGood: string
 }
 
 /**
- * Where the memory of a session lies; `records` is the session's folder in the records, `isBuild`: whether its tasks are
- * those of the project's plan. Touches nothing.
+ * The paths of a session's memory, without touching the disk. `records`: the session's folder in the records.
+ * `isBuild`: its tasks are those of the project's plan.
  */
 export function sessionFolder(session: {
   directory: string
@@ -30,7 +30,7 @@ export function sessionFolder(session: {
   records: string
   isBuild?: boolean
 }): SessionFolder {
-  const home = join(session.directory, memoryHome)
+  const home = join(session.directory, memoryRoot)
   const folder = join(home, 'projects', session.id)
   return {
     folder,
@@ -42,15 +42,16 @@ export function sessionFolder(session: {
 }
 
 /**
- * Makes the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
- * `tasks.json`, with their first good copies in the records; of a build, an empty plan in place of an earlier one. Throws a `UserError` if the directory cannot be written to,
- * if the session's folder is there already, or if the goal is larger than 1 MiB; then no empty folder stays in the records.
+ * Creates the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
+ * `tasks.json`, with their first good copies in the records. For a build, an empty plan in place of an earlier one.
+ * Throws a `UserError` if the directory cannot be written to, if the session's folder exists already, or if the goal is
+ * larger than 1 MiB; then no empty folder stays in the records.
  */
 export async function createSessionFolder(session: NewSession): Promise<SessionFolder> {
   try {
     return await makeSessionFolder(session)
   } catch (error) {
-    // With anything in it, it stays.
+    // Fails, as it should, if there is anything in it.
     await rmdir(session.records).catch(() => undefined)
     throw error
   }
@@ -68,7 +69,7 @@ interface NewSession {
 async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const problem = problemOfPromptSize(session.goal)
   if (problem !== null) throw new UserError(problem)
-  const main = { 'MAIN.md': firstMainFile(loadPrompt('MAIN.template'), session) }
+  const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session) }
   const all = { ...main, 'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n` }
   const files = session.isBuild ? main : all
   try {
@@ -87,7 +88,7 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const place = sessionFolder(session)
   try {
     await writing(place.lastGood, () => writeLastGood(place.lastGood, all))
-    if (session.isBuild) await setEarlierPlanAside(session.directory, session.id)
+    if (session.isBuild) await archiveEarlierPlan(session.directory, session.id)
   } catch (error) {
     await rm(place.lastGood, { recursive: true, force: true }).catch(() => undefined)
     await removeFirstFiles(place.folder, files)
@@ -98,9 +99,9 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
 
 async function writeFirstFiles(directory: string, id: string, files: Readonly<Record<string, string>>): Promise<void> {
   const root = await realpath(directory)
-  const folder = join(memoryHome, 'projects', id)
-  await makeOrRefuse(root, join(memoryHome, 'kb'))
-  await makeOrRefuse(root, join(memoryHome, 'projects'))
+  const folder = join(memoryRoot, 'projects', id)
+  await makeOrRefuse(root, join(memoryRoot, 'kb'))
+  await makeOrRefuse(root, join(memoryRoot, 'projects'))
   if ((await findObstacle(root, folder))?.kind !== 'missing') {
     throw new UserError(`${join(directory, folder)} is there already; remove it, or resume that session.`)
   }
@@ -118,7 +119,7 @@ async function writeLastGood(folder: string, files: Readonly<Record<string, stri
   for (const [name, text] of Object.entries(files)) await writeWholeFile(join(folder, name), text)
 }
 
-/** What could not be made whole is not left half. */
+/** Removes what an unfinished creation has made. */
 async function removeFirstFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
   for (const name of Object.keys(files)) await rm(join(folder, name), { force: true }).catch(() => undefined)
   await rmdir(folder).catch(() => undefined)

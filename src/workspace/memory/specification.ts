@@ -1,31 +1,31 @@
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
-import { findObstacle, readPlainFile } from '../files/inside-directory.ts'
+import { findObstacle, readRegularFile } from '../files/inside-directory.ts'
 import { projectFolders, specificationFile, specificationGuide } from './plan-files.ts'
 
-/** What a person wants to have built. */
+/** A person's specification of what to build. */
 export interface Specification {
   text: string
-  /** Absolute. */
+  /** Absolute path. */
   path: string
   /** In bytes. */
   size: number
-  /** Its first heading or line that is the person's own, in a line. */
+  /** The first heading or line written by the person, on one line. */
   title: string
-  /** The files beside it. */
+  /** Other files in the folder of the specification. */
   others: readonly InputFile[]
-  /** Whether there are more than those. */
+  /** Whether there are more than `others` lists. */
   hasMore: boolean
 }
 
-/** The most that a specification may take; it goes into the goal whole. */
+/** Maximum size of a specification, which becomes part of the goal. */
 const MOST_BYTES = 512 * 1024
 const TITLE_CHARACTERS = 100
 
 /**
- * Reads a work directory's specification. Throws a `UserError` that names the file and its mend if it is missing, says
- * nothing, is no text, is too large, or does not lie in the directory.
+ * Reads a work directory's specification. Throws a `UserError` that names the file and what to do if it is missing, has
+ * nothing but the guide, is not text, is too large, or lies behind a link.
  */
 export async function readSpecification(directory: string): Promise<Specification> {
   const root = await realpath(directory)
@@ -37,7 +37,7 @@ export async function readSpecification(directory: string): Promise<Specificatio
       `${join(root, obstacle.path)} ${what}; put a folder in its place, with specifications.md in it.`,
     )
   }
-  const read = await readPlainFile(path, MOST_BYTES)
+  const read = await readRegularFile(path, MOST_BYTES)
   switch (read.kind) {
     case 'gone':
       throw new UserError(`There is no ${path}; write into it what is to be built.`)
@@ -49,14 +49,14 @@ export async function readSpecification(directory: string): Promise<Specificatio
       )
   }
   const text = textOf(read.bytes, path)
-  const own = ownLines(text)
-  if (text.trim() === '') throw unfit(path, 'is empty')
-  if (own.every(isHeading)) throw unfit(path, 'says nothing yet: it is still the guide, or has headings only')
+  const own = linesOfPerson(text)
+  if (text.trim() === '') throw unusable(path, 'is empty')
+  if (own.every(isHeading)) throw unusable(path, 'says nothing yet: it is still the guide, or has headings only')
   const { files, hasMore } = await listInputs(root)
   return { text, path, size: read.bytes.length, title: titleOf(own), others: files, hasMore }
 }
 
-function unfit(path: string, what: string): UserError {
+function unusable(path: string, what: string): UserError {
   return new UserError(`${path} ${what}; write into it what is to be built.`)
 }
 
@@ -94,14 +94,14 @@ function isGoodSoFar(bytes: Buffer): boolean {
   }
 }
 
-/** The lines that are neither of the guide nor remarks nor empty. */
-function ownLines(text: string): string[] {
+/** The lines that are neither part of the guide, nor comments, nor empty. */
+function linesOfPerson(text: string): string[] {
   const guide = new Set(withoutRemarks(specificationGuide()).split('\n').map(squeezed))
   const lines = withoutRemarks(text).split('\n').map(squeezed)
   return lines.filter(line => line !== '' && !guide.has(line) && !/^(?:[-*+]|\d+[.)])(?: \[.?\])?$/.test(line))
 }
 
-/** One that is not closed is none, and no text makes this slow. */
+/** Removes closed HTML comments, in linear time. */
 function withoutRemarks(text: string): string {
   const parts: string[] = []
   let from = 0
@@ -130,9 +130,9 @@ function titleOf(own: readonly string[]): string {
     .toWellFormed()
 }
 
-/** A file that a person has put beside the specification. */
+/** Another file in the folder of the specification. */
 interface InputFile {
-  /** Relative to the folder of the inputs. */
+  /** Path relative to the inputs folder. */
   name: string
   /** In bytes. */
   size: number
@@ -143,8 +143,8 @@ const MOST_LOOKED_AT = 2_000
 const MOST_LEVELS = 5
 
 /**
- * The files beside the specification, and below, by name: at most 50 of them, and whether there are more. Links are not
- * followed and not listed, nor is what begins with a dot. `root` is the work directory's real path.
+ * Lists the files in the inputs folder and below, by name: at most 50, and whether there are more. Links and names that
+ * begin with a dot are left out. `root` is the work directory's real path.
  */
 async function listInputs(root: string): Promise<{ files: readonly InputFile[]; hasMore: boolean }> {
   const inputs = join(root, projectFolders.inputs)

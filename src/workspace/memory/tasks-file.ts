@@ -1,9 +1,9 @@
 import * as v from 'valibot'
 import { clipEnd } from '../../base/text.ts'
 import type { Parsed, Task, TaskMark } from '../../core/contracts/memory.ts'
-import { openEntries, parseMainFile, readFrontMatter } from './main-file.ts'
+import { listOpenEntries, parseMainFile, readFrontMatter } from './main-file.ts'
 
-const mends: Mends = {
+const corrections: Corrections = {
   '': 'write { "tasks": [ … ] }',
   tasks: 'write { "tasks": [ … ] }',
   'tasks[]': 'write { "id": "T1", "name": "…", "done": false }',
@@ -27,29 +27,29 @@ export function parseTasksFile(text: string): Parsed<readonly Task[]> {
   const json = parseJson(text)
   if (!json.ok) return json
   const result = v.safeParse(schema, json.value, { abortEarly: true })
-  if (!result.success) return { ok: false, problem: problemOfIssue(result.issues[0], mends) }
+  if (!result.success) return { ok: false, problem: describeIssue(result.issues[0], corrections) }
   const tasks = result.output.tasks
   const seen = new Set<string>()
   for (const [index, { id }] of tasks.entries()) {
-    if (seen.has(id)) return { ok: false, problem: problemOfDuplicate(id, `tasks[${index}]`) }
+    if (seen.has(id)) return { ok: false, problem: describeDuplicateId(id, `tasks[${index}]`) }
     seen.add(id)
   }
   return { ok: true, value: tasks.map(({ phase, ...task }) => (typeof phase === 'string' ? { ...task, phase } : task)) }
 }
 
 /**
- * How each thing in a file is mended, by the key that it has there; `''`: the whole, `tasks[]`: an entry of the list
- * `tasks`. Goes on after "; " and ends without a full stop.
+ * How to correct each value of a file, by its key; `''` stands for the whole file, `tasks[]` for an entry of the list
+ * `tasks`. Follows "; " in a problem, and has no full stop.
  */
-export type Mends = Readonly<Record<string, string>>
+export type Corrections = Readonly<Record<string, string>>
 
-/** Parses JSON that anybody may have written; a byte order mark is dropped. A problem names line and column. */
+/** Parses untrusted JSON, with or without a byte order mark. A problem names line and column. */
 export function parseJson(text: string): Parsed<unknown> {
   const json = text.replace(/^\uFEFF/, '')
   try {
     return { ok: true, value: JSON.parse(json) }
   } catch {
-    const { line, column, found } = placeOfJsonError(json)
+    const { line, column, found } = locateJsonError(json)
     const what = found === null ? 'the file ends too early' : `${JSON.stringify(found)} is not JSON here`
     return {
       ok: false,
@@ -58,21 +58,21 @@ export function parseJson(text: string): Parsed<unknown> {
   }
 }
 
-/** A schema's issue as a sentence with its place and its mend: `tasks[3].done is "yes"; use true or false.` */
-export function problemOfIssue(issue: v.BaseIssue<unknown>, mends: Mends): string {
+/** A schema issue as a sentence with place and correction: `tasks[3].done is "yes"; use true or false.` */
+export function describeIssue(issue: v.BaseIssue<unknown>, corrections: Corrections): string {
   const keys = issue.path?.map(item => item.key) ?? []
   const place = keys
     .map(key => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
     .join('')
     .slice(1)
   const last = keys.at(-1)
-  const mend = mends[typeof last === 'number' ? `${String(keys.at(-2))}[]` : String(last ?? '')]
+  const mend = corrections[typeof last === 'number' ? `${String(keys.at(-2))}[]` : String(last ?? '')]
   const what = issue.input === undefined ? 'is missing' : `is ${shown(issue.input)}`
-  return `${place === '' ? 'the whole' : place} ${what}; ${mend ?? mends['']}.`
+  return `${place === '' ? 'the whole' : place} ${what}; ${mend ?? corrections['']}.`
 }
 
-/** Whose id a second one has. @param place such as `tasks[4]` */
-export function problemOfDuplicate(id: string, place: string): string {
+/** A duplicate id as a sentence. @param place of the second one, such as `tasks[4]` */
+export function describeDuplicateId(id: string, place: string): string {
   return `duplicate id ${shown(id)} at ${place}; give every task its own id.`
 }
 
@@ -83,16 +83,16 @@ function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 59)}…` : text
 }
 
-/** Where a text stops being JSON; line and column count from 1. */
+/** The position where a text stops being JSON; line and column count from 1. */
 interface JsonPlace {
   line: number
   column: number
-  /** The character that is there; null at the end of the text. */
+  /** The character there; `null` at the end of the text. */
   found: string | null
 }
 
-/** The first place at which a text that `JSON.parse` refused is not JSON; its own messages often name none. */
-function placeOfJsonError(text: string): JsonPlace {
+/** Finds where a text that `JSON.parse` has refused stops being JSON, as its messages often name no position. */
+function locateJsonError(text: string): JsonPlace {
   const offset = firstErrorOffset(text)
   const before = text.slice(0, offset)
   const codePoint = text.codePointAt(offset)
@@ -180,24 +180,24 @@ function blanksEnd(text: string, start: number): number {
   return at
 }
 
-/** A good text of `tasks.json` with what codemachine says of some tasks; the same text if it says that already. */
-export function withMarks(text: string, marks: readonly TaskMark[]): string {
+/** Applies codemachine's marks to a valid text of `tasks.json`. Returns the same text if it has them already. */
+export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string {
   const byId = new Map(marks.map(mark => [mark.id, mark]))
   const file = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
-  const tasks = file.tasks.map(task => marked(task, byId.get(String(task.id))))
+  const tasks = file.tasks.map(task => applyMark(task, byId.get(String(task.id))))
   const there = new Set(file.tasks.map(({ id }) => String(id)))
   for (const { id, lost } of marks) if (lost !== undefined && !there.has(id)) tasks.push({ ...lost, id })
   if (tasks.length === file.tasks.length && tasks.every((task, index) => task === file.tasks[index])) return text
   return `${JSON.stringify({ ...file, tasks }, null, 2)}\n`
 }
 
-/** The tasks in a good text of `tasks.json` as they stand there, by their ids. */
-export function tasksAsWritten(text: string): Map<string, Readonly<Record<string, unknown>>> {
+/** The unparsed tasks of a valid text of `tasks.json`, by id. */
+export function rawTasksById(text: string): Map<string, Readonly<Record<string, unknown>>> {
   const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
   return new Map(tasks.map(task => [String(task.id), task]))
 }
 
-function marked(
+function applyMark(
   task: Readonly<Record<string, unknown>>,
   mark: TaskMark | undefined,
 ): Readonly<Record<string, unknown>> {
@@ -210,42 +210,42 @@ function marked(
   return after === null ? { ...rest, done } : { ...rest, done, parked: after }
 }
 
-/** What a `MAIN.md` says of what is at work. */
-export interface MainOfBoard {
+/** The fields of a `MAIN.md` that the task board shows. */
+export interface BoardMain {
   /** Its `short_title`. */
   title: string | null
   /** The open entries under "In progress", in their order. */
   inProgress: readonly string[]
 }
 
-/** A task as a board shows it. */
-export interface TaskOfBoard {
+/** A task as the task board shows it. */
+export interface BoardTask {
   id: string
   name: string
   phase: string | null
   done: boolean
 }
 
-/** The most of one text that a board shows, in characters. */
+/** Maximum characters of one text on the board. */
 const MOST_CHARACTERS = 1000
 
-/** What a text of `MAIN.md` says; null if it is not whole. */
-export function parseMainOfBoard(text: string): MainOfBoard | null {
+/** Parses a `MAIN.md` for the board; `null` if it is invalid, as it may be while it is being written. */
+export function parseBoardMain(text: string): BoardMain | null {
   const main = parseMainFile(text)
   const front = readFrontMatter(text)
   if (!main.ok || !front.ok) return null
   const { shortTitle } = main.value
   return {
     title: shortTitle === null ? null : clipEnd(shortTitle, MOST_CHARACTERS),
-    inProgress: openEntries(front.value.body, ['inprogress']),
+    inProgress: listOpenEntries(front.value.body, ['inprogress']),
   }
 }
 
-/** The tasks in a text of `tasks.json`; null if it is not whole. */
-export function parseTasksOfBoard(text: string): readonly TaskOfBoard[] | null {
+/** Parses a `tasks.json` for the board; `null` if it is invalid, as it may be while it is being written. */
+export function parseBoardTasks(text: string): readonly BoardTask[] | null {
   const tasks = parseTasksFile(text)
   if (!tasks.ok) return null
-  const phases = phasesIn(text)
+  const phases = readPhases(text)
   return tasks.value.map(({ id, name, done }, index) => ({
     id,
     name: clipEnd(name, MOST_CHARACTERS),
@@ -254,24 +254,27 @@ export function parseTasksOfBoard(text: string): readonly TaskOfBoard[] | null {
   }))
 }
 
-/** Id of the task at work: that of the first entry in progress that names one, else the first not done. */
-export function currentTask(tasks: readonly TaskOfBoard[], inProgress: readonly string[]): string | null {
+/**
+ * The id of the current task: the first open one that an "In progress" entry names, else the first open one; else
+ * `null`.
+ */
+export function currentTask(tasks: readonly BoardTask[], inProgress: readonly string[]): string | null {
   const open = new Set(tasks.filter(({ done }) => !done).map(({ id }) => id))
   for (const entry of inProgress) {
-    const named = namedIn(entry, open)
+    const named = findNamedTask(entry, open)
     if (named !== null) return named
   }
   return tasks.find(({ done }) => !done)?.id ?? null
 }
 
 /** `**T3**: build it`, `T3 build it`. */
-function namedIn(entry: string, ids: ReadonlySet<string>): string | null {
+function findNamedTask(entry: string, ids: ReadonlySet<string>): string | null {
   const words = entry.slice(0, MOST_CHARACTERS).split(/[\s*_`~:;,()[\]]+/)
   return words.find(word => ids.has(word)) ?? null
 }
 
-/** Nothing depends on the phase, so one that is no text does not make a file broken. */
-function phasesIn(text: string): readonly (string | null)[] {
+/** The phases of the tasks; `null` for one that is not a string, which does not invalidate the file. */
+function readPhases(text: string): readonly (string | null)[] {
   const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly { phase?: unknown }[] }
   return tasks.map(({ phase }) => (typeof phase === 'string' ? clipEnd(phase, MOST_CHARACTERS) : null))
 }

@@ -4,36 +4,36 @@ import { access, constants, lstat, readdir, readlink } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 
-/** What a rewind cannot do, or what it would destroy that no savepoint has. */
-export interface InTheWay {
-  /** Latin1, relative to the work directory; empty: that itself. */
+/** A path that a rewind cannot change, or must not: no savepoint has its content. */
+interface RewindObstacle {
+  /** Latin1, relative to the work directory; empty for the work directory itself. */
   path: string
-  /** The rest of a sentence that begins with the path. */
+  /** The predicate of a sentence whose subject is the path. */
   why: string
-  /** What a person has to do before: `move it elsewhere`. */
+  /** What the person has to do first, as an imperative: `move it elsewhere`. */
   mend: string
 }
 
-/** What a rewind will do: latin1 paths relative to the work directory. */
-export interface PlannedFiles {
-  /** `id`: of what it is to hold. `isKnown`: whether a savepoint has what is there now. */
+/** The paths that a rewind will change: latin1, relative to the work directory. */
+interface PlannedFiles {
+  /** `id`: hash of the new content. `isKnown`: whether a savepoint has the present content. */
   write: readonly { path: string; id: string; isKnown: boolean }[]
   remove: readonly string[]
 }
 
-/** What is in the way of a rewind; nothing is touched. `format`: by which files have their ids. */
-export async function findInTheWay(
+/** Finds what is in the way of a rewind, and changes nothing. `format`: the repository's hash for object ids. */
+export async function findRewindObstacles(
   directory: string,
   { write, remove }: PlannedFiles,
   format: 'sha1' | 'sha256',
-): Promise<InTheWay[]> {
-  const folders = new Folders(directory)
+): Promise<RewindObstacle[]> {
+  const folders = new FolderChecks(directory)
   const leaving = new Set(remove)
   const planned = [...write, ...remove.map(path => ({ path, id: null, isKnown: true }))]
-  const found = new Map<string, InTheWay>()
+  const found = new Map<string, RewindObstacle>()
   for (const each of planned) {
     const above = await folders.obstacleAbove(each.path)
-    const here = above === null ? await lookAt(directory, each, format) : [above]
+    const here = above === null ? await checkPath(directory, each, format) : [above]
     for (const one of here) if (one.why !== notKept.why || !leaving.has(one.path)) found.set(one.path, one)
   }
   return [...found.values()]
@@ -45,53 +45,55 @@ interface Planned {
   isKnown: boolean
 }
 
-async function lookAt(directory: string, { path, id, isKnown }: Planned, format: string): Promise<InTheWay[]> {
-  const bytes = bytesOf(directory, path)
+async function checkPath(directory: string, { path, id, isKnown }: Planned, format: string): Promise<RewindObstacle[]> {
+  const bytes = pathBytes(directory, path)
   try {
     const stat = await statOf(bytes)
     if (stat === null) return []
     if (stat.isDirectory()) return (await filesIn(directory, path)).map(file => ({ path: file, ...notKept }))
     if (!(stat.isFile() || stat.isSymbolicLink())) return [{ path, ...notKept }]
-    if (stat.isFile() && !(await mayBe(bytes, constants.R_OK))) return [{ path, ...unreadable }]
-    return isKnown || (await idOf(bytes, stat, format)) === id ? [] : [{ path, ...notKept }]
+    if (stat.isFile() && !(await hasAccess(bytes, constants.R_OK))) return [{ path, ...unreadable }]
+    return isKnown || (await blobId(bytes, stat, format)) === id ? [] : [{ path, ...notKept }]
   } catch (error) {
     if (!isDenied(error)) throw error
     return [{ path, ...unreadable }]
   }
 }
 
-/** By which git knows what a file holds, or where a link leads. */
-async function idOf(path: Buffer, stat: Stats, format: string): Promise<string> {
+/** Git's object id of a file's content, or of a link's target. */
+async function blobId(path: Buffer, stat: Stats, format: string): Promise<string> {
   const hash = createHash(format).update(`blob ${stat.size}\0`)
   if (stat.isSymbolicLink()) return hash.update(await readlink(path, 'buffer')).digest('hex')
   for await (const chunk of createReadStream(path)) hash.update(chunk)
   return hash.digest('hex')
 }
 
-/** The bytes of a path below a directory, which may be of any encoding. */
-export function bytesOf(directory: string, path: string): Buffer {
+/** The absolute path as bytes, of a latin1 path below a directory. File names may have any encoding. */
+export function pathBytes(directory: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(directory + sep), Buffer.from(path, 'latin1')])
 }
 
-/** A latin1 path as it may be shown: without what steers a terminal, at most 200 characters. */
-export function nameOf(path: string): string {
+/** A latin1 path made safe to print: decoded, without control characters, at most 200 characters. */
+export function printablePath(path: string): string {
   const name = Buffer.from(path || '.', 'latin1')
     .toString('utf8')
     .slice(0, 200)
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?')
 }
 
-/** The folders on the way to files, each looked at once. */
-class Folders {
+/** Checks the folders above files, each only once. */
+class FolderChecks {
   readonly #directory: string
-  readonly #found = new Map<string, Promise<InTheWay | 'missing' | null>>()
+  readonly #found = new Map<string, Promise<RewindObstacle | 'missing' | null>>()
 
   constructor(directory: string) {
     this.#directory = directory
   }
 
-  /** What above a path keeps it from being changed: a file or a link, or a folder that is closed. Null if nothing does. */
-  async obstacleAbove(path: string): Promise<InTheWay | null> {
+  /**
+   * What above a path prevents a change: a file, a link, or a folder without write permission; `null` if nothing does.
+   */
+  async obstacleAbove(path: string): Promise<RewindObstacle | null> {
     let nearest = ''
     for (let end = path.indexOf('/'); end !== -1; end = path.indexOf('/', end + 1)) {
       const above = path.slice(0, end)
@@ -104,15 +106,18 @@ class Folders {
     return closed === 'missing' ? null : closed
   }
 
-  #once(key: string, look: () => Promise<InTheWay | 'missing' | null>): Promise<InTheWay | 'missing' | null> {
+  #once(
+    key: string,
+    look: () => Promise<RewindObstacle | 'missing' | null>,
+  ): Promise<RewindObstacle | 'missing' | null> {
     const found = this.#found.get(key) ?? look()
     this.#found.set(key, found)
     return found
   }
 
-  async #look(path: string): Promise<InTheWay | 'missing' | null> {
+  async #look(path: string): Promise<RewindObstacle | 'missing' | null> {
     try {
-      const stat = await statOf(bytesOf(this.#directory, path))
+      const stat = await statOf(pathBytes(this.#directory, path))
       if (stat === null) return 'missing'
       return stat.isDirectory() ? null : { path, ...notKept }
     } catch (error) {
@@ -121,15 +126,15 @@ class Folders {
     }
   }
 
-  async #isClosed(path: string): Promise<InTheWay | null> {
-    const isOpen = await mayBe(bytesOf(this.#directory, path), constants.W_OK | constants.X_OK)
+  async #isClosed(path: string): Promise<RewindObstacle | null> {
+    const isOpen = await hasAccess(pathBytes(this.#directory, path), constants.W_OK | constants.X_OK)
     return isOpen ? null : { path, ...readOnly }
   }
 }
 
 async function filesIn(directory: string, folder: string): Promise<string[]> {
   const files: string[] = []
-  for (const entry of await readdir(bytesOf(directory, folder), { withFileTypes: true, encoding: 'buffer' })) {
+  for (const entry of await readdir(pathBytes(directory, folder), { withFileTypes: true, encoding: 'buffer' })) {
     const path = `${folder}/${entry.name.toString('latin1')}`
     if (entry.isDirectory()) files.push(...(await filesIn(directory, path)))
     else files.push(path)
@@ -147,7 +152,7 @@ async function statOf(path: Buffer): Promise<Stats | null> {
   }
 }
 
-function mayBe(path: Buffer, mode: number): Promise<boolean> {
+function hasAccess(path: Buffer, mode: number): Promise<boolean> {
   return access(path, mode).then(
     () => true,
     () => false,

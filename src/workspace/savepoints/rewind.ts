@@ -4,53 +4,54 @@ import { join, sep } from 'node:path'
 import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitError, type GitSetting, runGit, runGitOrThrow } from '../git/git.ts'
-import { onOwnObjects, type PrivateGit, withoutIndex } from '../git/private-git.ts'
-import { bytesOf, findInTheWay, nameOf } from './rewind-obstacles.ts'
+import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
+import { findRewindObstacles, pathBytes, printablePath } from './rewind-obstacles.ts'
 
-/** What a rewind does to the files of a work directory. Paths are latin1, relative to it, in git's order. */
+/** The changes that a rewind makes in a work directory. Paths are latin1, relative to it, in git's order. */
 export interface RewindPlan {
-  /** Written anew, because they are different or not there. */
+  /** Files to write, because they differ or are missing. */
   write: readonly RewindEntry[]
   remove: readonly string[]
-  /** Not removed, though the savepoint does not have them: they were ignored when it was made. */
+  /** Files that the savepoint does not have and that stay: they were ignored when it was made. */
   keep: readonly string[]
 }
 
-/** A file, or a link, as it is to be. */
+/** A file or link as the savepoint has it. */
 interface RewindEntry {
   path: string
   /** `100644`, `100755` or `120000`. */
   mode: string
-  /** Of its content, in the private git directory. */
+  /** Hash of its content in the private git directory. */
   id: string
-  /** Whether the tree before has a file there. */
+  /** Whether the tree before the rewind has a file at this path. */
   isKnown: boolean
 }
 
 /**
- * What has to be done to make the files of one tree those of another, both of which the private git directory holds.
+ * Plans the changes that turn the files of tree `now` into those of tree `target`. Both are in the private git
+ * directory.
  * @param directory real path of the work directory, whose files are those of `now`
- * @throws UserError if something is in the way that `now` does not have, so that it would be lost: it is named
+ * @throws UserError that names a path in the way whose content is not in `now` and would be lost
  */
 export async function planRewind(
   git: PrivateGit,
   directory: string,
   { now, target }: { now: string; target: string },
 ): Promise<RewindPlan> {
-  const plan = await leaveIgnored(git, target, await differences(onOwnObjects(git), now, target))
+  const plan = await keepIgnored(git, target, await diffTrees(withOwnObjectsOnly(git), now, target))
   await refuseBroken(git, plan)
-  const inTheWay = await findInTheWay(directory, plan, git.objectFormat)
+  const inTheWay = await findRewindObstacles(directory, plan, git.objectFormat)
   const [first] = inTheWay
   if (first === undefined) return plan
-  const others = inTheWay.slice(1, mostNamed + 1).map(({ path }) => nameOf(path))
-  const more = inTheWay.length > mostNamed + 1 ? ', …' : ''
+  const others = inTheWay.slice(1, MOST_NAMED + 1).map(({ path }) => printablePath(path))
+  const more = inTheWay.length > MOST_NAMED + 1 ? ', …' : ''
   throw new UserError(
-    `Nothing was changed, for ${nameOf(first.path)} ${first.why}; ${first.mend} and rewind again.`,
+    `Nothing was changed, for ${printablePath(first.path)} ${first.why}; ${first.mend} and rewind again.`,
     others.length === 0 ? {} : { hint: `The same goes for ${others.join(', ')}${more}.` },
   )
 }
 
-async function leaveIgnored(
+async function keepIgnored(
   git: PrivateGit,
   target: string,
   { write, remove }: Omit<RewindPlan, 'keep'>,
@@ -67,7 +68,9 @@ async function leaveIgnored(
   }
 }
 
-/** Changes the files as planned, and nothing else; links are replaced, never followed. The caller holds the lock of the run. */
+/**
+ * Changes the files as planned, and nothing else; links are replaced, never followed. The caller holds the run lock.
+ */
 export async function applyRewind(
   fingerprints: Pick<Fingerprints, 'git' | 'indexHasChanged'>,
   directory: string,
@@ -76,9 +79,9 @@ export async function applyRewind(
   const { git } = fingerprints
   try {
     for (const path of plan.remove) await removeFile(directory, path)
-    for (const { path, isKnown } of plan.write) if (!isKnown) await removeEmptyFolders(bytesOf(directory, path))
+    for (const { path, isKnown } of plan.write) if (!isKnown) await removeEmptyFolders(pathBytes(directory, path))
     await writeFiles(git, directory, plan.write)
-    await learn(git, plan)
+    await updateIndex(git, plan)
     fingerprints.indexHasChanged()
   } catch (error) {
     if (isNoRoom(error)) throw diskFull(directory, error)
@@ -86,22 +89,22 @@ export async function applyRewind(
   }
 }
 
-/** The planned files that are not as in `target` after all, in a tree that was taken since; latin1. */
-export async function notRewound(
+/** The planned paths (latin1) that still differ from `target` in the tree `after`, taken after the rewind. */
+export async function filesNotRestored(
   git: PrivateGit,
   { write, remove }: RewindPlan,
   { after, target }: { after: string; target: string },
 ): Promise<string[]> {
   const planned = new Set([...write.map(({ path }) => path), ...remove])
-  const left = await differences(withoutIndex(git), after, target)
-  // What else differs was ignored before the rewind and is not any more.
+  const left = await diffTrees(withoutIndex(git), after, target)
+  // Other differences are files that were ignored before the rewind and no longer are.
   return [...left.write.map(({ path }) => path), ...left.remove].filter(path => planned.has(path))
 }
 
-async function differences(setting: GitSetting, now: string, target: string): Promise<Omit<RewindPlan, 'keep'>> {
+async function diffTrees(setting: GitSetting, now: string, target: string): Promise<Omit<RewindPlan, 'keep'>> {
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--no-abbrev', now, target]
   const result = await runGit(setting, args)
-  if (!result.ok) throw broken(new GitError(args, result))
+  if (!result.ok) throw brokenSavepoint(new GitError(args, result))
   const fields = result.stdout.split('\0')
   const write: RewindEntry[] = []
   const remove: string[] = []
@@ -109,30 +112,30 @@ async function differences(setting: GitSetting, now: string, target: string): Pr
     const [, before, mode, id] = fields[index]?.match(/^:(\d{6}) (\d{6}) [0-9a-f]+ ([0-9a-f]+) /) ?? []
     const path = fields[index + 1]
     if (mode === undefined || id === undefined || path === undefined) continue
-    if (mode === nothing) remove.push(path)
-    else if (mode !== submodule) write.push({ path, mode, id, isKnown: before !== nothing })
+    if (mode === NO_FILE) remove.push(path)
+    else if (mode !== SUBMODULE) write.push({ path, mode, id, isKnown: before !== NO_FILE })
   }
   return { write, remove }
 }
 
 async function refuseBroken(git: PrivateGit, { write }: RewindPlan): Promise<void> {
   const args = ['cat-file', '--batch-check=%(objecttype)']
-  const result = await runGit(onOwnObjects(git), args, write.map(({ id }) => `${id}\n`).join(''))
+  const result = await runGit(withOwnObjectsOnly(git), args, write.map(({ id }) => `${id}\n`).join(''))
   const types = result.stdout.split('\n').slice(0, write.length)
   const index = write.findIndex((_, at) => types[at] !== 'blob')
   const entry = write[index]
-  if (entry !== undefined) throw broken(new Error(`the content of ${nameOf(entry.path)} is missing`))
+  if (entry !== undefined) throw brokenSavepoint(new Error(`the content of ${printablePath(entry.path)} is missing`))
 }
 
-function broken(cause: Error): UserError {
+function brokenSavepoint(cause: Error): UserError {
   return new UserError(`That savepoint is broken, and nothing was changed: ${cause.message}`, { cause })
 }
 
 async function removeFile(directory: string, path: string): Promise<void> {
-  await unlink(bytesOf(directory, path)).catch(unlessGone)
+  await unlink(pathBytes(directory, path)).catch(unlessGone)
   const parts = path.split('/')
   while (parts.pop() !== undefined && parts.length > 0) {
-    const isRemoved = await rmdir(bytesOf(directory, parts.join('/'))).then(
+    const isRemoved = await rmdir(pathBytes(directory, parts.join('/'))).then(
       () => true,
       () => false,
     )
@@ -140,18 +143,18 @@ async function removeFile(directory: string, path: string): Promise<void> {
   }
 }
 
-/** What stands where a file belongs is a folder without files by now. */
+/** Removes a folder in the place of a file; its own files are gone by now. */
 async function removeEmptyFolders(path: Buffer): Promise<void> {
   const found = await lstat(path).catch(unlessGone)
   if (!found?.isDirectory()) return
-  for (const name of await readdir(path, 'buffer')) await removeEmptyFolders(Buffer.concat([path, bytesOfSep, name]))
+  for (const name of await readdir(path, 'buffer')) await removeEmptyFolders(Buffer.concat([path, SEPARATOR, name]))
   await rmdir(path)
 }
 
 async function writeFiles(git: PrivateGit, directory: string, entries: readonly RewindEntry[]): Promise<void> {
   if (entries.length === 0) return
   const index = join(git.gitDir, `rewind-${randomUUID()}.index`)
-  const own = onOwnObjects(git)
+  const own = withOwnObjectsOnly(git)
   const setting = { ...own, directory, env: { ...own.env, GIT_INDEX_FILE: index, GIT_WORK_TREE: directory } }
   const single = ['-c', 'core.splitIndex=false']
   try {
@@ -162,8 +165,10 @@ async function writeFiles(git: PrivateGit, directory: string, entries: readonly 
   }
 }
 
-/** What a savepoint has counts, even if an ignore rule matches it by now; what was ignored then does not. */
-async function learn(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
+/**
+ * Brings the index to the savepoint: its files are tracked even if an ignore rule matches them now; kept ones are not.
+ */
+async function updateIndex(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
   const none = `0 ${'0'.repeat(git.objectFormat === 'sha1' ? 40 : 64)}`
   const gone = [...remove, ...keep].map(path => `${none}\t${prefixOf(git)}${path}\0`)
   const input = gone.join('') + indexInfo(write, prefixOf(git))
@@ -183,35 +188,35 @@ function unlessGone(error: unknown): undefined {
   if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
 }
 
-const nothing = '000000'
-const submodule = '160000'
-const mostNamed = 5
-const bytesOfSep = Buffer.from(sep)
+const NO_FILE = '000000'
+const SUBMODULE = '160000'
+const MOST_NAMED = 5
+const SEPARATOR = Buffer.from(sep)
 
 /**
- * Of files that a tree does not have, those that were ignored then: its ignore files, the person's, and those above the
- * work directory cover them. All paths are latin1, relative to the work directory.
+ * Of these paths, the ones that were ignored when the tree was made: by its own ignore files, the person's, or those
+ * above the work directory. All paths are latin1, relative to the work directory.
  */
 async function ignoredIn(git: PrivateGit, tree: string, paths: readonly string[]): Promise<Set<string>> {
   if (paths.length === 0) return new Set()
   const folder = join(git.gitDir, `rewind-${randomUUID()}`)
   const top = join(folder, 'files')
-  const own = onOwnObjects(git)
+  const own = withOwnObjectsOnly(git)
   const env = { ...own.env, GIT_WORK_TREE: top, GIT_INDEX_FILE: join(folder, 'index'), GIT_LITERAL_PATHSPECS: '0' }
   try {
     await mkdir(join(top, git.prefix), { recursive: true })
-    await layOutRules(git, tree, { ...own, directory: top, env })
-    return await covered({ ...own, directory: join(top, git.prefix), env }, paths)
+    await writeIgnoreFiles(git, tree, { ...own, directory: top, env })
+    return await findIgnored({ ...own, directory: join(top, git.prefix), env }, paths)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function layOutRules(git: PrivateGit, tree: string, setting: GitSetting): Promise<void> {
+async function writeIgnoreFiles(git: PrivateGit, tree: string, setting: GitSetting): Promise<void> {
   for (const above of foldersAbove(git.prefix)) {
-    const rules = join(git.setting.directory, above, RULES)
+    const rules = join(git.setting.directory, above, IGNORE_FILE)
     const found = await lstat(rules).catch(() => null)
-    if (found?.isFile()) await copyFile(rules, join(setting.directory, above, RULES))
+    if (found?.isFile()) await copyFile(rules, join(setting.directory, above, IGNORE_FILE))
   }
   const entries = (await runGitOrThrow(setting, ['ls-tree', '-r', '-z', '--full-tree', tree])).split('\0')
   const prefix = Buffer.from(git.prefix, 'utf8').toString('latin1')
@@ -219,24 +224,24 @@ async function layOutRules(git: PrivateGit, tree: string, setting: GitSetting): 
     const [, entryOf, path] = entry.match(/^(100(?:644|755) blob [0-9a-f]+)\t((?:.*\/)?\.gitignore)$/s) ?? []
     return path === undefined ? [] : [`${entryOf}\t${prefix}${path}\0`]
   })
-  await runGitOrThrow(setting, [...whole, 'update-index', '-z', '--index-info'], found.join(''))
-  await runGitOrThrow(setting, [...whole, 'checkout-index', '--all', '--force', '--quiet'])
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], found.join(''))
+  await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--all', '--force', '--quiet'])
 }
 
-/** From the top, those in which the work directory lies. */
+/** The folders above the work directory, from the repository's top down. */
 function foldersAbove(prefix: string): string[] {
   const parts = prefix.split('/').slice(0, -1)
   return parts.map((_, index) => join('.', ...parts.slice(0, index)))
 }
 
-/** With `./` before it no path is taken for a pattern. */
-async function covered(setting: GitSetting, paths: readonly string[]): Promise<Set<string>> {
+/** The paths that git ignores. A leading `./` keeps git from reading a path as a pattern. */
+async function findIgnored(setting: GitSetting, paths: readonly string[]): Promise<Set<string>> {
   const args = ['check-ignore', '--no-index', '-z', '--stdin']
   const result = await runGit(setting, args, paths.map(path => `./${path}\0`).join(''))
-  // Without any it ends as if it had failed.
+  // Exit code 1 means that none is ignored.
   if (!result.ok && result.stderr !== '') throw new GitError(args, result)
   return new Set(result.stdout.split('\0').map(path => path.replace(/^\.\//, '')))
 }
 
-const RULES = '.gitignore'
-const whole = ['-c', 'core.splitIndex=false']
+const IGNORE_FILE = '.gitignore'
+const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']

@@ -1,49 +1,55 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
-import { GitError, runGit, runGitOrThrow, writingGit } from '../git/git.ts'
-import { ownObjects, throwAwayObjects } from '../git/objects.ts'
-import { dropIndex, onOwnObjects, type PrivateGit } from '../git/private-git.ts'
+import { GitError, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
+import { copyBorrowedObjects, pruneObjects } from '../git/objects.ts'
+import { type PrivateGit, removeIndex, withOwnObjectsOnly } from '../git/private-git.ts'
 import { type TreeChanges, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
 
-/** The savepoints of a private git directory as they are looked at: which there are, and what differs between them. */
+/** Reads and compares the savepoints of a private git directory. `SavepointWriter` adds new ones. */
 export class SavepointStore {
   readonly #git: PrivateGit
   readonly #warn: (message: string) => void
 
-  /** @param warn told a sentence for each savepoint that could not be read, as often as it is looked at */
+  /** @param warn called with one sentence for each savepoint that cannot be read, at every reading */
   constructor(git: PrivateGit, warn: (message: string) => void) {
     this.#git = git
     this.#warn = warn
   }
 
-  /** All savepoints, the oldest first; a broken one is left out, and told of. */
+  /** All savepoints, oldest first. A broken one is left out and reported to `warn`. */
   list(): Promise<Savepoint[]> {
     return readSavepoints(this.#git, this.#warn)
   }
 
   /**
-   * What a person means by a name: one of `findSavepoint`, or `now`.
-   * @param now answers the tree of the work directory as it is
+   * Finds the state that a person names: `now`, or a savepoint as `findSavepoint` reads it.
+   * @param now returns the tree of the work directory as it is
    */
-  async resolve(name: string, now: () => Promise<string>): Promise<Resolved> {
+  async resolve(name: string, now: () => Promise<string>): Promise<NamedState> {
     if (name === 'now') return { name, tree: await now(), savepoint: null }
     const savepoint = findSavepoint(name, await this.list())
     const tree = savepoint.session !== null && savepoint.round === 0 ? await this.firstTree(savepoint) : savepoint.tree
     return { name: savepoint.id, tree, savepoint }
   }
 
-  /** What differs between two trees, at most `mostPaths` of the files named; a `UserError` if one is broken. */
-  changes(before: string, after: string, mostPaths = listed): Promise<TreeChanges> {
+  /**
+   * The files that differ between two trees, at most `mostPaths` of them by name. Throws a `UserError` if a tree is
+   * broken.
+   */
+  changes(before: string, after: string, mostPaths = MOST_PATHS): Promise<TreeChanges> {
     return this.#owning(before, after, () => treeChanges(this.#git, before, after, mostPaths))
   }
 
-  /** The unified diff of two trees; a `UserError` if one is broken. */
+  /** The unified diff of two trees. Throws a `UserError` if a tree is broken. */
   diff(before: string, after: string, options: TreeDiffOptions): Promise<TreeDiff> {
     return this.#owning(before, after, () => treeDiff(this.#git, before, after, options))
   }
 
-  /** What the session of a savepoint began with. */
+  /**
+   * The tree with which the session of a savepoint began; the savepoint's own tree, with a warning, if that cannot be
+   * read.
+   */
   async firstTree(savepoint: Savepoint): Promise<string> {
     try {
       return await firstTree(this.#git, savepoint)
@@ -54,30 +60,33 @@ export class SavepointStore {
     }
   }
 
-  /** A tree that is whole; null if there is none. */
+  /** A tree whose objects all lie in the private git directory; `null` if there is none. */
   async anyTree(): Promise<string | null> {
     return (await this.list()).at(-1)?.tree ?? null
   }
 
-  /** Makes a tree whole without the person's repository. A base that turns out not to be whole is none. */
+  /**
+   * Copies every object of a tree that is missing into the private git directory. `base` is a tree that is complete
+   * there already; if it proves not to be, everything is copied.
+   */
   async own(tree: string, base: string | null): Promise<void> {
     try {
-      await ownObjects(this.#git, tree, base)
+      await copyBorrowedObjects(this.#git, tree, base)
     } catch (error) {
       if (!(error instanceof GitError) || base === null) throw error
-      await ownObjects(this.#git, tree, null)
+      await copyBorrowedObjects(this.#git, tree, null)
     }
   }
 
-  /** Looks at trees of which not all may be here yet. */
+  /** Runs `look`; if git fails, copies the objects of both trees first and runs it again. */
   async #owning<T>(before: string, after: string, look: () => Promise<T>): Promise<T> {
     try {
       return await look()
     } catch (error) {
       if (!(error instanceof GitError)) throw error
     }
-    return await orUserError('The two cannot be compared, for one is broken', async () => {
-      await writingGit(this.#git.gitDir, async () => {
+    return await gitErrorAsUserError('The two cannot be compared, for one is broken', async () => {
+      await writeToPrivateGit(this.#git.gitDir, async () => {
         await this.own(before, await this.anyTree())
         await this.own(after, before)
       })
@@ -86,8 +95,8 @@ export class SavepointStore {
   }
 }
 
-/** Where git fails, a `UserError` that begins with these words. */
-export async function orUserError<T>(words: string, action: () => Promise<T>): Promise<T> {
+/** Runs an action and turns a `GitError` into a `UserError` that begins with `words`. Other errors pass. */
+export async function gitErrorAsUserError<T>(words: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
   } catch (error) {
@@ -95,14 +104,14 @@ export async function orUserError<T>(words: string, action: () => Promise<T>): P
   }
 }
 
-const listed = 50
+const MOST_PATHS = 50
 
 /**
  * The savepoints of a private git directory, the oldest first.
- * @param onProblem told a sentence for each that is broken; it is left out
+ * @param onProblem called with one sentence for each broken savepoint, which is left out
  */
 async function readSavepoints(git: PrivateGit, onProblem: (problem: string) => void): Promise<Savepoint[]> {
-  const setting = onOwnObjects(git)
+  const setting = withOwnObjectsOnly(git)
   const listed = await runGit(setting, ['for-each-ref', '--format=%(objectname) %(refname)', 'refs/savepoints'])
   const refs = listed.stdout.split('\n').flatMap(line => {
     const [, commit = '', ref = ''] = line.match(/^([0-9a-f]+) (.+)$/) ?? []
@@ -120,7 +129,7 @@ async function readSavepoints(git: PrivateGit, onProblem: (problem: string) => v
 
 async function readCommits(git: PrivateGit, commits: readonly string[]): Promise<Map<string, string>> {
   if (commits.length === 0) return new Map()
-  const setting = onOwnObjects(git)
+  const setting = withOwnObjectsOnly(git)
   const batch = await runGit(setting, ['cat-file', '--batch'], commits.map(commit => `${commit}\n`).join(''))
   if (batch.ok) return parseBatch(batch.stdout)
   // git gives up at one that is damaged.
@@ -132,7 +141,7 @@ async function readCommits(git: PrivateGit, commits: readonly string[]): Promise
   return texts
 }
 
-/** As `cat-file --batch` writes it: a line that says how long the object is, the object, a newline. */
+/** Parses the output of `cat-file --batch`: per object a line with its length, its content, a newline. */
 function parseBatch(output: string): Map<string, string> {
   const texts = new Map<string, string>()
   for (let at = 0; at < output.length; ) {
@@ -158,46 +167,46 @@ function parseCommit(text: string): Pick<Savepoint, 'tree' | 'parent' | 'at' | '
   }
 }
 
-/** The tree of the first savepoint in a chain, which may be older than the reference of round 0. */
+/** The tree of the first savepoint of a session. It may be older than the reference of round 0. */
 async function firstTree(git: PrivateGit, { commit, tree, parent }: Savepoint): Promise<string> {
   if (parent === null) return tree
   const args = ['log', '--max-parents=0', '--format=%T', '-1', commit]
-  return (await runGitOrThrow(onOwnObjects(git), args)).trim()
+  return (await runGitOrThrow(withOwnObjectsOnly(git), args)).trim()
 }
 
-/** A state of the work directory that was kept: a commit in codemachine's private git directory. */
+/** A saved state of the work directory: a commit in codemachine's private git directory. */
 export interface Savepoint {
-  /** As a person types it: `20261121_1/3`, `20261121_1/start`, `before-rewind-1`. */
+  /** What a person types: `20261121_1/3`, `20261121_1/start`, `before-rewind-1`. */
   id: string
-  /** Null: made before a rewind. */
+  /** `null` for a savepoint made before a rewind. */
   session: string | null
-  /** The round after which it was made, 0: before the first; the number of a `before-rewind`. */
+  /** The round after which it was made; 0 before the first round. For a `before-rewind`, its number. */
   round: number
   commit: string
   tree: string
-  /** The commit of the one before it in its session; null for the first. */
+  /** The commit of the session's savepoint before it; `null` for the first. */
   parent: string | null
   /** Unix time, ms, in whole seconds. */
   at: number
-  /** Where the person's own branch stood; null if that was not known. */
+  /** The commit that the person's own branch had checked out; `null` if that was not known. */
   head: string | null
 }
 
-/** What a person means by a name. */
-export interface Resolved {
+/** A state of the work directory that a person has named: a savepoint, or `now`. */
+export interface NamedState {
   /** The savepoint's id, or `now`. */
   name: string
   tree: string
-  /** Null for the work directory as it is. */
+  /** `null` for `now`. */
   savepoint: Savepoint | null
 }
 
-/** How a savepoint's reference is called. */
-export function refOf({ session, round }: Pick<Savepoint, 'session' | 'round'>): string {
+/** The name of the git reference of a savepoint: `refs/savepoints/<session>/<round>`. */
+export function refName({ session, round }: Pick<Savepoint, 'session' | 'round'>): string {
   return `${prefix}${session ?? beforeRewind}/${String(round).padStart(3, '0')}`
 }
 
-/** What the name of a reference says of its savepoint; null if it is none. */
+/** Parses the name of a savepoint's git reference; `null` if it is not one. */
 function parseRef(ref: string): Pick<Savepoint, 'id' | 'session' | 'round'> | null {
   const [, group, number] = ref.match(/^refs\/savepoints\/(\d{8}_\d{1,10}|before-rewind)\/(\d{3,9})$/) ?? []
   if (group === undefined || number === undefined) return null
@@ -206,32 +215,33 @@ function parseRef(ref: string): Pick<Savepoint, 'id' | 'session' | 'round'> | nu
   return { id: `${group}/${round === 0 ? start : round}`, session: group, round }
 }
 
-/** The older first. */
+/** Sorts oldest first. */
 function byAge(a: Savepoint, b: Savepoint): number {
   return a.at - b.at || compareSessions(a.session, b.session) || a.round - b.round
 }
 
-/** The session in which a savepoint was made last; null if there is none. */
+/** The session of the newest savepoint; `null` if there is none. */
 function newestSession(savepoints: readonly Savepoint[]): string | null {
   return savepoints.toSorted(byAge).findLast(({ session }) => session !== null)?.session ?? null
 }
 
 /**
- * The savepoint that a person means: `3` and `start` in the newest session, `20261121_1/3` or `1/3` in another,
- * `before-rewind-1`; a `UserError` that says which there are if there is none, or more than one session is meant.
+ * Finds a savepoint by what a person types: `3` and `start` in the newest session, `20261121_1/3` or `1/3` in another,
+ * `before-rewind-1`. Throws a `UserError` that lists the existing ones if there is none, or if the session is
+ * ambiguous.
  */
 function findSavepoint(name: string, savepoints: readonly Savepoint[]): Savepoint {
   const exact = savepoints.find(({ id }) => id === name)
   if (exact !== undefined) return exact
   const [, wanted = null, round = ''] = name.match(/^(?:(.*)\/)?([^/]+)$/) ?? []
-  const session = wanted === null ? newestSession(savepoints) : sessionOf(wanted, savepoints)
+  const session = wanted === null ? newestSession(savepoints) : matchSession(wanted, savepoints)
   const number = round === start ? 0 : /^\d{1,9}$/.test(round) ? Number(round) : null
   const found = savepoints.find(each => session !== null && each.session === session && each.round === number)
   if (found !== undefined) return found
-  throw notThere(name, savepoints)
+  throw noSuchSavepoint(name, savepoints)
 }
 
-function sessionOf(wanted: string, savepoints: readonly Savepoint[]): string | null {
+function matchSession(wanted: string, savepoints: readonly Savepoint[]): string | null {
   const sessions = [...new Set(savepoints.flatMap(({ session }) => session ?? []))]
   if (sessions.includes(wanted)) return wanted
   const matches = sessions.filter(id => id.endsWith(`_${wanted}`))
@@ -239,7 +249,7 @@ function sessionOf(wanted: string, savepoints: readonly Savepoint[]): string | n
   throw new UserError(`Session "${wanted}" may be any of ${matches.slice(-8).join(', ')}; use the whole id.`)
 }
 
-function notThere(name: string, savepoints: readonly Savepoint[]): UserError {
+function noSuchSavepoint(name: string, savepoints: readonly Savepoint[]): UserError {
   const shown = name.slice(0, 60).replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
   const newest = newestSession(savepoints)
   if (savepoints.length === 0) {
@@ -249,14 +259,14 @@ function notThere(name: string, savepoints: readonly Savepoint[]): UserError {
   }
   const others = savepoints.filter(({ session }) => session === null).map(({ id }) => id)
   const rounds = savepoints.filter(({ session }) => session !== null && session === newest).map(({ round }) => round)
-  const there = [...(newest === null ? [] : [`${inRanges(rounds)} of ${newest}`]), ...others.slice(-3), 'now']
+  const there = [...(newest === null ? [] : [`${formatRanges(rounds)} of ${newest}`]), ...others.slice(-3), 'now']
   return new UserError(`There is no savepoint "${shown}".`, {
     hint: `There are: ${there.join('; ')}. codemachine savepoints lists those of older sessions, too; others may have been pruned.`,
   })
 }
 
-/** `start, 1 to 4, 7`. */
-function inRanges(rounds: readonly number[]): string {
+/** Formats rounds as `start, 1 to 4, 7`. */
+function formatRanges(rounds: readonly number[]): string {
   const ranges: { from: number; to: number }[] = []
   for (const round of rounds.toSorted((a, b) => a - b)) {
     const last = ranges.at(-1)
@@ -267,7 +277,7 @@ function inRanges(rounds: readonly number[]): string {
   return `${words.length > 8 ? '…, ' : ''}${words.slice(-8).join(', ')}`
 }
 
-/** By day, then by counter; what is of no session first. */
+/** Orders by day, then by counter; `null` first. */
 function compareSessions(a: string | null, b: string | null): number {
   if (a === null || b === null) return Number(a !== null) - Number(b !== null)
   return a.slice(0, 8).localeCompare(b.slice(0, 8)) || Number(a.slice(9)) - Number(b.slice(9))
@@ -277,34 +287,34 @@ const prefix = 'refs/savepoints/'
 const beforeRewind = 'before-rewind'
 const start = 'start'
 
-/** Which savepoints may go. */
+/** Which savepoints `planPrune` may choose. */
 export interface PruneRule {
-  /** Those of sessions whose newest is older than this moment, Unix time, ms; null: none for that. */
+  /** Chooses sessions whose newest savepoint is older than this Unix time in ms; `null` for no limit by age. */
   before: number | null
-  /** The oldest, until the rest takes at most so many bytes; null: none for that. */
+  /** Chooses the oldest until the rest takes at most this many bytes; `null` for no limit by size. */
   mostBytes: number | null
-  /** Every one, also the newest session's and the newest before a rewind. */
+  /** Chooses all, including the newest session and the newest savepoint before a rewind, which are kept otherwise. */
   all: boolean
-  /** A session whose savepoints stay all the same. */
+  /** A session that is never chosen. */
   spare?: string | null
 }
 
-/** The savepoints that go together: those of a session, or one that was made before a rewind. */
-export interface Batch {
-  /** The session, or the savepoint's id. */
+/** Savepoints that are deleted together: those of a session, or a single one that was made before a rewind. */
+export interface SavepointGroup {
+  /** The session's id, or the single savepoint's. */
   name: string
   savepoints: readonly Savepoint[]
-  /** Of the newest of them, Unix time, ms. */
+  /** Unix time in ms of the newest of them. */
   at: number
 }
 
-/** The batches that a rule lets go, the oldest first. */
+/** The groups of savepoints that a rule chooses to delete, oldest first. Deletes nothing. */
 export async function planPrune(
   git: PrivateGit,
   savepoints: readonly Savepoint[],
   { before, mostBytes, all, spare = null }: PruneRule,
-): Promise<Batch[]> {
-  const batches = batchesOf(savepoints)
+): Promise<SavepointGroup[]> {
+  const batches = groupBySession(savepoints)
   if (all) return batches.filter(({ name }) => name !== spare)
   const kept = [
     spare,
@@ -314,10 +324,10 @@ export async function planPrune(
   const free = batches.filter(({ name }) => !kept.includes(name))
   const old = free.filter(({ at }) => before !== null && at < before)
   if (mostBytes === null) return old
-  const byCount = await fewestFor(free.length, async count => {
+  const byCount = await smallestCount(free.length, async count => {
     const gone = new Set(free.slice(0, count))
     return (
-      (await bytesOf(
+      (await savepointBytes(
         git,
         batches.filter(each => !gone.has(each)),
       )) <= mostBytes
@@ -327,24 +337,24 @@ export async function planPrune(
 }
 
 /**
- * Lets batches go, and gives the room back that nothing needs then, or did not need before; answers how many bytes that
- * are. The caller holds the lock of the run.
+ * Deletes groups of savepoints and every object that nothing refers to any more. Returns the freed bytes. The caller
+ * holds the run lock.
  */
-export async function prune(git: PrivateGit, batches: readonly Batch[]): Promise<number> {
-  const before = await bytesOnDisk(git)
+export async function deleteSavepoints(git: PrivateGit, batches: readonly SavepointGroup[]): Promise<number> {
+  const before = await objectBytesOnDisk(git)
   const writing = () =>
-    writingGit(git.gitDir, async () => {
-      const refs = batches.flatMap(({ savepoints }) => savepoints.map(each => `delete ${refOf(each)}\n`))
-      await runGitOrThrow(onOwnObjects(git), ['update-ref', '--stdin'], refs.join(''))
-      await dropIndex(git)
-      await throwAwayObjects(git)
+    writeToPrivateGit(git.gitDir, async () => {
+      const refs = batches.flatMap(({ savepoints }) => savepoints.map(each => `delete ${refName(each)}\n`))
+      await runGitOrThrow(withOwnObjectsOnly(git), ['update-ref', '--stdin'], refs.join(''))
+      await removeIndex(git)
+      await pruneObjects(git)
     })
-  await orUserError('Not all room can be given back, for git failed', writing)
-  return Math.max(0, before - (await bytesOnDisk(git)))
+  await gitErrorAsUserError('Not all room can be given back, for git failed', writing)
+  return Math.max(0, before - (await objectBytesOnDisk(git)))
 }
 
-/** What the objects of the private git directory take on the disk, those too that nothing needs, bytes. */
-export async function bytesOnDisk({ gitDir }: PrivateGit): Promise<number> {
+/** Bytes on disk of all objects in the private git directory, referenced or not. */
+export async function objectBytesOnDisk({ gitDir }: PrivateGit): Promise<number> {
   const files = await readdir(join(gitDir, 'objects'), { recursive: true, withFileTypes: true })
   let bytes = 0
   for (const file of files) {
@@ -355,26 +365,29 @@ export async function bytesOnDisk({ gitDir }: PrivateGit): Promise<number> {
   return bytes
 }
 
-/** What these savepoints take, bytes. */
-export async function bytesOf(git: PrivateGit, batches: readonly Batch[]): Promise<number> {
+/** Bytes on disk of the objects that these savepoints refer to. Throws a `UserError` where git cannot say. */
+export async function savepointBytes(git: PrivateGit, batches: readonly SavepointGroup[]): Promise<number> {
   const commits = batches.flatMap(({ savepoints }) => savepoints.map(({ commit }) => `${commit}\n`))
   if (commits.length === 0) return 0
   const args = ['rev-list', '--objects', '--disk-usage', '--stdin']
-  const { ok, stdout, stderr } = await runGit(onOwnObjects(git), args, commits.join(''))
+  const { ok, stdout, stderr } = await runGit(withOwnObjectsOnly(git), args, commits.join(''))
   if (ok) return Number(stdout.trim())
   throw new UserError('How much the savepoints take cannot be found out; git 2.31 or newer can, if none is broken.', {
     hint: stderr.trim().slice(0, 300),
   })
 }
 
-function batchesOf(savepoints: readonly Savepoint[]): Batch[] {
+function groupBySession(savepoints: readonly Savepoint[]): SavepointGroup[] {
   const groups = Map.groupBy(savepoints.toSorted(byAge), ({ session, id }) => session ?? id)
   const batches = [...groups].map(([name, group]) => ({ name, savepoints: group, at: group.at(-1)?.at ?? 0 }))
   return batches.sort((a, b) => a.at - b.at)
 }
 
-/** The least count from 0 to `most` of which it is true, if it is true of all above; `most` if it is of none. */
-async function fewestFor(most: number, isTrue: (count: number) => Promise<boolean>): Promise<number> {
+/**
+ * Binary search: the smallest count from 0 to `most` for which `isTrue` holds, given that it holds for all above; else
+ * `most`.
+ */
+async function smallestCount(most: number, isTrue: (count: number) => Promise<boolean>): Promise<number> {
   let [low, high] = [0, most]
   while (low < high) {
     const middle = (low + high) >> 1

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
-import { findObstacle, makeFolder, readTextFile } from '../files/inside-directory.ts'
+import { findObstacle, makeFolderInside, readTextFile } from '../files/inside-directory.ts'
 import { findRepository, runGit } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import { makeProjectFolders, projectFolders, specificationFile, specificationGuide } from '../memory/plan-files.ts'
@@ -23,58 +23,68 @@ import {
   BRANCH_PREFIX,
   type Checkout,
   decoded,
-  gitIn,
+  gitErrorLine,
   isWorktreeName,
   type ListedWorktree,
+  listUncommitted,
   listWorktrees,
-  mustGit,
-  refuseForged,
-  uncommittedIn,
-  whyOf,
-  worktreePlace,
+  refuseForgedWorktree,
+  runGitIn,
+  runGitOrUserError,
+  worktreeLocation,
 } from './worktree.ts'
 
-/** A branch of codemachine's, and the worktree that it is worked on in. */
-export interface Landable {
+/** A branch made by codemachine, and its worktree. */
+export interface LandableBranch {
   name: string
   branch: string
-  /** The top of its worktree; null if that is not there any more. */
+  /** The top folder of its worktree; `null` if that no longer exists. */
   top: string | null
-  /** How many commits it has that the checkout has not. */
+  /** How many commits it has that the checkout does not have. */
   ahead: number
-  /** What is changed in the worktree and not committed. */
+  /** Uncommitted files in the worktree. */
   uncommitted: readonly string[]
 }
 
-/** How a landing went. Only `landed` has changed anything. */
-export type Landing =
+/** The result of a landing. Only `landed` has changed anything. */
+export type LandingResult =
   | { kind: 'landed'; commit: string; into: string; files: number }
   | { kind: 'nothing-new'; into: string }
-  /** `files`: those that both sides have changed. */
+  /** `files`: changed on both sides. */
   | { kind: 'conflict'; into: string; files: readonly string[] }
-  /** `files`: those of the checkout that are not committed, and that the merge would overwrite. */
+  /** `files`: uncommitted in the checkout, and the merge would overwrite them. */
   | { kind: 'in-the-way'; into: string; files: readonly string[] }
 
-/** The branches of codemachine's in a repository, as seen from one checkout, by name; only that of one name if it is given. */
-export async function listLandable(checkout: Checkout, wanted: string | null): Promise<Landable[]> {
+/** The branches made by codemachine, compared to a checkout, by name. `wanted`: only the branch of this name. */
+export async function listLandableBranches(checkout: Checkout, wanted: string | null): Promise<LandableBranch[]> {
   const format = '--format=%(refname:lstrip=2)'
-  const text = await mustGit(checkout, ['for-each-ref', format, `refs/heads/${BRANCH_PREFIX}`], 'list the branches')
+  const text = await runGitOrUserError(
+    checkout,
+    ['for-each-ref', format, `refs/heads/${BRANCH_PREFIX}`],
+    'list the branches',
+  )
   const worktrees = await listWorktrees(checkout.setting)
-  const found: Landable[] = []
+  const found: LandableBranch[] = []
   for (const branch of text.split('\n')) {
     const name = branch.slice(BRANCH_PREFIX.length)
     if (!isWorktreeName(name) || (wanted !== null && name !== wanted)) continue
-    const count = await mustGit(checkout, ['rev-list', '--count', `HEAD..refs/heads/${branch}`, '--'], 'count commits')
-    const top = await topOf(checkout, name, worktrees)
-    const uncommitted = top === null ? [] : await uncommittedIn(await openForeign(checkout, top))
+    const count = await runGitOrUserError(
+      checkout,
+      ['rev-list', '--count', `HEAD..refs/heads/${branch}`, '--'],
+      'count commits',
+    )
+    const top = await findWorktreeTop(checkout, name, worktrees)
+    const uncommitted = top === null ? [] : await listUncommitted(await openUntrustedWorktree(checkout, top))
     found.push({ name, branch, top, ahead: Number(count), uncommitted })
   }
   return found
 }
 
-/** The branch that is checked out; a `UserError` if there is none, or it is that of a worktree of codemachine's. */
-export async function branchToLandOn(checkout: Checkout): Promise<string> {
-  const { ok, stdout } = await gitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
+/**
+ * The branch that is checked out. Throws a `UserError` if there is none, or if it is a worktree branch of codemachine.
+ */
+export async function readTargetBranch(checkout: Checkout): Promise<string> {
+  const { ok, stdout } = await runGitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
   const branch = decoded(stdout).trim()
   const { root } = checkout.repository
   if (!ok) throw new UserError(`No branch is checked out in ${root}, so there is none to merge into; switch to one.`)
@@ -83,16 +93,16 @@ export async function branchToLandOn(checkout: Checkout): Promise<string> {
 }
 
 /**
- * Makes a commit of all that is changed in a worktree, on top of its branch, and answers it; the branch, the index and the
- * files there stay as they are until `takeBranchForward`. A `UserError` in the middle of a merge.
+ * Commits all uncommitted changes of a worktree on top of its branch and returns the commit. Branch, index and files
+ * stay unchanged until `advanceWorktreeBranch`. Throws a `UserError` in the middle of a merge.
  */
-export async function commitAside(checkout: Checkout, top: string, message: string): Promise<string> {
-  const worktree = await openForeign(checkout, top)
-  const unmerged = await mustGit(worktree, ['ls-files', '--unmerged', '-z'], `look at the index of ${top}`)
-  if (unmerged !== '' || (await gitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
+export async function commitUncommitted(checkout: Checkout, top: string, message: string): Promise<string> {
+  const worktree = await openUntrustedWorktree(checkout, top)
+  const unmerged = await runGitOrUserError(worktree, ['ls-files', '--unmerged', '-z'], `look at the index of ${top}`)
+  if (unmerged !== '' || (await runGitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
     throw new UserError(`In ${top} a merge was begun and not finished; finish it there, or give it up, and land again.`)
   }
-  const index = await mustGit(
+  const index = await runGitOrUserError(
     worktree,
     ['rev-parse', '--path-format=absolute', '--git-path', 'index'],
     'find the index',
@@ -100,41 +110,49 @@ export async function commitAside(checkout: Checkout, top: string, message: stri
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-land-'))
   try {
     const aside = { ...worktree.setting.env, GIT_INDEX_FILE: join(folder, 'index') }
-    // With what it knows of the files, not all of them are read.
+    // A copy of the index saves reading unchanged files.
     await copyFile(index.trimEnd(), join(folder, 'index')).catch(() => {})
     const there = { setting: { ...worktree.setting, env: aside } }
-    await mustGit(there, ['add', '--all'], `add what is changed in ${top}`)
-    const tree = (await mustGit(there, ['write-tree'], `write what is changed in ${top}`)).trim()
+    await runGitOrUserError(there, ['add', '--all'], `add what is changed in ${top}`)
+    const tree = (await runGitOrUserError(there, ['write-tree'], `write what is changed in ${top}`)).trim()
     const args = ['commit-tree', '--no-gpg-sign', '-p', 'HEAD', '-m', message.trim(), tree]
-    return (await mustGit(there, args, `commit in ${top}`)).trim()
+    return (await runGitOrUserError(there, args, `commit in ${top}`)).trim()
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-/** Takes the branch and the index of a worktree forward to a commit of `commitAside`; its files are as in that already. */
-export async function takeBranchForward(checkout: Checkout, top: string, commit: string): Promise<void> {
-  const { setting } = await openForeign(checkout, top)
+/**
+ * Moves the branch and the index of a worktree to a commit of `commitUncommitted`. The files have that content already.
+ */
+export async function advanceWorktreeBranch(checkout: Checkout, top: string, commit: string): Promise<void> {
+  const { setting } = await openUntrustedWorktree(checkout, top)
   const named = { setting: { ...setting, env: { ...setting.env, GIT_REFLOG_ACTION: 'codemachine land' } } }
-  await mustGit(named, ['reset', '-q', commit], `take the branch of ${top} forward to ${commit}, which is merged now`)
+  await runGitOrUserError(
+    named,
+    ['reset', '-q', commit],
+    `take the branch of ${top} forward to ${commit}, which is merged now`,
+  )
 }
 
 /**
- * Merges a branch, or the commit that is made of it `aside`, into the one that is checked out, by a merge commit. Everything is decided before anything is touched:
- * the merge is made aside, and the checkout then taken forward to it, which git does wholly or not at all. A `UserError`
- * with git's own words if that cannot be.
+ * Merges a branch into the checked-out one by a merge commit. `aside`: merges this commit of `commitUncommitted`
+ * instead of the branch. The merge commit is made first, and the checkout then fast-forwarded to it, which git does
+ * wholly or not at all. Throws a `UserError` with git's reason if that fails.
  */
 export async function landBranch(
   checkout: Checkout,
   { branch, aside, message }: { branch: string; aside: string | null; message: string },
-): Promise<Landing> {
-  const into = await branchToLandOn(checkout)
-  const ours = (await mustGit(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'], 'find the last commit')).trim()
+): Promise<LandingResult> {
+  const into = await readTargetBranch(checkout)
+  const ours = (
+    await runGitOrUserError(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'], 'find the last commit')
+  ).trim()
   const ref = `${aside ?? `refs/heads/${branch}`}^{commit}`
-  const theirs = (await mustGit(checkout, ['rev-parse', '--verify', ref], `find ${branch}`)).trim()
-  if ((await gitIn(checkout, ['merge-base', '--is-ancestor', theirs, ours])).ok) return { kind: 'nothing-new', into }
+  const theirs = (await runGitOrUserError(checkout, ['rev-parse', '--verify', ref], `find ${branch}`)).trim()
+  if ((await runGitIn(checkout, ['merge-base', '--is-ancestor', theirs, ours])).ok) return { kind: 'nothing-new', into }
 
-  const merged = await gitIn(checkout, [
+  const merged = await runGitIn(checkout, [
     'merge-tree',
     '--write-tree',
     '--name-only',
@@ -146,22 +164,28 @@ export async function landBranch(
   const [tree = '', ...files] = decoded(merged.stdout)
     .split('\0')
     .filter(part => part !== '')
-  if (!/^[0-9a-f]{40,64}$/.test(tree)) throw cannotMerge(merged.stderr, branch, whyOf(merged))
+  if (!/^[0-9a-f]{40,64}$/.test(tree)) throw mergeFailure(merged.stderr, branch, gitErrorLine(merged))
   if (!merged.ok) return { kind: 'conflict', into, files: [...new Set(files)] }
 
   const parents = ['-p', ours, '-p', theirs]
-  const commit = (await mustGit(checkout, ['commit-tree', tree, ...parents, '-m', message], 'make the merge')).trim()
-  const changed = await mustGit(checkout, ['diff-tree', '-r', '--name-only', '-z', ours, commit], 'compare')
-  const inTheWay = await goForward(checkout, { commit, from: ours, branch, into })
+  const commit = (
+    await runGitOrUserError(checkout, ['commit-tree', tree, ...parents, '-m', message], 'make the merge')
+  ).trim()
+  const changed = await runGitOrUserError(checkout, ['diff-tree', '-r', '--name-only', '-z', ours, commit], 'compare')
+  const inTheWay = await fastForward(checkout, { commit, from: ours, branch, into })
   if (inTheWay.length > 0) return { kind: 'in-the-way', into, files: inTheWay }
   return { kind: 'landed', commit, into, files: changed.split('\0').length - 1 }
 }
 
-/** Where the worktree of a name is; null if it is not there any more. */
-async function topOf({ main }: Checkout, name: string, worktrees: readonly ListedWorktree[]): Promise<string | null> {
+/** The top folder of the worktree of a name; `null` if it no longer exists. */
+async function findWorktreeTop(
+  { main }: Checkout,
+  name: string,
+  worktrees: readonly ListedWorktree[],
+): Promise<string | null> {
   const listed = worktrees.find(({ branch }) => branch === `${BRANCH_PREFIX}${name}`)
   if (listed !== undefined) return await realpath(listed.directory).catch(() => null)
-  const { branch, top } = worktreePlace(main, name)
+  const { branch, top } = worktreeLocation(main, name)
   if (!worktrees.some(({ directory }) => directory === top)) return null
   throw new UserError(
     `${top} is not on ${branch} any more, so what was done there since would not come along; switch it back to that branch, or merge what it is on by hand.`,
@@ -169,11 +193,11 @@ async function topOf({ main }: Checkout, name: string, worktrees: readonly Liste
 }
 
 /**
- * A worktree that agents have worked in: git is told where everything is, so that nothing which lies in it, or in its
- * part of the git directory, leads elsewhere.
+ * Opens a worktree that agents have worked in, with explicit paths of its git directory, so that a pointer forged there
+ * cannot lead git elsewhere.
  */
-async function openForeign(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
-  await refuseForged(checkout, top)
+async function openUntrustedWorktree(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
+  await refuseForgedWorktree(checkout, top)
   const { gitDir, commonDir } = (await findRepository(top)) ?? checkout.repository
   const { env } = checkout.setting
   return {
@@ -185,7 +209,7 @@ async function openForeign(checkout: Checkout, top: string): Promise<Pick<Checko
   }
 }
 
-function cannotMerge(stderr: string, branch: string, why: string): UserError {
+function mergeFailure(stderr: string, branch: string, why: string): UserError {
   if (!stderr.includes('usage: git merge-tree')) return new UserError(`git could not merge ${branch}: ${why}.`)
   return new UserError(
     `This git is too old to find a conflict before it touches anything (2.38 can); update it, or merge ${branch} by hand.`,
@@ -193,17 +217,17 @@ function cannotMerge(stderr: string, branch: string, why: string): UserError {
   )
 }
 
-/** Answers what stands in the way, and then has touched nothing. */
-async function goForward(
+/** Fast-forwards the checkout. Returns the files in the way, and has then changed nothing. */
+async function fastForward(
   checkout: Checkout,
   { commit, from, branch, into }: { commit: string; from: string; branch: string; into: string },
 ): Promise<string[]> {
   const { setting, repository } = checkout
   const named = { setting: { ...setting, env: { ...setting.env, GIT_REFLOG_ACTION: `merge ${branch}` } } }
   const flags = ['--ff-only', '--no-autostash', '--no-verify-signatures', '--no-overwrite-ignore', '-q']
-  const result = await gitIn(named, ['merge', ...flags, commit])
+  const result = await runGitIn(named, ['merge', ...flags, commit])
   if (result.ok) return []
-  const now = await gitIn(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'])
+  const now = await runGitIn(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'])
   if (now.stdout.trim() !== from || /index\.lock|cannot lock ref/.test(result.stderr)) {
     throw new UserError(
       `Something else changes ${into} in ${repository.root} just now, so nothing was merged; land again.`,
@@ -211,14 +235,14 @@ async function goForward(
   }
   const files = [...decoded(result.stderr).matchAll(/^\t(.+)$/gm)].map(([, path = '']) => path)
   if (files.length > 0) return files
-  throw new UserError(`git did not take ${repository.root} forward to the merge: ${whyOf(result)}.`)
+  throw new UserError(`git did not take ${repository.root} forward to the merge: ${gitErrorLine(result)}.`)
 }
 
 /**
- * What is needed to run a project and is not in git: what was installed, and local settings. What was built is not among
- * it: it is to be built anew.
+ * Names of ignored files and folders that a project needs to run: installed dependencies and local settings. Build
+ * results are not among them, as they must be built anew.
  */
-const LINKED = new Set([
+const DEPENDENCIES = new Set([
   'node_modules',
   'bower_components',
   'jspm_packages',
@@ -242,34 +266,34 @@ const LINKED = new Set([
   '.env.test.local',
 ])
 
-/** What tools write into `node_modules` while they run. */
+/** Folders that tools write into `node_modules` while they run. */
 const CACHES = new Set(['.cache', '.vite', '.vite-temp', '.tmp', '.vitest'])
 
-/** Links what git ignores and a project needs from the person's files into `top`, wherever nothing else is. */
-export async function linkLeftOut({ setting }: PrivateGit, top: string): Promise<void> {
+/** Links ignored dependencies and local settings from the person's files into `top`, wherever nothing else is. */
+export async function linkIgnoredDependencies({ setting }: PrivateGit, top: string): Promise<void> {
   const args = ['ls-files', '-o', '-i', '-z', '--exclude-standard', '--directory']
   const { ok, stdout } = await runGit(setting, args)
   if (!ok) return
   for (const entry of stdout.split('\0')) {
     const path = Buffer.from(entry, 'latin1').toString('utf8').replace(/\/$/, '')
-    if (LINKED.has(basename(path))) await link(join(setting.directory, path), top, path)
+    if (DEPENDENCIES.has(basename(path))) await link(join(setting.directory, path), top, path)
   }
 }
 
-/** Never through a link that was committed: it may lead anywhere. */
+/** Does not write through a committed link, which may lead anywhere. */
 async function link(from: string, top: string, path: string): Promise<void> {
   const folder = dirname(path)
   if (folder !== '.' && (await findObstacle(top, folder)) !== null) return
   const to = join(top, path)
   if (await isThere(to)) return
   const isFolder = (await lstat(from)).isDirectory()
-  if (isFolder && basename(path) === 'node_modules') await linkEach(from, to, isOwnPackages)
+  if (isFolder && basename(path) === 'node_modules') await linkEach(from, to, isScopeFolder)
   else await symlink(from, to)
 }
 
 /**
- * A folder of its own with a link to each part. A link among them stays what it is: one of a workspace leads to the
- * package beside it, which has to be that of the files laid out, and not that of the person.
+ * Makes a folder with a link to each entry of another. Links among the entries are copied: in a workspace they lead to
+ * a neighbouring package, which must be the one checked out and not the person's.
  */
 async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => boolean): Promise<void> {
   await mkdir(to)
@@ -278,14 +302,14 @@ async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => b
     if (CACHES.has(entry.name)) continue
     if (entry.isSymbolicLink()) await symlink(await readlink(source), target)
     else if (goesInto(entry)) await linkEach(source, target, () => false)
-    // A list of what is installed, which tools write anew.
+    // A package manager's list, which tools rewrite.
     else if (entry.isFile()) await copyFile(source, target)
     else await symlink(source, target)
   }
 }
 
-/** `@scope`, in which packages lie. */
-function isOwnPackages(entry: Dirent): boolean {
+/** Whether a folder is an npm scope (`@scope`), which contains packages. */
+function isScopeFolder(entry: Dirent): boolean {
   return entry.isDirectory() && entry.name.startsWith('@')
 }
 
@@ -297,14 +321,14 @@ function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * Copies the specification of a work directory, and the files beside it, into another one that has none of its own yet;
- * answers whether it had none. What lies there is not overwritten; links, and what begins with a dot, are left out. Throws
- * a `UserError` if nothing can be written there.
+ * Copies the inputs folder of a work directory, with its specification, into another one that has no specification yet.
+ * Returns false, and copies nothing, if it has one. Overwrites nothing; leaves out links and names that begin with a
+ * dot. Throws a `UserError` if the copy cannot be written.
  */
-export async function copyInputs(from: string, to: string): Promise<boolean> {
+export async function copySpecification(from: string, to: string): Promise<boolean> {
   const [source, target] = [await realpath(from), await realpath(to)]
   await makeProjectFolders(target)
-  if (await isWritten(target)) return false
+  if (await hasSpecification(target)) return false
   await rm(join(target, specificationFile), { force: true })
   try {
     await copyFolder(source, target, projectFolders.inputs)
@@ -316,18 +340,18 @@ export async function copyInputs(from: string, to: string): Promise<boolean> {
   return true
 }
 
-/** Whether there is anything but the guide in its place. */
-async function isWritten(root: string): Promise<boolean> {
+/** Whether there is a specification, and not only the guide. */
+async function hasSpecification(root: string): Promise<boolean> {
   const read = await readTextFile(join(root, specificationFile), MOST_GUIDE_BYTES)
   return read.kind === 'broken' || (read.kind === 'text' && read.text.trim() !== specificationGuide().trim())
 }
 
-/** What is larger is no guide. */
+/** A larger file cannot be the guide. */
 const MOST_GUIDE_BYTES = 64 * 1024
 
 async function copyFolder(from: string, to: string, folder: string): Promise<void> {
-  // An agent that worked there could have put a link in its place.
-  if ((await findObstacle(from, folder)) !== null || (await makeFolder(to, folder)) !== null) return
+  // An agent could have replaced it by a link.
+  if ((await findObstacle(from, folder)) !== null || (await makeFolderInside(to, folder)) !== null) return
   for await (const entry of await opendir(join(from, folder))) {
     const path = join(folder, entry.name)
     if (entry.name.startsWith('.')) continue

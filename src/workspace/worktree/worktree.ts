@@ -12,68 +12,74 @@ import {
   withoutGitVariables,
 } from '../git/git.ts'
 
-/** A worktree of codemachine's, in which a session works on a branch of its own. */
+/** A git worktree made by codemachine, in which a session works on its own branch. */
 export interface Worktree {
   name: string
   branch: string
-  /** Its top. */
+  /** The top folder of the worktree. */
   top: string
-  /** Where a session works: what corresponds to the directory that it was opened for. */
+  /** Where the session works: the folder that corresponds to the directory that the worktree was opened for. */
   directory: string
   /** The first work tree of the repository. */
   main: string
   isNew: boolean
-  /** What the person has changed and not committed there, and what the worktree therefore lacks; none if it is not new. */
+  /** The person's uncommitted files, which a new worktree lacks; empty if it is not new. */
   uncommitted: readonly string[]
 }
 
-export interface WorktreeOptions {
-  /** In the repository; the worktree begins with what is committed there. */
+interface WorktreeOptions {
+  /** A directory in the repository; the worktree begins with its HEAD commit. */
   directory: string
-  /** Null: the day and a counter. */
+  /** `null` for the day and a counter, such as `20261121-1`. */
   name: string | null
   env: NodeJS.ProcessEnv
   now: Date
 }
 
 /**
- * Opens the worktree of a name beside the main one, `<repository>.worktrees/<name>`, and makes it and its branch if they
- * are not there. The person's index, checkout and stash stay as they are, and no hook runs. A `UserError` of one sentence
- * if it cannot be; then nothing has been made.
+ * Opens the worktree `<repository>.worktrees/<name>` beside the main one, and makes it and its branch if they do not
+ * exist. The person's index, checkout and stash stay unchanged, and no hook runs. Throws a `UserError` if that fails;
+ * then nothing has been made.
  */
 export async function openWorktree({ directory, name, env, now }: WorktreeOptions): Promise<Worktree> {
-  const wanted = name === null ? null : worktreeName(name)
+  const wanted = name === null ? null : checkWorktreeName(name)
   const checkout = await openCheckout(directory, env)
   const inside = relative(checkout.repository.root, await realpath(directory))
   if (wanted !== null) {
-    const place = worktreePlace(checkout.main, wanted)
+    const place = worktreeLocation(checkout.main, wanted)
     const listed = await listedAt(checkout, place.top)
-    if (listed !== null) return await goOnIn(checkout, place, listed, inside)
+    if (listed !== null) return await reopenWorktree(checkout, place, listed, inside)
   }
   await refuseWithoutBase(checkout, inside)
-  const uncommitted = await uncommittedIn(checkout)
-  const place = await makePlace(checkout, wanted === null ? namesOfDay(now) : [wanted])
+  const uncommitted = await listUncommitted(checkout)
+  const place = await makeFirstFree(checkout, wanted === null ? dailyNames(now) : [wanted])
   return { ...place, directory: join(place.top, inside), main: checkout.main, isNew: true, uncommitted }
 }
 
-/** Takes a new worktree away with its branch, if nothing has been done in it. */
-export async function dropUnused({ top, branch, main, directory }: Worktree, env: NodeJS.ProcessEnv): Promise<void> {
-  // Git leaves one alone that holds changes, but what is ignored it takes along.
+/** Removes a new worktree and its branch, if no session has begun in it and it has no changes. */
+export async function removeUnusedWorktree(
+  { top, branch, main, directory }: Worktree,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  // Git refuses to remove a worktree with changes, but would remove ignored files.
   if (await pathExists(join(directory, '.codemachine'))) return
   const checkout = await openCheckout(main, env)
-  if (!(await gitIn(checkout, ['worktree', 'remove', top])).ok) return
-  await gitIn(checkout, ['branch', '-q', '-d', branch])
+  if (!(await runGitIn(checkout, ['worktree', 'remove', top])).ok) return
+  await runGitIn(checkout, ['branch', '-q', '-d', branch])
   await rmdir(dirname(top)).catch(() => {})
 }
 
-interface Place {
+interface WorktreeLocation {
   name: string
   branch: string
   top: string
 }
 
-/** The branch and the top of the worktree of a name, whether it is there or not. `main`: the first work tree. */
-export function worktreePlace(main: string, name: string): Place {
+/**
+ * The branch and top folder of the worktree of a name, whether it exists or not. `main`: the repository's first work
+ * tree.
+ */
+export function worktreeLocation(main: string, name: string): WorktreeLocation {
   return { name, branch: `${BRANCH_PREFIX}${name}`, top: join(`${main}.worktrees`, name) }
 }
 
@@ -83,9 +89,14 @@ async function listedAt(checkout: Checkout, top: string): Promise<ListedWorktree
   return real === null ? null : (listed.find(({ directory }) => directory === top || directory === real) ?? null)
 }
 
-async function goOnIn(checkout: Checkout, place: Place, listed: ListedWorktree, inside: string): Promise<Worktree> {
+async function reopenWorktree(
+  checkout: Checkout,
+  place: WorktreeLocation,
+  listed: ListedWorktree,
+  inside: string,
+): Promise<Worktree> {
   const { top, branch } = place
-  await refuseForged(checkout, top)
+  await refuseForgedWorktree(checkout, top)
   if (listed.branch !== branch) {
     throw new UserError(
       `${top} is not on ${branch} any more, but on ${listed.branch === null ? 'no branch' : 'another branch'}; switch it back, or take another name.`,
@@ -100,8 +111,10 @@ async function goOnIn(checkout: Checkout, place: Place, listed: ListedWorktree, 
   return { ...place, directory, main: checkout.main, isNew: false, uncommitted: [] }
 }
 
-/** Refuses a worktree whose `.git`, which agents that work there can write, no longer leads to the repository. */
-export async function refuseForged({ repository }: Checkout, top: string): Promise<void> {
+/**
+ * Throws a `UserError` if the `.git` of a worktree, which agents there can write, no longer leads to the repository.
+ */
+export async function refuseForgedWorktree({ repository }: Checkout, top: string): Promise<void> {
   const found = await findRepository(top)
   const isOurs =
     found !== null &&
@@ -114,11 +127,11 @@ export async function refuseForged({ repository }: Checkout, top: string): Promi
 
 async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<void> {
   const { repository, main } = checkout
-  const above = (await gitIn(checkout, ['rev-parse', '--show-superproject-working-tree'])).stdout.trim()
+  const above = (await runGitIn(checkout, ['rev-parse', '--show-superproject-working-tree'])).stdout.trim()
   if (above !== '') {
     throw new UserError(`${main} is a submodule, and worktrees of one are not made; run it in a clone of its own.`)
   }
-  if (!(await gitIn(checkout, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).ok) {
+  if (!(await runGitIn(checkout, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}'])).ok) {
     throw new UserError(`${repository.root} has no commit yet, and a worktree begins with one; commit something first.`)
   }
   const [folder = ''] = BRANCH_PREFIX.split('/')
@@ -130,16 +143,16 @@ async function refuseWithoutBase(checkout: Checkout, inside: string): Promise<vo
   if (inside === '') return
   // Git writes its paths with `/` everywhere.
   const path = inside.replaceAll('\\', '/')
-  if ((await gitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
+  if ((await runGitIn(checkout, ['cat-file', '-t', `HEAD:${path}`])).stdout.trim() === 'tree') return
   throw new UserError(`${inside} is in no commit yet, so the worktree would be without it; commit it first.`)
 }
 
-/** Makes the worktree of the first of these names that is free; of two runs that begin at once each gets its own. */
-async function makePlace(checkout: Checkout, names: Iterable<string>): Promise<Place> {
-  let problem: Taken = { why: '' }
+/** Makes a worktree with the first free name. Two runs that begin at once get different ones. */
+async function makeFirstFree(checkout: Checkout, names: Iterable<string>): Promise<WorktreeLocation> {
+  let problem: NameConflict = { why: '' }
   for (const name of names) {
-    const place = worktreePlace(checkout.main, name)
-    const taken = (await whyTaken(checkout, place)) ?? (await make(checkout, place))
+    const place = worktreeLocation(checkout.main, name)
+    const taken = (await findConflict(checkout, place)) ?? (await addWorktree(checkout, place))
     if (taken === null) return place
     problem = taken
   }
@@ -147,13 +160,13 @@ async function makePlace(checkout: Checkout, names: Iterable<string>): Promise<P
   throw new UserError(`The worktree cannot be made: ${why}.`, hint)
 }
 
-interface Taken {
+interface NameConflict {
   why: string
   hint?: string
 }
 
-/** Why a name is not free; null if it is. */
-async function whyTaken(checkout: Checkout, { name, branch, top }: Place): Promise<Taken | null> {
+/** Why a name is not free; `null` if it is. */
+async function findConflict(checkout: Checkout, { name, branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const isThere = await pathExists(top)
   if (await hasBranch(checkout, branch)) {
     const why = `there is a branch ${branch} already, and no worktree of it in ${top}; take another name than ${name}, or delete that branch if it holds nothing that you need`
@@ -164,27 +177,27 @@ async function whyTaken(checkout: Checkout, { name, branch, top }: Place): Promi
 }
 
 async function hasBranch(checkout: Checkout, branch: string): Promise<boolean> {
-  return (await gitIn(checkout, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`])).ok
+  return (await runGitIn(checkout, ['show-ref', '--verify', '--quiet', `refs/heads/${branch}`])).ok
 }
 
-/** Null if it is made; why not if somebody has been faster. */
-async function make(checkout: Checkout, { branch, top }: Place): Promise<Taken | null> {
+/** Adds the worktree. `null` on success; the conflict if another process took the name first. */
+async function addWorktree(checkout: Checkout, { branch, top }: WorktreeLocation): Promise<NameConflict | null> {
   const folder = dirname(top)
   const made = await mkdir(folder, { recursive: true }).catch(error => {
     throw new UserError(
       `The worktree cannot be made in ${folder}, beside ${basename(checkout.main)}: ${messageOf(error)}.`,
     )
   })
-  const result = await gitIn(checkout, ['worktree', 'add', '--no-track', '-q', '-b', branch, top, 'HEAD'])
+  const result = await runGitIn(checkout, ['worktree', 'add', '--no-track', '-q', '-b', branch, top, 'HEAD'])
   if (result.ok) return null
-  if (/exists/.test(result.stderr)) return { why: whyOf(result) }
+  if (/exists/.test(result.stderr)) return { why: gitErrorLine(result) }
   // Git takes the folder away itself, but not the branch.
-  await gitIn(checkout, ['branch', '-q', '-d', branch])
+  await runGitIn(checkout, ['branch', '-q', '-d', branch])
   if (made !== undefined) await rmdir(made).catch(() => {})
-  throw new UserError(`git could not make the worktree ${top}: ${whyOf(result)}.`)
+  throw new UserError(`git could not make the worktree ${top}: ${gitErrorLine(result)}.`)
 }
 
-/** A work tree of the person's repository, and how their git is run in it. */
+/** A work tree of the person's repository, and the setting to run their git in it. */
 export interface Checkout {
   repository: PersonRepository
   /** The first work tree of the repository, beside which the others are made. */
@@ -193,8 +206,8 @@ export interface Checkout {
 }
 
 /**
- * Opens the checkout around a directory, to change the repository as its owner would: with their configuration, but
- * without hooks, prompts, signatures or housekeeping. A `UserError` if there is none.
+ * Opens the checkout around a directory, to change the repository with its owner's configuration, but without hooks,
+ * prompts, signatures or housekeeping. Throws a `UserError` if the directory is in no repository, or in a bare one.
  */
 export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): Promise<Checkout> {
   const real = await realpath(directory).catch(() => null)
@@ -202,7 +215,7 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
   const repository = await findRepository(real)
   const setting = await personGit(repository?.root ?? real, env)
   if (repository === null) {
-    const bare = await ask(setting, ['rev-parse', '--is-bare-repository'])
+    const bare = await readGit(setting, ['rev-parse', '--is-bare-repository'])
     throw new UserError(
       bare === 'true'
         ? `${real} is a bare repository, which has no files to work on; run it in a clone of it.`
@@ -219,23 +232,23 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
 }
 
 /** Runs git in a checkout. Texts are latin1, as of `runGit`. */
-export function gitIn({ setting }: Pick<Checkout, 'setting'>, args: readonly string[]): Promise<GitResult> {
-  return runGit(setting, [...PLAIN, ...args])
+export function runGitIn({ setting }: Pick<Checkout, 'setting'>, args: readonly string[]): Promise<GitResult> {
+  return runGit(setting, [...NO_HOOKS_OR_PROMPTS, ...args])
 }
 
-/** As `gitIn`: answers what it said, a `UserError` with git's own words if it fails. `what`: as in `git could not …`. */
-export async function mustGit(
+/** Runs git as `runGitIn` and returns its stdout. Throws `git could not <what>: …` with git's reason if it fails. */
+export async function runGitOrUserError(
   checkout: Pick<Checkout, 'setting'>,
   args: readonly string[],
   what: string,
 ): Promise<string> {
-  const result = await gitIn(checkout, args)
-  if (!result.ok) throw new UserError(`git could not ${what}: ${whyOf(result)}.`)
+  const result = await runGitIn(checkout, args)
+  if (!result.ok) throw new UserError(`git could not ${what}: ${gitErrorLine(result)}.`)
   return decoded(result.stdout)
 }
 
-/** What stood in the way of git, on one line. */
-export function whyOf({ stderr }: GitResult): string {
+/** Git's error message on one line, at most 500 characters, without control characters. */
+export function gitErrorLine({ stderr }: GitResult): string {
   const lines = decoded(stderr)
     .split('\n')
     .map(line => line.trim().replace(/^(?:fatal|error): /, ''))
@@ -245,7 +258,7 @@ export function whyOf({ stderr }: GitResult): string {
   return why.replace(/\p{Cc}|\p{Bidi_Control}/gu, '?') || 'it does not say why'
 }
 
-/** The text that git wrote, whose bytes `runGit` answers one a character. */
+/** Decodes UTF-8 from the latin1 text that `runGit` returns. */
 export function decoded(latin1: string): string {
   return Buffer.from(latin1, 'latin1').toString('utf8')
 }
@@ -253,15 +266,15 @@ export function decoded(latin1: string): string {
 /** One work tree of a repository. */
 export interface ListedWorktree {
   directory: string
-  /** Null if none is checked out. */
+  /** `null` if none is checked out. */
   branch: string | null
   isBare: boolean
 }
 
-/** All work trees of a repository, the first one first. */
+/** All work trees of a repository, beginning with the main one. */
 export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree[]> {
-  // Not with -z, which git before 2.36 does not know.
-  const text = await mustGit({ setting }, ['worktree', 'list', '--porcelain'], 'list the worktrees')
+  // `-z` needs git 2.36.
+  const text = await runGitOrUserError({ setting }, ['worktree', 'list', '--porcelain'], 'list the worktrees')
   return text.split('\n\n').flatMap(block => {
     const lines = block.split('\n')
     const of = (name: string) => lines.find(line => line.startsWith(`${name} `))?.slice(name.length + 1) ?? null
@@ -272,15 +285,15 @@ export async function listWorktrees(setting: GitSetting): Promise<ListedWorktree
   })
 }
 
-/** The files of a work tree that are not as they were committed, those that are not known to git too. */
-export async function uncommittedIn(checkout: Pick<Checkout, 'setting'>): Promise<string[]> {
+/** The files of a work tree that are changed, deleted or untracked. */
+export async function listUncommitted(checkout: Pick<Checkout, 'setting'>): Promise<string[]> {
   const args = ['status', '--porcelain', '-z', '--no-renames', '--untracked-files=normal', '--ignore-submodules=dirty']
-  const text = await mustGit(checkout, args, 'look at the changes')
+  const text = await runGitOrUserError(checkout, args, 'look at the changes')
   return text.split('\0').flatMap(entry => (entry === '' ? [] : [entry.slice(3)]))
 }
 
-/** Whatever the person has configured for what they type themselves. */
-const PLAIN = [
+/** Overrides of the person's configuration: no hooks, editor, signatures or housekeeping. */
+const NO_HOOKS_OR_PROMPTS = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
   'core.editor=:',
@@ -290,10 +303,10 @@ const PLAIN = [
   'submodule.recurse=false',
 ].flatMap(pair => ['-c', pair])
 
-const KEPT = /^GIT_(?:CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL))$/
+const KEPT_VARIABLES = /^GIT_(?:CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL))$/
 
 async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSetting> {
-  const kept = Object.entries(env).filter(([name]) => KEPT.test(name))
+  const kept = Object.entries(env).filter(([name]) => KEPT_VARIABLES.test(name))
   return {
     program: await findGit(env, top),
     directory: top,
@@ -301,23 +314,23 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
       ...withoutGitVariables(env),
       ...Object.fromEntries(kept),
       GIT_TERMINAL_PROMPT: '0',
-      // What only looks writes no index.
+      // Commands that only read must not write the index.
       GIT_OPTIONAL_LOCKS: '0',
       LC_ALL: 'C',
     },
   }
 }
 
-async function ask(setting: GitSetting, args: readonly string[]): Promise<string> {
-  const { stdout } = await gitIn({ setting }, args)
+async function readGit(setting: GitSetting, args: readonly string[]): Promise<string> {
+  const { stdout } = await runGitIn({ setting }, args)
   return stdout.trim()
 }
 
-/** Below which all branches of worktrees lie. */
+/** The prefix of all worktree branches. */
 export const BRANCH_PREFIX = 'codemachine/'
 
-/** A worktree's name as it was typed; a `UserError` if it is no good for a folder and a branch. */
-export function worktreeName(typed: string): string {
+/** Returns a typed worktree name. Throws a `UserError` if it cannot name a folder and a branch. */
+export function checkWorktreeName(typed: string): string {
   if (isWorktreeName(typed)) return typed
   const shown = typed.length > 40 ? `${typed.slice(0, 39)}…` : typed
   throw new UserError(
@@ -326,13 +339,13 @@ export function worktreeName(typed: string): string {
   )
 }
 
-/** Whether a name is good for a folder and a branch, and can be typed and shown as it is. */
+/** Whether a name can name a folder and a branch, and can be typed and printed unchanged. */
 export function isWorktreeName(name: string): boolean {
   return NAME.test(name) && !/\.\.|\.$|\.lock$/i.test(name)
 }
 
-/** The names that a worktree of nobody's choosing may get, the best first: `20261121-1`, `20261121-2`, … */
-function* namesOfDay(now: Date): Generator<string> {
+/** Names for a worktree without a chosen one, in order: `20261121-1`, `20261121-2`, … */
+function* dailyNames(now: Date): Generator<string> {
   const [month, day] = [now.getMonth() + 1, now.getDate()].map(part => String(part).padStart(2, '0'))
   for (let counter = 1; counter <= MOST_A_DAY; counter++) yield `${now.getFullYear()}${month}${day}-${counter}`
 }

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, symlink,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type AgentRequest, inboxFiles, inboxFolder, writeRequest } from '../../../src/agents/inbox.ts'
+import { type AgentRequest, formatRequest, inboxFiles, inboxFolder } from '../../../src/agents/inbox.ts'
 import type { RunRequest } from '../../../src/app/agents/agent-inbox.ts'
 import { serveInbox } from '../../../src/app/agents/agent-inbox.ts'
 import { type Asked, askSession, isShownOutside, showOutside } from '../../../src/app/agents/ask-session.ts'
@@ -398,6 +398,6 @@ test('who can write into the records is known to be outside of the sandbox, and 
 test('a task that does not fit is said so before anybody is asked', async () => {
   const { asked } = ask({ task: 'x'.repeat(300_000) })
   expect(await asked).toEqual({ thrown: expect.objectContaining({ message: expect.stringContaining('256 KiB') }) })
-  expect(writeRequest(request)).toHaveProperty('text')
+  expect(formatRequest(request)).toHaveProperty('text')
   expect(existsSync(inbox)).toBe(false)
 })

@@ -12,7 +12,7 @@ import { eventsOf } from '../../support/scene.ts'
 vi.setConfig({ testTimeout: 200_000 })
 
 test('a team of agents builds a small program in the sandbox, tries again what falls short, and leaves to a person what it cannot do', async () => {
-  await using scene = await openBuild(buildScript('instant', { parks: true }), null, { git: false })
+  await using scene = await openBuild(buildScript('instant', { impossibleTask: true }), null, { git: false })
   const { place } = scene
   await createBuildRepository(place.directory, place.env)
   const args = ['start', ...UNATTENDED, '--verify', 'node --test']

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { addFile, patch } from '../../../src/demo/actions.ts'
 import type { ModelRequest, ScriptStep } from '../../../src/demo/model/reply.ts'
 import {
   message,
@@ -12,7 +13,6 @@ import {
   usageHeaders,
   webSearch,
 } from '../../../src/demo/model/reply.ts'
-import { addFile, patch } from '../../../src/demo/words.ts'
 import type { TestPlace } from '../../support/place.ts'
 import { folder } from '../../support/rounds.ts'
 import { openScene, type Scene, type SceneOptions } from '../../support/scene.ts'

@@ -11,9 +11,9 @@ import { openJournal } from '../../../src/records/journal.ts'
 import { openRecords, type Records } from '../../../src/records/records.ts'
 import type { CliContext } from '../../../src/tui/cli-context.ts'
 import { openFingerprints } from '../../../src/workspace/fingerprint.ts'
-import { commitHolds } from '../../../src/workspace/git/commits.ts'
+import { isFullyCommitted } from '../../../src/workspace/git/commits.ts'
 import { findRepository, readHead } from '../../../src/workspace/git/git.ts'
-import { openSavepoints } from '../../../src/workspace/savepoints/savepoints.ts'
+import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
 import { cliContext } from '../../support/cli-context.ts'
 import type { TestPlace } from '../../support/place.ts'
 import { recorded, sampleEvents } from '../../tui/samples.ts'
@@ -84,7 +84,7 @@ export async function endSession(
   }
   const certificate = certificateOf(state, {
     head,
-    headHoldsAll: head?.commit ? await commitHolds(fingerprints.git, head.commit, tree) : null,
+    headHoldsAll: head?.commit ? await isFullyCommitted(fingerprints.git, head.commit, tree) : null,
     savepoint: kept?.commit ?? null,
     versions: { codemachine: '0', codex: null, node: '0', platform: 'linux' },
   })

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openFileIndex, searchableFiles, searchFiles } from '../../../src/workspace/files/search.ts'
+import { openFileIndex, prepareFilesForSearch, searchFiles } from '../../../src/workspace/files/search.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { TestClock } from '../../support/test-clock.ts'
 
@@ -146,7 +146,7 @@ test('a directory that is gone has no files, and that is said once', async () =>
 })
 
 test('a name with the query in it comes before a path with it, and that before mere letters', () => {
-  const files = searchableFiles(
+  const files = prepareFilesForSearch(
     ['t/h/eme.ts', 'theme/dark.ts', 'src/ui/theme.ts', 'src/Theme-two.ts', 'x.md'].map(each => `${each}\0`).join(''),
   )
   expect(searchFiles(files, 'theme', 10)).toEqual([
@@ -162,7 +162,7 @@ test('a name with the query in it comes before a path with it, and that before m
 
 test('no more than 300,000 paths are kept, and any search of them stays short', () => {
   const listing = Array.from({ length: 350_000 }, (_, n) => `folder${n % 500}/part${n % 7}/file-${n}.ts\0`).join('')
-  const files = searchableFiles(listing)
+  const files = prepareFilesForSearch(listing)
   expect(files.paths).toHaveLength(300_000)
   expect(searchFiles(files, 'file-299999', 5)).toEqual(['folder499/part0/file-299999.ts'])
   expect(searchFiles(files, 'f', 50)).toHaveLength(50)

@@ -19,7 +19,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findRepository } from '../../../src/workspace/git/git.ts'
-import { type Guard, openGuard, restoreAfterCrash } from '../../../src/workspace/guard/repository-guard.ts'
+import {
+  openRepositoryGuard,
+  type RepositoryGuard,
+  restoreAfterCrash,
+} from '../../../src/workspace/guard/repository-guard.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 
 let base: string
@@ -38,7 +42,7 @@ beforeEach(() => {
 afterEach(() => rmSync(base, { recursive: true, force: true }))
 
 describe('a repository that was there before', () => {
-  let guard: Guard
+  let guard: RepositoryGuard
 
   beforeEach(async () => {
     git(work, 'init', '-q')
@@ -341,8 +345,8 @@ describe('after a run that was cut off in a round', () => {
 
 const author = ['-c', 'user.name=p', '-c', 'user.email=p@example.org']
 
-async function open(directory = work): Promise<Guard> {
-  return openGuard({
+async function open(directory = work): Promise<RepositoryGuard> {
+  return openRepositoryGuard({
     repository: await findRepository(directory),
     workTree: directory,
     setAsideDir: aside,

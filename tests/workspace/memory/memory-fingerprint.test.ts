@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Memory } from '../../../src/core/contracts/memory.ts'
-import { memoryFingerprint, openMemory } from '../../../src/workspace/memory/memory-files.ts'
 import { createSessionFolder, type SessionFolder } from '../../../src/workspace/memory/session-folder.ts'
+import { memoryFingerprint, openMemory } from '../../../src/workspace/memory/session-memory.ts'
 
 let home: string
 let place: SessionFolder

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import {
+  archiveEarlierPlan,
   checkPlanFiles,
   makeProjectFolders,
   parsePlan,
   planPaths,
-  setEarlierPlanAside,
   writePlanSummary,
 } from '../../../src/workspace/memory/plan-files.ts'
 
@@ -155,12 +155,12 @@ describe('what a team builder has written', () => {
 
 test('a new build begins without tasks, and the plan and summary of the one before are kept', async () => {
   const { tasks, earlier, summary } = planPaths(directory)
-  await setEarlierPlanAside(directory, '20261121_1')
+  await archiveEarlierPlan(directory, '20261121_1')
   expect([await readFile(tasks, 'utf8'), await readdir(earlier)]).toEqual([NO_TASKS, []])
   await writeFile(tasks, 'not even JSON')
   await writePlanSummary(directory, ' It is built. ')
   expect(await readFile(summary, 'utf8')).toBe('It is built.\n')
-  await setEarlierPlanAside(directory, '20261121_2')
+  await archiveEarlierPlan(directory, '20261121_2')
   expect(await readFile(tasks, 'utf8')).toBe(NO_TASKS)
   expect(await readFile(join(earlier, '20261121_2.json'), 'utf8')).toBe('not even JSON')
   expect(await readFile(join(earlier, '20261121_2.md'), 'utf8')).toBe('It is built.\n')
@@ -171,7 +171,7 @@ test('the plans of the last 20 builds are kept', async () => {
   const { tasks, earlier } = planPaths(directory)
   for (let number = 1; number <= 23; number += 1) {
     await writeFile(tasks, `${number}`)
-    await setEarlierPlanAside(directory, `20261121_${number}`)
+    await archiveEarlierPlan(directory, `20261121_${number}`)
   }
   const kept = await readdir(earlier)
   expect(kept).toHaveLength(20)
@@ -184,14 +184,14 @@ test('a plan that is a link is moved itself, and a folder that leads away is ref
   const target = join(directory, 'mine.json')
   await writeFile(target, '{}')
   await symlink(target, tasks)
-  await setEarlierPlanAside(directory, '20261121_1')
+  await archiveEarlierPlan(directory, '20261121_1')
   expect(await readFile(target, 'utf8')).toBe('{}')
   expect((await lstat(join(earlier, '20261121_1.json'))).isSymbolicLink()).toBe(true)
   await rm(folder, { recursive: true })
   await mkdir(join(directory, 'elsewhere'))
   await symlink(join(directory, 'elsewhere'), folder)
   const refusal = `${folder} is a link; move it away, so that codemachine can make a folder in its place.`
-  await expect(setEarlierPlanAside(directory, '20261121_2')).rejects.toThrow(refusal)
+  await expect(archiveEarlierPlan(directory, '20261121_2')).rejects.toThrow(refusal)
   await expect(writePlanSummary(directory, 'x')).rejects.toThrow(refusal)
   expect(await readdir(join(directory, 'elsewhere'))).toEqual([])
 })

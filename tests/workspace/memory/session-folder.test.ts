@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openMemory } from '../../../src/workspace/memory/memory-files.ts'
 import { createSessionFolder } from '../../../src/workspace/memory/session-folder.ts'
+import { openMemory } from '../../../src/workspace/memory/session-memory.ts'
 
 let home: string
 let directory: string

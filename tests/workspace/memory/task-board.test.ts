@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { currentTask, parseMainOfBoard, parseTasksOfBoard } from '../../../src/workspace/memory/tasks-file.ts'
+import { currentTask, parseBoardMain, parseBoardTasks } from '../../../src/workspace/memory/tasks-file.ts'
 
 const main = (body: string, title = 'Dark mode') =>
   `---\nstatus: in-progress\nfinite_incantatem: false\nshort_title: ${title}\n---\n# Goal\nT9\n${body}`
@@ -10,7 +10,7 @@ test('a MAIN.md says its title and what is in progress, and nothing of what is t
   const text = main(
     '## Todo\n- [ ] T3 later\n## In progress\n- [x] T1 over\n- [ ] T2 now\n### Todo\n- [ ] T4\n## Done\n- T0',
   )
-  expect(parseMainOfBoard(text)).toEqual({ title: 'Dark mode', inProgress: ['T2 now'] })
+  expect(parseBoardMain(text)).toEqual({ title: 'Dark mode', inProgress: ['T2 now'] })
 })
 
 test.each([
@@ -18,7 +18,7 @@ test.each([
   ['ends in its front matter', '---\nstatus: in-pro'],
   ['has no status', '---\nshort_title: X\n---\n'],
 ])('a MAIN.md that %s says nothing', (_what, text) => {
-  expect(parseMainOfBoard(text)).toBeNull()
+  expect(parseBoardMain(text)).toBeNull()
 })
 
 test('tasks are told with their phase where it is a text', () => {
@@ -27,7 +27,7 @@ test('tasks are told with their phase where it is a text', () => {
     { id: 'T2', name: 'Build', done: false, phase: 7 },
     { id: 'T3', name: 'Test', done: false },
   ]
-  expect(parseTasksOfBoard(`\uFEFF${JSON.stringify({ tasks })}`)).toEqual([
+  expect(parseBoardTasks(`\uFEFF${JSON.stringify({ tasks })}`)).toEqual([
     { id: 'T1', name: 'Plan', phase: 'Planning', done: true },
     { id: 'T2', name: 'Build', phase: null, done: false },
     { id: 'T3', name: 'Test', phase: null, done: false },
@@ -36,11 +36,11 @@ test('tasks are told with their phase where it is a text', () => {
 
 test('a name as long as a file does not make the board as long', () => {
   const text = JSON.stringify({ tasks: [{ id: 'T1', name: 'x'.repeat(1_000_000), done: false }] })
-  expect(parseTasksOfBoard(text)?.[0]?.name.length).toBeLessThan(1100)
+  expect(parseBoardTasks(text)?.[0]?.name.length).toBeLessThan(1100)
 })
 
 test('tasks that are only half written say nothing', () => {
-  expect(parseTasksOfBoard('{ "tasks": [ { "id": "T1", "na')).toBeNull()
+  expect(parseBoardTasks('{ "tasks": [ { "id": "T1", "na')).toBeNull()
 })
 
 test.each([

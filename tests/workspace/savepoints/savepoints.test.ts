@@ -16,10 +16,14 @@ import { dirname, join } from 'node:path'
 import { deflateSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
-import { type Fingerprints, lookAtFingerprints, openFingerprints } from '../../../src/workspace/fingerprint.ts'
+import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../../src/workspace/git/git.ts'
-import { bytesOnDisk, planPrune, prune } from '../../../src/workspace/savepoints/savepoint-store.ts'
-import { openSavepoints, type SavepointFacts, type Savepoints } from '../../../src/workspace/savepoints/savepoints.ts'
+import { deleteSavepoints, objectBytesOnDisk, planPrune } from '../../../src/workspace/savepoints/savepoint-store.ts'
+import {
+  openSavepoints,
+  type SavepointFacts,
+  type SavepointWriter,
+} from '../../../src/workspace/savepoints/savepoint-writer.ts'
 
 const session = '20261121_1'
 let base: string
@@ -27,7 +31,7 @@ let work: string
 let env: NodeJS.ProcessEnv
 let warnings: string[]
 let prints: Fingerprints
-let savepoints: Savepoints
+let savepoints: SavepointWriter
 
 beforeEach(() => {
   base = realpathSync(mkdtempSync(join(tmpdir(), 'savepoints-')))
@@ -187,7 +191,7 @@ describe('what was not finished', () => {
     const left = ['objects/ab/tmp_obj_x', 'objects/pack/tmp_pack_x', 'objects/pack/.tmp-1-pack-x', 'rewind-x.index']
     mkdirSync(join(gitDir, 'objects/ab'), { recursive: true })
     for (const file of left) writeFileSync(join(gitDir, file), 'x')
-    const look = await lookAtFingerprints({ gitDir, directory: work, repository: null, env })
+    const look = await openFingerprintsReadOnly({ gitDir, directory: work, repository: null, env })
     const there = () => left.filter(file => existsSync(join(gitDir, file)))
     expect(there()).toEqual(left)
     await look?.[Symbol.asyncDispose]()
@@ -259,7 +263,7 @@ describe('the diff of two savepoints', () => {
     const lock = join(base, 'records/git/index.lock')
     writeFileSync(lock, '')
     {
-      await using look = await lookAtFingerprints(await options())
+      await using look = await openFingerprintsReadOnly(await options())
       const now = (await look?.fingerprints.take()) ?? ''
       expect((await savepoints.diff(tree, now, { mostBytes: 1000 })).text).toContain('-1\n+2\n')
     }
@@ -286,18 +290,21 @@ describe('pruning', () => {
     expect(await names({ mostBytes: 1_400_000 })).toEqual(['20261101_1'])
     expect(await names({ mostBytes: 1 })).toEqual(['20261101_1', '20261102_1'])
     expect(await names({ before: Number.MAX_SAFE_INTEGER })).toEqual(['20261101_1', '20261102_1'])
-    const before = await bytesOnDisk(gitDir)
-    const freed = await prune(gitDir, await planPrune(gitDir, await savepoints.list(), { ...rule, before: 2_000_000 }))
+    const before = await objectBytesOnDisk(gitDir)
+    const freed = await deleteSavepoints(
+      gitDir,
+      await planPrune(gitDir, await savepoints.list(), { ...rule, before: 2_000_000 }),
+    )
     expect(freed).toBeGreaterThan(1_100_000)
-    expect(before - (await bytesOnDisk(gitDir))).toBe(freed)
+    expect(before - (await objectBytesOnDisk(gitDir))).toBe(freed)
     expect((await savepoints.list()).map(({ id }) => id)).toEqual(['20261103_1/start', '20261103_1/1'])
     expect(fsck()).toEqual([])
     await open()
     write('noise', 'x')
     expect((await keep(2, '20261103_1', 3_000_000)).changes.files).toBe(1)
-    await prune(gitDir, await planPrune(gitDir, await savepoints.list(), { ...rule, all: true }))
+    await deleteSavepoints(gitDir, await planPrune(gitDir, await savepoints.list(), { ...rule, all: true }))
     expect(await savepoints.list()).toEqual([])
-    expect(await bytesOnDisk(gitDir)).toBeLessThan(50_000)
+    expect(await objectBytesOnDisk(gitDir)).toBeLessThan(50_000)
   })
 })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeProjectFolders } from '../../../src/workspace/memory/plan-files.ts'
-import { copyInputs } from '../../../src/workspace/worktree/land.ts'
+import { copySpecification } from '../../../src/workspace/worktree/land.ts'
 
 let root: string
 let from: string
@@ -34,13 +34,13 @@ async function write(directory: string, file: string, text: string): Promise<voi
 test('a specification comes along with the files beside it, in place of a guide that nobody has filled in', async () => {
   await makeProjectFolders(to)
   await write(to, 'pictures/board.svg', 'theirs')
-  expect(await copyInputs(from, to)).toBe(true)
+  expect(await copySpecification(from, to)).toBe(true)
   expect([await read('specifications.md'), await read('pictures/board.svg')]).toEqual(['# A game\n', 'theirs'])
 })
 
 test('a directory that has a specification of its own keeps it, finished or not, and gets nothing', async () => {
   await write(to, 'specifications.md', '# Not finished\n')
-  expect(await copyInputs(from, to)).toBe(false)
+  expect(await copySpecification(from, to)).toBe(false)
   expect(await read('specifications.md')).toBe('# Not finished\n')
   expect(existsSync(inputs(to, 'pictures'))).toBe(false)
 })
@@ -52,7 +52,7 @@ test('nothing is written through a link, and none is followed', async () => {
   await symlink(join(root, 'outside/secret'), inputs(from, 'secret'))
   await mkdir(inputs(to, ''), { recursive: true })
   await symlink(join(root, 'outside'), inputs(to, 'pictures'))
-  expect(await copyInputs(from, to)).toBe(true)
+  expect(await copySpecification(from, to)).toBe(true)
   expect(['linked', 'secret'].map(each => existsSync(inputs(to, each)))).toEqual([false, false])
   expect(existsSync(join(root, 'outside/board.svg'))).toBe(false)
 })

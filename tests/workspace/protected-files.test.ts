@@ -14,7 +14,12 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
-import { marksSkipped, type ProtectingGate, protectedChanges, unmatchedGlobs } from '../../src/workspace/protected.ts'
+import {
+  marksTestsSkipped,
+  type ProtectingGate,
+  protectedChanges,
+  unmatchedGlobs,
+} from '../../src/workspace/protected-files.ts'
 
 let base: string
 let work: string
@@ -128,7 +133,7 @@ test.each([
   ['a_test.exs', `  @tag :skip`],
   ['a.cpp', `TEST(Suite, DISABLED_Works) {`],
 ])('in %s, a line that skips is known: %s', (path, line) => {
-  expect(marksSkipped(path, ['', line])).toBe(true)
+  expect(marksTestsSkipped(path, ['', line])).toBe(true)
 })
 
 test.each([
@@ -139,7 +144,7 @@ test.each([
   ['ATest.java', `assertEquals(1, disabled());`],
   ['notes.md', `use it.skip( to skip`],
 ])('in %s, a line that only speaks of skipping is no mark: %s', (path, line) => {
-  expect(marksSkipped(path, [line])).toBe(false)
+  expect(marksTestsSkipped(path, [line])).toBe(false)
 })
 
 test('every gate that protects a file is named, by globs, names of folders and files, hidden ones and any script', async () => {

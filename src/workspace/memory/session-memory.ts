@@ -29,25 +29,25 @@ import {
   type FileState,
   fileState,
   findObstacle,
-  makeFolder,
+  makeFolderInside,
   type Obstacle,
-  pathInside,
   readTextFile,
-  setAside,
+  relativeInside,
+  renameAsBroken,
   writeFileInside,
 } from '../files/inside-directory.ts'
 import { parseMainFile, withoutClaim } from './main-file.ts'
-import { parseTasksFile, withMarks } from './tasks-file.ts'
+import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 
 // A goal of up to 1 MiB, and as much again of what agents write.
 const mainKind = { name: 'MAIN.md', limit: 2 * 1024 * 1024, parse: parseMainFile }
 const tasksKind = { name: 'tasks.json', limit: 4 * 1024 * 1024, parse: parseTasksFile }
 
-/** Where the memory of a session lies; absolute paths. */
-interface MemoryPlace {
+/** Locations of a session's memory; absolute paths. */
+interface MemoryOptions {
   /** Folder of `MAIN.md`, in the work directory. */
   folder: string
-  /** `tasks.json`; left out: it lies there, too. */
+  /** Path of `tasks.json`; in `folder` if left out. */
   tasks?: string
   directory: string
   /** Folder of the last good copies, in the records. */
@@ -55,10 +55,10 @@ interface MemoryPlace {
   clock?: Clock
 }
 
-/** Opens the memory of a session. */
-export function openMemory(options: MemoryPlace): Memory {
-  const folder = pathInside(options.directory, options.folder)
-  const tasksFolder = options.tasks === undefined ? folder : dirname(pathInside(options.directory, options.tasks))
+/** Opens the memory of a session. Its calls run one after another. */
+export function openMemory(options: MemoryOptions): Memory {
+  const folder = relativeInside(options.directory, options.folder)
+  const tasksFolder = options.tasks === undefined ? folder : dirname(relativeInside(options.directory, options.tasks))
   let memory: SessionMemory | null = null
   const opened = async (): Promise<SessionMemory> => {
     memory ??= new SessionMemory(
@@ -69,7 +69,7 @@ export function openMemory(options: MemoryPlace): Memory {
     )
     return memory
   }
-  // One at a time: two readings at once would both set a broken file aside.
+  // Two reads at once would both rename a broken file.
   let turn: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(work: (memory: SessionMemory) => Promise<T>): Promise<T> => {
     const result = turn.then(async () => work(await opened()))
@@ -83,17 +83,17 @@ export function openMemory(options: MemoryPlace): Memory {
   }
 }
 
-/** A file of the memory, and its folder (relative to the root). */
-interface Kept<T> {
+/** A file of the memory, and its folder relative to the root. */
+interface FileInFolder<T> {
   folder: string
   file: MemoryFile<T>
 }
 
 class SessionMemory {
   readonly #root: string
-  readonly #main: Kept<MainFile>
-  readonly #tasks: Kept<readonly Task[]>
-  /** Found while a claim was withdrawn, and not told yet. */
+  readonly #main: FileInFolder<MainFile>
+  readonly #tasks: FileInFolder<readonly Task[]>
+  /** Found by `withdrawClaim` or `markTasks` and not yet returned by `read`. */
   #problems: MemoryProblem[] = []
 
   constructor(root: string, folders: { folder: string; tasksFolder: string }, lastGood: string, clock: Clock) {
@@ -110,7 +110,7 @@ class SessionMemory {
     await this.#refresh()
     const problems = this.#problems
     this.#problems = []
-    const kb = join(this.#root, memoryHome, 'kb')
+    const kb = join(this.#root, memoryRoot, 'kb')
     const [main, tasks] = [this.#main.file, this.#tasks.file]
     const texts = { main: main.text, tasks: tasks.text }
     const fingerprint = memoryFingerprint([texts.main, texts.tasks], kb)
@@ -129,14 +129,14 @@ class SessionMemory {
   async markTasks(marks: readonly TaskMark[]): Promise<void> {
     await this.#refresh()
     const { file } = this.#tasks
-    const text = withMarks(file.text, marks)
+    const text = applyTaskMarks(file.text, marks)
     if (text !== file.text) await file.replace(text)
   }
 
   async #refresh(): Promise<void> {
     const [mainStays, tasksStay] = await Promise.all([this.#main.file.isUnchanged(), this.#tasks.file.isUnchanged()])
     if (mainStays && tasksStay) return
-    const lost = new Map<string, LostFolder | null>()
+    const lost = new Map<string, ReplacedFolder | null>()
     for (const { folder, file } of [this.#main, this.#tasks]) {
       if (!lost.has(folder)) lost.set(folder, await this.#mendFolder(folder))
       const problem = await file.read(lost.get(folder) ?? null)
@@ -144,18 +144,18 @@ class SessionMemory {
     }
   }
 
-  /** Makes sure of a folder of the memory; answers what had become of it, null if it is as it should be. */
-  async #mendFolder(folder: string): Promise<LostFolder | null> {
-    let lost: LostFolder | null = null
+  /** Recreates a folder of the memory if need be. Returns what was wrong with it; `null` if nothing. */
+  async #mendFolder(folder: string): Promise<ReplacedFolder | null> {
+    let lost: ReplacedFolder | null = null
     try {
       for (;;) {
         const obstacle = await findObstacle(this.#root, folder)
         if (obstacle === null) return lost
-        lost ??= { problem: `its folder ${describe(obstacle)}; leave the folder where it is.`, setAside: null }
+        lost ??= { problem: `its folder ${describeObstacle(obstacle)}; leave the folder where it is.`, setAside: null }
         if (obstacle.kind === 'missing') {
           await makeMemoryFolder(this.#root, folder)
         } else {
-          const aside = await setAside(this.#root, obstacle.path)
+          const aside = await renameAsBroken(this.#root, obstacle.path)
           lost = { ...lost, setAside: relative(folder, aside) }
         }
       }
@@ -173,7 +173,7 @@ class SessionMemory {
   }
 }
 
-function describe({ path, kind }: Obstacle): string {
+function describeObstacle({ path, kind }: Obstacle): string {
   switch (kind) {
     case 'missing':
       return `${path} was gone`
@@ -184,15 +184,15 @@ function describe({ path, kind }: Obstacle): string {
   }
 }
 
-/** What a kind of memory file is called, how large it may be (bytes), and how its text is parsed. */
+/** A kind of memory file: its name, its maximum size in bytes, and its parser. */
 interface MemoryFileKind<T> {
   name: string
   limit: number
   parse(text: string): Parsed<T>
 }
 
-/** A session's folder that had to be made again, and where what was in its place went. */
-interface LostFolder {
+/** What was wrong with a folder or file that is restored, and the path to which the obstacle was renamed, if any. */
+interface ReplacedFolder {
   problem: string
   setAside: string | null
 }
@@ -206,7 +206,7 @@ class MemoryFile<T> {
   readonly #path: string
   readonly #copy: string
   readonly #clock: Clock
-  /** What was good last, in this process or an earlier one; null if nothing was. */
+  /** The last valid content, of this process or an earlier one; `null` if there was none. */
   #good: { text: string; value: T } | null = null
   #state: FileState | null = null
 
@@ -220,7 +220,7 @@ class MemoryFile<T> {
     this.#clock = place.clock
   }
 
-  /** What the last good text says. Call it after `read`. */
+  /** The parsed last valid text. To be called after `read`. */
   get value(): T {
     return this.#afterRead().value
   }
@@ -229,19 +229,19 @@ class MemoryFile<T> {
     return this.#afterRead().text
   }
 
-  /** Whether the file is as it was when it was read last, at the price of one stat. */
+  /** Whether the file is unchanged since it was last read, by one stat. */
   async isUnchanged(): Promise<boolean> {
     const known = this.#state
-    // A file system's stamps are too coarse to tell a second write in the same moment from the first.
-    if (known === null || known.changedAt > this.#clock.now() - coarsestStampMs) return false
+    // Time stamps are too coarse to tell two writes in the same moment apart.
+    if (known === null || known.changedAt > this.#clock.now() - COARSEST_STAMP_MS) return false
     return (await fileState(this.#path))?.key === known.key
   }
 
   /**
-   * Reads the file. If it is broken or gone, sets it aside, puts the last good copy back, and answers what was wrong. Throws
-   * a `UserError` if there is no room for that.
+   * Reads the file. If it is broken or gone, renames it, restores the last good copy and returns the problem; else
+   * `null`. Throws a `UserError` if the disk is full, or if there is no good copy.
    */
-  async read(lost: LostFolder | null): Promise<MemoryProblem | null> {
+  async read(lost: ReplacedFolder | null): Promise<MemoryProblem | null> {
     this.#good ??= await this.#keptCopy()
     this.#state = null
     const now = await readTextFile(this.#path, this.#kind.limit)
@@ -258,7 +258,7 @@ class MemoryFile<T> {
     return null
   }
 
-  /** Replaces the text by another good one; the file keeps its mode. Throws a `UserError` if it cannot be written. */
+  /** Writes another valid text; the file keeps its mode. Throws a `UserError` if it cannot be written. */
   async replace(text: string): Promise<void> {
     const parsed = this.#kind.parse(text)
     if (!parsed.ok) throw new Error(`${this.#kind.name}: ${parsed.problem}`)
@@ -293,7 +293,7 @@ class MemoryFile<T> {
   async #replaceBroken(problem: string): Promise<MemoryProblem> {
     this.#mustHaveGood(problem)
     try {
-      const aside = await setAside(this.#root, this.#file)
+      const aside = await renameAsBroken(this.#root, this.#file)
       return await this.#putBack({ problem, setAside: relative(dirname(this.#file), aside) })
     } catch (error) {
       if (systemErrorCode(error) === null) throw error
@@ -301,7 +301,7 @@ class MemoryFile<T> {
     }
   }
 
-  async #putBack(found: LostFolder): Promise<MemoryProblem> {
+  async #putBack(found: ReplacedFolder): Promise<MemoryProblem> {
     const good = this.#mustHaveGood(found.problem)
     try {
       await writeFileInside(this.#root, this.#file, good.text)
@@ -323,57 +323,57 @@ class MemoryFile<T> {
   }
 }
 
-const coarsestStampMs = 100
+const COARSEST_STAMP_MS = 100
 
 /**
- * What a session's memory comes to, as a hash (hex): the texts of its own files, and everything in the folder `kb`
- * (absolute), which anybody may have written. Links are not followed. Of the first 1,000 files, and of 16 MiB in all,
- * the contents count; of more, name, size and time of change; what comes after 20,000 entries does not count.
- * Synchronous, because a usual folder costs a millisecond or two this way.
+ * A hash (hex) of a session's memory: the texts of its own files, and the untrusted folder `kb` (absolute path).
+ * Follows no links. The first 1,000 files, up to 16 MiB in all, are hashed by content; further files by name, size and
+ * time of change; nothing after 20,000 entries. Synchronous, because a usual folder takes a millisecond or two this
+ * way.
  */
 export function memoryFingerprint(texts: readonly string[], kb: string): string {
-  const look: Look = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
-  for (const text of texts) add(look.hash, 'text', text)
-  lookAt(kb, '', look, 0)
+  const look: HashProgress = { hash: createHash('sha256'), files: 0, bytes: 0, entries: 0 }
+  for (const text of texts) addToHash(look.hash, 'text', text)
+  hashPath(kb, '', look, 0)
   return look.hash.digest('hex')
 }
 
-/** The hash so far, and how much of what is looked at has gone into it. */
-interface Look {
+/** The hash so far, and how much has gone into it. */
+interface HashProgress {
   hash: Hash
   files: number
   bytes: number
   entries: number
 }
 
-function lookAt(path: string, name: string, look: Look, depth: number): void {
-  if (look.entries >= mostEntries) return
+function hashPath(path: string, name: string, look: HashProgress, depth: number): void {
+  if (look.entries >= MOST_ENTRIES) return
   look.entries += 1
   try {
     const stat = lstatSync(path)
-    add(look.hash, ...partsOf(path, name, stat, look))
-    if (!stat.isDirectory() || depth >= deepest) return
-    for (const child of readdirSync(path).sort()) lookAt(join(path, child), `${name}/${child}`, look, depth + 1)
+    addToHash(look.hash, ...hashedParts(path, name, stat, look))
+    if (!stat.isDirectory() || depth >= MOST_LEVELS) return
+    for (const child of readdirSync(path).sort()) hashPath(join(path, child), `${name}/${child}`, look, depth + 1)
   } catch (error) {
     const code = systemErrorCode(error)
     if (code === null) throw error
-    add(look.hash, code, name)
+    addToHash(look.hash, code, name)
   }
 }
 
-function partsOf(path: string, name: string, stat: Stats, look: Look): (string | Buffer)[] {
+function hashedParts(path: string, name: string, stat: Stats, look: HashProgress): (string | Buffer)[] {
   if (stat.isSymbolicLink()) return ['link', name, readlinkSync(path)]
-  if (stat.isFile()) return contentOf(path, name, look)
+  if (stat.isFile()) return hashedContent(path, name, look)
   return [stat.isDirectory() ? 'folder' : 'other', name]
 }
 
-function contentOf(path: string, name: string, look: Look): (string | Buffer)[] {
-  // Since it was looked at it may have become a link, or a pipe, at which a plain open would wait for ever.
+function hashedContent(path: string, name: string, look: HashProgress): (string | Buffer)[] {
+  // Since the stat it may have become a link, or a pipe, where a plain open would block for ever.
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0))
   try {
     const { size, mtimeMs } = fstatSync(fd)
     look.files += 1
-    const isTooMuch = look.files > mostFiles || look.bytes + size > mostBytes
+    const isTooMuch = look.files > MOST_FILES || look.bytes + size > MOST_BYTES
     if (isTooMuch) return ['stamp', name, `${size} ${mtimeMs}`]
     look.bytes += size
     const bytes = Buffer.allocUnsafe(size)
@@ -383,27 +383,28 @@ function contentOf(path: string, name: string, look: Look): (string | Buffer)[] 
   }
 }
 
-/** Each with its length, so that no two lists of parts hash alike. */
-function add(hash: Hash, ...parts: readonly (string | Buffer)[]): void {
+/** Hashes each part with its length, so that different lists of parts never hash alike. */
+function addToHash(hash: Hash, ...parts: readonly (string | Buffer)[]): void {
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part)
 }
 
-const mostFiles = 1000
-const mostBytes = 16 * 1024 * 1024
-const mostEntries = 20_000
-const deepest = 16
+const MOST_FILES = 1000
+const MOST_BYTES = 16 * 1024 * 1024
+const MOST_ENTRIES = 20_000
+const MOST_LEVELS = 16
 
-/** The folder of the memory, in the work directory. */
-export const memoryHome = '.codemachine'
+/** The folder of all memory, relative to the work directory. */
+export const memoryRoot = '.codemachine'
 
 /**
- * Makes a folder of the memory (a path from the work directory's real path `root`), for this user alone, and keeps all of the memory out of
- * git by a `.gitignore` of its own, which is left alone if there is one. Answers what is in the way if it cannot.
+ * Makes a folder below `.codemachine`, accessible to this user only, and a `.gitignore` that keeps all of
+ * `.codemachine` out of git, unless there is one. `root` is the work directory's real path, `folder` relative to it.
+ * Returns what is in the way; `null` on success.
  */
 export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
-  const obstacle = await makeFolder(root, folder)
+  const obstacle = await makeFolderInside(root, folder)
   if (obstacle !== null) return obstacle
-  await writeGitignore(join(root, memoryHome, '.gitignore'))
+  await writeGitignore(join(root, memoryRoot, '.gitignore'))
   return null
 }
 
@@ -413,7 +414,7 @@ async function writeGitignore(path: string): Promise<void> {
     await writeFile(path, '*\n', { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if (systemErrorCode(error) === 'EEXIST') return
-    // Half-written it would ignore nothing, and be left alone for ever.
+    // A half-written file would ignore nothing, and never be replaced.
     await rm(path, { force: true }).catch(() => undefined)
     throw error
   }

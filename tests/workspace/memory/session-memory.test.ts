@@ -22,8 +22,8 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import type { Memory } from '../../../src/core/contracts/memory.ts'
-import { openMemory } from '../../../src/workspace/memory/memory-files.ts'
 import { createSessionFolder, type SessionFolder } from '../../../src/workspace/memory/session-folder.ts'
+import { openMemory } from '../../../src/workspace/memory/session-memory.ts'
 
 const goodMain = `---
 status: in-progress

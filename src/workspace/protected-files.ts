@@ -1,22 +1,22 @@
 import picomatch from 'picomatch'
 import { GitError, runGit } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
-import { addedLines, type ChangedFile, changedFiles, filesOfTree } from './git/trees.ts'
+import { addedLines, type ChangedFile, changedFiles, treeFiles } from './git/trees.ts'
 
-/** What some globs protect; names in any script are compared as Unicode composes them. */
+/** A set of protecting globs, compiled. Names are compared in Unicode's composed form (NFC). */
 export interface ProtectedGlobs {
-  /** Whether a path is protected: relative to the work directory, composed. */
+  /** Whether a path is protected. It is relative to the work directory and composed (NFC). */
   covers(path: string): boolean
-  /** Those that are names, and no patterns. */
+  /** The globs that are plain names without a pattern. */
   names: ReadonlySet<string>
-  /** The folders, or names, below which all that they protect lies; '' is the work directory. */
+  /** Folders or names below which every protected path lies; '' is the work directory. */
   bases: readonly string[]
 }
 
-/** Reads globs relative to the work directory, or names of files and of folders with all in them. */
+/** Compiles globs relative to the work directory. A plain name protects a file, or a folder with everything in it. */
 export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
   const composed = globs.map(glob => glob.normalize())
-  const matchers = composed.map(matcherOf)
+  const matchers = composed.map(compileGlob)
   const bases = new Set(
     composed.map(glob => picomatch.scan(glob)).map(({ base, isGlob, input }) => (isGlob ? base : input)),
   )
@@ -27,59 +27,59 @@ export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
   }
 }
 
-/** Whether a runner of tests takes its settings from a file of this name, wherever it finds it. */
-export function configuresRunner(path: string): boolean {
+/** Whether a file of this name configures a test runner, in whatever folder it lies. */
+export function isTestRunnerConfig(path: string): boolean {
   return RUNNER_CONFIG.test(path.slice(path.lastIndexOf('/') + 1))
 }
 
-/** Whether a glob may cover more than tests: a name, or settings of a test runner. */
+/** Whether a glob may match more than test files, such as a plain name or a test runner's configuration. */
 export function coversMoreThanTests(glob: string): boolean {
   return !picomatch.scan(glob).isGlob || !/\*[._-](?:test|spec)s?\.(?:\w+|\{[\w,]+\})$/.test(glob)
 }
 
-/** Whether one path is in the folder that another names; '' is the folder of all. */
+/** Whether a path lies below a folder; every path lies below ''. */
 export function isBelow(path: string, folder: string): boolean {
   return folder === '' || path.startsWith(`${folder}/`)
 }
 
-function matcherOf(glob: string): (path: string) => boolean {
-  const isMatch = picomatch(endsInName(glob) ? [glob, `${glob}/**`] : glob, options)
-  // A name may have characters in it that mean something in a glob.
+function compileGlob(glob: string): (path: string) => boolean {
+  const isMatch = picomatch(endsInName(glob) ? [glob, `${glob}/**`] : glob, MATCH_OPTIONS)
+  // A file name may contain characters that are special in a glob.
   return path => path === glob || path.startsWith(`${glob}/`) || isMatch(path)
 }
 
-/** Whether it may name a folder: its last part has no wildcard. */
+/** Whether a glob may name a folder: its last part has no wildcard. */
 function endsInName(glob: string): boolean {
   return !picomatch.scan(glob.slice(glob.lastIndexOf('/') + 1)).isGlob
 }
 
-/** Files by which a runner of tests takes its settings from where it finds them. */
+/** File names of test runner configuration. */
 const RUNNER_CONFIG =
   /^(?:conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|\.coveragerc|nose2?\.cfg|unittest\.cfg|(?:vitest|vite|jest|playwright|cypress|karma|wdio|ava|jasmine|mocha|web-test-runner|cucumber)[\w.-]*\.(?:config|workspace|setup|conf)\.\w+|\.mocharc(?:\.\w+)?|\.(?:nycrc|taprc|c8rc)(?:\.\w+)?|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit(?:\.dist)?\.xml(?:\.dist)?|codeception\.ya?ml|junit-platform\.properties|testng\.xml|nextest\.toml|.+\.runsettings|xunit\.runner\.json|dart_test\.yaml|\.busted|test_helper\.exs)$/i
 
-const options = { dot: true, nonegate: true, windows: false }
+const MATCH_OPTIONS = { dot: true, nonegate: true, windows: false }
 
-/** What a gate protects: globs relative to the work directory, or names of files and of folders with all in them. */
+/** A gate and the globs that it protects, as `protectedGlobs` reads them. */
 export interface ProtectingGate {
   name: string
   protect: readonly string[]
 }
 
-/** A file that gates protect, and what was done to it: `skipped` is one in which tests were marked to be skipped. */
+/** A protected file and how it differs. `skipped`: tests in it were marked to be skipped. */
 interface ProtectedFile {
   path: string
   how: 'changed' | 'deleted' | 'skipped'
-  /** Names of the gates. */
+  /** Names of the gates that protect it. */
   gates: readonly string[]
 }
 
-/** The protected files that differ: at most 50 of them, in git's order, and how many there are. */
-export interface ProtectedChanges {
+/** The protected files that differ: the first 50 in git's order, and how many differ in all. */
+interface ProtectedChanges {
   files: readonly ProtectedFile[]
   count: number
 }
 
-export interface ProtectedChangesOptions {
+interface ProtectedChangesOptions {
   gates: readonly ProtectingGate[]
   /** Trees that the private git directory holds. */
   before: string
@@ -88,9 +88,9 @@ export interface ProtectedChangesOptions {
 }
 
 /**
- * The files that gates protect and that differ between two trees. A new file weakens no gate, and is none of them, unless
- * it marks tests to be skipped, is a configuration of a test runner, or is one that a gate names. Where the older tree
- * is gone, every protected file counts as changed.
+ * Finds protected files that differ between two trees. A new file cannot weaken a gate and is left out, unless it marks
+ * tests to be skipped, configures a test runner, or is named by a gate. If the older tree no longer exists, every
+ * protected file counts as changed.
  */
 export async function protectedChanges({
   gates,
@@ -101,7 +101,7 @@ export async function protectedChanges({
   const protecting = gates.filter(({ protect }) => protect.length > 0)
   if (protecting.length === 0 || before === after) return { files: [], count: 0 }
   const named = protecting.map(({ name, protect }) => ({ name, ...protectedGlobs(protect) }))
-  const { changes, isKnown } = await changesOf(git, before, after)
+  const { changes, isKnown } = await readChanges(git, before, after)
   const touched = changes.flatMap(file => {
     const path = file.path.normalize()
     const by = named.filter(({ covers }) => covers(path))
@@ -110,52 +110,52 @@ export async function protectedChanges({
   const looked = touched.map(({ file }) => file).filter(({ how, path }) => how !== 'deleted' && canMarkSkipped(path))
   const lines = isKnown ? await addedLines(git, looked) : new Map<string, string[]>()
   const files = touched.flatMap(({ file, by, isNamed }): ProtectedFile[] => {
-    const isSkipping = marksSkipped(file.path, lines.get(file.path) ?? [])
-    const counts = file.how !== 'added' || isSkipping || isNamed || !isKnown || configuresRunner(file.path)
+    const isSkipping = marksTestsSkipped(file.path, lines.get(file.path) ?? [])
+    const counts = file.how !== 'added' || isSkipping || isNamed || !isKnown || isTestRunnerConfig(file.path)
     if (!counts) return []
     const how = file.how === 'deleted' ? 'deleted' : isSkipping ? 'skipped' : 'changed'
     return [{ path: file.path, how, gates: by.map(({ name }) => name) }]
   })
-  return { files: files.slice(0, listed), count: files.length }
+  return { files: files.slice(0, MOST_FILES), count: files.length }
 }
 
-async function changesOf(
+async function readChanges(
   git: PrivateGit,
   before: string,
   after: string,
 ): Promise<{ changes: ChangedFile[]; isKnown: boolean }> {
   const changes = await changedFiles(git, before, after)
   if (changes !== null) return { changes, isKnown: true }
-  const all = await filesOfTree(git, after)
+  const all = await treeFiles(git, after)
   if (all === null) throw new GitError(['ls-tree', after], { ok: false, stdout: '', stderr: `${after} is gone` })
   return { changes: all, isKnown: false }
 }
 
-const listed = 50
+const MOST_FILES = 50
 
 /**
- * Whether lines of a test file mark tests to be skipped, or others alone to be run, as far as the language of the file
- * has known words for it. Latin1 will do.
+ * Whether lines of a test file mark tests as skipped, or single tests as the only ones to run, by the known markers of
+ * the file's language. Works on latin1 text.
  */
-export function marksSkipped(path: string, lines: readonly string[]): boolean {
-  const pattern = patternOf(path)
-  return pattern !== null && lines.some(line => pattern.test(line.slice(0, longestLine)))
+export function marksTestsSkipped(path: string, lines: readonly string[]): boolean {
+  const pattern = skipPatternFor(path)
+  return pattern !== null && lines.some(line => pattern.test(line.slice(0, LONGEST_LINE)))
 }
 
-/** Whether it can be told of such a file. */
+/** Whether markers are known for the language of this file. */
 function canMarkSkipped(path: string): boolean {
-  return patternOf(path) !== null
+  return skipPatternFor(path) !== null
 }
 
-function patternOf(path: string): RegExp | null {
+function skipPatternFor(path: string): RegExp | null {
   const ending = /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase()
   if (ending === undefined) return null
-  return MARKS.find(({ endings }) => endings.includes(ending))?.pattern ?? null
+  return SKIP_PATTERNS.find(({ endings }) => endings.includes(ending))?.pattern ?? null
 }
 
-const longestLine = 2000
+const LONGEST_LINE = 2000
 
-const MARKS: readonly { endings: readonly string[]; pattern: RegExp }[] = [
+const SKIP_PATTERNS: readonly { endings: readonly string[]; pattern: RegExp }[] = [
   {
     endings: ['js', 'jsx', 'ts', 'tsx', 'mjs', 'cjs', 'mts', 'cts', 'vue', 'svelte', 'coffee'],
     pattern:
@@ -203,7 +203,7 @@ const MARKS: readonly { endings: readonly string[]; pattern: RegExp }[] = [
   { endings: ['feature'], pattern: /^\s*@(?:skip|ignore|wip|pending|todo)\b/i },
 ]
 
-/** Those of some protecting globs that no file matches. Of what git ignores, only what a glob names is looked for. */
+/** The protecting globs that match no file. Ignored files count only where a glob names them. */
 export async function unmatchedGlobs(git: PrivateGit, globs: readonly string[]): Promise<ReadonlySet<string>> {
   if (globs.length === 0) return new Set()
   const left = new Map([...new Set(globs)].map(glob => [glob, protectedGlobs([glob])]))
@@ -216,7 +216,7 @@ export async function unmatchedGlobs(git: PrivateGit, globs: readonly string[]):
   return new Set(left.keys())
 }
 
-/** A folder that git does not look into, for it is another repository, may hold anything. */
+/** A nested repository is listed as a folder without its files, so it may hold any of them. */
 function mayMatch({ covers, bases }: ProtectedGlobs, path: string): boolean {
   if (!path.endsWith('/')) return covers(path)
   const folder = path.slice(0, -1)
@@ -225,7 +225,7 @@ function mayMatch({ covers, bases }: ProtectedGlobs, path: string): boolean {
 
 async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly string[]): Promise<string[]> {
   const folders = bases.map(base => `${prefix}${base}`.replace(/\/$/, '')).filter(base => base !== '')
-  const within = folders.length < bases.length ? [] : ['--', ...folders.map(latin1)]
+  const within = folders.length < bases.length ? [] : ['--', ...folders.map(toLatin1)]
   const listed: string[] = []
   for (const which of [
     ['-c', '-o', '--exclude-standard'],
@@ -239,6 +239,6 @@ async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly strin
   return listed
 }
 
-function latin1(text: string): string {
+function toLatin1(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }

@@ -3,25 +3,28 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
-import { readTextFile, setAside, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolder, memoryHome } from '../workspace/memory/memory-files.ts'
+import { readTextFile, renameAsBroken, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { planPaths, projectFolders, specificationFile } from '../workspace/memory/plan-files.ts'
+import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
 
-/** The memory file of an agent, from the work directory: `.codemachine/memory/.frontend-memory.md` of `frontend-dev`. */
+/**
+ * Path of an agent's memory file, relative to the work directory: `.codemachine/memory/.frontend-memory.md` for
+ * `frontend-dev`.
+ */
 export function agentMemoryFile(name: string): string {
-  return join(projectPaths.memoryFolder, `.${name.replace(/-dev$/, '')}-memory.md`)
+  return join(promptPaths.memoryFolder, `.${name.replace(/-dev$/, '')}-memory.md`)
 }
 
 /**
- * Appends what an agent has done to its memory file, and folds the oldest entries so that the file keeps to its size.
- * Within one process one writes after the other; of two processes that write at the same moment, the later one counts.
- * Answers what was in the way (a sentence); null if nothing was.
+ * Appends a result to an agent's memory file, and folds the oldest entries to keep the file within its size. Writes of
+ * one process are queued; of two processes that write at once, the later one wins. Returns a sentence about what went
+ * wrong; `null` on success.
  */
 export async function rememberResult(directory: string, name: string, entry: MemoryEntry): Promise<string | null> {
   const root = await realpath(directory)
   const path = join(root, agentMemoryFile(name))
   const before = writing.get(path) ?? Promise.resolve()
-  const written = before.then(() => writeOrSay(root, name, entry))
+  const written = before.then(() => writeOrExplain(root, name, entry))
   writing.set(path, written)
   try {
     return await written
@@ -30,16 +33,16 @@ export async function rememberResult(directory: string, name: string, entry: Mem
   }
 }
 
-/** What is being written, by file. */
+/** The last queued write of each file. */
 const writing = new Map<string, Promise<unknown>>()
 
-/** A file has at most 64 KiB unless somebody else wrote into it. */
+/** Codemachine keeps a file within 64 KiB, but others may write to it. */
 const MOST_READ_BYTES = 1024 * 1024
 
-/** An agent that did its work is not failed for want of a place to note it. */
-async function writeOrSay(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
+/** Returns write errors as sentences: they must not fail an agent that has done its work. */
+async function writeOrExplain(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
   try {
-    return await write(root, name, entry)
+    return await appendEntry(root, name, entry)
   } catch (error) {
     if (error instanceof UserError) return error.message
     const code = systemErrorCode(error)
@@ -48,8 +51,8 @@ async function writeOrSay(root: string, name: string, entry: MemoryEntry): Promi
   }
 }
 
-async function write(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
-  const obstacle = await makeMemoryFolder(root, projectPaths.memoryFolder)
+async function appendEntry(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
+  const obstacle = await makeMemoryFolder(root, promptPaths.memoryFolder)
   if (obstacle !== null) {
     const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
     return `${obstacle.path} ${what}, so ${name} has no memory; put a folder in its place.`
@@ -58,7 +61,7 @@ async function write(root: string, name: string, entry: MemoryEntry): Promise<st
   const kind = await kindOf(join(root, file))
   if (kind === 'other') return `${file} is a link or no file, so what ${name} did is not kept there; remove it.`
   const read = kind === 'missing' ? null : await readTextFile(join(root, file), MOST_READ_BYTES)
-  const aside = read?.kind === 'broken' ? await setAside(root, file) : null
+  const aside = read?.kind === 'broken' ? await renameAsBroken(root, file) : null
   await writeFileInside(root, file, addEntry(read?.kind === 'text' ? read.text : '', name, entry))
   if (read?.kind !== 'broken') return null
   return `${file} could not be read and was set aside as ${aside}: ${read.problem}`
@@ -73,7 +76,7 @@ async function kindOf(path: string): Promise<'missing' | 'file' | 'other'> {
   }
 }
 
-/** What an agent was asked for once, and what came of it. */
+/** One task of an agent, and its result. */
 export interface MemoryEntry {
   /** `frontend-dev-20261122T004530123`. */
   instance: string
@@ -83,58 +86,58 @@ export interface MemoryEntry {
   result: string
 }
 
-/** The most of the whole file, of one entry, of what was folded, and of notes that are no entry; in bytes of UTF-8. */
+/** Maximum bytes (UTF-8) of the whole file, of one entry, of all folded entries, and of notes that are not entries. */
 const MOST_BYTES = 64 * 1024
 const MOST_ENTRY_BYTES = 16 * 1024
 const MOST_EARLIER_BYTES = 8 * 1024
 const MOST_NOTES_BYTES = 8 * 1024
-/** Title, headings, and the notes of what was cut. */
+/** Reserved for title, headings, and the marks of cuts. */
 const MOST_TITLE_BYTES = 1024
 
-/** The most characters of a request in an entry, and of a folded entry. */
+/** Maximum characters of a request in an entry, and of a folded entry. */
 const MOST_REQUEST = 2000
 const MOST_LINE = 300
 
-/** Begins an entry. What is written into one never looks like it. */
+/** The first line of an entry. Lines within an entry are escaped so that they never match. */
 const HEADING = /^## [a-z][a-z0-9-]*-\d{8}T\d{9}$/
 const EARLIER = '## Earlier'
 
-interface Parts {
-  /** What stands before the first section, without the title. */
+interface MemoryParts {
+  /** Text before the first section, without the title. */
   notes: string
-  /** Folded entries, one a line, the oldest first. */
+  /** Folded entries, one per line, oldest first. */
   earlier: readonly string[]
-  /** The oldest first, each with its heading. */
+  /** Entries with their headings, oldest first. */
   entries: readonly string[]
 }
 
 /**
- * The text of an agent's memory file with one entry more. Above 64 KiB the oldest entries become a line each under
- * `## Earlier`, which has 8 KiB and lets its oldest lines go; no entry is cut, but one of more than 16 KiB as it comes.
+ * The text of an agent's memory file with one more entry. Above 64 KiB, the oldest entries become one line each under
+ * `## Earlier`, which drops its oldest lines above 8 KiB. A new entry is cut at 16 KiB; no later cut is made.
  */
 export function addEntry(text: string, name: string, entry: MemoryEntry): string {
-  const { notes, earlier, entries } = partsOf(text)
+  const { notes, earlier, entries } = parseMemory(text)
   const all = [...entries, entryText(entry)]
   const whole = fileText(name, { notes, earlier, entries: all })
   if (bytesOf(whole) <= MOST_BYTES && bytesOf(earlier.join('\n')) < MOST_EARLIER_BYTES) return whole
-  const kept = newest(all, MOST_BYTES - MOST_EARLIER_BYTES - MOST_NOTES_BYTES - MOST_TITLE_BYTES)
-  const folded = all.slice(0, all.length - kept.length).map(lineOf)
-  return fileText(name, { notes, earlier: newest([...earlier, ...folded], MOST_EARLIER_BYTES), entries: kept })
+  const kept = lastThatFit(all, MOST_BYTES - MOST_EARLIER_BYTES - MOST_NOTES_BYTES - MOST_TITLE_BYTES)
+  const folded = all.slice(0, all.length - kept.length).map(foldEntry)
+  return fileText(name, { notes, earlier: lastThatFit([...earlier, ...folded], MOST_EARLIER_BYTES), entries: kept })
 }
 
 function entryText({ instance, at, request, result }: MemoryEntry): string {
   const asked = clipEnd(request.trim(), MOST_REQUEST)
   const quoted = asked.split('\n').map(line => `> ${line}`.trimEnd())
-  const lines = [...quoted, '', ...(result.trim() || 'It said nothing.').split('\n').map(notAHeading)]
+  const lines = [...quoted, '', ...(result.trim() || 'It said nothing.').split('\n').map(escapeHeading)]
   return `## ${instance}\n\n${at}\n${clipToBytes(lines.join('\n').toWellFormed(), MOST_ENTRY_BYTES)}`
 }
 
-/** A line that would begin another entry is set in. */
-function notAHeading(line: string): string {
+/** Indents a line that would begin another entry. */
+function escapeHeading(line: string): string {
   return HEADING.test(line.trimEnd()) || line.trimEnd() === EARLIER ? ` ${line}` : line
 }
 
-function partsOf(text: string): Parts {
+function parseMemory(text: string): MemoryParts {
   const sections = text.split(/\r?\n/).reduce<string[][]>(
     (all, line) => {
       const begins = HEADING.test(line) || line === EARLIER
@@ -154,14 +157,14 @@ function partsOf(text: string): Parts {
   }
 }
 
-function fileText(name: string, { notes, earlier, entries }: Parts): string {
+function fileText(name: string, { notes, earlier, entries }: MemoryParts): string {
   const folded = earlier.length === 0 ? [] : [`${EARLIER}\n\n${earlier.join('\n')}`]
   const sections = [`# Memory of ${name}`, ...(notes === '' ? [] : [notes]), ...folded, ...entries]
   return `${sections.join('\n\n')}\n`
 }
 
-/** An entry in a line: whose it is, what it was asked for, and the first that it said. */
-function lineOf(entry: string): string {
+/** An entry as one line: its instance, the request, and the first line of the result. */
+function foldEntry(entry: string): string {
   const [heading = '', ...lines] = entry.split('\n').map(line => line.trim())
   const said = lines.filter(line => line !== '' && !/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(line))
   const asked = said.find(line => line.startsWith('> '))?.slice(2) ?? ''
@@ -173,8 +176,8 @@ function short(text: string): string {
   return text.length <= MOST_LINE / 2 ? text : `${text.slice(0, MOST_LINE / 2 - 1).toWellFormed()}…`
 }
 
-/** The last texts that fit, with what stands between two. */
-function newest(texts: readonly string[], most: number): readonly string[] {
+/** The last texts that fit into `most` bytes, separators included. */
+function lastThatFit(texts: readonly string[], most: number): readonly string[] {
   let bytes = 0
   const first = texts.findLastIndex(text => {
     bytes += bytesOf(text) + 2
@@ -195,8 +198,8 @@ function bytesOf(text: string): number {
 
 const plan = planPaths('')
 
-/** What prompts say of where a project's files are; relative to the work directory. */
-export const projectPaths = {
+/** The paths of a project's files that prompts name; relative to the work directory. */
+export const promptPaths = {
   agentsFolder: projectFolders.agents,
   /** The agents as data. */
   agentsConfig: join(projectFolders.agents, 'agents-config.json'),
@@ -205,13 +208,13 @@ export const projectPaths = {
   tasks: plan.tasks,
   summary: plan.summary,
   earlier: plan.earlier,
-  kb: join(memoryHome, 'kb'),
+  kb: join(memoryRoot, 'kb'),
   memoryFolder: projectFolders.memory,
 }
 
 /**
- * What an agent said last, without what codex puts around it: colours, the header and what came before the last answer
- * where a whole transcript was caught, the count of tokens, marks for citations and for codex's own apps.
+ * An agent's last message without what codex adds: colours, token counts, marks of citations and of codex's own apps;
+ * of a whole transcript, everything before the last answer.
  */
 export function cleanResult(text: string): string {
   const plain = stripVTControlCharacters(text).replaceAll('\r\n', '\n')
@@ -222,10 +225,10 @@ export function cleanResult(text: string): string {
     .trim()
 }
 
-/** Of a transcript what stands after the last line that says who speaks: codex. Older versions put the time before it. */
+/** The part of a transcript after its last `codex` line, which older versions prefix with the time. */
 function lastAnswer(lines: readonly string[]): readonly string[] {
   const header = lines.findIndex(line => /^(\[[^\]]*\] )?OpenAI Codex v\d/.test(line))
-  // Anybody may quote the header; before a transcript stand only lines that say how codex was started.
+  // A message may quote the header; before a transcript's own there are at most a few lines about the start of codex.
   if (header === -1 || header > 5 || !/^-{4,}$/.test(lines[header + 1] ?? '')) return lines
   const speaks = lines.findLastIndex(line => /^(\[[^\]]*\] )?codex$/.test(line))
   if (speaks > header) return lines.slice(speaks + 1)
@@ -233,7 +236,7 @@ function lastAnswer(lines: readonly string[]): readonly string[] {
   return lines.slice(ends + 1)
 }
 
-/** What codex has an answer say about memories of its own. */
+/** Removes codex's citations of its own memories. */
 function withoutMemoryNotes(text: string): string {
   const [before = '', ...noted] = text.split(NOTES_START)
   return noted.reduce((all, part) => {

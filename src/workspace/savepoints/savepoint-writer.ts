@@ -1,64 +1,64 @@
 import { isDiskFull, messageOf, UserError } from '../../base/errors.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { type NewCommit, newCommits } from '../git/commits.ts'
-import { GitError, readHead, runGitOrThrow, writingGit } from '../git/git.ts'
-import { synced, tidyObjects } from '../git/objects.ts'
+import { GitError, readHead, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
+import { FSYNC_ALL, repackObjects } from '../git/objects.ts'
 import { type PrivateGit, withoutIndex } from '../git/private-git.ts'
 import type { TreeChanges } from '../git/trees.ts'
-import { orUserError, refOf, type Savepoint, SavepointStore } from './savepoint-store.ts'
+import { gitErrorAsUserError, refName, type Savepoint, SavepointStore } from './savepoint-store.ts'
 
-/** What is to be kept. */
-export interface ToKeep {
+/** A savepoint to be made. */
+interface NewSavepoint {
   session: string
-  /** The round after which; 0: before the first. */
+  /** The round after which it is made; 0 before the first round. */
   round: number
-  /** As `Fingerprints.take` answered it. */
+  /** The tree that `Fingerprints.take` returned. */
   tree: string
   /** Unix time, ms. */
   at: number
 }
 
-/** What is to be said of a savepoint that was made: the fields of the event `savepoint`. */
+/** What is reported of a new savepoint: the fields of the event `savepoint`. */
 export interface SavepointFacts {
   commit: string
   tree: string
-  /** Since the session's first savepoint; at most 50 paths. */
+  /** Changes since the session's first savepoint; at most 50 paths. */
   changes: TreeChanges
   head: string | null
-  /** At most 20, the oldest first. */
+  /** New commits of the person's branch since the savepoint before; at most 20, oldest first. */
   commits: readonly NewCommit[]
 }
 
-export interface SavepointsOptions {
-  /** Told once for each savepoint that could not be made or read: a sentence. */
+interface SavepointsOptions {
+  /** Called once per savepoint that could not be made or read, with one sentence. */
   onWarning?: (message: string) => void
 }
 
 type SavedFingerprints = Pick<Fingerprints, 'git' | 'readAgain'>
 
-/** Of one session: its newest savepoint, the tree of its first, and what has changed in between; null: not looked at yet. */
+/** A session's savepoints: the newest, the tree of the first, and the changes between; `null` if not compared yet. */
 interface Chain {
   newest: Savepoint
   first: string
   changes: TreeChanges | null
 }
 
-/** Opens the savepoints that lie beside the fingerprints of a work directory. */
-export function openSavepoints(fingerprints: SavedFingerprints, options: SavepointsOptions = {}): Savepoints {
-  return new Savepoints(fingerprints, options)
+/** Opens the savepoints in the private git directory of these fingerprints. */
+export function openSavepoints(fingerprints: SavedFingerprints, options: SavepointsOptions = {}): SavepointWriter {
+  return new SavepointWriter(fingerprints, options)
 }
 
 /**
- * The work directory's states that are kept, as commits in codemachine's private git directory: whole without the
- * person's repository, whatever becomes of that. Uses no index, so that fingerprints may be taken meanwhile. Dispose of
- * it before the lock of the run is given back.
+ * Makes savepoints: commits in codemachine's private git directory that contain every object they need, so they outlive
+ * any change of the person's repository. Uses no index, so fingerprints may be taken meanwhile. Dispose of it before
+ * the run lock is released.
  */
-export class Savepoints extends SavepointStore implements AsyncDisposable {
+export class SavepointWriter extends SavepointStore implements AsyncDisposable {
   readonly #fingerprints: SavedFingerprints
   readonly #git: PrivateGit
   readonly #warn: (message: string) => void
   readonly #chains = new Map<string, Chain>()
-  /** One after another. */
+  /** The last queued write: savepoints are made one after another. */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(fingerprints: SavedFingerprints, { onWarning = () => {} }: SavepointsOptions) {
@@ -70,24 +70,25 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
   }
 
   /**
-   * Makes a savepoint of a tree; kept for good when this resolves. Null if it could not be made: that has been told. One
-   * of the same round takes its name, and stays behind it. Throws a `UserError` where the disk is full.
+   * Makes a savepoint of a tree; it is on disk when this resolves. `null` if git failed, which is reported to
+   * `onWarning`. A second savepoint of a round takes over the first one's name and becomes its child. Throws a
+   * `UserError` if the disk is full.
    */
-  keep(what: ToKeep): Promise<SavepointFacts | null> {
+  keep(what: NewSavepoint): Promise<SavepointFacts | null> {
     const kept = this.#last.then(() => this.#keepOrTell(what))
-    // What is tidied up keeps nobody waiting but the next one.
-    this.#last = kept.then(() => tidyObjects(this.#git)).catch(() => {})
+    // Only the next savepoint waits for the repacking.
+    this.#last = kept.then(() => repackObjects(this.#git)).catch(() => {})
     return kept
   }
 
-  /** Makes a savepoint of the tree that a rewind leaves. */
+  /** Makes the savepoint `before-rewind-<n>` of the tree that a rewind is about to replace. */
   async keepBeforeRewind(tree: string, at: number): Promise<Savepoint> {
     const all = await this.list()
     const round = Math.max(0, ...all.flatMap(each => (each.session === null ? each.round : []))) + 1
     const base = all.at(-1)?.tree ?? null
     const made = { session: null, round, tree, parent: null, at: wholeSeconds(at), head: await this.#head() }
     const words = 'What is there now cannot be kept, so nothing is changed'
-    return await orUserError(words, () =>
+    return await gitErrorAsUserError(words, () =>
       this.#writing(async () => {
         await this.own(tree, base)
         const commit = await this.#commit(made)
@@ -101,23 +102,23 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
     await this.#last
   }
 
-  async #keepOrTell(what: ToKeep): Promise<SavepointFacts | null> {
+  async #keepOrTell(what: NewSavepoint): Promise<SavepointFacts | null> {
     try {
       return await this.#writing(() => this.#keep(what))
     } catch (error) {
       if (!(error instanceof GitError)) throw error
-      const why = messageOf(error).split('\n').at(-1)?.slice(-MOST_SAID) ?? ''
+      const why = messageOf(error).split('\n').at(-1)?.slice(-MOST_REASON_CHARS) ?? ''
       this.#warn(`There is no savepoint of round ${what.round}, for git failed: ${why}`)
-      // What was borrowed has gone, or is something else: the next one is to do without.
+      // Borrowed objects are missing or forged: the next fingerprint must do without them.
       this.#fingerprints.readAgain()
       return null
     }
   }
 
-  async #keep({ session, round, tree, at }: ToKeep): Promise<SavepointFacts> {
+  async #keep({ session, round, tree, at }: NewSavepoint): Promise<SavepointFacts> {
     const head = await this.#head()
     const chain = await this.#chain(session)
-    // What has not changed needs no commit of its own, only its name.
+    // An unchanged tree needs no new commit, only another reference.
     const same = chain !== null && chain.newest.tree === tree && chain.newest.head === head ? chain : null
     const isThere = same?.newest.round === round
     const before = isThere ? await this.#before(same.newest) : (chain?.newest ?? null)
@@ -159,7 +160,7 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
     return chain
   }
 
-  /** The one before, of which nothing but where the branch stood is wanted. */
+  /** The person's commit at the savepoint before; `null` for the first. */
   async #before({ parent }: Savepoint): Promise<{ head: string | null } | null> {
     if (parent === null) return null
     const text = await runGitOrThrow(withoutIndex(this.#git), ['cat-file', 'commit', parent])
@@ -178,17 +179,17 @@ export class Savepoints extends SavepointStore implements AsyncDisposable {
     const words = session === null ? `before rewind ${round}` : `after round ${round} of ${session}`
     const message = `codemachine: ${words}\n\nHead: ${head ?? 'none'}\n`
     const parents = parent === null ? [] : ['-p', parent]
-    const args = [...synced, 'commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree]
+    const args = [...FSYNC_ALL, 'commit-tree', '--no-gpg-sign', ...parents, '-F', '-', tree]
     return (await runGitOrThrow({ ...setting, env }, args, message)).trim()
   }
 
-  /** When all is on the disk. */
+  /** Sets the reference; to be called when all objects are on disk. */
   async #name(made: Pick<Savepoint, 'session' | 'round'>, commit: string): Promise<void> {
-    await runGitOrThrow(withoutIndex(this.#git), [...synced, 'update-ref', '--no-deref', refOf(made), commit])
+    await runGitOrThrow(withoutIndex(this.#git), [...FSYNC_ALL, 'update-ref', '--no-deref', refName(made), commit])
   }
 
   #writing<T>(write: () => Promise<T>): Promise<T> {
-    return writingGit(this.#git.gitDir, write)
+    return writeToPrivateGit(this.#git.gitDir, write)
   }
 }
 
@@ -201,7 +202,7 @@ function onlyOnce(tell: (message: string) => void): (message: string) => void {
   }
 }
 
-/** The same for everybody: a savepoint says nothing of who ran it, and two of the same are the same. */
+/** A fixed author, so that a savepoint does not reveal who ran it, and equal savepoints have equal hashes. */
 function identity(at: number): NodeJS.ProcessEnv {
   const date = `@${Math.floor(at / 1000)} +0000`
   return Object.fromEntries(
@@ -217,4 +218,4 @@ function wholeSeconds(at: number): number {
   return Math.floor(at / 1000) * 1000
 }
 
-const MOST_SAID = 300
+const MOST_REASON_CHARS = 300
