@@ -164,7 +164,7 @@ function sharedFolders(directory: string, writable: readonly string[]): string[]
 
 /** The settings of a run in `directory`, and where each was written: all layers, with `flags` on top. */
 export async function settingsOf(
-  context: Pick<CliContext, 'env' | 'home'>,
+  context: Pick<CliContext, 'env' | 'configHome'>,
   directory: string,
   flags: RunFlags,
 ): ReturnType<typeof loadSettings> {
@@ -172,7 +172,7 @@ export async function settingsOf(
   return await loadSettings({
     directory,
     env: context.env,
-    home: context.home,
+    configHome: context.configHome,
     defaults,
     flags: {
       rounds: flags.rounds,

@@ -26,6 +26,8 @@ export interface CliContext {
   /** Where the command was typed. */
   cwd: string
   home: string
+  /** Where programs keep the person's configuration: `$XDG_CONFIG_HOME`, else `~/.config`. Absolute. */
+  configHome: string
   platform: NodeJS.Platform
   arch: string
   /** Version of Node. */

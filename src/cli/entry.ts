@@ -1,6 +1,9 @@
 import { writeSync } from 'node:fs'
 import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
 import { type Command, CommanderError } from 'commander'
+// It reads the environment of the process while it is loaded, so nothing but the entry point may import it.
+import { xdgConfig } from 'xdg-basedir'
 import type { CliContext } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
 import { diskFull, Interrupted, isNoRoom, messageOf, UserError } from '../base/errors.ts'
@@ -40,6 +43,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
     env: process.env,
     cwd,
     home: homedir(),
+    configHome: absoluteOr(xdgConfig, join(homedir(), '.config')),
     platform: process.platform,
     arch: process.arch,
     node: process.versions.node,
@@ -99,6 +103,11 @@ function whereTyped(process: NodeJS.Process): string | null {
   } catch {
     return null
   }
+}
+
+/** The XDG base directory specification has a relative path ignored; the library hands it on. */
+function absoluteOr(path: string | undefined, otherwise: string): string {
+  return path !== undefined && isAbsolute(path) ? path : otherwise
 }
 
 /** Loaded only now: it brings what most commands start without. */

@@ -1,4 +1,4 @@
-import { isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import { readBoundedText } from '../platform/files.ts'
@@ -20,8 +20,8 @@ export interface SettingsPlaces {
   /** The work directory. */
   directory: string
   env: NodeJS.ProcessEnv
-  /** The person's home directory. */
-  home: string
+  /** The folder of the person's configuration files, `~/.config` most of the time. */
+  configHome: string
   /** What the command line says, texts or values; undefined counts as not said. */
   flags: { readonly [Key in FlagKey]?: string | number | boolean | undefined }
   /** What `--verify` says, each a command that has to pass. */
@@ -47,7 +47,7 @@ export interface LoadedSettings extends Gates {
  * sentence for the first mistake in any of them, whether or not a later one would count.
  */
 export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettings> {
-  const ofPerson = await readFileOf(personFile(places), 'person')
+  const ofPerson = await readFileOf(join(places.configHome, 'codemachine', 'config.toml'), 'person')
   const ofProject = await readFileOf(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)
   const entries = [
     ...entriesOfDefaults(places.defaults),
@@ -67,16 +67,6 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
 
 const PROJECT_FILE = 'codemachine.toml'
 const MOST_BYTES = 1024 * 1024
-
-/**
- * The same rule on every platform. (`xdg-basedir` looks at the environment of the process when it is imported, so it
- * cannot be asked about another one.) A relative XDG_CONFIG_HOME is to be ignored, says the XDG base directory specification.
- */
-function personFile({ env, home }: SettingsPlaces): string {
-  const config = env.XDG_CONFIG_HOME
-  const folder = config !== undefined && isAbsolute(config) ? config : join(home, '.config')
-  return join(folder, 'codemachine', 'config.toml')
-}
 
 async function readFileOf(
   path: string,

@@ -107,7 +107,7 @@ const MODE = 0o644
  * Answers with a sentence for the person. Throws a `UserError` if the file, or what else is set, is not valid.
  */
 export async function chooseTemplate(
-  context: Pick<CliContext, 'env' | 'home'>,
+  context: Pick<CliContext, 'env' | 'configHome'>,
   directory: string,
   name: TemplateName,
   flags: RunFlags = {},
