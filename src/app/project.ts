@@ -18,7 +18,7 @@ import type { ProcessIdentity } from '../platform/processes.ts'
 import { outputFiles } from '../platform/run-process.ts'
 import { openRecords, type Records } from '../records/records.ts'
 import { takeRunLock } from '../records/run-lock.ts'
-import type { Gates } from '../settings/gates.ts'
+import type { LoadedGates } from '../settings/gates.ts'
 import { limitsOf, loadSettings, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { shortened } from '../settings/toml.ts'
@@ -314,7 +314,7 @@ export const WAIT_FOR_ITS_END =
  * place of it.
  */
 function refuseSecretGates(
-  { gates, gatePlaces }: Pick<Gates, 'gates' | 'gatePlaces'>,
+  { gates, gatePlaces }: Pick<LoadedGates, 'gates' | 'gatePlaces'>,
   { redactor, env }: { redactor: Redactor; env: NodeJS.ProcessEnv },
 ): void {
   for (const gate of gates) {

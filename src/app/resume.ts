@@ -6,7 +6,7 @@ import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state
 import { foldJournal } from '../records/journal.ts'
 import type { Records } from '../records/records.ts'
 import { readRunner } from '../records/run-lock.ts'
-import { type GateSetting, reachesNetwork, withVerified } from '../settings/gates.ts'
+import { reachesNetwork, withVerified } from '../settings/gates.ts'
 import type { SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { oneLine } from '../words/cells.ts'
@@ -103,7 +103,7 @@ interface AtResume {
   /** What the session had to pass until now. */
   journaled: readonly Gate[]
   /** What the files and `--verify` say now. */
-  loaded: readonly GateSetting[]
+  loaded: readonly Gate[]
   /** What `--verify` says now. */
   verify: readonly string[]
   /** Whether the files are to count anew (`--reread-gates`). */

@@ -1,12 +1,13 @@
 import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
+import type { Gate } from '../core/events/outcome.ts'
 import { command, globs, line, type Settings, shortDuration, trueOrFalse } from './schema.ts'
 import { GATES, type Layer, shortened, type WrittenGate } from './toml.ts'
 
 /** What has to pass before done, in the order in which it runs. */
-export interface Gates {
-  gates: readonly GateSetting[]
+export interface LoadedGates {
+  gates: readonly Gate[]
   /** Where each was written, by its name: `codemachine.toml:3`, `--verify`. */
   gatePlaces: ReadonlyMap<string, string>
   /** Why rounds cannot be run with them, a sentence; null if they can. What runs no rounds may pass over it. */
@@ -22,7 +23,7 @@ export function countingGates(
   entries: readonly GateEntry[],
   verify: readonly string[],
   settings: Pick<Settings, 'sandbox' | 'network' | 'commandMinutes'>,
-): Gates {
+): LoadedGates {
   const counting = new Map<string, GateEntry>()
   for (const entry of entries) {
     checkTimeout(entry, settings)
@@ -31,7 +32,7 @@ export function countingGates(
   const network = reachesNetwork(settings)
   const ofFiles = [...counting.values()].map(({ gate }) => ({ ...gate, network: gate.network ?? network }))
   const gates = withVerified(ofFiles, verify, settings)
-  const placeOf = ({ name, run }: GateSetting): string => {
+  const placeOf = ({ name, run }: Gate): string => {
     const entry = counting.get(name)
     return entry?.gate.run === run ? entry.place : '--verify'
   }
@@ -48,10 +49,10 @@ export function countingGates(
  * name. A gate that has this command already is required from now on, and stays as it is otherwise.
  */
 export function withVerified(
-  gates: readonly GateSetting[],
+  gates: readonly Gate[],
   verify: readonly string[],
   settings: Pick<Settings, 'sandbox' | 'network'>,
-): GateSetting[] {
+): Gate[] {
   const network = reachesNetwork(settings)
   const known = gates.map(gate => (verify.includes(gate.run) ? { ...gate, required: true } : gate))
   const added = [...new Set(verify)].filter(run => !gates.some(gate => gate.run === run)).map(commandOfFlag)
@@ -84,17 +85,6 @@ function checkTimeout({ layer, places, gate }: GateEntry, { commandMinutes }: Pi
   )
 }
 
-/** What has to pass before done, as a run goes by it; what each field means: `Gate` of a session. */
-export interface GateSetting {
-  name: string
-  run: string
-  timeoutMs: number
-  required: boolean
-  network: boolean
-  protect: readonly string[]
-  everyRound: boolean
-}
-
 /** One gate as someone wrote it in a file. */
 export interface GateEntry {
   layer: Layer
@@ -103,7 +93,7 @@ export interface GateEntry {
   /** Where each thing was said of it, by its key; what is not here was not said. */
   places: ReadonlyMap<string, string>
   /** `network` is null where nothing was said of it. */
-  gate: Omit<GateSetting, 'network'> & { network: boolean | null }
+  gate: Omit<Gate, 'network'> & { network: boolean | null }
 }
 
 /** What a gate is of which nothing more than its command is said. */

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
+import type { SessionLimits } from '../core/events/outcome.ts'
 import { readBoundedText } from '../platform/files.ts'
-import { countingGates, type GateEntry, type Gates, gateEntries } from './gates.ts'
+import { countingGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
 import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
 import {
   checkEntry,
@@ -34,7 +35,7 @@ export interface SettingsPlaces {
 export type SettingSources = Record<SettingKey, { layer: Layer; place: string }>
 
 /** The settings of a run. */
-export interface LoadedSettings extends Gates {
+export interface LoadedSettings extends LoadedGates {
   settings: Settings
   sources: SettingSources
   /** What agents are to have beyond this one command line, as if no flag said anything of it. */
@@ -222,14 +223,6 @@ function refuse(entry: Entry, what: string): never {
   )
 }
 
-/** The most that a session may take; null: no such limit. */
-interface Limits {
-  rounds: number | null
-  /** Time that it is worked on, ms. */
-  timeMs: number | null
-  tokens: number | null
-}
-
 /**
  * The limits of a session. The default of `rounds` is one only where nobody wrote another limit.
  * @param usualRounds another default; left out: that of the settings
@@ -238,7 +231,7 @@ export function limitsOf(
   { rounds, maxTime, maxTokens }: Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>,
   sources: Pick<SettingSources, 'rounds'>,
   usualRounds = rounds,
-): Limits {
+): SessionLimits {
   const isLimitedOtherwise = maxTime !== null || maxTokens !== null
   const isDefault = sources.rounds.layer === 'defaults'
   const usual = isLimitedOtherwise ? null : usualRounds
