@@ -2,19 +2,10 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { SessionLimits } from '../core/events/outcome.ts'
-import { readBoundedText } from '../platform/files.ts'
+import { readToml } from '../platform/toml.ts'
 import { countingGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
 import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
-import {
-  checkEntry,
-  type Entry,
-  entriesOfToml,
-  entryOfText,
-  gatesOfToml,
-  type Layer,
-  parseTomlFile,
-  subjectOf,
-} from './toml.ts'
+import { checkEntry, type Entry, entriesOfToml, entryOfText, gatesOfToml, type Layer, subjectOf } from './toml.ts'
 
 /** Where the settings are read from. */
 export interface SettingsPlaces {
@@ -67,17 +58,14 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
 }
 
 const PROJECT_FILE = 'codemachine.toml'
-const MOST_BYTES = 1024 * 1024
 
 async function readFileOf(
   path: string,
   layer: Layer,
   name = path,
 ): Promise<{ entries: readonly Entry[]; gates: readonly GateEntry[] }> {
-  const read = await readBoundedText(path, MOST_BYTES)
-  if (read === 'missing') return { entries: [], gates: [] }
-  if ('problem' in read) throw new UserError(`${name} ${read.problem}.`)
-  const file = { name, text: read.text, program: parseTomlFile(read.text, name) }
+  const file = await readToml(path, { name })
+  if (file === null) return { entries: [], gates: [] }
   return { entries: entriesOfToml(file, layer), gates: gateEntries(gatesOfToml(file), name, layer) }
 }
 

@@ -4,9 +4,10 @@ import { messageOf } from '../../base/errors.ts'
 import { LineSplitter } from '../../base/text.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import { readBoundedText } from '../../platform/files.ts'
+import { tomlString } from '../../platform/toml.ts'
 import { type CodexOptions, GIVE_UP_MS } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
-import { type AgentProfile, profileValues, tomlText } from './profiles.ts'
+import { type AgentProfile, profileValues } from './profiles.ts'
 import { commandSettings, type SandboxChoice, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
 
 export interface ExecAgentOptions
@@ -126,7 +127,7 @@ function spawnCodex(options: ExecAgentOptions, mark: string): ChildProcess {
   const waiting = [...waitingAgents(options.env), options.agent.name].join('/')
   const overrides = [
     // The variable itself does not reach commands that inherit only what a shell needs.
-    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlText(waiting)}`,
+    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(waiting)}`,
     ...options.overrides,
   ]
   const request: ExecRequest = { ...options, overrides, forCommands, prompt: null }
@@ -256,7 +257,9 @@ export function fitsAsArgument(prompt: string, others: readonly string[], platfo
 /** What the profile says, too: another call may write that file before codex reads it. `inTable`: it is a table, which wins over the top level. */
 function modelSettings(agent: AgentProfile, inTable: boolean): string[] {
   const before = inTable ? `profiles.${agent.name}.` : ''
-  return profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${before}${key}=${tomlText(value)}`]))
+  return profileValues(agent).flatMap(([key, value]) =>
+    value === null ? [] : [`${before}${key}=${tomlString(value)}`],
+  )
 }
 
 function sandboxSettings({ mode, network, writable }: SandboxChoice): string[] {
@@ -271,12 +274,12 @@ function sandboxSettings({ mode, network, writable }: SandboxChoice): string[] {
 function trustSettings(directory: string, { execWritesTrust, untrustedKeepsConfig }: CodexCapabilities): string[] {
   if (!execWritesTrust) return []
   const level = untrustedKeepsConfig ? 'untrusted' : 'trusted'
-  return [`projects={${tomlText(directory)}={trust_level="${level}"}}`]
+  return [`projects={${tomlString(directory)}={trust_level="${level}"}}`]
 }
 
 function tomlValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`
-  return tomlText(String(value))
+  return tomlString(String(value))
 }
 
 /** The environment variable by which an agent that works outside of a session is told which agents wait for it. */

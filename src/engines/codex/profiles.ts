@@ -1,8 +1,9 @@
 import { lstat, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser'
+import type { AST } from 'toml-eslint-parser'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
-import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+import { keyPath, parseToml, readToml, type TomlFile, tomlString, tomlValue, topLevel } from '../../platform/toml.ts'
 import { capabilitiesOf } from './find-codex.ts'
 
 export interface ProfilesWanted {
@@ -34,7 +35,7 @@ export interface ProfilesUpToDate {
 export async function bringProfilesUpToDate(wanted: ProfilesWanted): Promise<ProfilesUpToDate> {
   const { codexHome, codexVersion, agents } = wanted
   const path = join(codexHome, 'config.toml')
-  const config = await readCodexToml(path)
+  const config = await readToml(path, { name: path, mend: MEND })
   const found = config === null ? NOTHING_YET : takeTablesOut(config, path)
   const byHand = new Map([...found.byHand].filter(([name]) => agents.some(agent => agent.name === name)))
   const names = agents.map(({ name }) => name)
@@ -94,7 +95,7 @@ function withModel(agent: AgentProfile, { keepModels }: ProfilesWanted, before: 
 /** Null, or what was in the way, as a sentence. */
 async function changeConfig(path: string, before: string | null, text: string): Promise<string | null> {
   try {
-    parseCodexToml(text, path)
+    parseToml(text, { name: path, mend: MEND })
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     return `The agents have no profiles, for ${path} writes \`profiles\` in another form; make tables [profiles.NAME] of it.`
@@ -110,7 +111,7 @@ async function changeProfile(
   byHand: Map<string, AgentProfile>,
 ): Promise<string | null> {
   const path = profilePath(wanted.codexHome, agent.name)
-  const before = await readCodexToml(path)
+  const before = await readToml(path, { name: path, mend: MEND })
   if (isFile) {
     const theirs = before === null ? null : profileByHand(before, agent.name)
     if (theirs !== null) {
@@ -146,50 +147,8 @@ async function changeFile(path: string, before: string | null, text: string | nu
   }
 }
 
-/** A file of codex's configuration: its text, and what stands in it. */
-interface CodexToml {
-  text: string
-  program: AST.TOMLProgram
-}
-
-/** No configuration of a person comes near it. */
-const MOST_BYTES = 1024 * 1024
-
-/** Reads one; null if there is none. A `UserError` names the file, the place and the mend if it cannot be read. */
-async function readCodexToml(path: string): Promise<CodexToml | null> {
-  const read = await readBoundedText(path, MOST_BYTES)
-  if (read === 'missing') return null
-  if ('problem' in read) throw new UserError(`${path} ${read.problem}; mend it or move it away.`)
-  return { text: read.text, program: parseCodexToml(read.text, path) }
-}
-
-/** What stands in it; `path` is its name in the `UserError` that says where it is not valid. */
-function parseCodexToml(text: string, path: string): AST.TOMLProgram {
-  try {
-    // Without a last line end the parser gives a value of one digit an empty range.
-    return parseTOML(`${text}\n`)
-  } catch (error) {
-    if (!(error instanceof ParseError)) throw error
-    const place = `${path}:${error.lineNumber}:${error.column + 1}`
-    throw new UserError(`${place}: not valid TOML (${error.message}); mend this line.`)
-  }
-}
-
-/** What stands at the top of a file, before and between its tables. */
-function topLevel({ program }: CodexToml): AST.TOMLTopLevelTable['body'] {
-  return program.body[0].body
-}
-
-/** The path of a key or of a table's name. */
-function keyPath(node: AST.TOMLKeyValue | AST.TOMLTable): readonly string[] {
-  return getStaticTOMLValue(node.key).map(String)
-}
-
-/** A text as TOML writes it. */
-export function tomlText(text: string): string {
-  // A JSON string is a TOML basic string, but for the one control character that JSON leaves as it is.
-  return JSON.stringify(text.toWellFormed()).replaceAll('\u007f', '\\u007f')
-}
+/** The end of a message about a file of codex's configuration. */
+const MEND = 'mend it or move it away'
 
 /** The profile of an agent: what codex is to run it with. Null leaves it to the rest of codex's configuration. */
 export interface AgentProfile {
@@ -211,7 +170,7 @@ export function profileValues({ model, modelReasoningEffort }: AgentProfile): [k
  * What a `NAME.config.toml` says of the two keys if these lines are the person's: codemachine has not begun the file, and
  * at least one of them is there. Null if they are codemachine's to write.
  */
-function profileByHand(file: CodexToml, name: string): AgentProfile | null {
+function profileByHand(file: TomlFile, name: string): AgentProfile | null {
   if (headerIn(file.text, name) !== '' || ownLines(file).length === 0) return null
   return { name, model: modelIn(file), modelReasoningEffort: textIn(file, 'model_reasoning_effort') }
 }
@@ -221,19 +180,18 @@ function profileByHand(file: CodexToml, name: string): AgentProfile | null {
  * all others stay as they are, byte by byte. `before`: null if there is no such file; none of which `profileByHand`
  * says something.
  */
-function renderProfileFile(before: CodexToml | null, agent: AgentProfile): string {
-  const ours = before ?? { text: '', program: null }
-  let text = ours.text
+function renderProfileFile(before: TomlFile | null, agent: AgentProfile): string {
+  let text = before?.text ?? ''
   const lineEnd = text.includes('\r\n') ? '\r\n' : '\n'
   const missing: string[] = []
   // The last one first, so that what is found before it stays where it is.
   const found = before === null ? [] : ownLines(before).reverse()
   for (const { key, node } of found) {
     const value = profileValues(agent).find(([name]) => name === key)?.[1] ?? null
-    text = value === null ? withoutLine(text, node) : splice(text, node.value.range, tomlText(value))
+    text = value === null ? withoutLine(text, node) : splice(text, node.value.range, tomlString(value))
   }
   for (const [key, value] of profileValues(agent)) {
-    if (value !== null && !found.some(each => each.key === key)) missing.push(`${key} = ${tomlText(value)}${lineEnd}`)
+    if (value !== null && !found.some(each => each.key === key)) missing.push(`${key} = ${tomlString(value)}${lineEnd}`)
   }
   const header = headerIn(text, agent.name)
   return (header || headerOf(agent.name) + lineEnd) + missing.join('') + text.slice(header.length)
@@ -243,7 +201,7 @@ function renderProfileFile(before: CodexToml | null, agent: AgentProfile): strin
  * The same file without what codemachine wrote into it; null if nothing else is in it. A file that codemachine did not
  * begin stays as it is.
  */
-function withoutProfile(before: CodexToml, name: string): string | null {
+function withoutProfile(before: TomlFile, name: string): string | null {
   if (headerIn(before.text, name) === '') return before.text
   let text = before.text
   for (const { node } of ownLines(before).reverse()) text = withoutLine(text, node)
@@ -252,13 +210,13 @@ function withoutProfile(before: CodexToml, name: string): string | null {
 }
 
 /** The model that a profile file names; null if it names none. */
-function modelIn(file: CodexToml): string | null {
+function modelIn(file: TomlFile): string | null {
   return textIn(file, 'model')
 }
 
-function textIn(file: CodexToml, name: string): string | null {
+function textIn(file: TomlFile, name: string): string | null {
   const line = ownLines(file).find(({ key }) => key === name)
-  const value = line === undefined ? null : getStaticTOMLValue(line.node.value)
+  const value = line === undefined ? null : tomlValue(line.node.value)
   return typeof value === 'string' ? value : null
 }
 
@@ -274,7 +232,7 @@ function headerIn(text: string, name: string): string {
   return lineEnd === undefined ? '' : header + lineEnd
 }
 
-function ownLines(file: CodexToml): { key: string; node: AST.TOMLKeyValue }[] {
+function ownLines(file: TomlFile): { key: string; node: AST.TOMLKeyValue }[] {
   return topLevel(file).flatMap(node => {
     if (node.type !== 'TOMLKeyValue') return []
     const path = keyPath(node)
@@ -310,7 +268,7 @@ interface ProfileTables {
 }
 
 /** Takes one apart; `path` is its name in the `UserError` that it throws if the rest alone is not valid. */
-function takeTablesOut(config: CodexToml, path: string): ProfileTables {
+function takeTablesOut(config: TomlFile, path: string): ProfileTables {
   const { text } = config
   const block = blockIn(text)
   if (block === null) return { rest: text, byHand: profilesIn(config), own: new Map() }
@@ -331,7 +289,7 @@ function takeTablesOut(config: CodexToml, path: string): ProfileTables {
   const isEnded = after === '' && text.startsWith(BEGIN_LINE_ENDED, block.start)
   const rest = (isEnded ? before.replace(/\n$/, '') : before) + after
   const ours = profilesIn(config)
-  const theirs = profilesIn({ text: rest, program: parseCodexToml(rest, path) })
+  const theirs = profilesIn(parseToml(rest, { name: path, mend: MEND }))
   return { rest, byHand: theirs, own: new Map([...ours].filter(([name]) => !theirs.has(name))) }
 }
 
@@ -340,7 +298,7 @@ function withTables(rest: string, agents: readonly AgentProfile[]): string {
   if (agents.length === 0) return rest
   const tables = agents.flatMap(agent => [
     `[profiles.${agent.name}]`,
-    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key} = ${tomlText(value)}`])),
+    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key} = ${tomlString(value)}`])),
   ])
   const isEnded = rest === '' || rest.endsWith('\n')
   const block = [isEnded ? BEGIN : BEGIN_LINE_ENDED, ...tables, END].join('\n')
@@ -369,22 +327,22 @@ function without(text: string, ranges: readonly [number, number][]): string {
   return [...ranges].reverse().reduce((left, [start, end]) => left.slice(0, start) + left.slice(end), text)
 }
 
-function profilesIn(config: CodexToml): Map<string, AgentProfile> {
-  const profiles: unknown = getStaticTOMLValue(config.program).profiles
+function profilesIn(config: TomlFile): Map<string, AgentProfile> {
+  const { profiles }: { profiles?: unknown } = Object(tomlValue(config.program))
   if (typeof profiles !== 'object' || profiles === null) return new Map()
   return new Map(
     Object.entries(profiles).map(([name, profile]) => [
       name,
       {
         name,
-        model: textInOfProfileTables(profile, 'model'),
-        modelReasoningEffort: textInOfProfileTables(profile, 'model_reasoning_effort'),
+        model: textOf(profile, 'model'),
+        modelReasoningEffort: textOf(profile, 'model_reasoning_effort'),
       },
     ]),
   )
 }
 
-function textInOfProfileTables(table: unknown, key: string): string | null {
+function textOf(table: unknown, key: string): string | null {
   const value: unknown = typeof table === 'object' && table !== null ? Reflect.get(table, key) : null
   return typeof value === 'string' ? value : null
 }
