@@ -8,7 +8,8 @@ import { type CodexBinary, type CodexHome, chooseCodexHome, findCodex, isFile } 
 import { type AskOptions, askAppServer } from '../engines/codex/round-start.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import { pathExists, writableByAgents } from '../platform/files.ts'
-import { pathVariable, runProcess, searchPathOutside } from '../platform/run-process.ts'
+import { pathVariable, searchPathOutside } from '../platform/run-process.ts'
+import { runWithExeca } from '../platform/run-with-execa.ts'
 import { runInTerminal, type TerminalEnd } from '../platform/terminal.ts'
 import { recordsAround } from '../records/records.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -306,7 +307,7 @@ export async function logOut({ context, codex, ...place }: LoginPlace): Promise<
   const home = ownHome(place)
   if (!(await pathExists(home))) return false
   const wasIn = await pathExists(loginFile(home))
-  const { exitCode, stdout, stderr, failure } = await runProcess(codex.path, ['logout'], {
+  const { exitCode, stdout, stderr, failure } = await runWithExeca(codex.path, ['logout'], {
     directory: home,
     env: { ...context.env, CODEX_HOME: home },
     encoding: 'utf8',

@@ -1,11 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { isAbsolute } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { version } from '../base/package.ts'
-import { endTree } from '../platform/end-processes.ts'
 import { isWritableByAgents, type WritableByAgents } from '../platform/files.ts'
 import { findProgram, isProgram, pathVariable, searchPathOutside } from '../platform/run-process.ts'
+import { EXECA_OPTIONS, OWN_GROUP } from '../platform/run-with-execa.ts'
 import { type Notification, plainLine } from './notification.ts'
 
 export interface CommandPlace {
@@ -58,51 +57,42 @@ async function programOf(program: string, place: CommandPlace): Promise<string |
 }
 
 /** Resolves when it has ended, with null if all is well; how it ended goes on after its name. */
-function run(
+async function run(
   path: string,
   args: readonly string[],
   input: string,
-  { clock, platform, env, home, where }: CommandPlace,
+  { clock, env, home, where }: CommandPlace,
   signal: AbortSignal,
 ): Promise<{ kind: string; how: string } | null> {
   const name = pathVariable(env)
-  return new Promise(resolve => {
-    const notStarted = (error: unknown) =>
-      resolve({ kind: 'not-started', how: `could not be started (${systemErrorCode(error) ?? messageOf(error)})` })
-    let child: ChildProcess
-    try {
-      child = spawn(path, args, {
-        cwd: home,
-        // What it starts in its turn is no agent's program either.
-        env: { ...env, [name]: searchPathOutside(env[name] ?? '', where) },
-        detached: true,
-        windowsHide: true,
-        stdio: ['pipe', 'ignore', 'ignore'],
-      })
-    } catch (error) {
-      return notStarted(error)
-    }
-    const over = new AbortController()
-    let hangs = false
-    const bound = clock.wait(COMMAND_MS, AbortSignal.any([over.signal, signal])).then(async () => {
-      if (over.signal.aborted || child.pid === undefined) return
-      hangs = !signal.aborted
-      await endTree(child.pid, 'SIGKILL', platform)
-    })
+  const { execa } = await import('execa')
+  const child = execa(path, args, {
+    ...EXECA_OPTIONS,
+    ...OWN_GROUP,
+    cwd: home,
+    // What it starts in its turn is no agent's program either.
+    env: { ...env, [name]: searchPathOutside(env[name] ?? '', where) },
     // It need not read it.
-    child.stdin?.on('error', () => {}).end(input)
-    child.once('error', error => {
-      over.abort()
-      notStarted(error)
-    })
-    child.once('exit', (code, killedBy) => {
-      over.abort()
-      const how = hangs
-        ? { kind: 'hangs', how: `did not end within ${COMMAND_MS / 1000} s, and was ended` }
-        : { kind: 'failed', how: killedBy === null ? `ended with exit code ${code}` : `was ended by ${killedBy}` }
-      void bound.then(() => resolve(code === 0 ? null : how))
-    })
+    input,
+    stdout: 'ignore',
+    stderr: 'ignore',
   })
+  const over = new AbortController()
+  let hangs = false
+  const bound = clock.wait(COMMAND_MS, AbortSignal.any([over.signal, signal])).then(() => {
+    if (over.signal.aborted) return
+    hangs = !signal.aborted
+    child.kill()
+  })
+  const { exitCode, signal: killedBy, cause } = await child
+  over.abort()
+  await bound
+  if (exitCode === 0) return null
+  if (hangs) return { kind: 'hangs', how: `did not end within ${COMMAND_MS / 1000} s, and was ended` }
+  if (exitCode !== undefined) return { kind: 'failed', how: `ended with exit code ${exitCode}` }
+  return killedBy === undefined
+    ? { kind: 'not-started', how: `could not be started (${systemErrorCode(cause) ?? messageOf(cause)})` }
+    : { kind: 'failed', how: `was ended by ${killedBy}` }
 }
 
 /** Why a notification did not arrive. One problem of a kind is said, and not again. */

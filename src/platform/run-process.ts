@@ -34,8 +34,12 @@ export interface ProcessOptions {
 }
 
 /**
- * Runs a program to its end and collects what it says; however it ends is a value. It runs in a process group of its
- * own, so that Ctrl+C in the terminal does not reach it. What it leaves running is not waited for.
+ * Runs a program to its end and collects its output; however it ends is a value. It runs in a process group of its own, so
+ * that Ctrl+C in the terminal does not reach it. What it leaves running is not waited for.
+ *
+ * For programs of the hot path: git between two rounds, `codex --version` at the start, the reports at the end. It is not
+ * execa, which takes about twice as long for each program (measured with `git --version` in a loop: 24 to 37 ms in place of
+ * 13 to 18, on a busy machine) and 9 MB of memory in a process that runs for days. All other programs: `runWithExeca`.
  */
 export function runProcess(program: string, args: readonly string[], options: ProcessOptions): Promise<ProcessResult> {
   const { directory, env, encoding, input, outputLimit, timeoutMs } = options

@@ -1,14 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { lstat, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { kill, pid } from 'node:process'
+import type { Result } from 'execa'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { readBoundedText, type WritableByAgents } from './files.ts'
 import { pathVariable, searchPathOutside } from './run-process.ts'
-
-/** How an editor ended. */
-export type EditorEnd = { exitCode: number } | { signal: string } | { error: string }
+import { EXECA_OPTIONS } from './run-with-execa.ts'
 
 export interface EditTextOptions {
   text: string
@@ -19,7 +17,7 @@ export interface EditTextOptions {
   /** An editor in there is not found by its name: an agent may have put it there. */
   where: WritableByAgents
   /** Calls `edit` once, with the terminal left to it: gives the terminal away before, and takes it back after. */
-  run: (edit: () => Promise<EditorEnd>) => Promise<EditorEnd>
+  run: (edit: () => Promise<TerminalEnd>) => Promise<TerminalEnd>
 }
 
 /** What became of a text; where it failed, `message` is a sentence, and the text is what it was. */
@@ -54,31 +52,30 @@ function editorOf({ VISUAL, EDITOR }: Readonly<NodeJS.ProcessEnv>, platform: Nod
   return VISUAL?.trim() || EDITOR?.trim() || (platform === 'win32' ? 'notepad' : 'vi')
 }
 
-/** It starts in the private directory: in the work directory it may handleCommand what an agent has left there for it. */
-function runEditor(
+/** It starts in the private directory: in the work directory it may run what an agent has left there for it. */
+async function runEditor(
   editor: string,
   path: string,
   directory: string,
   { env, platform, where }: EditTextOptions,
-): Promise<EditorEnd> {
+): Promise<TerminalEnd> {
   const variable = pathVariable(env)
   const options = {
+    ...EXECA_OPTIONS,
     cwd: directory,
     env: { ...env, [variable]: searchPathOutside(env[variable] ?? '', where) },
     stdio: 'inherit' as const,
   }
-  const { promise, resolve } = Promise.withResolvers<EditorEnd>()
-  const child =
+  const { execa } = await import('execa')
+  return endOf(
     platform === 'win32'
-      ? spawn(`${editor} "${path}"`, { ...options, shell: true })
-      : spawn('/bin/sh', ['-c', `${editor} "$@"`, editor, path], options)
-  child.once('error', error => resolve({ error: error.message }))
-  child.once('exit', (code, signal) => resolve(code === null ? { signal: signal ?? 'a signal' } : { exitCode: code }))
-  return promise
+      ? await execa(`${editor} "${path}"`, { ...options, shell: true })
+      : await execa('/bin/sh', ['-c', `${editor} "$@"`, editor, path], options),
+  )
 }
 
 /** Goes on after the editor's name. */
-function problemOf(end: EditorEnd): string | null {
+function problemOf(end: TerminalEnd): string | null {
   if ('error' in end) return `could not be started: ${end.error}`
   if ('signal' in end) return `was ended by ${end.signal}; the text is as it was.`
   if (end.exitCode === 0) return null
@@ -133,17 +130,17 @@ export async function runInTerminal(
   args: readonly string[],
   { directory, env, input, signal, clock }: TerminalProgram,
 ): Promise<TerminalEnd> {
-  const { promise, resolve } = Promise.withResolvers<TerminalEnd>()
-  let child: ChildProcess
-  try {
-    child = spawn(program, args, {
-      cwd: directory,
-      env,
-      stdio: [input === null ? 'inherit' : 'pipe', 'inherit', 'inherit'],
-    })
-  } catch (error) {
-    return { error: messageOf(error) }
-  }
+  const { execa } = await import('execa')
+  const child = execa(program, args, {
+    ...EXECA_OPTIONS,
+    // Below, on the clock.
+    forceKillAfterDelay: false,
+    cwd: directory,
+    env,
+    stdout: 'inherit',
+    stderr: 'inherit',
+    ...(input === null ? { stdin: 'inherit' } : { input }),
+  })
   const over = new AbortController()
   const end = () => {
     child.kill(asSignal(signal.reason))
@@ -151,17 +148,19 @@ export async function runInTerminal(
       if (!over.signal.aborted) child.kill('SIGKILL')
     })
   }
-  child.once('error', error => resolve({ error: error.message }))
-  child.once('exit', (code, by) => resolve(code === null ? { signal: by ?? 'a signal' } : { exitCode: code }))
-  child.stdin?.on('error', () => {}).end(input)
   signal.addEventListener('abort', end, { once: true })
   if (signal.aborted) end()
   try {
-    return await promise
+    return endOf(await child)
   } finally {
     signal.removeEventListener('abort', end)
     over.abort()
   }
+}
+
+function endOf({ exitCode, signal, cause }: Pick<Result, 'exitCode' | 'signal' | 'cause'>): TerminalEnd {
+  if (exitCode !== undefined) return { exitCode }
+  return signal === undefined ? { error: messageOf(cause) } : { signal }
 }
 
 const GRACE_MS = 2_000

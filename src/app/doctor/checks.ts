@@ -7,6 +7,7 @@ import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageFile } from '../../base/package.ts'
 import { findMarked, MARK_VARIABLE, parseMark } from '../../platform/end-processes.ts'
 import { isStillRunning } from '../../platform/processes.ts'
+import { runWithExeca } from '../../platform/run-with-execa.ts'
 import { type Settings, settingsSchema } from '../../settings/schema.ts'
 import { findGit, findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
 import { reachOf, recordsInReach } from '../engine-of-project.ts'
@@ -95,7 +96,8 @@ function formatBytes(bytes: number): string {
 /** Git, the repository around the work directory, and whether commits can be made in it. Changes nothing. */
 export async function checkGit({ env }: Bench, directory: string): Promise<Finding[]> {
   const repository = await findRepository(directory)
-  const setting: GitSetting = { program: await findGit(env, repository?.root ?? directory), directory, env }
+  const program = await findGit(env, repository?.root ?? directory)
+  const setting: GitSetting = { program, directory, env, run: runWithExeca }
   const version = await runGit(setting, ['--version'])
   if (!version.ok) {
     const mend = 'Install git (https://git-scm.com), or put a git that works first on the PATH.'

@@ -6,7 +6,7 @@ import type { NewStart } from '../../app/work-through.ts'
 import type { CliContext } from '../../app/world.ts'
 import { packageRoot, version } from '../../base/package.ts'
 import { chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
-import { runProcess } from '../../platform/run-process.ts'
+import { runWithExeca } from '../../platform/run-with-execa.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { readReport } from '../../report/write.ts'
@@ -115,7 +115,7 @@ async function listServers(place: SlashPlace): Promise<void> {
   const { env, home } = context
   const codex = await codexOf(place)
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: records.root })
-  const listed = await runProcess(codex.path, ['mcp', 'list'], {
+  const listed = await runWithExeca(codex.path, ['mcp', 'list'], {
     directory: records.root,
     env: { ...env, ...codexHome.env },
     encoding: 'utf8',

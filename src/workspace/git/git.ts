@@ -29,11 +29,14 @@ export interface GitSetting {
   directory: string
   /** The whole environment; nothing is inherited. */
   env: NodeJS.ProcessEnv
+  /** How it is run; left out: by `runProcess`, as between two rounds. */
+  run?: typeof runProcess
 }
 
 /** Runs git and collects what it says (up to 256 MiB); a failing git is a value. `input` is latin1 text for stdin. */
 export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
-  const { exitCode, stdout, stderr, failure } = await runProcess(setting.program, args, {
+  const { run = runProcess } = setting
+  const { exitCode, stdout, stderr, failure } = await run(setting.program, args, {
     directory: setting.directory,
     env: setting.env,
     encoding: 'latin1',
