@@ -27,16 +27,6 @@ const withoutDeveloperTools: Plugin = {
   },
 }
 
-/** `open` declares a name that the banner below has declared for all. */
-const withNamesOfItsOwn: Plugin = {
-  name: 'with-names-of-its-own',
-  setup(builds) {
-    builds.onLoad({ filter: /[\\/]open[\\/]index\.js$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replaceAll('__dirname', '__folder'),
-    }))
-  },
-}
-
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
 await build({
@@ -52,7 +42,7 @@ await build({
   define: { 'process.env.NODE_ENV': '"production"' },
   minifySyntax: true,
   legalComments: 'linked',
-  plugins: [lightStart, withoutDeveloperTools, withNamesOfItsOwn],
+  plugins: [lightStart, withoutDeveloperTools],
   logLevel: 'warning',
   // What CommonJS dependencies expect to find.
   banner: {
