@@ -14,19 +14,19 @@ export interface EditTextOptions {
   platform: NodeJS.Platform
   /** Where the private directory of the file is made: best among the records, where no agent can write. */
   temporary: string
-  /** An editor in there is not found by its name: an agent may have put it there. */
+  /** Editors in here are not found by name: an agent may have put them there. */
   where: WritableByAgents
-  /** Calls `edit` once, with the terminal left to it: gives the terminal away before, and takes it back after. */
+  /** Hands over the terminal, calls `edit` once, and takes the terminal back. */
   run: (edit: () => Promise<TerminalEnd>) => Promise<TerminalEnd>
 }
 
-/** What became of a text; where it failed, `message` is a sentence, and the text is what it was. */
+/** The result of editing. `failed`: `message` is a sentence for the person, and the text is unchanged. */
 export type EditedText = { kind: 'edited'; text: string } | { kind: 'unchanged' } | { kind: 'failed'; message: string }
 
 /**
- * Has a person edit a text in their own editor: `$VISUAL`, else `$EDITOR`, else vi (Windows: notepad), which may hold
- * arguments and quotes, and is started as git starts it, through the shell. It takes the terminal, in this process's
- * group. A newline that the editor has added at the end is none of the text.
+ * Lets the person edit a text in their editor: `$VISUAL`, else `$EDITOR`, else vi (Windows: notepad). As with git it is a
+ * command line for the shell. The editor has the terminal, in this process's group. A newline that it adds at the end is
+ * removed.
  */
 export async function editText(options: EditTextOptions): Promise<EditedText> {
   const editor = editorOf(options.env, options.platform)
@@ -107,23 +107,23 @@ function named(editor: string): string {
   return `The editor "${editor}"`
 }
 
-/** How a program that had the terminal ended; `error`: why it could not be started. */
+/** How a program that had the terminal ended. `error`: why it could not be started. */
 export type TerminalEnd = { exitCode: number } | { signal: string } | { error: string }
 
 export interface TerminalProgram {
   directory: string
   /** The whole environment; nothing is inherited. */
   env: NodeJS.ProcessEnv
-  /** For its stdin, which is closed behind it. Null: it reads this process's own. */
+  /** Text for its stdin, which is then closed; null: it inherits stdin. */
   input: string | null
-  /** Ends it by the signal that is its reason, and kills it if that does not help. */
+  /** Its reason is the signal that is sent to the program; SIGKILL follows after 2 s. */
   signal: AbortSignal
   clock: Clock
 }
 
 /**
- * Runs a program to its end with this process's terminal, and in its group, so that Ctrl+C reaches it. Nothing of what
- * it says is seen by us.
+ * Runs a program to its end with this process's terminal and in its process group, so that Ctrl+C reaches it. Its output
+ * goes to the terminal alone.
  */
 export async function runInTerminal(
   program: string,
@@ -172,7 +172,7 @@ function asSignal(reason: unknown): NodeJS.Signals {
 export interface SuspendOptions {
   platform: NodeJS.Platform
   clock: Clock
-  /** Where this process hears of signals: `process`. */
+  /** Emits the signals of this process: `process`. */
   signals: Pick<NodeJS.EventEmitter, 'once' | 'off'>
 }
 
