@@ -5,8 +5,8 @@ import { nearestName } from '../base/text.ts'
 import { keyPath, type TomlFile, type TomlNode, tomlValue, topLevel } from '../platform/toml.ts'
 import { type SettingInfo, settingInfos } from './schema.ts'
 
-/** The settings in a TOML file, its gates left out. */
-export function entriesOfToml(file: TomlFile, layer: Layer): Entry[] {
+/** The settings of a TOML file, without its gates. Throws a `UserError` for a key that is no setting. */
+export function settingEntries(file: TomlFile, layer: Layer): Entry[] {
   const { name, text } = file
   return valuesOf(file).map(({ path, line, value }) => {
     const place = `${name}:${line}`
@@ -21,13 +21,13 @@ export function entriesOfToml(file: TomlFile, layer: Layer): Entry[] {
 interface TomlValue {
   path: readonly string[]
   line: number
-  /** Null for a table that is no table of settings. */
+  /** Null for a table with a name that no table of settings has. */
   value: Exclude<AST.TOMLContentNode, AST.TOMLInlineTable> | null
 }
 
 function valuesOf(file: TomlFile): TomlValue[] {
   return topLevel(file).flatMap(node => {
-    if (tellsOfGates(node)) return []
+    if (belongsToGates(node)) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
     const path = keyPath(node)
     if (node.kind === 'array' || !isTable(path)) return [{ path, line: node.loc.start.line, value: null }]
@@ -61,39 +61,39 @@ function refuseUnknown(path: readonly string[], place: string): never {
   throw new UserError(`${place}: unknown key "${name}"; ${mend}`)
 }
 
-/** Which of the places a setting came from; a later one counts more. */
+/** The kind of place that a setting comes from; later ones win. */
 export type Layer = 'defaults' | 'person' | 'project' | 'environment' | 'flag'
 
-/** One setting as someone wrote it. */
+/** The value of one setting in one place, not checked yet. */
 export interface Entry {
   info: SettingInfo
   layer: Layer
   value: unknown
-  /** The value as it was written, for showing. */
+  /** The value as written, for messages. */
   written: string
   /** Where it was written: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`. */
   place: string
 }
 
 /**
- * A setting of a place that knows texts only: it means the text, the number, the truth value or the list (a JSON array)
- * that the setting takes.
+ * A setting of a place that has only texts (environment, flags): parsed as the text, number, boolean or JSON array that
+ * the setting accepts.
  */
-export function entryOfText(info: SettingInfo, layer: Layer, place: string, text: string): Entry {
+export function parseTextEntry(info: SettingInfo, layer: Layer, place: string, text: string): Entry {
   const number = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
   const truth = text === 'true' ? true : text === 'false' ? false : text
   const value = [text, number, truth, listIn(text)].find(meaning => v.is(info.schema, meaning)) ?? text
   return { info, layer, value, written: JSON.stringify(text), place }
 }
 
-/** Refuses a value that the setting cannot have, in one sentence. */
+/** Throws a `UserError` of one sentence if the setting cannot have this value. */
 export function checkEntry(entry: Entry): void {
   if (v.is(entry.info.schema, entry.value)) return
   const is = entry.info.secret ? 'is wrong (not shown, as it may hold a secret)' : `is ${shortened(entry.written)}`
   throw new UserError(`${subjectOf(entry)} ${is}; use ${v.getDescription(entry.info.schema)}.`)
 }
 
-/** What a sentence about an entry begins with: the place, and in a file the name too. */
+/** The start of a message about an entry: its place, in a file followed by its key. */
 export function subjectOf({ layer, info, place }: Entry): string {
   switch (layer) {
     case 'defaults':
@@ -116,33 +116,33 @@ function listIn(text: string): unknown {
   }
 }
 
-/** On one line of at most 60 characters. */
+/** A text on one line of at most 60 characters, for messages. */
 export function shortened(text: string): string {
   const line = text.replace(/\s+/g, ' ')
   return line.length > 60 ? `${line.slice(0, 59)}…` : line
 }
 
-/** The name of the tables that say what has to pass before done. */
+/** The name of the tables of gates. */
 export const GATES = 'gates'
 
 /** How a gate is written, the end of a sentence. */
 const HOW_TO_BEGIN = `begin each gate with a line [[${GATES}]], and write run = "…" below it.`
 
-/** One gate as it stands in a TOML file: by line, from 1, what is said of it. */
+/** A gate of a TOML file, unchecked: its keys and values, with their lines from 1. */
 export interface WrittenGate {
   line: number
   fields: readonly { key: string; line: number; value: unknown; written: string }[]
 }
 
-/** Whether something at the top of a TOML file belongs to the gates. */
-function tellsOfGates(node: TomlNode): boolean {
+/** True for a table or key of the gates. */
+function belongsToGates(node: TomlNode): boolean {
   return keyPath(node)[0] === GATES
 }
 
-/** The gates of a TOML file in their order, unchecked. A `UserError` if they are not written as tables of a list. */
-export function gatesOfToml(file: TomlFile): WrittenGate[] {
+/** The gates of a TOML file, in order, unchecked. Throws a `UserError` if they are not an array of tables. */
+export function writtenGates(file: TomlFile): WrittenGate[] {
   return topLevel(file)
-    .filter(tellsOfGates)
+    .filter(belongsToGates)
     .flatMap(node => {
       const { line } = node.loc.start
       const path = keyPath(node)

@@ -13,7 +13,7 @@ import {
   type SettingsInUse,
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
-import { type Bench, type Finding, problem } from './finding.ts'
+import { type CheckRun, type Finding, problem } from './finding.ts'
 
 /** More than anything on a healthy machine takes, ms. */
 const LOOK_MS = 3_000
@@ -22,43 +22,43 @@ const FIND_MS = 5_000
 /** From the start to the last answer of codex, ms. With a network that swallows everything its models take it 10 s. */
 const ANSWERS_MS = 12_000
 
-/** Makes all checks, and tells what each has found as soon as it and those before it have ended. */
+/** Runs all checks, and yields the findings of each in order, as soon as it and those before it have ended. */
 export async function* makeChecks(
-  bench: Bench,
+  run: CheckRun,
   options: { directory: string; codexBin: string | null },
 ): AsyncGenerator<readonly Finding[]> {
-  const { context } = bench
+  const { context } = run
   const deadline = context.clock.monotonic() + ANSWERS_MS
-  yield await bench.look('node', LOOK_MS, () => checkNode(context))
-  const place = await bench.check('directory', LOOK_MS, () => checkDirectory(options.directory))
+  yield await run.look('node', LOOK_MS, () => checkNode(context))
+  const place = await run.check('directory', LOOK_MS, () => checkDirectory(options.directory))
   yield place.findings
   const directory = place.value
-  const settings = await bench.check('settings', LOOK_MS, () =>
-    checkSettings(context, directory ?? bench.temporary, options.codexBin),
+  const settings = await run.check('settings', LOOK_MS, () =>
+    checkSettings(context, directory ?? run.temporary, options.codexBin),
   )
   yield settings.findings
 
   const started = [
-    bench.look('records', LOOK_MS, () => checkRecords(context, directory)),
-    bench.look('disk', LOOK_MS, () => checkDisk([options.directory, recordsRoot(context)])),
-    bench.look('leftovers', LOOK_MS, () => checkLeftovers(context)),
-    directory === null ? [] : bench.look('git', LOOK_MS, () => checkGit(bench, directory)),
+    run.look('records', LOOK_MS, () => checkRecords(context, directory)),
+    run.look('disk', LOOK_MS, () => checkDisk([options.directory, recordsRoot(context)])),
+    run.look('leftovers', LOOK_MS, () => checkLeftovers(context)),
+    directory === null ? [] : run.look('git', LOOK_MS, () => checkGit(run, directory)),
   ]
-  const codex = settings.value && checkCodex(bench, settings.value, directory ?? bench.temporary, deadline)
+  const codex = settings.value && checkCodex(run, settings.value, directory ?? run.temporary, deadline)
   for (const each of started) yield await each
   if (codex) yield await codex
 }
 
 /** Each goes by the one before it, so the first problem is the last. */
 async function checkCodex(
-  bench: Bench,
+  run: CheckRun,
   inUse: SettingsInUse,
   directory: string,
   deadline: number,
 ): Promise<readonly Finding[]> {
-  const binary = await bench.check('codex', FIND_MS, () => checkBinary(bench, inUse))
+  const binary = await run.check('codex', FIND_MS, () => checkBinary(run, inUse))
   if (binary.value === null) return binary.findings
-  const home = await bench.check('codex-home', LOOK_MS, () => checkHome(bench, inUse.settings.codexHome))
+  const home = await run.check('codex-home', LOOK_MS, () => checkHome(run, inUse.settings.codexHome))
   const found = [...binary.findings, ...home.findings]
   if (home.value === null) return found
 
@@ -67,7 +67,7 @@ async function checkCodex(
   const choice: SandboxChoice = { mode: sandbox, network, writable: [] }
   const terms = sandboxTerms(directory, choice, capabilitiesOf(binary.value.version))
   const thread = threadStartParams(directory, { agent: 'doctor', developerInstructions: '', model, effort }, terms)
-  const answers = await askCodex(bench, {
+  const answers = await askCodex(run, {
     path: binary.value.path,
     env: shieldEnvironment(home.value.env, directory, choice).env,
     // Of such a thread codex keeps nothing.
@@ -78,6 +78,6 @@ async function checkCodex(
     const mend = 'Run `codex` once by hand to see what ails it, or name another one with --codex-bin.'
     return [...found, problem('codex', `codex app-server does not come up: ${answers.failure}`, mend)]
   }
-  const asked = { codex: binary.value, home: home.value, settings, platform: bench.context.platform }
+  const asked = { codex: binary.value, home: home.value, settings, platform: run.context.platform }
   return [...found, ...findingsOf(answers, asked)]
 }

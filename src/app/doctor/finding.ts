@@ -6,7 +6,7 @@ import { endMarked, MARK_VARIABLE, makeMark } from '../../platform/end-processes
 import { startTimeOf } from '../../platform/processes.ts'
 import type { CliContext } from '../world.ts'
 
-/** What doctor looks at, in the order in which it is shown. */
+/** The checks of doctor, in the order in which they are shown. */
 export type Check =
   | 'node'
   | 'directory'
@@ -22,7 +22,7 @@ export type Check =
   | 'login'
   | 'sandbox'
 
-/** What a check has found. `problem`: codemachine cannot work like that; `warning`: it can, and a person should know. */
+/** The result of a check. `problem`: codemachine cannot work; `warning`: it can, but the person should know. */
 export interface Finding {
   check: Check
   status: 'ok' | 'warning' | 'problem'
@@ -31,7 +31,7 @@ export interface Finding {
   mend: string | null
 }
 
-/** Findings, and what later checks go by; null if there is none. */
+/** The findings of a check, and the value that later checks need; null if it could not be had. */
 export interface Checked<T> {
   findings: readonly Finding[]
   value: T | null
@@ -49,7 +49,7 @@ export function problem(check: Check, message: string, mend: string): Finding {
   return { check, status: 'problem', message, mend }
 }
 
-/** The problem that something thrown stands for: a `UserError`, or the system's no. What is neither is thrown on. */
+/** A `UserError` or a system error as a finding; any other error is thrown again. */
 export function problemOf(check: Check, error: unknown, mend: string): Finding {
   if (error instanceof UserError) {
     if (error.hint !== null) return problem(check, error.message, error.hint)
@@ -61,23 +61,23 @@ export function problemOf(check: Check, error: unknown, mend: string): Finding {
   return problem(check, messageOf(error), mend)
 }
 
-/** Where checks are made. Disposing of it ends every process that a check has started and removes the temporary files. */
-export interface Bench extends AsyncDisposable {
+/** One run of doctor. Disposing of it ends every process that a check has started and removes the temporary files. */
+export interface CheckRun extends AsyncDisposable {
   context: CliContext
   /** The environment of every process that a check starts. */
   env: NodeJS.ProcessEnv
   /** A fresh directory. */
   temporary: string
-  /** What a check finds; a problem if it throws one, or has not ended after `ms`. Nothing if the person has left. */
+  /** The findings of a check; a problem if it throws or takes longer than `ms`. Empty if the person has left. */
   look(check: Check, ms: number, find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]>
-  /** The same, of a check that others go by. */
+  /** The same for a check with a value. */
   check<T>(check: Check, ms: number, find: () => Promise<Checked<T>>): Promise<Checked<T>>
 }
 
 const GRACE_MS = 500
 
-/** Opens a bench. */
-export async function openBench(context: CliContext): Promise<Bench> {
+/** Starts a run: makes its temporary directory, and the mark of the processes that it starts. */
+export async function openCheckRun(context: CliContext): Promise<CheckRun> {
   const { clock, pid, platform, signal } = context
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
   const mark = makeMark({ key: 'doctor', owner, n: 0 })

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { styleText } from 'node:util'
 import { makeChecks } from '../../app/doctor/doctor.ts'
-import { type Finding, openBench } from '../../app/doctor/finding.ts'
+import { type Finding, openCheckRun } from '../../app/doctor/finding.ts'
 import { settingsOf } from '../../app/project.ts'
 import type { CliContext } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
@@ -21,8 +21,11 @@ export async function doctor(
   const { stdout, signal } = context
   const colour = wantsColour(context)
   const findings: Finding[] = []
-  await using bench = await openBench(context)
-  for await (const found of makeChecks(bench, { directory: options.directory, codexBin: options.codexBin ?? null })) {
+  await using checkRun = await openCheckRun(context)
+  for await (const found of makeChecks(checkRun, {
+    directory: options.directory,
+    codexBin: options.codexBin ?? null,
+  })) {
     findings.push(...found)
     if (options.json) continue
     for (const line of found.flatMap(finding => findingLines(finding, colour))) stdout.write(`${line}\n`)

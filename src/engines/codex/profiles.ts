@@ -6,33 +6,33 @@ import { writeWholeFile } from '../../platform/files.ts'
 import { keyPath, parseToml, readToml, type TomlFile, tomlString, tomlValue, topLevel } from '../../platform/toml.ts'
 import { capabilitiesOf } from './find-codex.ts'
 
-export interface ProfilesWanted {
-  /** Codex's home, codemachine's own; it is there. Absolute. */
+export interface ProfilesOptions {
+  /** Codex's home that is codemachine's own, which exists. Absolute. */
   codexHome: string
   codexVersion: string
   agents: readonly AgentProfile[]
-  /** Whether the models in profiles that are there already stay: nobody has asked which are offered. */
+  /** Keep the models of existing profiles: it is not known which models are offered. */
   keepModels: boolean
 }
 
-/** The profiles as they now are. */
-export interface ProfilesUpToDate {
+/** The profiles after an update. */
+export interface UpdatedProfiles {
   /** Sentences for the person. */
   remarks: readonly string[]
-  /** Those that the person wrote, as tables of `config.toml` or files: they count, and codemachine has left its own out. */
+  /** The profiles that the person wrote, as tables of `config.toml` or files: codemachine writes none of these names. */
   byHand: ReadonlyMap<string, AgentProfile>
-  /** Those that `--profile NAME` leads to. */
+  /** The names that `--profile NAME` works for. */
   usable: ReadonlySet<string>
-  /** By name those whose file cannot be read, and why: codex can run nothing by such a profile. */
+  /** The profiles whose file cannot be read, and why: codex cannot run with them. */
   unreadable: ReadonlyMap<string, UserError>
 }
 
 /**
- * Brings the agents' profiles in codex's home up to date, in the form that the installed version reads (docs/profiles.md),
- * and takes them out of the other form. What the person wrote stays, byte by byte. A file that cannot be written is told
- * in a remark, and so is a profile that cannot be read; a `UserError` names the place in a `config.toml` that cannot be.
+ * Writes the agents' profiles into codex's home, in the form that the installed version reads (docs/profiles.md), and
+ * removes them from the other form. What the person wrote stays, byte by byte. A file that cannot be written, or a profile
+ * that cannot be read, becomes a remark; throws a `UserError` with the place for a `config.toml` that cannot be read.
  */
-export async function bringProfilesUpToDate(wanted: ProfilesWanted): Promise<ProfilesUpToDate> {
+export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedProfiles> {
   const { codexHome, codexVersion, agents } = wanted
   const path = join(codexHome, 'config.toml')
   const config = await readToml(path, { name: path, mend: MEND })
@@ -88,11 +88,11 @@ function profilePath(codexHome: string, name: string): string {
   return join(codexHome, `${name}.config.toml`)
 }
 
-function withModel(agent: AgentProfile, { keepModels }: ProfilesWanted, before: string | null | undefined) {
+function withModel(agent: AgentProfile, { keepModels }: ProfilesOptions, before: string | null | undefined) {
   return keepModels && before !== undefined ? { ...agent, model: before } : agent
 }
 
-/** Null, or what was in the way, as a sentence. */
+/** Null, or the problem as a sentence. */
 async function changeConfig(path: string, before: string | null, text: string): Promise<string | null> {
   try {
     parseToml(text, { name: path, mend: MEND })
@@ -103,10 +103,10 @@ async function changeConfig(path: string, before: string | null, text: string): 
   return await changeFile(path, before, text)
 }
 
-/** Adds to `byHand` what the person wrote into the file, which then stays as it is. */
+/** Adds a profile that the person wrote to `byHand`, and leaves its file alone. */
 async function changeProfile(
   agent: AgentProfile,
-  wanted: ProfilesWanted,
+  wanted: ProfilesOptions,
   isFile: boolean,
   byHand: Map<string, AgentProfile>,
 ): Promise<string | null> {
@@ -150,7 +150,7 @@ async function changeFile(path: string, before: string | null, text: string | nu
 /** The end of a message about a file of codex's configuration. */
 const MEND = 'mend it or move it away'
 
-/** The profile of an agent: what codex is to run it with. Null leaves it to the rest of codex's configuration. */
+/** The profile of an agent: the model and effort that codex runs it with; null: codex's own choice. */
 export interface AgentProfile {
   /** Lower-case letters, digits and dashes: it names a file and a table. */
   name: string
@@ -158,7 +158,7 @@ export interface AgentProfile {
   modelReasoningEffort: string | null
 }
 
-/** The keys of a profile, as codex calls them, with the values that an agent has for them. */
+/** The keys of a profile in codex's configuration, with the agent's values. */
 export function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: string, value: string | null][] {
   return [
     ['model', model],
@@ -257,13 +257,13 @@ const BEGIN_LINE_ENDED =
   '# codemachine: profiles of the agents begin (written anew at every start, as is the line end before)'
 const END = '# codemachine: profiles of the agents end'
 
-/** A `config.toml`, taken apart. */
+/** The parts of a `config.toml`. */
 interface ProfileTables {
-  /** What is not codemachine's, byte by byte. */
+  /** The text without codemachine's block, byte by byte. */
   rest: string
   /** The profiles that the person wrote, by name. */
   byHand: ReadonlyMap<string, AgentProfile>
-  /** Those that codemachine wrote. */
+  /** The profiles that codemachine wrote, by name. */
   own: ReadonlyMap<string, AgentProfile>
 }
 

@@ -16,8 +16,8 @@ import { withRetryAt } from './classify.ts'
 import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import { startThread, threadStartParams, turnStartParams } from './round-start.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
-import { answerRequest, questionsOfItem, questionsOfRequest, RoundTools } from './tools.ts'
-import { usageLimitsOfAccount } from './translate.ts'
+import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
+import { parseUsageLimits } from './translate.ts'
 import { openRpc, RequestFailure, type Rpc } from './wire.ts'
 
 export interface CodexRoundOptions extends SilenceLimits {
@@ -110,7 +110,7 @@ export class CodexRound implements PreparedRound {
     if ('failure' in ready || this.#over) return null
     try {
       const deadlineMs = Math.min(LIMITS_MS, this.#options.requestMs)
-      return usageLimitsOfAccount(await this.#rpc.request('account/rateLimits/read', undefined, deadlineMs))
+      return parseUsageLimits(await this.#rpc.request('account/rateLimits/read', undefined, deadlineMs))
     } catch (error) {
       this.#options.log(`codex does not say how much of the account is used: ${messageOf(error)}`)
       return null
@@ -250,7 +250,7 @@ export class CodexRound implements PreparedRound {
         break
     }
     this.#feed.notification(message, this.#inUse)
-    if (message.method === 'item/completed') this.#tools.keep(questionsOfItem(message.params.item))
+    if (message.method === 'item/completed') this.#tools.keep(questionsInItem(message.params.item))
   }
 
   #endTurn(turn: Turn, said: RoundOutcome): void {
@@ -272,7 +272,7 @@ export class CodexRound implements PreparedRound {
     if (request.method === 'item/tool/call') return this.#tools.call(request.params)
     const answered = answerRequest(request, this.#options.sandbox.acceptsCommands)
     this.#feed.requestAnswered(method, answered)
-    if (request.method === 'item/tool/requestUserInput') this.#tools.keep(questionsOfRequest(request.params))
+    if (request.method === 'item/tool/requestUserInput') this.#tools.keep(questionsInRequest(request.params))
     return answered.result
   }
 

@@ -181,15 +181,15 @@ function assumed(option: string | null): string {
 type RequestedQuestion = ToolRequestUserInputParams['questions'][number]
 
 /** What codex asks a person in its own way, as calls of `ask_person`: its questions are kept as those of agents are. */
-export function questionsOfRequest({ questions }: ToolRequestUserInputParams): ToolCall[] {
+export function questionsInRequest({ questions }: ToolRequestUserInputParams): ToolCall[] {
   return questions.map(asked => {
     const options = asked.options?.map(({ label }) => label) ?? []
     return asCall(asked.question, options, preferredOption(asked))
   })
 }
 
-/** As `questionsOfRequest`, of an item: a message may ask without waiting for an answer. */
-export function questionsOfItem(item: ThreadItem): ToolCall[] {
+/** As `questionsInRequest`, of an item: a message may ask without waiting for an answer. */
+export function questionsInItem(item: ThreadItem): ToolCall[] {
   // Older versions leave it out.
   if (item.type !== 'agentMessage' || !Array.isArray(item.questions)) return []
   return item.questions.map(({ title, options }) => {
