@@ -24,7 +24,7 @@ export interface ExecAgentOptions
   silenceMs: number
   /** Ends it, and all that it has started. */
   signal: AbortSignal
-  /** A line of what codex shows, from after the echo of the prompt. */
+  /** Called with each line of codex's output after its echo of the prompt. */
   onLine(line: string): void
 }
 
@@ -191,7 +191,7 @@ async function textOf(path: string): Promise<string> {
   return typeof read === 'object' && 'text' in read ? read.text : ''
 }
 
-/** What `codex exec` is told. */
+/** The request of one `codex exec`. */
 export interface ExecRequest {
   agent: AgentProfile
   /** Whether the agent's profile is in codex's home, in the form that this codex reads. */
@@ -206,11 +206,11 @@ export interface ExecRequest {
   shellPolicy: unknown
   /** Where codex writes what the agent has said last. Absolute. */
   lastMessage: string
-  /** Instructions and request in one; null: they come through stdin. */
+  /** Instructions and request in one; null: they are written to stdin. */
   prompt: string | null
 }
 
-/** The arguments with which codex does one task of an agent and ends. */
+/** The arguments of `codex exec` for one task of an agent. */
 export function execArguments(request: ExecRequest, capabilities: CodexCapabilities): string[] {
   const { agent, hasProfile, directory, sandbox, overrides, lastMessage, prompt } = request
   const settings = [
@@ -243,7 +243,7 @@ export function execArguments(request: ExecRequest, capabilities: CodexCapabilit
 }
 
 /**
- * Whether a prompt can be handed over behind these others. Linux takes at most 128 KiB in one argument, Windows 32,767
+ * True if the prompt can be passed as an argument after `others`. Linux takes at most 128 KiB in one argument, Windows 32,767
  * UTF-16 units in all of them.
  */
 export function fitsAsArgument(prompt: string, others: readonly string[], platform: NodeJS.Platform): boolean {
@@ -282,17 +282,16 @@ function tomlValue(value: unknown): string {
   return tomlString(String(value))
 }
 
-/** The environment variable by which an agent that works outside of a session is told which agents wait for it. */
+/** The environment variable with the agents that wait for an agent outside of a session. */
 const AGENTS_VARIABLE = 'CODEMACHINE_AGENTS'
 
-/** The agents that wait for what is run with this environment, the nearest last; none where a person runs it. */
+/** The agents that wait for the caller, the nearest last; empty where a person calls. */
 export function waitingAgents(env: NodeJS.ProcessEnv): string[] {
   return (env[AGENTS_VARIABLE] ?? '').split('/').filter(name => name !== '')
 }
 
 /**
- * What `codex exec` says, line by line: only what comes after the request that it repeats is worth showing, for before it
- * stand codex's own header and the agent's instructions.
+ * Splits the output of `codex exec` into lines, and drops codex's header and its echo of the instructions and the request.
  */
 export class ExecOutput {
   readonly #request: readonly string[]
