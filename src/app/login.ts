@@ -200,7 +200,7 @@ export const NO_FACTS: StartFacts = {
   missing: [],
 }
 
-/** RunOverrides among what is missing. */
+/** The sentence of `StartFacts.missing` that says that codex has no login. */
 export const NOT_LOGGED_IN = 'Codex is not logged in.'
 
 /** Where a login is made, and what it is made with. */
