@@ -3,7 +3,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import { systemClock } from '../src/base/clock.ts'
 import { fold } from '../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../src/core/state/state.ts'
-import { keepScreenSmall } from '../src/platform/keep-awake.ts'
+import { keepScreenSmall } from '../src/platform/heap.ts'
 import { Screen } from '../src/tui/screen/screen.tsx'
 import { openTheme } from '../src/tui/terminal/theme.ts'
 import { NO_HOST } from '../tests/support/no-host.ts'

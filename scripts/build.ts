@@ -29,16 +29,6 @@ const withoutDeveloperTools: Plugin = {
   },
 }
 
-/** `open` declares a name that the banner below has declared for all. */
-const withNamesOfItsOwn: Plugin = {
-  name: 'with-names-of-its-own',
-  setup(builds) {
-    builds.onLoad({ filter: /[\\/]open[\\/]index\.js$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replaceAll('__dirname', '__folder'),
-    }))
-  },
-}
-
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
 const { metafile } = await build({
@@ -56,7 +46,7 @@ const { metafile } = await build({
   minify: true,
   legalComments: 'linked',
   metafile: true,
-  plugins: [lightStart, withoutDeveloperTools, withNamesOfItsOwn],
+  plugins: [lightStart, withoutDeveloperTools],
   logLevel: 'warning',
   // What CommonJS dependencies expect to find.
   banner: {

@@ -5,7 +5,7 @@ import { message, reply } from '../src/demo/model/reply.ts'
 import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
 import { execArguments } from '../src/engines/codex/exec-agent.ts'
 import { capabilitiesOf } from '../src/engines/codex/find-codex.ts'
-import { bringProfilesUpToDate } from '../src/engines/codex/profiles.ts'
+import { updateProfiles } from '../src/engines/codex/profiles.ts'
 
 // Older versions send the effort only with a model that they know.
 const agent = { name: 'frontend-dev', model: 'gpt-5.4', modelReasoningEffort: 'low' }
@@ -23,7 +23,7 @@ export async function playProfile(bin: string, version: string, folder: string):
   const capabilities = capabilitiesOf(version)
   const other = capabilities.profileFiles ? '0.120.0' : '0.134.0'
   for (const codexVersion of [other, version])
-    await bringProfilesUpToDate({ codexHome, codexVersion, agents: [agent], keepModels: false })
+    await updateProfiles({ codexHome, codexVersion, agents: [agent], keepModels: false })
   const args = execArguments(
     {
       agent,

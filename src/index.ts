@@ -1,7 +1,9 @@
 import { homedir } from 'node:os'
+// It reads the environment of the process while it is loaded, so only the doors may import it.
+import { xdgConfig } from 'xdg-basedir'
 import type { Project, RunOptions } from './app/library.ts'
 import { OpenProject } from './app/open-project.ts'
-import type { World } from './app/world.ts'
+import { configHomeOf, type World } from './app/world.ts'
 import { systemClock } from './base/clock.ts'
 
 export type {
@@ -26,10 +28,12 @@ export type { ReportData } from './report/report-data.ts'
 
 /** The world as this process has it, but for `changes`: its environment, directory, platform and clock. No signal ends it. */
 export function processWorld(changes: Partial<World> = {}): World {
+  const home = changes.home ?? homedir()
   return {
     env: process.env,
     cwd: process.cwd(),
-    home: homedir(),
+    home,
+    configHome: configHomeOf(xdgConfig, home),
     platform: process.platform,
     arch: process.arch,
     node: process.versions.node,

@@ -12,7 +12,7 @@ import {
   findCodex,
 } from '../engines/codex/find-codex.ts'
 import { askOfferedModels, type OfferedModels, withOfferedModels } from '../engines/codex/models.ts'
-import { type AgentProfile, bringProfilesUpToDate, type ProfilesUpToDate } from '../engines/codex/profiles.ts'
+import { type AgentProfile, type UpdatedProfiles, updateProfiles } from '../engines/codex/profiles.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
 import { endLeftovers } from '../platform/end-processes.ts'
@@ -100,7 +100,7 @@ type Chosen = Pick<Settings, 'model' | 'effort'>
 export interface AgentsAtStart {
   /** `model` and `modelReasoningEffort`: what a thread is started with. Null: codex's default. */
   agents: AgentRoster
-  profiles: ProfilesUpToDate
+  profiles: UpdatedProfiles
   /** What codex said of its models; null if it was not asked. */
   offered: OfferedModels | null
   /** Sentences for the person. */
@@ -182,15 +182,15 @@ async function modelsAtHand(
 
 /**
  * Brings the agents' profiles up to date, where codex's home is codemachine's own; writes nothing into a person's home, in
- * which no profile is usable then. `keepModels`: as for `bringProfilesUpToDate`.
+ * which no profile is usable then. `keepModels`: as for `updateProfiles`.
  */
 async function profilesAtStart(
   { home, binary }: Pick<ChosenCodex, 'home' | 'binary'>,
   agents: readonly AgentProfile[],
   { keepModels }: { keepModels: boolean },
-): Promise<ProfilesUpToDate> {
+): Promise<UpdatedProfiles> {
   if (home.owner === 'person') return { remarks: [], byHand: new Map(), usable: new Set(), unreadable: new Map() }
-  return await bringProfilesUpToDate({ codexHome: home.path, codexVersion: binary.version, agents, keepModels })
+  return await updateProfiles({ codexHome: home.path, codexVersion: binary.version, agents, keepModels })
 }
 
 /** Where an agent can write in every sandbox that may write; null: it cannot, in the sandbox `workspace-write`. */

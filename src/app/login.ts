@@ -6,7 +6,8 @@ import { type CodexBinary, chooseCodexHome, findCodex, isFile } from '../engines
 import { type AskOptions, askAppServer } from '../engines/codex/round-start.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import { pathExists, writableByAgents } from '../platform/files.ts'
-import { pathVariable, runProcess, searchPathOutside } from '../platform/run-process.ts'
+import { pathVariable, searchPathOutside } from '../platform/run-process.ts'
+import { runWithExeca } from '../platform/run-with-execa.ts'
 import type { runInTerminal, TerminalEnd } from '../platform/terminal.ts'
 import { recordsAround } from '../records/records.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -193,7 +194,7 @@ export const NO_FACTS: StartFacts = {
   missing: [],
 }
 
-/** What the start screen tells among what is missing. */
+/** The sentence of `StartFacts.missing` that says that codex has no login. */
 export const NOT_LOGGED_IN = 'Codex is not logged in.'
 
 /** Where a login is made, and what it is made with. */
@@ -299,7 +300,7 @@ export async function logOut({ world, codex, ...place }: LoginPlace): Promise<bo
   const home = ownHome(place)
   if (!(await pathExists(home))) return false
   const wasIn = await pathExists(loginFile(home))
-  const { exitCode, stdout, stderr, failure } = await runProcess(codex.path, ['logout'], {
+  const { exitCode, stdout, stderr, failure } = await runWithExeca(codex.path, ['logout'], {
     directory: home,
     env: { ...world.env, CODEX_HOME: home },
     encoding: 'utf8',

@@ -20,7 +20,7 @@ import type { ProcessIdentity } from '../platform/processes.ts'
 import { outputFiles } from '../platform/run-process.ts'
 import { openRecords, type Records } from '../records/records.ts'
 import { takeRunLock } from '../records/run-lock.ts'
-import type { Gates } from '../settings/gates.ts'
+import type { LoadedGates } from '../settings/gates.ts'
 import { limitsOf, loadSettings, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { shortened } from '../settings/toml.ts'
@@ -176,7 +176,7 @@ function sharedFolders(directory: string, writable: readonly string[]): string[]
 
 /** The settings of a run in `directory`, and where each was written: all layers, with `options` on top. */
 export async function settingsOf(
-  world: Pick<World, 'env' | 'home'>,
+  world: Pick<World, 'env' | 'configHome'>,
   directory: string,
   options: RunOptions,
 ): ReturnType<typeof loadSettings> {
@@ -184,7 +184,7 @@ export async function settingsOf(
   return await loadSettings({
     directory,
     env: world.env,
-    home: world.home,
+    configHome: world.configHome,
     defaults,
     flags: {
       rounds: options.rounds,
@@ -334,7 +334,7 @@ export const WAIT_FOR_ITS_END =
  * place of it.
  */
 function refuseSecretGates(
-  { gates, gatePlaces }: Pick<Gates, 'gates' | 'gatePlaces'>,
+  { gates, gatePlaces }: Pick<LoadedGates, 'gates' | 'gatePlaces'>,
   { redactor, env }: { redactor: Redactor; env: NodeJS.ProcessEnv },
 ): void {
   for (const gate of gates) {

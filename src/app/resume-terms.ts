@@ -3,7 +3,7 @@ import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
-import { type GateSetting, reachesNetwork, withVerified } from '../settings/gates.ts'
+import { reachesNetwork, withVerified } from '../settings/gates.ts'
 import type { SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../words/commands.ts'
@@ -97,7 +97,7 @@ interface GatesAtResume {
   /** What the session had to pass until now. */
   journaled: readonly Gate[]
   /** What the files and `--verify` say now. */
-  loaded: readonly GateSetting[]
+  loaded: readonly Gate[]
   /** What `--verify` says now. */
   verify: readonly string[]
   /** Whether the files are to count anew (`--reread-gates`). */

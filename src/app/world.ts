@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { type Redactor, redactorOf } from '../base/redactor.ts'
 import { secretVariables } from '../secrets/secrets.ts'
@@ -13,6 +13,8 @@ export interface World {
   cwd: string
   /** The person's home directory. */
   home: string
+  /** Where programs keep the person's configuration: `$XDG_CONFIG_HOME`, else `~/.config`. Absolute. */
+  configHome: string
   platform: NodeJS.Platform
   arch: string
   /** Version of Node, without a `v`: certificates name it. */
@@ -34,4 +36,12 @@ export function directoryOf(
 /** Takes the secrets of the environment out of what is shown. */
 export function redactorOfEnvironment({ env }: Pick<World, 'env'>): Redactor {
   return redactorOf(secretVariables(env))
+}
+
+/**
+ * The folder of a person's settings, by the XDG base directory specification; absolute.
+ * @param xdg `XDG_CONFIG_HOME`: ignored, as the specification wants it, if it is relative
+ */
+export function configHomeOf(xdg: string | undefined, home: string): string {
+  return xdg !== undefined && isAbsolute(xdg) ? xdg : join(home, '.config')
 }

@@ -1,25 +1,25 @@
-/** A value that must not be shown or kept, and what stands in its place: `[secret NAME]`. */
+/** A value that must not be shown or stored. `[secret NAME]` takes its place. */
 export interface Secret {
   name: string
   value: string
 }
 
 /**
- * Takes secrets out of what is kept or shown. Knows a value as it is, as it stands in JSON (in JSON inside of JSON too),
- * percent-encoded, and each longer line of one that has several. Does not know a part of a value: one that is cut in two
- * by the bound of a text, or comes in two live deltas, is not found there.
+ * Replaces secrets in what is stored or shown. Finds a value as it is, JSON-escaped (once or twice), percent-encoded, and
+ * by each of its longer lines. Does not find a part of a value: one that is cut in two by a length limit, or that comes in
+ * two live deltas.
  */
 export interface Redactor {
   text(text: string): string
-  /** All texts in a value of plain objects and lists; the same value if there was nothing to take out. */
+  /** A copy of a JSON-like value with all its texts redacted; the same object if nothing was found. */
   event<T>(event: T): T
-  /** A line of JSON as it was sent; it stays JSON. */
+  /** A line of JSON; it stays valid JSON. */
   line(line: string): string
   /** How many characters at the end of a text that still grows may be the beginning of a secret. */
   unfinished(text: string): number
 }
 
-/** Takes these secrets out. Costs one scan of a text that holds none. */
+/** Makes the redactor of these secrets. A text without any costs one scan. */
 export function redactorOf(secrets: readonly Secret[]): Redactor {
   const names = namesByForm(secrets)
   if (names.size === 0) return nothingSecret
@@ -35,7 +35,7 @@ export function redactorOf(secrets: readonly Secret[]): Redactor {
   }
 }
 
-/** For where there is nothing to hide. */
+/** The redactor of no secrets: returns what it is given. */
 export const nothingSecret: Redactor = {
   text: text => text,
   event: event => event,
@@ -79,7 +79,7 @@ function beginningAtEnd(form: string, text: string): number {
   return 0
 }
 
-/** What the fold goes by: a secret that reads like one of these words must not change what an event is. */
+/** Keys of events that the fold decides by: never redacted, even where a secret reads like their value. */
 const STRUCTURE: ReadonlySet<string> = new Set([
   'type',
   'at',

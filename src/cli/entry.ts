@@ -1,7 +1,9 @@
 import { writeSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { type Command, CommanderError } from 'commander'
-import { redactorOfEnvironment } from '../app/world.ts'
+// It reads the environment of the process while it is loaded, so only the doors may import it.
+import { xdgConfig } from 'xdg-basedir'
+import { configHomeOf, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
 import type { CliContext } from '../tui/cli-context.ts'
@@ -39,6 +41,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
     env: process.env,
     cwd,
     home: homedir(),
+    configHome: configHomeOf(xdgConfig, homedir()),
     platform: process.platform,
     arch: process.arch,
     node: process.versions.node,

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import type { RunObserver } from '../app/work-through.ts'
-import { Interrupted, messageOf, unreachable } from '../base/errors.ts'
+import { Interrupted, unreachable } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { CliContext, Display } from '../tui/cli-context.ts'
@@ -143,19 +143,13 @@ export async function openInBrowser(
   { env, platform, stderr }: Pick<CliContext, 'env' | 'platform' | 'stderr'>,
   path: string,
 ) {
+  const { hasDesktop, openPage } = await import('../platform/browser.ts')
   if (!hasDesktop(env, platform)) {
     stderr.write('There is no desktop here to open it on; it is the file above.\n')
     return
   }
-  const { default: open } = await import('open')
-  await open(path).catch((error: unknown) => {
-    stderr.write(`codemachine: it could not be opened (${messageOf(error)}); it is the file above.\n`)
-  })
-}
-
-function hasDesktop(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): boolean {
-  if (platform === 'darwin' || platform === 'win32') return !env.SSH_CONNECTION
-  return Boolean(env.DISPLAY || env.WAYLAND_DISPLAY || env.WSL_DISTRO_NAME)
+  const problem = await openPage(path, { env, platform })
+  if (problem !== null) stderr.write(`codemachine: it could not be opened (${problem}); it is the file above.\n`)
 }
 
 /**

@@ -295,7 +295,7 @@ export function addStart(program: Command, context: CliContext, ended: Ended): v
         const { dryStart } = await import('./commands/dry-start.ts')
         return ended(await dryStart(context, flags))
       }
-      const { keepHeapSmall } = await import('../platform/keep-awake.ts')
+      const { keepHeapSmall } = await import('../platform/heap.ts')
       keepHeapSmall()
       const { start } = await import('./commands/run.ts')
       ended(await start(context, flags))

@@ -112,7 +112,7 @@ function withAgentFlags(program: Command): void {
 
 /** For what runs all night. */
 async function withSmallHeap<Command>(load: () => Promise<Command>): Promise<Command> {
-  const { keepHeapSmall } = await import('../platform/keep-awake.ts')
+  const { keepHeapSmall } = await import('../platform/heap.ts')
   keepHeapSmall()
   return await load()
 }

@@ -1,11 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { isAbsolute } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { version } from '../base/package.ts'
-import { endTree } from '../platform/end-processes.ts'
 import { isWritableByAgents, type WritableByAgents } from '../platform/files.ts'
 import { findProgram, isProgram, pathVariable, searchPathOutside } from '../platform/run-process.ts'
+import { EXECA_OPTIONS, OWN_GROUP } from '../platform/run-with-execa.ts'
 import { type Notification, plainLine } from './notification.ts'
 
 /** A way in which notifications reach a person: a command, a webhook, or the terminal. */
@@ -80,51 +79,42 @@ async function programOf(program: string, options: CommandOptions): Promise<stri
 }
 
 /** Resolves when the command has ended: with what follows its name in a sentence, or null if its exit code was 0. */
-function run(
+async function run(
   path: string,
   args: readonly string[],
   input: string,
-  { clock, platform, env, home, where }: CommandOptions,
+  { clock, env, home, where }: CommandOptions,
   signal: AbortSignal,
 ): Promise<{ kind: string; how: string } | null> {
   const name = pathVariable(env)
-  return new Promise(resolve => {
-    const notStarted = (error: unknown) =>
-      resolve({ kind: 'not-started', how: `could not be started (${systemErrorCode(error) ?? messageOf(error)})` })
-    let child: ChildProcess
-    try {
-      child = spawn(path, args, {
-        cwd: home,
-        // What it starts in its turn must not be a program of an agent either.
-        env: { ...env, [name]: searchPathOutside(env[name] ?? '', where) },
-        detached: true,
-        windowsHide: true,
-        stdio: ['pipe', 'ignore', 'ignore'],
-      })
-    } catch (error) {
-      return notStarted(error)
-    }
-    const over = new AbortController()
-    let hangs = false
-    const bound = clock.wait(COMMAND_MS, AbortSignal.any([over.signal, signal])).then(async () => {
-      if (over.signal.aborted || child.pid === undefined) return
-      hangs = !signal.aborted
-      await endTree(child.pid, 'SIGKILL', platform)
-    })
+  const { execa } = await import('execa')
+  const child = execa(path, args, {
+    ...EXECA_OPTIONS,
+    ...OWN_GROUP,
+    cwd: home,
+    // What it starts in its turn must not be a program of an agent either.
+    env: { ...env, [name]: searchPathOutside(env[name] ?? '', where) },
     // The command need not read its stdin.
-    child.stdin?.on('error', () => {}).end(input)
-    child.once('error', error => {
-      over.abort()
-      notStarted(error)
-    })
-    child.once('exit', (code, killedBy) => {
-      over.abort()
-      const how = hangs
-        ? { kind: 'hangs', how: `did not end within ${COMMAND_MS / 1000} s, and was ended` }
-        : { kind: 'failed', how: killedBy === null ? `ended with exit code ${code}` : `was ended by ${killedBy}` }
-      void bound.then(() => resolve(code === 0 ? null : how))
-    })
+    input,
+    stdout: 'ignore',
+    stderr: 'ignore',
   })
+  const over = new AbortController()
+  let hangs = false
+  const bound = clock.wait(COMMAND_MS, AbortSignal.any([over.signal, signal])).then(() => {
+    if (over.signal.aborted) return
+    hangs = !signal.aborted
+    child.kill()
+  })
+  const { exitCode, signal: killedBy, cause } = await child
+  over.abort()
+  await bound
+  if (exitCode === 0) return null
+  if (hangs) return { kind: 'hangs', how: `did not end within ${COMMAND_MS / 1000} s, and was ended` }
+  if (exitCode !== undefined) return { kind: 'failed', how: `ended with exit code ${exitCode}` }
+  return killedBy === undefined
+    ? { kind: 'not-started', how: `could not be started (${systemErrorCode(cause) ?? messageOf(cause)})` }
+    : { kind: 'failed', how: `was ended by ${killedBy}` }
 }
 
 /** Sends notifications to an http(s) address, as the body of a POST. */

@@ -1,27 +1,28 @@
-import { setFlagsFromString } from 'node:v8'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { Socket } from 'node:net'
 import type { Clock } from '../base/clock.ts'
-import { type RunningHolder, startHolder } from './end-processes.ts'
+import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { endTree } from './end-processes.ts'
 import type { WritableByAgents } from './files.ts'
-import { type Holder, holderOn } from './processes.ts'
 import { findProgram, pathVariable, searchPathOutside } from './run-process.ts'
 
 export interface KeepAwakeOptions {
   platform: NodeJS.Platform
   env: Readonly<NodeJS.ProcessEnv>
-  /** Of this process: what keeps the machine awake ends with it. */
+  /** The pid of this process; the machine may sleep again when it ends. */
   pid: number
   clock: Clock
-  /** No program is taken from there. */
+  /** Programs in here are not used: an agent may have put them there. */
   where: WritableByAgents
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborts the wait for the program's answer. */
   signal?: AbortSignal
 }
 
-/** What keeps the machine awake until it is disposed of. */
+/** Keeps the machine awake until it is disposed of. */
 export interface KeptAwake extends AsyncDisposable {
-  /** Name of the program; null: nothing does. */
+  /** The name of the program that does; null if none does. */
   by: string | null
-  /** Why nothing does, a sentence. */
+  /** Why none does, a sentence; null if one does. */
   problem: string | null
 }
 
@@ -30,22 +31,22 @@ export interface KeptAwake extends AsyncDisposable {
  * however that ends. Resolves once it is known whether it holds, within 15 s; never rejects.
  */
 export async function keepAwake(options: KeepAwakeOptions): Promise<KeptAwake> {
-  const holder = holderOn(options.platform, options.pid)
-  if (holder === null) return nothing(`codemachine knows no way to keep a machine awake on ${options.platform}.`)
-  const { path, passedOver } = await findProgram(holder.program, options)
-  if (path === null) return nothing(notFound(holder, passedOver))
-  const running = startHolder(path, holder, environmentOf(options))
-  const problem = await problemOf(running, holder, options)
+  const program = awakeProgramOn(options.platform, options.pid)
+  if (program === null) return nothing(`codemachine knows no way to keep a machine awake on ${options.platform}.`)
+  const { path, passedOver } = await findProgram(program.name, options)
+  if (path === null) return nothing(notFound(program, passedOver))
+  const running = startAwakeProgram(path, program, environmentOf(options))
+  const problem = await problemOf(running, program, options)
   if (problem !== null) {
     await running.end(options)
     return nothing(problem)
   }
-  return { by: holder.program, problem: null, [Symbol.asyncDispose]: () => running.end(options) }
+  return { by: program.name, problem: null, [Symbol.asyncDispose]: () => running.end(options) }
 }
 
 /** What Windows needs to compile one line of C# on a machine that is busy. */
 const ANSWER_MS = 15_000
-/** After which a program that says nothing is believed. */
+/** A program that gives no answer counts as holding if it has not ended after this long, ms. */
 const SETTLE_MS = 2000
 const REASON_CHARS = 200
 
@@ -53,37 +54,41 @@ function nothing(problem: string): KeptAwake {
   return { by: null, problem, [Symbol.asyncDispose]: async () => {} }
 }
 
-function notFound({ program }: Holder, passedOver: readonly string[]): string {
+function notFound({ name }: AwakeProgram, passedOver: readonly string[]): string {
   return passedOver.length === 0
-    ? `${program} was not found on the PATH.`
-    : `${program} was found only where an agent can write, and is not used: ${passedOver.join(', ')}.`
+    ? `${name} was not found on the PATH.`
+    : `${name} was found only where an agent can write, and is not used: ${passedOver.join(', ')}.`
 }
 
-/** With a PATH on which what the program starts is no agent's either. */
+/** The PATH has no folder in which an agent can write: the program starts others. */
 function environmentOf({ env, where }: KeepAwakeOptions): NodeJS.ProcessEnv {
   const name = pathVariable(env)
   return { ...env, [name]: searchPathOutside(env[name] ?? '', where) }
 }
 
 /** Why it does not hold; null if it does. */
-async function problemOf(running: RunningHolder, holder: Holder, options: KeepAwakeOptions): Promise<string | null> {
+async function problemOf(
+  running: RunningAwakeProgram,
+  program: AwakeProgram,
+  options: KeepAwakeOptions,
+): Promise<string | null> {
   const { clock, signal } = options
   const answered = new AbortController()
   const bound = clock.wait(
-    holder.says ? ANSWER_MS : SETTLE_MS,
+    program.answers ? ANSWER_MS : SETTLE_MS,
     signal === undefined ? answered.signal : AbortSignal.any([answered.signal, signal]),
   )
   const answer = await Promise.race([running.answer, bound.then(() => null)])
   answered.abort()
   if (answer?.holds) return null
-  if (answer !== null) return `${holder.program} ${answer.how}${because(answer.said)}.`
-  if (signal?.aborted) return `codemachine ended before ${holder.program} had answered.`
-  return holder.says ? `${holder.program} did not answer within ${ANSWER_MS / 1000} s, and was ended.` : null
+  if (answer !== null) return `${program.name} ${answer.how}${because(answer.stderr)}.`
+  if (signal?.aborted) return `codemachine ended before ${program.name} had answered.`
+  return program.answers ? `${program.name} did not answer within ${ANSWER_MS / 1000} s, and was ended.` : null
 }
 
-/** The last line that it said. */
-function because(said: string): string {
-  const line = said
+/** The last line of stderr, as the end of a sentence. */
+function because(stderr: string): string {
+  const line = stderr
     .toWellFormed()
     .split('\n')
     .map(each => each.replace(/[\p{Cc}\s]+/gu, ' ').trim())
@@ -91,24 +96,110 @@ function because(said: string): string {
   return line === undefined ? '' : `: ${line.slice(0, REASON_CHARS).replace(/[.\uD800-\uDBFF]+$/, '')}`
 }
 
-/**
- * A run waits for hours and works for milliseconds, so its memory counts, and the speed of its hot loops does not: the
- * young generation does not grow (by itself it takes 130 MB when codex says much), the old one grows in small steps,
- * and the last optimizing compiler stays out. Measured: 230 MB become 82, at the same number of messages a second
- * (docs/benchmarks.md).
- */
-const FLAGS = ['--semi-space-growth-factor=1', '--heap-growing-percent=20', '--no-turbofan']
-
-/** Makes V8 prefer a small heap to a fast one, from now on. V8 reads these three while it runs. */
-export function keepHeapSmall(): void {
-  for (const flag of FLAGS) setFlagsFromString(flag)
+/** A program that keeps the machine awake while it runs. */
+interface AwakeProgram {
+  /** Looked for on the PATH. */
+  name: string
+  args: readonly string[]
+  /**
+   * It writes a line to stdout once the machine is kept awake. (It is given a line on stdin, which stays open as long as
+   * this process lives.) A program that does not counts as holding if it has not ended soon.
+   */
+  answers: boolean
 }
 
+/** The program for a platform; null where none is known. It ends with the process `pid`. */
+function awakeProgramOn(platform: NodeJS.Platform, pid: number): AwakeProgram | null {
+  switch (platform) {
+    case 'linux':
+      // `cat` is run once the lock is taken, answers the line, and ends when its stdin does.
+      return { name: 'systemd-inhibit', args: [...INHIBIT, 'cat'], answers: true }
+    case 'darwin':
+      return { name: 'caffeinate', args: ['-i', '-w', String(pid)], answers: false }
+    case 'win32':
+      return { name: 'powershell.exe', args: [...POWERSHELL, AWAKE], answers: true }
+    default:
+      return null
+  }
+}
+
+const INHIBIT = ['--what=sleep:idle', '--who=codemachine', '--why=A session is running', '--mode=block']
+
+const POWERSHELL = ['-NoProfile', '-NonInteractive', '-Command']
+
+/** 2147483649: ES_CONTINUOUS | ES_SYSTEM_REQUIRED, in force until the thread ends. Decimal, for `0x80000001` is negative there. */
+const AWAKE = [
+  `$ErrorActionPreference = 'Stop'`,
+  `$kernel = Add-Type -PassThru -Namespace Codemachine -Name Kernel -MemberDefinition '[DllImport("kernel32.dll")] public static extern uint SetThreadExecutionState(uint flags);'`,
+  `if ($kernel::SetThreadExecutionState([uint32]2147483649) -eq 0) { throw 'SetThreadExecutionState failed' }`,
+  `[Console]::Out.WriteLine('held')`,
+  `[void][Console]::In.ReadToEnd()`,
+].join('; ')
+
+/** Whether the program holds the machine awake; if not, how it ended, and its stderr. */
+type AwakeAnswer = { holds: true } | { holds: false; how: string; stderr: string }
+
 /**
- * The same for a process that draws a screen, which never has to be as quick as one that only listens to codex. Measured:
- * after 100,000 events 106 MB in place of 119, and 1.08 times what it is after 1,000 in place of 1.13; a fifth fewer messages a second.
+ *     started ── a line on stdout ──→ holds ── end() ──→ ended
+ *        └────── has ended, or never began ──────────────↗
  */
-export function keepScreenSmall(): void {
-  keepHeapSmall()
-  setFlagsFromString('--optimize-for-size')
+interface RunningAwakeProgram {
+  /** Pends while it says nothing; never rejects. */
+  answer: Promise<AwakeAnswer>
+  /** Ends it and what it started; resolves when it has gone, within 2 s. May be called again. */
+  end(how: { clock: Clock; platform: NodeJS.Platform }): Promise<void>
+}
+
+/** Starts it. It never keeps this process alive. */
+function startAwakeProgram(path: string, { args }: AwakeProgram, env: NodeJS.ProcessEnv): RunningAwakeProgram {
+  let child: ChildProcessWithoutNullStreams
+  try {
+    // In a session of its own: Ctrl+C does not reach it, and nothing that it starts can ask for a password.
+    child = spawn(path, args, { cwd: '/', env, detached: true, windowsHide: true })
+  } catch (error) {
+    return { answer: Promise.resolve(notStarted(error)), end: async () => {} }
+  }
+  child.unref()
+  for (const stream of [child.stdin, child.stdout, child.stderr]) if (stream instanceof Socket) stream.unref()
+  // Nobody else holds the other end of this pipe: however we end, it reads to the end of it then.
+  child.stdin.on('error', () => {}).write('held\n')
+  return { answer: answerOf(child), end: how => end(child, how) }
+}
+
+const STDERR_CHARS = 4096
+const END_MS = 1000
+
+function answerOf(child: ChildProcessWithoutNullStreams): Promise<AwakeAnswer> {
+  return new Promise(resolve => {
+    let stderr = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr = `${stderr}${chunk.toString('utf8')}`.slice(-STDERR_CHARS)
+    })
+    child.stdout.once('data', () => resolve({ holds: true }))
+    child.once('error', error => resolve(notStarted(error)))
+    child.once('close', (code, signal) => resolve({ holds: false, how: howItEnded(code, signal), stderr }))
+  })
+}
+
+function notStarted(error: unknown): AwakeAnswer {
+  return { holds: false, how: `could not be started (${systemErrorCode(error) ?? messageOf(error)})`, stderr: '' }
+}
+
+function howItEnded(code: number | null, signal: string | null): string {
+  if (signal !== null) return `was ended by ${signal}`
+  return code === 0 ? 'ended at once' : `refused (exit code ${code})`
+}
+
+async function end(
+  child: ChildProcessWithoutNullStreams,
+  { clock, platform }: { clock: Clock; platform: NodeJS.Platform },
+): Promise<void> {
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const gone = new AbortController()
+    child.once('exit', () => gone.abort())
+    await endTree(child.pid, signal, platform)
+    await clock.wait(END_MS, gone.signal)
+  }
 }

@@ -1,14 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { lstat, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { kill, pid } from 'node:process'
+import type { Result } from 'execa'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { readBoundedText, type WritableByAgents } from './files.ts'
 import { pathVariable, searchPathOutside } from './run-process.ts'
-
-/** How an editor ended. */
-export type EditorEnd = { exitCode: number } | { signal: string } | { error: string }
+import { EXECA_OPTIONS } from './run-with-execa.ts'
 
 export interface EditTextOptions {
   text: string
@@ -16,19 +14,19 @@ export interface EditTextOptions {
   platform: NodeJS.Platform
   /** Where the private directory of the file is made: best among the records, where no agent can write. */
   temporary: string
-  /** An editor in there is not found by its name: an agent may have put it there. */
+  /** Editors in here are not found by name: an agent may have put them there. */
   where: WritableByAgents
-  /** Calls `edit` once, with the terminal left to it: gives the terminal away before, and takes it back after. */
-  run: (edit: () => Promise<EditorEnd>) => Promise<EditorEnd>
+  /** Hands over the terminal, calls `edit` once, and takes the terminal back. */
+  run: (edit: () => Promise<TerminalEnd>) => Promise<TerminalEnd>
 }
 
-/** What became of a text; where it failed, `message` is a sentence, and the text is what it was. */
+/** The result of editing. `failed`: `message` is a sentence for the person, and the text is unchanged. */
 export type EditedText = { kind: 'edited'; text: string } | { kind: 'unchanged' } | { kind: 'failed'; message: string }
 
 /**
- * Has a person edit a text in their own editor: `$VISUAL`, else `$EDITOR`, else vi (Windows: notepad), which may hold
- * arguments and quotes, and is started as git starts it, through the shell. It takes the terminal, in this process's
- * group. A newline that the editor has added at the end is none of the text.
+ * Lets the person edit a text in their editor: `$VISUAL`, else `$EDITOR`, else vi (Windows: notepad). As with git it is a
+ * command line for the shell. The editor has the terminal, in this process's group. A newline that it adds at the end is
+ * removed.
  */
 export async function editText(options: EditTextOptions): Promise<EditedText> {
   const editor = editorOf(options.env, options.platform)
@@ -54,31 +52,30 @@ function editorOf({ VISUAL, EDITOR }: Readonly<NodeJS.ProcessEnv>, platform: Nod
   return VISUAL?.trim() || EDITOR?.trim() || (platform === 'win32' ? 'notepad' : 'vi')
 }
 
-/** It starts in the private directory: in the work directory it may handleCommand what an agent has left there for it. */
-function runEditor(
+/** It starts in the private directory: in the work directory it may run what an agent has left there for it. */
+async function runEditor(
   editor: string,
   path: string,
   directory: string,
   { env, platform, where }: EditTextOptions,
-): Promise<EditorEnd> {
+): Promise<TerminalEnd> {
   const variable = pathVariable(env)
   const options = {
+    ...EXECA_OPTIONS,
     cwd: directory,
     env: { ...env, [variable]: searchPathOutside(env[variable] ?? '', where) },
     stdio: 'inherit' as const,
   }
-  const { promise, resolve } = Promise.withResolvers<EditorEnd>()
-  const child =
+  const { execa } = await import('execa')
+  return endOf(
     platform === 'win32'
-      ? spawn(`${editor} "${path}"`, { ...options, shell: true })
-      : spawn('/bin/sh', ['-c', `${editor} "$@"`, editor, path], options)
-  child.once('error', error => resolve({ error: error.message }))
-  child.once('exit', (code, signal) => resolve(code === null ? { signal: signal ?? 'a signal' } : { exitCode: code }))
-  return promise
+      ? await execa(`${editor} "${path}"`, { ...options, shell: true })
+      : await execa('/bin/sh', ['-c', `${editor} "$@"`, editor, path], options),
+  )
 }
 
 /** Goes on after the editor's name. */
-function problemOf(end: EditorEnd): string | null {
+function problemOf(end: TerminalEnd): string | null {
   if ('error' in end) return `could not be started: ${end.error}`
   if ('signal' in end) return `was ended by ${end.signal}; the text is as it was.`
   if (end.exitCode === 0) return null
@@ -110,40 +107,40 @@ function named(editor: string): string {
   return `The editor "${editor}"`
 }
 
-/** How a program that had the terminal ended; `error`: why it could not be started. */
+/** How a program that had the terminal ended. `error`: why it could not be started. */
 export type TerminalEnd = { exitCode: number } | { signal: string } | { error: string }
 
 export interface TerminalProgram {
   directory: string
   /** The whole environment; nothing is inherited. */
   env: NodeJS.ProcessEnv
-  /** For its stdin, which is closed behind it. Null: it reads this process's own. */
+  /** Text for its stdin, which is then closed; null: it inherits stdin. */
   input: string | null
-  /** Ends it by the signal that is its reason, and kills it if that does not help. */
+  /** Its reason is the signal that is sent to the program; SIGKILL follows after 2 s. */
   signal: AbortSignal
   clock: Clock
 }
 
 /**
- * Runs a program to its end with this process's terminal, and in its group, so that Ctrl+C reaches it. Nothing of what
- * it says is seen by us.
+ * Runs a program to its end with this process's terminal and in its process group, so that Ctrl+C reaches it. Its output
+ * goes to the terminal alone.
  */
 export async function runInTerminal(
   program: string,
   args: readonly string[],
   { directory, env, input, signal, clock }: TerminalProgram,
 ): Promise<TerminalEnd> {
-  const { promise, resolve } = Promise.withResolvers<TerminalEnd>()
-  let child: ChildProcess
-  try {
-    child = spawn(program, args, {
-      cwd: directory,
-      env,
-      stdio: [input === null ? 'inherit' : 'pipe', 'inherit', 'inherit'],
-    })
-  } catch (error) {
-    return { error: messageOf(error) }
-  }
+  const { execa } = await import('execa')
+  const child = execa(program, args, {
+    ...EXECA_OPTIONS,
+    // Below, on the clock.
+    forceKillAfterDelay: false,
+    cwd: directory,
+    env,
+    stdout: 'inherit',
+    stderr: 'inherit',
+    ...(input === null ? { stdin: 'inherit' } : { input }),
+  })
   const over = new AbortController()
   const end = () => {
     child.kill(asSignal(signal.reason))
@@ -151,17 +148,19 @@ export async function runInTerminal(
       if (!over.signal.aborted) child.kill('SIGKILL')
     })
   }
-  child.once('error', error => resolve({ error: error.message }))
-  child.once('exit', (code, by) => resolve(code === null ? { signal: by ?? 'a signal' } : { exitCode: code }))
-  child.stdin?.on('error', () => {}).end(input)
   signal.addEventListener('abort', end, { once: true })
   if (signal.aborted) end()
   try {
-    return await promise
+    return endOf(await child)
   } finally {
     signal.removeEventListener('abort', end)
     over.abort()
   }
+}
+
+function endOf({ exitCode, signal, cause }: Pick<Result, 'exitCode' | 'signal' | 'cause'>): TerminalEnd {
+  if (exitCode !== undefined) return { exitCode }
+  return signal === undefined ? { error: messageOf(cause) } : { signal }
 }
 
 const GRACE_MS = 2_000
@@ -173,7 +172,7 @@ function asSignal(reason: unknown): NodeJS.Signals {
 export interface SuspendOptions {
   platform: NodeJS.Platform
   clock: Clock
-  /** Where this process hears of signals: `process`. */
+  /** Emits the signals of this process: `process`. */
   signals: Pick<NodeJS.EventEmitter, 'once' | 'off'>
 }
 

@@ -4,9 +4,87 @@ import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { type Redactor, redactorOf, type Secret } from '../base/redactor.ts'
 
-const MOST_BYTES = 1024 * 1024
+/**
+ * A redactor of the secrets of an environment and of codex's home (absolute path). Reads codex's files again when they
+ * have changed, and goes on knowing the tokens that were in them before.
+ */
+export function openRedactor(options: { env: Readonly<NodeJS.ProcessEnv>; codexHome: string; clock: Clock }): Redactor {
+  const { env, codexHome, clock } = options
+  const variables = secretVariables(env)
+  const files = FILES.map(name => ({ path: join(codexHome, name), stamp: '' as string | null }))
+  const tokens = new Map<string, Secret>()
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let redactor = redactorOf(variables)
+  const current = (): Redactor => {
+    const now = clock.monotonic()
+    if (now - lookedAt < LOOK_MS) return redactor
+    lookedAt = now
+    let isNew = false
+    for (const file of files) {
+      const stamp = stampOf(file.path)
+      if (stamp === file.stamp) continue
+      file.stamp = stamp
+      for (const secret of secretsInFile(file.path)) {
+        isNew ||= !tokens.has(secret.value)
+        tokens.set(secret.value, secret)
+      }
+    }
+    if (isNew) redactor = redactorOf([...variables, ...[...tokens.values()].slice(-MOST_KEPT)])
+    return redactor
+  }
+  return {
+    text: text => current().text(text),
+    event: event => current().event(event),
+    line: line => current().line(line),
+    unfinished: text => current().unfinished(text),
+  }
+}
 
-/** What tells one state of a file from another; null if there is none that can be read. */
+/** Codex's login, and that of its MCP servers. */
+const FILES = ['auth.json', '.credentials.json']
+/** How often the files are looked at, at most, ms: codex renews its tokens while it runs. */
+const LOOK_MS = 200
+/** Tokens that are remembered; the oldest are forgotten first. More than codex renews in a night. */
+const MOST_KEPT = 200
+
+/**
+ * The secrets in an environment: of variables whose names look secret, and what is secret in the addresses in any
+ * variable.
+ */
+export function secretVariables(env: Readonly<NodeJS.ProcessEnv>): Secret[] {
+  const secrets: Secret[] = []
+  for (const [name, value = ''] of Object.entries(env)) {
+    if (nameLooksSecret(name) && valueLooksSecret(name, value)) secrets.push({ name, value })
+    for (const secret of secretsInAddresses(value)) secrets.push({ name, value: secret })
+  }
+  return secrets
+}
+
+/** Passwords, and tokens in the place of the user, as they are written and as they are meant. */
+function secretsInAddresses(text: string): string[] {
+  return [...text.matchAll(ADDRESS)].flatMap(([, user = '', password = '']) => {
+    const secret = isUncommon(password) ? password : looksLikeToken(user) ? user : null
+    return secret === null ? [] : [...new Set([secret, decoded(secret)])].filter(isUncommon)
+  })
+}
+
+// Without the scheme: to look for its beginning takes long in a long text that has none.
+const ADDRESS = /:\/\/([^\s:/@?#"]*)(?::([^\s/@]*))?@/g
+
+/** False for the names of persons and services: `git`, `deploying-machine`. */
+function looksLikeToken(user: string): boolean {
+  return user.length >= 20 && /\d/.test(user) && /[a-z]/i.test(user)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Changes whenever the file does: inode, size and times. Null if there is no file that can be read. */
 function stampOf(path: string): string | null {
   try {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -17,10 +95,12 @@ function stampOf(path: string): string | null {
   }
 }
 
+const MOST_BYTES = 1024 * 1024
+
 /**
  * The tokens and keys in a JSON file of at most 1 MiB, whatever its shape: texts under a key that looks secret, and long
- * texts without a space. None in a file that is missing, or is none of that. Synchronous, so that nothing that may hold
- * one is let through meanwhile.
+ * texts without a space. Empty if the file is missing, too long or no JSON. Synchronous: no text can be let through while
+ * the file is being read.
  */
 function secretsInFile(path: string): Secret[] {
   const text = readBounded(path)
@@ -77,12 +157,12 @@ function nameLooksSecret(name: string): boolean {
   return words.some(word => SECRET_WORDS.has(word) || SECRET_ENDINGS.test(word))
 }
 
-/** Whether a text that has this name can be a secret: long enough, no common word, and no file's path. */
+/** Whether the value of this name can be a secret: long enough, not a common word, not a path. */
 function valueLooksSecret(name: string, value: string): boolean {
   return isUncommon(value) && (!looksLikePath(value.trim()) || NEVER_PATH.test(wordsOf(name).join('')))
 }
 
-/** Whether a text is long enough to be a secret, and to be told from common words. */
+/** At least 8 characters, and not a common word. */
 function isUncommon(value: string): boolean {
   const text = value.trim()
   return text.length >= 8 && !PLAIN_WORDS.has(text.toLowerCase())
@@ -115,7 +195,7 @@ const ABOUT_SECRETS: ReadonlySet<string> = new Set(
   `AGENT ALGORITHM BACKEND COUNT DIR DIRECTORY DOMAIN ENABLED ENDPOINT EXPIRES EXPIRY FILE FILENAME FOLDER FORMAT HELPER
   LENGTH LIMIT MAX METHOD MODE NAME PATH PROVIDER SIZE SOCK SOCKET STORE TTL TYPE`.split(/\s+/),
 )
-/** What values mean that are none, what development is often set up with, and the users that go with a token. */
+/** Values of settings, the usual passwords of development set-ups, and user names that stand beside a token. */
 const PLAIN_WORDS: ReadonlySet<string> = new Set(
   `disabled enabled required optional undefined external internal automatic interactive anonymous password
   keychain osxkeychain keyring gnome-keyring development production localhost changeme plaintext username
@@ -123,83 +203,3 @@ const PLAIN_WORDS: ReadonlySet<string> = new Set(
   minioadmin 12345678 123456789 secretsecret supersecret
   x-access-token x-oauth-basic`.split(/\s+/),
 )
-
-/** Codex's login, and that of its MCP servers. */
-const FILES = ['auth.json', '.credentials.json']
-/** How often the files are looked at, at most, ms: codex renews its tokens while it runs. */
-const LOOK_MS = 200
-/** More than a night of renewed tokens; then the oldest are forgotten. */
-const MOST_KEPT = 200
-
-/**
- * A redactor of the secrets of an environment and of codex's home (absolute path). Reads codex's files again when they
- * have changed, and goes on knowing the tokens that were in them before.
- */
-export function openRedactor(options: { env: Readonly<NodeJS.ProcessEnv>; codexHome: string; clock: Clock }): Redactor {
-  const { env, codexHome, clock } = options
-  const variables = secretVariables(env)
-  const files = FILES.map(name => ({ path: join(codexHome, name), stamp: '' as string | null }))
-  const tokens = new Map<string, Secret>()
-  let lookedAt = Number.NEGATIVE_INFINITY
-  let redactor = redactorOf(variables)
-  const current = (): Redactor => {
-    const now = clock.monotonic()
-    if (now - lookedAt < LOOK_MS) return redactor
-    lookedAt = now
-    let isNew = false
-    for (const file of files) {
-      const stamp = stampOf(file.path)
-      if (stamp === file.stamp) continue
-      file.stamp = stamp
-      for (const secret of secretsInFile(file.path)) {
-        isNew ||= !tokens.has(secret.value)
-        tokens.set(secret.value, secret)
-      }
-    }
-    if (isNew) redactor = redactorOf([...variables, ...[...tokens.values()].slice(-MOST_KEPT)])
-    return redactor
-  }
-  return {
-    text: text => current().text(text),
-    event: event => current().event(event),
-    line: line => current().line(line),
-    unfinished: text => current().unfinished(text),
-  }
-}
-
-/**
- * The secrets in an environment: of variables whose names look secret, and what is secret in the addresses in any
- * variable.
- */
-export function secretVariables(env: Readonly<NodeJS.ProcessEnv>): Secret[] {
-  const secrets: Secret[] = []
-  for (const [name, value = ''] of Object.entries(env)) {
-    if (nameLooksSecret(name) && valueLooksSecret(name, value)) secrets.push({ name, value })
-    for (const secret of secretsInAddresses(value)) secrets.push({ name, value: secret })
-  }
-  return secrets
-}
-
-/** Passwords, and tokens in the place of the user, as they are written and as they are meant. */
-function secretsInAddresses(text: string): string[] {
-  return [...text.matchAll(ADDRESS)].flatMap(([, user = '', password = '']) => {
-    const secret = isUncommon(password) ? password : looksLikeToken(user) ? user : null
-    return secret === null ? [] : [...new Set([secret, decoded(secret)])].filter(isUncommon)
-  })
-}
-
-// Without the scheme: to look for its beginning takes long in a long text that has none.
-const ADDRESS = /:\/\/([^\s:/@?#"]*)(?::([^\s/@]*))?@/g
-
-/** No name that a person or a service goes by: `git`, `deploying-machine`. */
-function looksLikeToken(user: string): boolean {
-  return user.length >= 20 && /\d/.test(user) && /[a-z]/i.test(user)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}

@@ -1,81 +1,81 @@
 import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
+import type { Gate } from '../core/events/outcome.ts'
 import { command, globs, line, type Settings, shortDuration, trueOrFalse } from './schema.ts'
 import { GATES, type Layer, shortened, type WrittenGate } from './toml.ts'
 
-/** What has to pass before done, in the order in which it runs. */
-export interface Gates {
-  gates: readonly GateSetting[]
-  /** Where each was written, by its name: `codemachine.toml:3`, `--verify`. */
+/** The gates of a run, in the order in which they run. */
+export interface LoadedGates {
+  gates: readonly Gate[]
+  /** By the name of a gate where it was written: `codemachine.toml:3`, `--verify`. */
   gatePlaces: ReadonlyMap<string, string>
-  /** Why rounds cannot be run with them, a sentence; null if they can. What runs no rounds may pass over it. */
+  /** Why no round can run with these gates, a sentence; null if rounds can. Commands that run no rounds ignore it. */
   gateRefusal: string | null
 }
 
 /**
- * The gates that count of all that were written in files, and after them those of `verify`. Of two with one name that of
- * the person counts, for a project's file is written by whoever can write in the work directory. A `UserError` for one
- * that is wrong in any run.
+ * The gates of the files, then those of `verify`. Of two with the same name the person's wins: anyone who can write in the
+ * work directory can write the project's file. Throws a `UserError` for a gate that is invalid in any run.
  */
-export function countingGates(
+export function effectiveGates(
   entries: readonly GateEntry[],
   verify: readonly string[],
   settings: Pick<Settings, 'sandbox' | 'network' | 'commandMinutes'>,
-): Gates {
+): LoadedGates {
   const counting = new Map<string, GateEntry>()
   for (const entry of entries) {
     checkTimeout(entry, settings)
     if (!counting.has(entry.gate.name)) counting.set(entry.gate.name, entry)
   }
   const network = reachesNetwork(settings)
-  const ofFiles = [...counting.values()].map(({ gate }) => ({ ...gate, network: gate.network ?? network }))
-  const gates = withVerified(ofFiles, verify, settings)
-  const placeOf = ({ name, run }: GateSetting): string => {
+  const inFiles = [...counting.values()].map(({ gate }) => ({ ...gate, network: gate.network ?? network }))
+  const gates = withVerified(inFiles, verify, settings)
+  const placeOf = ({ name, run }: Gate): string => {
     const entry = counting.get(name)
     return entry?.gate.run === run ? entry.place : '--verify'
   }
-  const [excess] = gates.slice(MOST_GATES)
+  const [excess] = gates.slice(MAX_GATES)
   if (excess !== undefined) {
-    throw new UserError(`${placeOf(excess)}: there are ${gates.length} gates; ${MOST_GATES} are the most.`)
+    throw new UserError(`${placeOf(excess)}: there are ${gates.length} gates; ${MAX_GATES} are the most.`)
   }
   const gatePlaces = new Map(gates.map(gate => [gate.name, placeOf(gate)]))
-  return { gates, gatePlaces, gateRefusal: network ? null : refusalOfNetwork(entries) }
+  return { gates, gatePlaces, gateRefusal: network ? null : networkRefusal(entries) }
 }
 
 /**
- * Some gates and what `--verify` adds to them: one that is required for each command, in place of one that only has its
- * name. A gate that has this command already is required from now on, and stays as it is otherwise.
+ * Adds a required gate for each command of `--verify`. It replaces a gate that has the command as its name; a gate that
+ * already runs the command only becomes required.
  */
 export function withVerified(
-  gates: readonly GateSetting[],
+  gates: readonly Gate[],
   verify: readonly string[],
   settings: Pick<Settings, 'sandbox' | 'network'>,
-): GateSetting[] {
+): Gate[] {
   const network = reachesNetwork(settings)
   const known = gates.map(gate => (verify.includes(gate.run) ? { ...gate, required: true } : gate))
-  const added = [...new Set(verify)].filter(run => !gates.some(gate => gate.run === run)).map(commandOfFlag)
+  const added = [...new Set(verify)].filter(run => !gates.some(gate => gate.run === run)).map(verifyCommand)
   return [
     ...known.filter(({ name }) => !added.includes(name)),
     ...added.map(run => ({ ...GATE_DEFAULTS, name: run, run, network })),
   ]
 }
 
-/** Whether the commands of a round reach the network. */
+/** True if the commands of a round have network access. */
 export function reachesNetwork({ sandbox, network }: Pick<Settings, 'sandbox' | 'network'>): boolean {
   return sandbox === 'danger-full-access' || (sandbox === 'workspace-write' && network)
 }
 
-const MOST_GATES = 50
+const MAX_GATES = 50
 
 /** A gate runs what agents wrote, so it never has more than the rounds have. */
-function refusalOfNetwork(entries: readonly GateEntry[]): string | null {
+function networkRefusal(entries: readonly GateEntry[]): string | null {
   const excess = entries.find(({ gate }) => gate.network === true)
   if (excess === undefined) return null
   return `${excess.places.get('network') ?? excess.place}: ${GATES}.network is true, and the rounds have no network; a gate never has more rights than they, so give it to both with --network, or take it out.`
 }
 
-/** A project's own file does not have a night wait longer than for a command of an agent. */
+/** A project's file cannot make a session wait longer for a gate than for a command of an agent. */
 function checkTimeout({ layer, places, gate }: GateEntry, { commandMinutes }: Pick<Settings, 'commandMinutes'>): void {
   const timeout = places.get('timeout')
   if (layer !== 'project' || timeout === undefined || gate.timeoutMs <= commandMinutes * 60_000) return
@@ -84,29 +84,18 @@ function checkTimeout({ layer, places, gate }: GateEntry, { commandMinutes }: Pi
   )
 }
 
-/** What has to pass before done, as a run goes by it; what each field means: `Gate` of a session. */
-export interface GateSetting {
-  name: string
-  run: string
-  timeoutMs: number
-  required: boolean
-  network: boolean
-  protect: readonly string[]
-  everyRound: boolean
-}
-
-/** One gate as someone wrote it in a file. */
+/** A gate of a file, with its places. */
 export interface GateEntry {
   layer: Layer
-  /** Where it begins: `codemachine.toml:3`. */
+  /** Its first line: `codemachine.toml:3`. */
   place: string
-  /** Where each thing was said of it, by its key; what is not here was not said. */
+  /** The place of each of its keys; a key that is not here was not written. */
   places: ReadonlyMap<string, string>
-  /** `network` is null where nothing was said of it. */
-  gate: Omit<GateSetting, 'network'> & { network: boolean | null }
+  /** `network`: null if not written. */
+  gate: Omit<Gate, 'network'> & { network: boolean | null }
 }
 
-/** What a gate is of which nothing more than its command is said. */
+/** The values of a gate of which only the command is written. */
 const GATE_DEFAULTS = {
   timeoutMs: 10 * 60_000,
   required: true,
@@ -116,8 +105,8 @@ const GATE_DEFAULTS = {
 } as const
 
 /**
- * Checks what stands in one file; the first mistake is a `UserError` of one sentence with its place.
- * @param file the file's name in sentences
+ * Checks and parses the gates of one file. Throws a `UserError` of one sentence, with the place, for the first mistake.
+ * @param file the file's name in messages
  */
 export function gateEntries(written: readonly WrittenGate[], file: string, layer: Layer): GateEntry[] {
   const entries = written.map(gate => entryOf(gate, file, layer))
@@ -131,8 +120,8 @@ export function gateEntries(written: readonly WrittenGate[], file: string, layer
   return entries
 }
 
-/** What `--verify` says, checked as `run` is. */
-function commandOfFlag(text: string): string {
+/** A command of `--verify`, checked as `run` of a gate is. */
+function verifyCommand(text: string): string {
   if (v.is(FIELDS.run, text)) return text
   throw new UserError(`--verify is ${shortened(JSON.stringify(text))}; use ${v.getDescription(FIELDS.run)}.`)
 }

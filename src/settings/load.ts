@@ -1,96 +1,75 @@
-import { isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
-import { readBoundedText } from '../platform/files.ts'
-import { countingGates, type GateEntry, type Gates, gateEntries } from './gates.ts'
+import type { SessionLimits } from '../core/events/outcome.ts'
+import { readToml } from '../platform/toml.ts'
+import { effectiveGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
 import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
-import {
-  checkEntry,
-  type Entry,
-  entriesOfToml,
-  entryOfText,
-  gatesOfToml,
-  type Layer,
-  parseTomlFile,
-  subjectOf,
-} from './toml.ts'
+import { checkEntry, type Entry, type Layer, parseTextEntry, settingEntries, subjectOf, writtenGates } from './toml.ts'
 
-/** Where the settings are read from. */
+/** The places that settings are read from. */
 export interface SettingsPlaces {
   /** The work directory. */
   directory: string
   env: NodeJS.ProcessEnv
-  /** The person's home directory. */
-  home: string
-  /** What the command line says, texts or values; undefined counts as not said. */
+  /** The folder of the person's configuration files, `~/.config` most of the time. */
+  configHome: string
+  /** The flags of the command line, as texts or values; undefined: not given. */
   flags: { readonly [Key in FlagKey]?: string | number | boolean | undefined }
-  /** What `--verify` says, each a command that has to pass. */
+  /** The commands of `--verify`. */
   verify?: readonly string[] | undefined
   /** The default export of `settings.js`. */
   defaults: unknown
 }
 
-/** Where the setting that counts was written: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`, `settings.js`. */
+/** Where the value of each setting comes from: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`, `settings.js`. */
 export type SettingSources = Record<SettingKey, { layer: Layer; place: string }>
 
 /** The settings of a run. */
-export interface LoadedSettings extends Gates {
+export interface LoadedSettings extends LoadedGates {
   settings: Settings
   sources: SettingSources
-  /** What agents are to have beyond this one command line, as if no flag said anything of it. */
+  /** Model and effort without the flags: the values that agents' profiles are written with. */
   lasting: Pick<Settings, 'model' | 'effort'>
 }
 
 /**
- * Reads all layers: defaults, person, project, environment, flags; the last one that says something counts, except that
- * a project's file cannot go too far (`countingEntry`). Gates add up (`countingGates`). Throws a `UserError` of one
- * sentence for the first mistake in any of them, whether or not a later one would count.
+ * Reads all layers: defaults, person, project, environment, flags. The last layer that has a value wins, within the
+ * limits of a project's file (`effectiveEntry`); gates of all layers add up (`effectiveGates`). Throws a `UserError` of
+ * one sentence for the first mistake in any layer, even where a later layer would win.
  */
 export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettings> {
-  const ofPerson = await readFileOf(personFile(places), 'person')
-  const ofProject = await readFileOf(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)
+  const personFile = await readSettingsFile(join(places.configHome, 'codemachine', 'config.toml'), 'person')
+  const projectFile = await readSettingsFile(join(places.directory, PROJECT_FILE), 'project', PROJECT_FILE)
   const entries = [
-    ...entriesOfDefaults(places.defaults),
-    ...ofPerson.entries,
-    ...ofProject.entries,
-    ...entriesOfEnvironment(places.env),
-    ...entriesOfFlags(places.flags),
+    ...defaultEntries(places.defaults),
+    ...personFile.entries,
+    ...projectFile.entries,
+    ...environmentEntries(places.env),
+    ...flagEntries(places.flags),
   ]
   for (const entry of entries) checkEntry(entry)
 
   const winners = winnersOf(entries)
   const settings = settingsOf(winners)
-  const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !isForOnce(entry))))
-  const gates = countingGates([...ofPerson.gates, ...ofProject.gates], places.verify ?? [], settings)
+  const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !countsOnce(entry))))
+  const gates = effectiveGates([...personFile.gates, ...projectFile.gates], places.verify ?? [], settings)
   return { settings, sources: sourcesOf(winners), lasting: { model, effort }, ...gates }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
-const MOST_BYTES = 1024 * 1024
 
-/**
- * The same rule on every platform. (`xdg-basedir` looks at the environment of the process when it is imported, so it
- * cannot be asked about another one.) A relative XDG_CONFIG_HOME is to be ignored, says the XDG base directory specification.
- */
-function personFile({ env, home }: SettingsPlaces): string {
-  const config = env.XDG_CONFIG_HOME
-  const folder = config !== undefined && isAbsolute(config) ? config : join(home, '.config')
-  return join(folder, 'codemachine', 'config.toml')
-}
-
-async function readFileOf(
+async function readSettingsFile(
   path: string,
   layer: Layer,
   name = path,
 ): Promise<{ entries: readonly Entry[]; gates: readonly GateEntry[] }> {
-  const read = await readBoundedText(path, MOST_BYTES)
-  if (read === 'missing') return { entries: [], gates: [] }
-  if ('problem' in read) throw new UserError(`${name} ${read.problem}.`)
-  const file = { name, text: read.text, program: parseTomlFile(read.text, name) }
-  return { entries: entriesOfToml(file, layer), gates: gateEntries(gatesOfToml(file), name, layer) }
+  const file = await readToml(path, { name })
+  if (file === null) return { entries: [], gates: [] }
+  return { entries: settingEntries(file, layer), gates: gateEntries(writtenGates(file), name, layer) }
 }
 
-function entriesOfDefaults(defaults: unknown): Entry[] {
+function defaultEntries(defaults: unknown): Entry[] {
   return settingInfos.flatMap(info => {
     const value = info.key.split('.').reduce(memberOf, defaults)
     if (value === undefined) return []
@@ -102,20 +81,20 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
 }
 
-/** A variable that is set to nothing counts as not set. */
-function entriesOfEnvironment(env: NodeJS.ProcessEnv): Entry[] {
+/** An empty variable counts as not set. */
+function environmentEntries(env: NodeJS.ProcessEnv): Entry[] {
   return settingInfos.flatMap(info => {
     const text = env[info.variable]
-    return text ? [entryOfText(info, 'environment', info.variable, text)] : []
+    return text ? [parseTextEntry(info, 'environment', info.variable, text)] : []
   })
 }
 
-function entriesOfFlags(flags: SettingsPlaces['flags']): Entry[] {
+function flagEntries(flags: SettingsPlaces['flags']): Entry[] {
   const said: { readonly [Key in SettingKey]?: string | number | boolean | undefined } = flags
   return settingInfos.flatMap(info => {
     const value = said[info.key]
     if (info.flag === null || value === undefined) return []
-    return [entryOfText(info, 'flag', info.flag, String(value))]
+    return [parseTextEntry(info, 'flag', info.flag, String(value))]
   })
 }
 
@@ -123,19 +102,19 @@ function entriesOfFlags(flags: SettingsPlaces['flags']): Entry[] {
 export function flagValue<Key extends FlagKey>(key: Key, text: string): NonNullable<Settings[Key]> {
   const info = settingInfos.find(each => each.key === key)
   if (info === undefined || info.flag === null) throw new Error(`${key} has no flag.`)
-  const entry = entryOfText(info, 'flag', info.flag, text)
+  const entry = parseTextEntry(info, 'flag', info.flag, text)
   checkEntry(entry)
   return v.parse(info.schema, entry.value) as NonNullable<Settings[Key]>
 }
 
-function isForOnce({ layer, info }: Entry): boolean {
+function countsOnce({ layer, info }: Entry): boolean {
   return layer === 'flag' && (info.key === 'model' || info.key === 'effort')
 }
 
-/** The entry that counts of each setting. */
+/** The winning entry of each setting. */
 function winnersOf(entries: readonly Entry[]): Entry[] {
   return settingInfos.map(({ key }) => {
-    const winner = countingEntry(entries.filter(entry => entry.info.key === key))
+    const winner = effectiveEntry(entries.filter(entry => entry.info.key === key))
     if (winner === undefined) throw new Error(`settings.js has no ${key}.`)
     return winner
   })
@@ -155,14 +134,13 @@ function sourcesOf(entries: readonly Entry[]): SettingSources {
 }
 
 /**
- * The entry that counts of all that was written for one setting, the last one unless it is a project's that goes too
- * far. `codemachine.toml` lies where an agent can write and comes with any repository that is cloned; so it may make
+ * The winning entry of one setting: the last, unless it is a project's that exceeds its rights. `codemachine.toml` lies where an agent can write and comes with any repository that is cloned; so it may make
  * the sandbox stricter, never looser, does not say which program is run or where anything is sent, lifts no limit that
  * the person wrote, does not switch off what ends a round or a session that gets nowhere, not even where the person
  * wrote nothing, and does not weaken what done is proven by. A limit that is too high is passed over; for what it must
  * not say a `UserError` is thrown.
  */
-function countingEntry(entries: readonly Entry[]): Entry | undefined {
+function effectiveEntry(entries: readonly Entry[]): Entry | undefined {
   const [before, last] = [entries.at(-2), entries.at(-1)]
   if (last?.layer !== 'project') return last
   if (before === undefined) return undefined
@@ -228,7 +206,7 @@ type Right = 'free' | 'lower' | 'never-higher' | 'not-off' | 'yields' | 'not-loo
 
 const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access']
 
-/** How much a setting gives: the more, the higher. */
+/** How much a value permits: a higher rank permits more. */
 function rankOf({ info, value }: Entry): number {
   const parsed = v.parse(info.schema, value)
   return typeof parsed === 'string' ? SANDBOXES.indexOf(parsed) : Number(parsed)
@@ -241,23 +219,15 @@ function refuse(entry: Entry, what: string): never {
   )
 }
 
-/** The most that a session may take; null: no such limit. */
-interface Limits {
-  rounds: number | null
-  /** Time that it is worked on, ms. */
-  timeMs: number | null
-  tokens: number | null
-}
-
 /**
- * The limits of a session. The default of `rounds` is one only where nobody wrote another limit.
- * @param usualRounds another default; left out: that of the settings
+ * The limits of a session. The default of `rounds` applies only where no other limit is set.
+ * @param usualRounds the default to use in place of that of the settings
  */
 export function limitsOf(
   { rounds, maxTime, maxTokens }: Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>,
   sources: Pick<SettingSources, 'rounds'>,
   usualRounds = rounds,
-): Limits {
+): SessionLimits {
   const isLimitedOtherwise = maxTime !== null || maxTokens !== null
   const isDefault = sources.rounds.layer === 'defaults'
   const usual = isLimitedOtherwise ? null : usualRounds

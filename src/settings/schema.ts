@@ -2,7 +2,7 @@ import parseUnits from 'parse-duration'
 import picomatch from 'picomatch'
 import * as v from 'valibot'
 
-/** The ms that a text such as `8h`, `1h30m`, `1.5 days` or `2d 12h` means; null for any other, and without a unit. */
+/** Parses a duration such as `8h`, `1h30m`, `1.5 days` or `2d 12h` into ms; null for any other text, or without a unit. */
 export function parseDuration(text: string): number | null {
   const trimmed = text.trim()
   // The library passes over what it does not know: to it "1h banana" is an hour, and "1,5h" are fifteen.
@@ -13,7 +13,7 @@ export function parseDuration(text: string): number | null {
 
 const DURATION = /^(?:\d+(?:\.\d+)?\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\s*)+$/
 
-/** The whole number that `5000000`, `"2_000_000"`, `"500k"` or `"1.5M"` means; null for anything else. */
+/** Parses a count such as `5000000`, `"2_000_000"`, `"500k"` or `"1.5M"` into a whole number; null for anything else. */
 export function parseCount(written: number | string): number | null {
   if (typeof written === 'number') return Number.isInteger(written) ? written : null
   const [, whole, fraction = '', unit = ''] = COUNT.exec(written.trim()) ?? []
@@ -25,7 +25,7 @@ export function parseCount(written: number | string): number | null {
 
 const COUNT = /^(\d+(?:_\d+)*)(?:\.(\d+))? ?([kKmM]?)$/
 
-// What a setting may be. A description goes on after "use …" and is what a person is told who wrote something else.
+// The types of settings. A description completes "use …" in the message about a wrong value.
 
 /** One of some names. */
 const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
@@ -109,7 +109,7 @@ const percent = v.pipe(
 /** A truth value. */
 export const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
 
-/** One line that is not blank, of so many characters at most. */
+/** One line that is not blank, of at most `most` characters. */
 export const line = (description: string, most = 10_000) =>
   v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*[^\s\p{Cc}]\P{Cc}*$/u), v.description(description))
 
@@ -228,17 +228,17 @@ export type SettingKey =
   | `reviewer.${keyof Settings['reviewer']}`
   | `screen.${keyof Settings['screen']}`
 
-/** One setting: how it is called in each place where it can be written, and what it may be. */
+/** One setting: its name in each place, and its type. */
 export interface SettingInfo {
   key: SettingKey
   /** `request_seconds`; with its table's name before a dot. */
   toml: string
   /** `CODEMACHINE_REQUEST_SECONDS`. */
   variable: string
-  /** `--max-time`; null if it cannot be said on the command line. */
+  /** `--max-time`; null if there is no flag. */
   flag: string | null
   schema: v.GenericSchema
-  /** Whether what was written may hold a secret, and so is never shown. */
+  /** The value may hold a secret, and is never shown. */
   secret: boolean
 }
 
@@ -257,7 +257,7 @@ const FLAGS = {
   codexBin: '--codex-bin',
 } as const satisfies { readonly [Key in SettingKey]?: string }
 
-/** The settings that can be said on the command line. */
+/** The settings that have a flag. */
 export type FlagKey = keyof typeof FLAGS
 
 /** Every setting, in the order of `settings.js`. */

@@ -1,48 +1,42 @@
-import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser'
+import type { AST } from 'toml-eslint-parser'
 import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
+import { keyPath, type TomlFile, type TomlNode, tomlValue, topLevel } from '../platform/toml.ts'
 import { type SettingInfo, settingInfos } from './schema.ts'
 
-/** A parsed TOML file. */
-export interface TomlFile {
-  /** Its name in sentences and places. */
-  name: string
-  text: string
-  program: AST.TOMLProgram
-}
-
-/** The settings in a TOML file, its gates left out. */
-export function entriesOfToml({ name, text, program }: TomlFile, layer: Layer): Entry[] {
-  return valuesOf(program).map(({ path, line, value }) => {
+/** The settings of a TOML file, without its gates. Throws a `UserError` for a key that is no setting. */
+export function settingEntries(file: TomlFile, layer: Layer): Entry[] {
+  const { name, text } = file
+  return valuesOf(file).map(({ path, line, value }) => {
     const place = `${name}:${line}`
     const info = settingInfos.find(({ toml }) => toml === path.join('.'))
     if (info === undefined) return refuseUnknown(path, place)
     // No setting is an object, and some may be null.
     if (value === null) return { info, layer, value: {}, written: 'a table', place }
-    return { info, layer, value: getStaticTOMLValue(value), written: text.slice(...value.range), place }
+    return { info, layer, value: tomlValue(value), written: text.slice(...value.range), place }
   })
 }
 
 interface TomlValue {
   path: readonly string[]
   line: number
-  /** Null for a table that is no table of settings. */
+  /** Null for a table with a name that no table of settings has. */
   value: Exclude<AST.TOMLContentNode, AST.TOMLInlineTable> | null
 }
 
-function valuesOf(program: AST.TOMLProgram): TomlValue[] {
-  return program.body[0].body.flatMap(node => {
-    if (tellsOfGates(node)) return []
+function valuesOf(file: TomlFile): TomlValue[] {
+  return topLevel(file).flatMap(node => {
+    if (belongsToGates(node)) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
-    const path = getStaticTOMLValue(node.key)
+    const path = keyPath(node)
     if (node.kind === 'array' || !isTable(path)) return [{ path, line: node.loc.start.line, value: null }]
     return node.body.flatMap(inner => valuesOfKey(inner, path))
   })
 }
 
 function valuesOfKey(node: AST.TOMLKeyValue, above: readonly string[]): TomlValue[] {
-  const path = [...above, ...getStaticTOMLValue(node.key)]
+  const path = [...above, ...keyPath(node)]
   const line = node.loc.start.line
   if (node.value.type !== 'TOMLInlineTable') return [{ path, line, value: node.value }]
   if (!isTable(path)) return [{ path, line, value: null }]
@@ -67,39 +61,39 @@ function refuseUnknown(path: readonly string[], place: string): never {
   throw new UserError(`${place}: unknown key "${name}"; ${mend}`)
 }
 
-/** Which of the places a setting came from; a later one counts more. */
+/** The kind of place that a setting comes from; later ones win. */
 export type Layer = 'defaults' | 'person' | 'project' | 'environment' | 'flag'
 
-/** One setting as someone wrote it. */
+/** The value of one setting in one place, not checked yet. */
 export interface Entry {
   info: SettingInfo
   layer: Layer
   value: unknown
-  /** The value as it was written, for showing. */
+  /** The value as written, for messages. */
   written: string
   /** Where it was written: `codemachine.toml:3`, `CODEMACHINE_ROUNDS`, `--rounds`. */
   place: string
 }
 
 /**
- * A setting of a place that knows texts only: it means the text, the number, the truth value or the list (a JSON array)
- * that the setting takes.
+ * A setting of a place that has only texts (environment, flags): parsed as the text, number, boolean or JSON array that
+ * the setting accepts.
  */
-export function entryOfText(info: SettingInfo, layer: Layer, place: string, text: string): Entry {
+export function parseTextEntry(info: SettingInfo, layer: Layer, place: string, text: string): Entry {
   const number = /^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text
   const truth = text === 'true' ? true : text === 'false' ? false : text
   const value = [text, number, truth, listIn(text)].find(meaning => v.is(info.schema, meaning)) ?? text
   return { info, layer, value, written: JSON.stringify(text), place }
 }
 
-/** Refuses a value that the setting cannot have, in one sentence. */
+/** Throws a `UserError` of one sentence if the setting cannot have this value. */
 export function checkEntry(entry: Entry): void {
   if (v.is(entry.info.schema, entry.value)) return
   const is = entry.info.secret ? 'is wrong (not shown, as it may hold a secret)' : `is ${shortened(entry.written)}`
   throw new UserError(`${subjectOf(entry)} ${is}; use ${v.getDescription(entry.info.schema)}.`)
 }
 
-/** What a sentence about an entry begins with: the place, and in a file the name too. */
+/** The start of a message about an entry: its place, in a file followed by its key. */
 export function subjectOf({ layer, info, place }: Entry): string {
   switch (layer) {
     case 'defaults':
@@ -122,44 +116,44 @@ function listIn(text: string): unknown {
   }
 }
 
-/** On one line of at most 60 characters. */
+/** A text on one line of at most 60 characters, for messages. */
 export function shortened(text: string): string {
   const line = text.replace(/\s+/g, ' ')
   return line.length > 60 ? `${line.slice(0, 59)}…` : line
 }
 
-/** The name of the tables that say what has to pass before done. */
+/** The name of the tables of gates. */
 export const GATES = 'gates'
 
 /** How a gate is written, the end of a sentence. */
 const HOW_TO_BEGIN = `begin each gate with a line [[${GATES}]], and write run = "…" below it.`
 
-/** One gate as it stands in a TOML file: by line, from 1, what is said of it. */
+/** A gate of a TOML file, unchecked: its keys and values, with their lines from 1. */
 export interface WrittenGate {
   line: number
   fields: readonly { key: string; line: number; value: unknown; written: string }[]
 }
 
-type TopNode = AST.TOMLKeyValue | AST.TOMLTable
-
-/** Whether something at the top of a TOML file belongs to the gates. */
-function tellsOfGates(node: TopNode): boolean {
-  return getStaticTOMLValue(node.key)[0] === GATES
+/** True for a table or key of the gates. */
+function belongsToGates(node: TomlNode): boolean {
+  return keyPath(node)[0] === GATES
 }
 
-/** The gates of a TOML file in their order, unchecked. A `UserError` if they are not written as tables of a list. */
-export function gatesOfToml(file: { name: string; text: string; program: AST.TOMLProgram }): WrittenGate[] {
-  return file.program.body[0].body.filter(tellsOfGates).flatMap(node => {
-    const { line } = node.loc.start
-    const path = getStaticTOMLValue(node.key)
-    if (node.type === 'TOMLKeyValue') {
-      const tables = path.length === 1 ? inlineTables(node.value) : null
-      if (tables === null) return refuseShape(`${file.name}:${line}`, path)
-      return tables.map(table => gateOf(file.text, table.loc.start.line, table.body))
-    }
-    if (path.length > 1 || node.kind !== 'array') return refuseShape(`${file.name}:${line}`, path)
-    return [gateOf(file.text, line, node.body)]
-  })
+/** The gates of a TOML file, in order, unchecked. Throws a `UserError` if they are not an array of tables. */
+export function writtenGates(file: TomlFile): WrittenGate[] {
+  return topLevel(file)
+    .filter(belongsToGates)
+    .flatMap(node => {
+      const { line } = node.loc.start
+      const path = keyPath(node)
+      if (node.type === 'TOMLKeyValue') {
+        const tables = path.length === 1 ? inlineTables(node.value) : null
+        if (tables === null) return refuseShape(`${file.name}:${line}`, path)
+        return tables.map(table => gateOf(file.text, table.loc.start.line, table.body))
+      }
+      if (path.length > 1 || node.kind !== 'array') return refuseShape(`${file.name}:${line}`, path)
+      return [gateOf(file.text, line, node.body)]
+    })
 }
 
 /** `[{ run = "npm test" }]`; null if it is anything else. */
@@ -170,11 +164,11 @@ function inlineTables(value: AST.TOMLContentNode): AST.TOMLInlineTable[] | null 
 }
 
 function gateOf(text: string, line: number, body: readonly AST.TOMLKeyValue[]): WrittenGate {
-  const fields = body.map(({ key, value, loc }) => ({
-    key: getStaticTOMLValue(key).join('.'),
-    line: loc.start.line,
-    value: getStaticTOMLValue(value),
-    written: value.type === 'TOMLInlineTable' ? 'a table' : text.slice(...value.range),
+  const fields = body.map(node => ({
+    key: keyPath(node).join('.'),
+    line: node.loc.start.line,
+    value: tomlValue(node.value),
+    written: node.value.type === 'TOMLInlineTable' ? 'a table' : text.slice(...node.value.range),
   }))
   return { line, fields }
 }
@@ -182,28 +176,4 @@ function gateOf(text: string, line: number, body: readonly AST.TOMLKeyValue[]): 
 function refuseShape(place: string, path: readonly string[]): never {
   const what = path.length === 1 ? `${GATES} is a list of tables` : `${path.join('.')} is in no gate`
   throw new UserError(`${place}: ${what}; ${HOW_TO_BEGIN}`)
-}
-
-/** What stands in a TOML file; `file` is its name in sentences. A `UserError` with the place if it is not valid. */
-export function parseTomlFile(text: string, file: string): AST.TOMLProgram {
-  try {
-    // Without a last line end the parser gives a value of one digit an empty range.
-    return parseTOML(`${text}\n`)
-  } catch (error) {
-    if (!(error instanceof ParseError)) throw error
-    const { line, column, problem } = explain(error, text)
-    throw new UserError(`${file}:${line}:${column}: not valid TOML: ${problem}.`)
-  }
-}
-
-/** Line and column are from 1. The parser notices what is missing at a line's end only on a later line. */
-function explain(error: ParseError, text: string): { line: number; column: number; problem: string } {
-  const before = text.slice(0, error.index)
-  const lines = before.trimEnd().split('\n')
-  const end = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 }
-  const here = { line: error.lineNumber, column: error.column + 1 }
-  const problem = error.message.charAt(0).toLowerCase() + error.message.slice(1)
-  if (/=\s*\n\s*$/.test(before)) return { ...end, problem: 'there is no value after "="' }
-  if (/=[ \t]*$/.test(before)) return { ...here, problem: `${problem}; a text stands in quotes` }
-  return { ...(error.message.includes('same line') ? end : here), problem }
 }

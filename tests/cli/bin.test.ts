@@ -1,8 +1,12 @@
 import { execFile } from 'node:child_process'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
+import { codemachine } from '../support/codemachine.ts'
+import { makePlace } from '../support/place.ts'
 
 const BIN = fileURLToPath(new URL('../../dist/bin.js', import.meta.url))
 
@@ -60,4 +64,19 @@ test('--help names every command and option that the README names, with examples
     expect(stdout).toContain(flag)
   }
   expect(stdout).toContain('Examples:')
+})
+
+test.each([
+  ['an absolute path', (root: string) => ({ XDG_CONFIG_HOME: join(root, 'xdg') }), 'xdg'],
+  ['a relative path', () => ({ XDG_CONFIG_HOME: 'xdg' }), 'home/.config'],
+  ['nothing', () => ({ XDG_CONFIG_HOME: '' }), 'home/.config'],
+])('the settings of the person are read where XDG_CONFIG_HOME says, here %s', async (_what, env, folder) => {
+  await using place = await makePlace('', { git: false })
+  for (const each of ['xdg', 'home/.config', 'work/xdg']) {
+    await mkdir(join(place.root, each, 'codemachine'), { recursive: true })
+    await writeFile(join(place.root, each, 'codemachine', 'config.toml'), 'nonsense = 1\n')
+  }
+  const { exitCode, stderr } = await codemachine(place, ['logout'], { env: env(place.root) })
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain(`codemachine: ${join(place.root, folder, 'codemachine', 'config.toml')}:1: unknown key`)
 })

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
-import { bootId, isAlive, isStillRunning, lineOf, startTimeOf } from '../../src/platform/processes.ts'
+import { ancestorsOf, bootId, isAlive, isStillRunning, startTimeOf } from '../../src/platform/processes.ts'
 
 const started: { kill(signal: 'SIGKILL'): boolean }[] = []
 afterEach(() => {
@@ -57,7 +57,7 @@ describe.runIf(process.platform === 'linux')('on Linux', () => {
 
   test('the line of a process goes up to the first', async () => {
     const child = await start('sleep', '300')
-    const line = [...(await lineOf(child.pid, 'linux'))]
+    const line = [...(await ancestorsOf(child.pid, 'linux'))]
     expect(line.slice(0, 3)).toEqual([child.pid, process.pid, process.ppid])
     expect(line).not.toContain(0)
   })

@@ -11,7 +11,7 @@ async function settingsFor(typed: readonly string[], ofPerson = '') {
   await using settings = await openSettings()
   await settings.person(ofPerson)
   const flags = withRunFlags(new Command()).parse(typed, { from: 'user' }).opts<RunFlags>()
-  return await settingsOf({ env: {}, home: settings.home }, settings.directory, runOptionsOf(flags))
+  return await settingsOf({ env: {}, configHome: settings.configHome }, settings.directory, runOptionsOf(flags))
 }
 
 test('what is typed is what a run goes by', async () => {

@@ -52,12 +52,12 @@ describe('which setting counts', () => {
     expect(lasting).toEqual({ model: 'ours', effort: 'low' })
   })
 
-  test('XDG_CONFIG_HOME moves the config file of the person, unless it is relative', async () => {
+  test('the config file of the person lies in their folder for configuration', async () => {
     await person('rounds = 2')
     await mkdir(join(places.root, 'xdg', 'codemachine'), { recursive: true })
     await writeFile(join(places.root, 'xdg', 'codemachine', 'config.toml'), 'rounds = 7')
-    expect((await load({ env: { XDG_CONFIG_HOME: join(places.root, 'xdg') } })).settings.rounds).toBe(7)
-    expect((await load({ env: { XDG_CONFIG_HOME: 'xdg' } })).settings.rounds).toBe(2)
+    expect((await load({ configHome: join(places.root, 'xdg') })).settings.rounds).toBe(7)
+    expect((await load()).settings.rounds).toBe(2)
   })
 
   test.each(['[logging]\nlevel = "debug"', 'logging.level = "debug"', 'logging = { level = "debug" }'])(

@@ -12,18 +12,18 @@ export async function openSettings() {
   const places: SettingsPlaces = {
     directory: join(root, 'work'),
     env: {},
-    home: join(root, 'home'),
+    configHome: join(root, 'config'),
     flags: {},
     defaults,
   }
-  const ofPerson = join(places.home, '.config', 'codemachine', 'config.toml')
+  const ofPerson = join(places.configHome, 'codemachine', 'config.toml')
   const ofProject = join(places.directory, 'codemachine.toml')
   await mkdir(places.directory)
-  await mkdir(join(places.home, '.config', 'codemachine'), { recursive: true })
+  await mkdir(join(places.configHome, 'codemachine'), { recursive: true })
   const load = (more: Partial<SettingsPlaces> = {}) => loadSettings({ ...places, ...more })
   return {
     root,
-    home: places.home,
+    configHome: places.configHome,
     directory: places.directory,
     ofPerson,
     ofProject,

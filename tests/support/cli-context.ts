@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { systemClock } from '../../src/base/clock.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
@@ -12,6 +13,7 @@ export function cliContext(
     env,
     cwd: directory,
     home,
+    configHome: join(home, '.config'),
     platform: process.platform,
     arch: process.arch,
     node: process.versions.node,

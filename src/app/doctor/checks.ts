@@ -7,15 +7,16 @@ import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageFile } from '../../base/package.ts'
 import { findMarked, MARK_VARIABLE, parseMark } from '../../platform/end-processes.ts'
 import { isStillRunning } from '../../platform/processes.ts'
+import { runWithExeca } from '../../platform/run-with-execa.ts'
 import { type Settings, settingsSchema } from '../../settings/schema.ts'
 import type { Finding } from '../../words/doctor.ts'
 import { findGit, findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
 import { reachOf, recordsInReach } from '../engine-of-project.ts'
 import { settingsOf } from '../open-run.ts'
 import type { World } from '../world.ts'
-import { type Bench, type Checked, ok, problem, problemOf, warning } from './finding.ts'
+import { type Checked, type CheckRun, ok, problem, problemOf, warning } from './finding.ts'
 
-/** Looks at the work directory; the value is its real path, if one can work in it. */
+/** Checks the work directory; the value is its real path, if it is usable. */
 export async function checkDirectory(path: string): Promise<Checked<string>> {
   const found = await nearestExisting(path)
   const refused = (message: string, mend: string) => ({ findings: [problem('directory', message, mend)], value: null })
@@ -39,7 +40,7 @@ async function isWritable(directory: string): Promise<boolean> {
   )
 }
 
-/** Something on the disk. */
+/** A file or directory. */
 interface Existing {
   path: string
   isDirectory: boolean
@@ -94,9 +95,10 @@ function formatBytes(bytes: number): string {
 }
 
 /** Git, the repository around the work directory, and whether commits can be made in it. Changes nothing. */
-export async function checkGit({ env }: Bench, directory: string): Promise<Finding[]> {
+export async function checkGit({ env }: CheckRun, directory: string): Promise<Finding[]> {
   const repository = await findRepository(directory)
-  const setting: GitSetting = { program: await findGit(env, repository?.root ?? directory), directory, env }
+  const program = await findGit(env, repository?.root ?? directory)
+  const setting: GitSetting = { program, directory, env, run: runWithExeca }
   const version = await runGit(setting, ['--version'])
   if (!version.ok) {
     const mend = 'Install git (https://git-scm.com), or put a git that works first on the PATH.'
@@ -143,7 +145,7 @@ export async function checkNode({ platform, arch, node }: World): Promise<Findin
   return [warning('node', `${message}, for which there is no codex`, mend)]
 }
 
-/** What runs of codemachine that have died left running, in any work directory. */
+/** Finds the processes that runs of codemachine which died have left, in any work directory. */
 export async function checkLeftovers({ platform }: World): Promise<Finding[]> {
   if (platform === 'win32') return [ok('leftovers', 'not looked for: Windows does not show whose a process is')]
   const left: { pid: number; key: string }[] = []
@@ -169,7 +171,7 @@ export function recordsRoot({ env, home }: Pick<World, 'env' | 'home'>): string 
   return env.CODEMACHINE_HOME || join(home, '.codemachine')
 }
 
-/** Looks at the place of the records, as it is: it is made, and closed to others, by the first run. */
+/** Checks where the records are or will be. The first run makes the folder, and closes it to other users. */
 export async function checkRecords(world: World, directory: string | null): Promise<Finding[]> {
   const root = recordsRoot(world)
   if (!isAbsolute(root)) {
@@ -213,7 +215,7 @@ async function boundaryOf(
   return warning('records', inReach, 'Set CODEMACHINE_HOME to a directory outside of both the work directory and /tmp.')
 }
 
-/** What the other checks go by. */
+/** The settings that later checks use. */
 export interface SettingsInUse {
   /** The defaults, if there is a mistake in any place. */
   settings: Settings

@@ -21,7 +21,7 @@ import { pathExists } from '../../platform/files.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Finding } from '../../words/doctor.ts'
 import { recordsRoot, type SettingsInUse } from './checks.ts'
-import { type Bench, type Checked, ok, problem, warning } from './finding.ts'
+import { type Checked, type CheckRun, ok, problem, warning } from './finding.ts'
 
 /** The answer to one request, or why there is none. */
 type Answer = { result: unknown } | { failure: string }
@@ -49,15 +49,15 @@ const END_MS = 500
 const COMMAND_MS = 5_000
 
 /** Starts an app-server, asks it, and ends it. Answers why not if it does not come up. */
-export async function askCodex(bench: Bench, options: AskOptions): Promise<CodexAnswers | { failure: string }> {
-  const { clock, platform } = bench.world
+export async function askCodex(run: CheckRun, options: AskOptions): Promise<CodexAnswers | { failure: string }> {
+  const { clock, platform } = run.world
   // Where it is started commands may write, so that cannot be the work directory: it may be the one around them all.
-  const directory = join(bench.temporary, 'inside')
+  const directory = join(run.temporary, 'inside')
   await mkdir(directory)
   const server = startAppServer({
     path: options.path,
     args: [],
-    env: { ...options.env, TMPDIR: bench.temporary },
+    env: { ...options.env, TMPDIR: run.temporary },
     directory,
     clock,
     endMs: END_MS,
@@ -76,24 +76,24 @@ export async function askCodex(bench: Bench, options: AskOptions): Promise<Codex
   })
   void server.exit.then(() => rpc.dispose())
   const leave = () => void server.close()
-  bench.world.signal.addEventListener('abort', leave, { once: true })
+  run.world.signal.addEventListener('abort', leave, { once: true })
   try {
-    return await converse(bench, options, server, rpc, warnings)
+    return await converse(run, options, server, rpc, warnings)
   } finally {
-    bench.world.signal.removeEventListener('abort', leave)
+    run.world.signal.removeEventListener('abort', leave)
     await server.close()
     rpc.dispose()
   }
 }
 
 async function converse(
-  bench: Bench,
+  run: CheckRun,
   { threadStart, deadline }: AskOptions,
   server: AppServer,
   rpc: Rpc,
   warnings: ReadonlySet<string>,
 ): Promise<CodexAnswers | { failure: string }> {
-  const { clock } = bench.world
+  const { clock } = run.world
   const ask = (method: string, params: object): Promise<Answer> =>
     rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic()))).then(
       result => ({ result }),
@@ -109,7 +109,7 @@ async function converse(
   const [thread, account, sandbox] = await Promise.all([
     ask('thread/start', threadStart),
     ask('account/read', {}),
-    trySandbox(bench, params => ask('command/exec', params)),
+    trySandbox(run, params => ask('command/exec', params)),
   ])
   return { warnings: [...warnings], threadStart: thread, accountRead: account, sandbox }
 }
@@ -118,7 +118,7 @@ const INITIALIZE_MS = 5_000
 
 /** Whether a file was written is looked up on the disk: it is the sandbox that is being asked about. */
 async function trySandbox(
-  { temporary, world }: Bench,
+  { temporary, world }: CheckRun,
   execute: (params: object) => Promise<Answer>,
 ): Promise<CodexAnswers['sandbox']> {
   const [inside, outside] = [join(temporary, 'inside'), join(temporary, 'outside')]
@@ -248,7 +248,7 @@ const UPDATE = 'Update codex: npm install --global @openai/codex@latest'
 
 /** Finds the codex that runs the rounds; throws a `UserError` if there is none that can. */
 export async function checkBinary(
-  { world, env }: Bench,
+  { world, env }: CheckRun,
   { settings, codexBin }: SettingsInUse,
 ): Promise<Checked<CodexBinary>> {
   const { platform, arch, cwd } = world
@@ -288,7 +288,7 @@ function notes(version: string, { sandbox, network }: Settings, capabilities: Co
  * then given an empty one to be looked at in.
  */
 export async function checkHome(
-  { world, env, temporary }: Bench,
+  { world, env, temporary }: CheckRun,
   setting: Settings['codexHome'],
 ): Promise<Checked<CodexHome>> {
   const root = recordsRoot(world)

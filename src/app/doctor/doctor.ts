@@ -15,7 +15,7 @@ import {
   type SettingsInUse,
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
-import { type Bench, openBench, problem } from './finding.ts'
+import { type CheckRun, openCheckRun, problem } from './finding.ts'
 
 /** More than anything on a healthy machine takes, ms. */
 const LOOK_MS = 3_000
@@ -25,54 +25,54 @@ const FIND_MS = 5_000
 const ANSWERS_MS = 12_000
 
 /**
- * Looks whether all that a run needs is there, and changes nothing; tells what each check has found as soon as it and
- * those before it have ended. `codexBin`: null for that of the settings.
+ * Checks whether all that a run needs is there and works, in `directory`, and yields the findings of each check in order,
+ * as soon as it and those before it have ended. Everything that it starts has ended when it returns.
  */
 export async function* examine(
   world: World,
   options: { directory: string; codexBin: string | null },
 ): AsyncGenerator<readonly Finding[]> {
-  await using bench = await openBench(world)
-  yield* makeChecks(bench, options)
+  await using run = await openCheckRun(world)
+  yield* makeChecks(run, options)
 }
 
-/** Makes all checks, and tells what each has found as soon as it and those before it have ended. */
+/** Runs all checks, and yields the findings of each in order, as soon as it and those before it have ended. */
 async function* makeChecks(
-  bench: Bench,
+  run: CheckRun,
   options: { directory: string; codexBin: string | null },
 ): AsyncGenerator<readonly Finding[]> {
-  const { world } = bench
+  const { world } = run
   const deadline = world.clock.monotonic() + ANSWERS_MS
-  yield await bench.look('node', LOOK_MS, () => checkNode(world))
-  const place = await bench.check('directory', LOOK_MS, () => checkDirectory(options.directory))
+  yield await run.look('node', LOOK_MS, () => checkNode(world))
+  const place = await run.check('directory', LOOK_MS, () => checkDirectory(options.directory))
   yield place.findings
   const directory = place.value
-  const settings = await bench.check('settings', LOOK_MS, () =>
-    checkSettings(world, directory ?? bench.temporary, options.codexBin),
+  const settings = await run.check('settings', LOOK_MS, () =>
+    checkSettings(world, directory ?? run.temporary, options.codexBin),
   )
   yield settings.findings
 
   const started = [
-    bench.look('records', LOOK_MS, () => checkRecords(world, directory)),
-    bench.look('disk', LOOK_MS, () => checkDisk([options.directory, recordsRoot(world)])),
-    bench.look('leftovers', LOOK_MS, () => checkLeftovers(world)),
-    directory === null ? [] : bench.look('git', LOOK_MS, () => checkGit(bench, directory)),
+    run.look('records', LOOK_MS, () => checkRecords(world, directory)),
+    run.look('disk', LOOK_MS, () => checkDisk([options.directory, recordsRoot(world)])),
+    run.look('leftovers', LOOK_MS, () => checkLeftovers(world)),
+    directory === null ? [] : run.look('git', LOOK_MS, () => checkGit(run, directory)),
   ]
-  const codex = settings.value && checkCodex(bench, settings.value, directory ?? bench.temporary, deadline)
+  const codex = settings.value && checkCodex(run, settings.value, directory ?? run.temporary, deadline)
   for (const each of started) yield await each
   if (codex) yield await codex
 }
 
 /** Each goes by the one before it, so the first problem is the last. */
 async function checkCodex(
-  bench: Bench,
+  run: CheckRun,
   inUse: SettingsInUse,
   directory: string,
   deadline: number,
 ): Promise<readonly Finding[]> {
-  const binary = await bench.check('codex', FIND_MS, () => checkBinary(bench, inUse))
+  const binary = await run.check('codex', FIND_MS, () => checkBinary(run, inUse))
   if (binary.value === null) return binary.findings
-  const home = await bench.check('codex-home', LOOK_MS, () => checkHome(bench, inUse.settings.codexHome))
+  const home = await run.check('codex-home', LOOK_MS, () => checkHome(run, inUse.settings.codexHome))
   const found = [...binary.findings, ...home.findings]
   if (home.value === null) return found
 
@@ -81,7 +81,7 @@ async function checkCodex(
   const choice: SandboxChoice = { mode: sandbox, network, writable: [] }
   const terms = sandboxTerms(directory, choice, capabilitiesOf(binary.value.version))
   const thread = threadStartParams(directory, { agent: 'doctor', developerInstructions: '', model, effort }, terms)
-  const answers = await askCodex(bench, {
+  const answers = await askCodex(run, {
     path: binary.value.path,
     env: shieldEnvironment(home.value.env, directory, choice).env,
     // Of such a thread codex keeps nothing.
@@ -92,6 +92,6 @@ async function checkCodex(
     const mend = 'Run `codex` once by hand to see what ails it, or name another one with --codex-bin.'
     return [...found, problem('codex', `codex app-server does not come up: ${answers.failure}`, mend)]
   }
-  const asked = { codex: binary.value, home: home.value, settings, platform: bench.world.platform }
+  const asked = { codex: binary.value, home: home.value, settings, platform: run.world.platform }
   return [...found, ...findingsOf(answers, asked)]
 }

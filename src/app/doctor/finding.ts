@@ -7,7 +7,7 @@ import { startTimeOf } from '../../platform/processes.ts'
 import type { Check, Finding } from '../../words/doctor.ts'
 import type { World } from '../world.ts'
 
-/** Findings, and what later checks go by; null if there is none. */
+/** The findings of a check, and the value that later checks need; null if it could not be had. */
 export interface Checked<T> {
   findings: readonly Finding[]
   value: T | null
@@ -25,7 +25,7 @@ export function problem(check: Check, message: string, mend: string): Finding {
   return { check, status: 'problem', message, mend }
 }
 
-/** The problem that something thrown stands for: a `UserError`, or the system's no. What is neither is thrown on. */
+/** A `UserError` or a system error as a finding; any other error is thrown again. */
 export function problemOf(check: Check, error: unknown, mend: string): Finding {
   if (error instanceof UserError) {
     if (error.hint !== null) return problem(check, error.message, error.hint)
@@ -37,23 +37,23 @@ export function problemOf(check: Check, error: unknown, mend: string): Finding {
   return problem(check, messageOf(error), mend)
 }
 
-/** Where checks are made. Disposing of it ends every process that a check has started and removes the temporary files. */
-export interface Bench extends AsyncDisposable {
+/** One run of doctor. Disposing of it ends every process that a check has started and removes the temporary files. */
+export interface CheckRun extends AsyncDisposable {
   world: World
   /** The environment of every process that a check starts. */
   env: NodeJS.ProcessEnv
   /** A fresh directory. */
   temporary: string
-  /** What a check finds; a problem if it throws one, or has not ended after `ms`. Nothing if the person has left. */
+  /** The findings of a check; a problem if it throws or takes longer than `ms`. Empty if the person has left. */
   look(check: Check, ms: number, find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]>
-  /** The same, of a check that others go by. */
+  /** The same for a check with a value. */
   check<T>(check: Check, ms: number, find: () => Promise<Checked<T>>): Promise<Checked<T>>
 }
 
 const GRACE_MS = 500
 
-/** Opens a bench. */
-export async function openBench(world: World): Promise<Bench> {
+/** Starts a run: makes its temporary directory, and the mark of the processes that it starts. */
+export async function openCheckRun(world: World): Promise<CheckRun> {
   const { clock, pid, platform, signal } = world
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
   const mark = makeMark({ key: 'doctor', owner, n: 0 })

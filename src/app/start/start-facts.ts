@@ -5,7 +5,7 @@ import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
-import { runProcess } from '../../platform/run-process.ts'
+import { runWithExeca } from '../../platform/run-with-execa.ts'
 import { foldJournal } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
@@ -203,7 +203,7 @@ export async function listServers(
   const { env, home } = world
   const codex = await codexInUse(world, settings)
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
-  const { stdout, stderr, exitCode } = await runProcess(codex.path, ['mcp', 'list'], {
+  const { stdout, stderr, exitCode } = await runWithExeca(codex.path, ['mcp', 'list'], {
     directory: root,
     env: { ...env, ...codexHome.env },
     encoding: 'utf8',

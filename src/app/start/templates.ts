@@ -8,7 +8,7 @@ import { nearestName } from '../../base/text.ts'
 import type { Template, ThreadSpec } from '../../core/contracts/template.ts'
 import { askPersonTool, runAgentTool } from '../../core/contracts/tools.ts'
 import type { RoundPart } from '../../core/state/plan.ts'
-import { parseTomlFile } from '../../settings/toml.ts'
+import { parseToml, topLevel } from '../../platform/toml.ts'
 import { buildTemplate } from '../../templates/build/build.ts'
 import { goalInstructions, goalTemplate } from '../../templates/goal/goal.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
@@ -111,7 +111,7 @@ const MODE = 0o644
  * Answers with a sentence for the person. Throws a `UserError` if the file, or what else is set, is not valid.
  */
 export async function chooseTemplate(
-  world: Pick<World, 'env' | 'home'>,
+  world: Pick<World, 'env' | 'configHome'>,
   directory: string,
   name: TemplateName,
   options: RunOptions = {},
@@ -158,7 +158,7 @@ async function isWrongMode(root: string): Promise<boolean> {
 function partsOf(text: string) {
   const [mark = ''] = /^\uFEFF?/.exec(text) ?? []
   const toml = text.slice(mark.length)
-  const keys = parseTomlFile(toml, FILE).body[0].body.filter(node => node.type === 'TOMLKeyValue')
+  const keys = topLevel(parseToml(toml, { name: FILE })).filter(node => node.type === 'TOMLKeyValue')
   const mode = keys.find(({ key: { keys: names } }) => names.length === 1 && nameOf(names[0]) === 'mode')
   return { mark, toml, keys, mode }
 }

@@ -26,12 +26,13 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   const root = await mkdtemp(join(tmpdir(), 'codemachine-demo-'))
   const directory = join(root, shown.project)
   const codexHome = join(root, 'codex-home')
+  const configHome = join(root, 'config')
   // Not in the temporary directory: an agent can write there.
   const records = join(context.home, '.codemachine', 'demo', basename(root))
   const env = {
     ...withoutSettings(context.env),
     CODEMACHINE_HOME: records,
-    XDG_CONFIG_HOME: join(root, 'config'),
+    XDG_CONFIG_HOME: configHome,
     CODEX_HOME: codexHome,
   }
   await shown.create(directory, env)
@@ -41,7 +42,7 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
   say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
-  const exitCode = await shown.play({ ...context, env, cwd: directory }, { ...runFlags, ...PROOF })
+  const exitCode = await shown.play({ ...context, env, configHome, cwd: directory }, { ...runFlags, ...PROOF })
   say(
     exitCode === 0
       ? howToLook(root, directory, records, shown.look)

@@ -120,7 +120,7 @@ export function renewalOf(windows: readonly (UsageWindow | null)[], usedPercent:
   return times.length === 0 ? null : Math.max(...times)
 }
 
-/** A command that codemachine runs itself before it believes *done*, as the session began with it. */
+/** A command that codemachine runs itself before it believes *done*; as the settings say, and as the session began with it. */
 export interface Gate {
   /** By which it is told apart; the command itself if nobody gave it a name. */
   name: string

@@ -43,7 +43,7 @@ export interface AppServer {
   readonly exit: Promise<AppServerExit>
   /** Ends the process and its group; resolves like `exit`. May be called again. */
   close(): Promise<AppServerExit>
-  /** What the process has said on stderr, the last 32 KiB. */
+  /** The last 32 KiB of stderr. */
   stderr(): string
 }
 
@@ -169,7 +169,7 @@ function neverStarted(refusal: Promise<Error>): AppServer {
   }
 }
 
-/** Keeps the last `limit` bytes of a stream that may be endless. */
+/** Collects the last `limit` bytes of a stream of any length. */
 export class Tail {
   #chunks: Buffer[] = []
   #length = 0
@@ -193,7 +193,7 @@ export class Tail {
   }
 }
 
-/** With what codex is run in a work directory. */
+/** How codex is run in a work directory. */
 export interface CodexOptions {
   /** The native codex binary. */
   binary: { path: string }
@@ -231,10 +231,10 @@ export interface AppServersOptions
 /** How often, at most, what they left running is looked for without being asked for, ms. */
 const SWEEP_MS = 5_000
 
-/** Tells apart all that this process starts: the mark of one must never be found for another's. */
+/** Makes the mark of each start of this process unique. */
 let started = 0
 
-/** App-servers that carry a mark, by which is ended what they leave running. */
+/** Starts app-servers with a mark in their environment, and ends by that mark what they leave running. */
 export class AppServers {
   readonly #options: AppServersOptions
   readonly #running = new Set<AppServer>()
@@ -330,14 +330,14 @@ export class AppServers {
 /** The outcome of a turn that was interrupted. */
 export const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
 
-/** The outcome of a turn that codex says has ended with this status. */
+/** The outcome of a turn, by the status and error of codex's `turn/completed`. */
 export function turnOutcome(status: string, error: CodexError | null): RoundOutcome {
   if (status === 'completed') return { class: 'worked', message: null }
   if (status === 'interrupted') return INTERRUPTED
   return error ? classifyTurnError(error) : { class: 'network', message: `The turn ended: ${status}.` }
 }
 
-/** The outcome of a request that has no result, while the process lives. */
+/** The outcome of a round whose request failed while the process lives. */
 export function requestOutcome({ cause, message }: RequestFailure): RoundOutcome {
   switch (cause) {
     case 'answered':
@@ -365,7 +365,7 @@ const LASTING: ReadonlySet<string | null> = new Set([
 ])
 
 /**
- * The outcome of a process that ended by itself. While it starts, codex exits with 1 and a sentence on stderr when its
+ * The outcome of a round whose process ended by itself. While it starts, codex exits with 1 and a sentence on stderr when its
  * home or configuration is unusable.
  */
 export function exitOutcome(exit: AppServerExit, starting: boolean): RoundOutcome {
@@ -377,10 +377,10 @@ function isLasting(exit: AppServerExit, starting: boolean): boolean {
   return starting && exit.reason === 'exited' && exit.code === 1
 }
 
-/** What codex logs as it goes is no last word. */
+/** Lines of codex's log, which do not say why it ended. */
 const LOG_LINE = /^\s*\d{4}-\d\d-\d\dT\S+\s+(?:TRACE|DEBUG|INFO|WARN|ERROR)\s/
 
-/** How a process ended, with its last words. */
+/** How a process ended, with its last line of stderr, for messages. */
 export function describeExit(exit: AppServerExit): string {
   // Where the person has RUST_BACKTRACE set, the sentence comes first.
   const [said = ''] = stripVTControlCharacters(exit.stderr).split('\nStack backtrace:')

@@ -1,20 +1,20 @@
 import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
 
-/** The parts of codex's `TurnError` that tell what kind of failure it is. */
+/** The parts of codex's `TurnError` that its class is told by. */
 export interface CodexError {
   message: string
   codexErrorInfo?: unknown
   additionalDetails?: string | null
 }
 
-/** The class of a failed turn. What is not known counts as a passing failure of the network. */
+/** The outcome of a failed turn. An unknown error counts as a temporary failure of the network. */
 export function classifyTurnError({ message, codexErrorInfo }: CodexError): RoundOutcome {
   const { name, status } = readInfo(codexErrorInfo)
   const said = { name, status: status ?? statusIn(message), message: message.replace(ADDRESS, '') }
   return { class: TURN_ERRORS.find(row => applies(row, said))?.class ?? 'network', message }
 }
 
-/** The class of an error that `initialize`, `thread/start` or `turn/start` was answered with. */
+/** The outcome of an error response to `initialize`, `thread/start` or `turn/start`. */
 export function classifyStartError(message: string): RoundOutcome {
   return { class: START_ERRORS.find(({ says }) => says.test(message))?.class ?? 'crashed', message }
 }
@@ -139,8 +139,7 @@ function statusIn(message: string): number | null {
 }
 
 /**
- * The outcome with the moment from which it may be tried again, if codex's text names one. Other classes than `window`
- * and `throttle` have none. `now`: Unix time, ms.
+ * The outcome with `retryAt`, if codex's message names a time. Only the classes `window` and `throttle` have one. `now`: Unix time, ms.
  */
 export function withRetryAt(outcome: RoundOutcome, now: number): RoundOutcome {
   if (outcome.class !== 'window' && outcome.class !== 'throttle') return outcome
@@ -149,7 +148,7 @@ export function withRetryAt(outcome: RoundOutcome, now: number): RoundOutcome {
 }
 
 /**
- * The moment that a text of codex names: "try again in 1.5s", "in 3 days 4 hours 9 minutes", "at 8:54 PM" (local time,
+ * Parses the time in a message of codex: "try again in 1.5s", "in 3 days 4 hours 9 minutes", "at 8:54 PM" (local time,
  * the next such moment), "on Nov 25th, 2026 8:54 PM". Unix time, ms; null if it names none, or one that is past or
  * further away than any usage window is long.
  */

@@ -4,9 +4,10 @@ import { messageOf } from '../../base/errors.ts'
 import { LineSplitter } from '../../base/text.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import { readBoundedText } from '../../platform/files.ts'
+import { tomlString } from '../../platform/toml.ts'
 import { type CodexOptions, GIVE_UP_MS } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
-import { type AgentProfile, profileValues, tomlText } from './profiles.ts'
+import { type AgentProfile, profileValues } from './profiles.ts'
 import { commandSettings, type SandboxChoice, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
 
 export interface ExecAgentOptions
@@ -23,7 +24,7 @@ export interface ExecAgentOptions
   silenceMs: number
   /** Ends it, and all that it has started. */
   signal: AbortSignal
-  /** A line of what codex shows, from after the echo of the prompt. */
+  /** Called with each line of codex's output after its echo of the prompt. */
   onLine(line: string): void
 }
 
@@ -126,7 +127,7 @@ function spawnCodex(options: ExecAgentOptions, mark: string): ChildProcess {
   const waiting = [...waitingAgents(options.env), options.agent.name].join('/')
   const overrides = [
     // The variable itself does not reach commands that inherit only what a shell needs.
-    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlText(waiting)}`,
+    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(waiting)}`,
     ...options.overrides,
   ]
   const request: ExecRequest = { ...options, overrides, forCommands, prompt: null }
@@ -190,7 +191,7 @@ async function textOf(path: string): Promise<string> {
   return typeof read === 'object' && 'text' in read ? read.text : ''
 }
 
-/** What `codex exec` is told. */
+/** The request of one `codex exec`. */
 export interface ExecRequest {
   agent: AgentProfile
   /** Whether the agent's profile is in codex's home, in the form that this codex reads. */
@@ -205,11 +206,11 @@ export interface ExecRequest {
   shellPolicy: unknown
   /** Where codex writes what the agent has said last. Absolute. */
   lastMessage: string
-  /** Instructions and request in one; null: they come through stdin. */
+  /** Instructions and request in one; null: they are written to stdin. */
   prompt: string | null
 }
 
-/** The arguments with which codex does one task of an agent and ends. */
+/** The arguments of `codex exec` for one task of an agent. */
 export function execArguments(request: ExecRequest, capabilities: CodexCapabilities): string[] {
   const { agent, hasProfile, directory, sandbox, overrides, lastMessage, prompt } = request
   const settings = [
@@ -242,7 +243,7 @@ export function execArguments(request: ExecRequest, capabilities: CodexCapabilit
 }
 
 /**
- * Whether a prompt can be handed over behind these others. Linux takes at most 128 KiB in one argument, Windows 32,767
+ * True if the prompt can be passed as an argument after `others`. Linux takes at most 128 KiB in one argument, Windows 32,767
  * UTF-16 units in all of them.
  */
 export function fitsAsArgument(prompt: string, others: readonly string[], platform: NodeJS.Platform): boolean {
@@ -256,7 +257,9 @@ export function fitsAsArgument(prompt: string, others: readonly string[], platfo
 /** What the profile says, too: another call may write that file before codex reads it. `inTable`: it is a table, which wins over the top level. */
 function modelSettings(agent: AgentProfile, inTable: boolean): string[] {
   const before = inTable ? `profiles.${agent.name}.` : ''
-  return profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${before}${key}=${tomlText(value)}`]))
+  return profileValues(agent).flatMap(([key, value]) =>
+    value === null ? [] : [`${before}${key}=${tomlString(value)}`],
+  )
 }
 
 function sandboxSettings({ mode, network, writable }: SandboxChoice): string[] {
@@ -271,25 +274,24 @@ function sandboxSettings({ mode, network, writable }: SandboxChoice): string[] {
 function trustSettings(directory: string, { execWritesTrust, untrustedKeepsConfig }: CodexCapabilities): string[] {
   if (!execWritesTrust) return []
   const level = untrustedKeepsConfig ? 'untrusted' : 'trusted'
-  return [`projects={${tomlText(directory)}={trust_level="${level}"}}`]
+  return [`projects={${tomlString(directory)}={trust_level="${level}"}}`]
 }
 
 function tomlValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`
-  return tomlText(String(value))
+  return tomlString(String(value))
 }
 
-/** The environment variable by which an agent that works outside of a session is told which agents wait for it. */
+/** The environment variable with the agents that wait for an agent outside of a session. */
 const AGENTS_VARIABLE = 'CODEMACHINE_AGENTS'
 
-/** The agents that wait for what is run with this environment, the nearest last; none where a person runs it. */
+/** The agents that wait for the caller, the nearest last; empty where a person calls. */
 export function waitingAgents(env: NodeJS.ProcessEnv): string[] {
   return (env[AGENTS_VARIABLE] ?? '').split('/').filter(name => name !== '')
 }
 
 /**
- * What `codex exec` says, line by line: only what comes after the request that it repeats is worth showing, for before it
- * stand codex's own header and the agent's instructions.
+ * Splits the output of `codex exec` into lines, and drops codex's header and its echo of the instructions and the request.
  */
 export class ExecOutput {
   readonly #request: readonly string[]

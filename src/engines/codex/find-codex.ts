@@ -12,7 +12,7 @@ export interface CodexBinary {
   /** `0.169.0`. */
   version: string
   source: 'flag' | 'CODEX_BIN' | 'PATH' | 'node_modules'
-  /** npm's launcher script, if that is what was found. */
+  /** npm's launcher script, through which the binary was found; null if it was found directly. */
   launcher: string | null
 }
 
@@ -29,8 +29,8 @@ export interface CodexSearch {
 }
 
 /**
- * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first one that is named counts, and
- * a UserError says what is wrong with it. Runs `codex --version` (5 ms).
+ * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first that is there is used. Throws a
+ * `UserError` if it is unusable. Runs `codex --version` (5 ms).
  */
 export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
   const { source, file } = await locate(search)
@@ -107,7 +107,7 @@ function launcherInNodeModules(packageRoot: string): string | null {
 /** More than any start of codex takes, even on a machine that is busy, ms. */
 const VERSION_MS = 10_000
 
-/** Asks codex which version it is; throws a UserError if it is none that codemachine works with. */
+/** Runs `codex --version`; throws a `UserError` if it is not a codex that codemachine supports. */
 async function versionOf(path: string, namedBy: string, env: Readonly<NodeJS.ProcessEnv>): Promise<string> {
   const result = await runProcess(path, ['--version'], {
     // Codex lays its aliases down in its home at every start; below a file there is none, and this start leaves no trace.
@@ -138,15 +138,15 @@ function answerOf({ exitCode, stdout, stderr, failure }: ProcessResult): string 
 }
 
 /**
- * The oldest codex that codemachine works with: the oldest one that it was measured against in which `turn/steer`, the
- * sandbox and the messages of a round are what they are today.
+ * The oldest supported codex: the oldest measured one whose `turn/steer`, sandbox and messages of a round are those of
+ * today.
  */
 export const OLDEST_CODEX = '0.120.0'
 
-/** The newest codex that it was measured against: the one whose protocol it speaks. */
+/** The newest measured codex, whose protocol `protocol/codex.ts` is. */
 export const NEWEST_MEASURED_CODEX = CODEX_VERSION
 
-/** What a codex can do and may be sent; measured with 0.120, 0.130, 0.140, 0.145, 0.150, 0.155, 0.160, 0.166, 0.169. */
+/** The features of one version of codex; measured with 0.120, 0.130, 0.140, 0.145, 0.150, 0.155, 0.160, 0.166, 0.169. */
 export interface CodexCapabilities {
   /**
    * Under the granular approval policy an `rm -f` style command is asked about, and runs inside the sandbox once it is
@@ -181,7 +181,7 @@ export interface CodexCapabilities {
   execWritesTrust: boolean
 }
 
-/** What the codex of `version` (`0.169.0`) can do. A prerelease counts as the version that it leads to. */
+/** The features of codex `version` (`0.169.0`). A prerelease counts as its release. */
 export function capabilitiesOf(version: string): CodexCapabilities {
   const since = (first: string) => !isOlderCodex(version, first)
   return {
@@ -198,12 +198,12 @@ export function capabilitiesOf(version: string): CodexCapabilities {
   }
 }
 
-/** The version in what `codex --version` prints (`codex-cli 0.170.0-alpha.1`); null if no codex printed that. */
+/** Parses the output of `codex --version` (`codex-cli 0.170.0-alpha.1`); null if it is not codex's. */
 export function parseVersionOutput(output: string): string | null {
   return /^codex(?:-cli)? (\d+\.\d+\.\d+(?:[-+][\w.+-]+)?)\s*$/m.exec(output)?.[1] ?? null
 }
 
-/** Whether codex `version` came before `other`. A prerelease counts as the version that it leads to. */
+/** True if codex `version` is older than `other`. A prerelease counts as its release. */
 export function isOlderCodex(version: string, other: string): boolean {
   const [major, minor, patch] = numbersOf(version)
   const [otherMajor, otherMinor, otherPatch] = numbersOf(other)
@@ -252,7 +252,7 @@ async function nativeBinary(directory: string, platform: NodeJS.Platform, arch: 
   return null
 }
 
-/** Whether there is a file, or a link to one, at `path`. */
+/** True if `path` is a file or a link to one. */
 export async function isFile(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null)
   return found?.isFile() ?? false
@@ -295,7 +295,7 @@ async function headOf(file: string): Promise<string> {
 export interface CodexHome {
   /** Absolute. */
   path: string
-  /** `codemachine`: the one of a login made for codemachine alone. `person`: codex's own, which is used just as it is. */
+  /** `codemachine`: made for a login of codemachine alone. `person`: the person's own, used unchanged. */
   owner: 'person' | 'codemachine'
   /** The environment that makes codex use it. */
   env: NodeJS.ProcessEnv
@@ -313,7 +313,7 @@ export interface CodexHomeChoice {
   directory?: string
 }
 
-/** Chooses codex's home and changes nothing in it; a UserError says what is missing. */
+/** Chooses codex's home, without changing it. Throws a `UserError` if it is missing. */
 export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHome> {
   const { setting, env, codemachineHome } = choice
   const own = join(codemachineHome, 'codex')

@@ -3,7 +3,7 @@ import { type Ask, type AskOptions, askAppServer } from './round-start.ts'
 import { policyIn } from './sandbox.ts'
 import { RequestFailure } from './wire.ts'
 
-/** Which models codex, as it is installed, configured and logged in, can be asked for. */
+/** The models that codex offers with its present configuration and login. */
 export interface OfferedModels {
   /** Their names, also of those that it shows to nobody; or why they are not known, as the beginning of a sentence. */
   names: ReadonlySet<string> | { unknown: string }
@@ -11,11 +11,11 @@ export interface OfferedModels {
   usual: string | null
   /** The `shell_environment_policy` in force, as `commandSettings` takes it; null if codex does not say. */
   shellPolicy: unknown
-  /** False only where codex says that it needs a login and has none. */
+  /** False only if codex says that it needs a login and has none. */
   isLoggedIn: boolean
 }
 
-/** Asks a short-lived app-server, in at most 10 s. Never rejects for what codex does. */
+/** Asks a short-lived app-server for its models, in at most 10 s. Never rejects for what codex does. */
 export async function askOfferedModels(options: AskOptions, signal: AbortSignal): Promise<OfferedModels> {
   let account: unknown = null
   const asked = await askAppServer(options, signal, async ask => {
@@ -54,8 +54,8 @@ export async function askOfferedModels(options: AskOptions, signal: AbortSignal)
 }
 
 /**
- * The agents, with null in the place of a model that is not offered or may not be: codex's default. `remark`: one
- * sentence for all of them; null if there is nothing to say.
+ * The agents, with null (codex's default) in place of each model that is not offered, or not known to be. `remark`: one
+ * sentence about these; null if there are none.
  */
 export function withOfferedModels<T extends { model: string | null }>(
   agents: readonly T[],

@@ -1,40 +1,41 @@
 import { lstat, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser'
+import type { AST } from 'toml-eslint-parser'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
-import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
+import { writeWholeFile } from '../../platform/files.ts'
+import { keyPath, parseToml, readToml, type TomlFile, tomlString, tomlValue, topLevel } from '../../platform/toml.ts'
 import { capabilitiesOf } from './find-codex.ts'
 
-export interface ProfilesWanted {
-  /** Codex's home, codemachine's own; it is there. Absolute. */
+export interface ProfilesOptions {
+  /** Codex's home that is codemachine's own, which exists. Absolute. */
   codexHome: string
   codexVersion: string
   agents: readonly AgentProfile[]
-  /** Whether the models in profiles that are there already stay: nobody has asked which are offered. */
+  /** Keep the models of existing profiles: it is not known which models are offered. */
   keepModels: boolean
 }
 
-/** The profiles as they now are. */
-export interface ProfilesUpToDate {
+/** The profiles after an update. */
+export interface UpdatedProfiles {
   /** Sentences for the person. */
   remarks: readonly string[]
-  /** Those that the person wrote, as tables of `config.toml` or files: they count, and codemachine has left its own out. */
+  /** The profiles that the person wrote, as tables of `config.toml` or files: codemachine writes none of these names. */
   byHand: ReadonlyMap<string, AgentProfile>
-  /** Those that `--profile NAME` leads to. */
+  /** The names that `--profile NAME` works for. */
   usable: ReadonlySet<string>
-  /** By name those whose file cannot be read, and why: codex can run nothing by such a profile. */
+  /** The profiles whose file cannot be read, and why: codex cannot run with them. */
   unreadable: ReadonlyMap<string, UserError>
 }
 
 /**
- * Brings the agents' profiles in codex's home up to date, in the form that the installed version reads (docs/profiles.md),
- * and takes them out of the other form. What the person wrote stays, byte by byte. A file that cannot be written is told
- * in a remark, and so is a profile that cannot be read; a `UserError` names the place in a `config.toml` that cannot be.
+ * Writes the agents' profiles into codex's home, in the form that the installed version reads (docs/profiles.md), and
+ * removes them from the other form. What the person wrote stays, byte by byte. A file that cannot be written, or a profile
+ * that cannot be read, becomes a remark; throws a `UserError` with the place for a `config.toml` that cannot be read.
  */
-export async function bringProfilesUpToDate(wanted: ProfilesWanted): Promise<ProfilesUpToDate> {
+export async function updateProfiles(wanted: ProfilesOptions): Promise<UpdatedProfiles> {
   const { codexHome, codexVersion, agents } = wanted
   const path = join(codexHome, 'config.toml')
-  const config = await readCodexToml(path)
+  const config = await readToml(path, { name: path, mend: MEND })
   const found = config === null ? NOTHING_YET : takeTablesOut(config, path)
   const byHand = new Map([...found.byHand].filter(([name]) => agents.some(agent => agent.name === name)))
   const names = agents.map(({ name }) => name)
@@ -87,14 +88,14 @@ function profilePath(codexHome: string, name: string): string {
   return join(codexHome, `${name}.config.toml`)
 }
 
-function withModel(agent: AgentProfile, { keepModels }: ProfilesWanted, before: string | null | undefined) {
+function withModel(agent: AgentProfile, { keepModels }: ProfilesOptions, before: string | null | undefined) {
   return keepModels && before !== undefined ? { ...agent, model: before } : agent
 }
 
-/** Null, or what was in the way, as a sentence. */
+/** Null, or the problem as a sentence. */
 async function changeConfig(path: string, before: string | null, text: string): Promise<string | null> {
   try {
-    parseCodexToml(text, path)
+    parseToml(text, { name: path, mend: MEND })
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     return `The agents have no profiles, for ${path} writes \`profiles\` in another form; make tables [profiles.NAME] of it.`
@@ -102,15 +103,15 @@ async function changeConfig(path: string, before: string | null, text: string): 
   return await changeFile(path, before, text)
 }
 
-/** Adds to `byHand` what the person wrote into the file, which then stays as it is. */
+/** Adds a profile that the person wrote to `byHand`, and leaves its file alone. */
 async function changeProfile(
   agent: AgentProfile,
-  wanted: ProfilesWanted,
+  wanted: ProfilesOptions,
   isFile: boolean,
   byHand: Map<string, AgentProfile>,
 ): Promise<string | null> {
   const path = profilePath(wanted.codexHome, agent.name)
-  const before = await readCodexToml(path)
+  const before = await readToml(path, { name: path, mend: MEND })
   if (isFile) {
     const theirs = before === null ? null : profileByHand(before, agent.name)
     if (theirs !== null) {
@@ -146,52 +147,10 @@ async function changeFile(path: string, before: string | null, text: string | nu
   }
 }
 
-/** A file of codex's configuration: its text, and what stands in it. */
-interface CodexToml {
-  text: string
-  program: AST.TOMLProgram
-}
+/** The end of a message about a file of codex's configuration. */
+const MEND = 'mend it or move it away'
 
-/** No configuration of a person comes near it. */
-const MOST_BYTES = 1024 * 1024
-
-/** Reads one; null if there is none. A `UserError` names the file, the place and the mend if it cannot be read. */
-async function readCodexToml(path: string): Promise<CodexToml | null> {
-  const read = await readBoundedText(path, MOST_BYTES)
-  if (read === 'missing') return null
-  if ('problem' in read) throw new UserError(`${path} ${read.problem}; mend it or move it away.`)
-  return { text: read.text, program: parseCodexToml(read.text, path) }
-}
-
-/** What stands in it; `path` is its name in the `UserError` that says where it is not valid. */
-function parseCodexToml(text: string, path: string): AST.TOMLProgram {
-  try {
-    // Without a last line end the parser gives a value of one digit an empty range.
-    return parseTOML(`${text}\n`)
-  } catch (error) {
-    if (!(error instanceof ParseError)) throw error
-    const place = `${path}:${error.lineNumber}:${error.column + 1}`
-    throw new UserError(`${place}: not valid TOML (${error.message}); mend this line.`)
-  }
-}
-
-/** What stands at the top of a file, before and between its tables. */
-function topLevel({ program }: CodexToml): AST.TOMLTopLevelTable['body'] {
-  return program.body[0].body
-}
-
-/** The path of a key or of a table's name. */
-function keyPath(node: AST.TOMLKeyValue | AST.TOMLTable): readonly string[] {
-  return getStaticTOMLValue(node.key).map(String)
-}
-
-/** A text as TOML writes it. */
-export function tomlText(text: string): string {
-  // A JSON string is a TOML basic string, but for the one control character that JSON leaves as it is.
-  return JSON.stringify(text.toWellFormed()).replaceAll('\u007f', '\\u007f')
-}
-
-/** The profile of an agent: what codex is to run it with. Null leaves it to the rest of codex's configuration. */
+/** The profile of an agent: the model and effort that codex runs it with; null: codex's own choice. */
 export interface AgentProfile {
   /** Lower-case letters, digits and dashes: it names a file and a table. */
   name: string
@@ -199,7 +158,7 @@ export interface AgentProfile {
   modelReasoningEffort: string | null
 }
 
-/** The keys of a profile, as codex calls them, with the values that an agent has for them. */
+/** The keys of a profile in codex's configuration, with the agent's values. */
 export function profileValues({ model, modelReasoningEffort }: AgentProfile): [key: string, value: string | null][] {
   return [
     ['model', model],
@@ -211,7 +170,7 @@ export function profileValues({ model, modelReasoningEffort }: AgentProfile): [k
  * What a `NAME.config.toml` says of the two keys if these lines are the person's: codemachine has not begun the file, and
  * at least one of them is there. Null if they are codemachine's to write.
  */
-function profileByHand(file: CodexToml, name: string): AgentProfile | null {
+function profileByHand(file: TomlFile, name: string): AgentProfile | null {
   if (headerIn(file.text, name) !== '' || ownLines(file).length === 0) return null
   return { name, model: modelIn(file), modelReasoningEffort: textIn(file, 'model_reasoning_effort') }
 }
@@ -221,19 +180,18 @@ function profileByHand(file: CodexToml, name: string): AgentProfile | null {
  * all others stay as they are, byte by byte. `before`: null if there is no such file; none of which `profileByHand`
  * says something.
  */
-function renderProfileFile(before: CodexToml | null, agent: AgentProfile): string {
-  const ours = before ?? { text: '', program: null }
-  let text = ours.text
+function renderProfileFile(before: TomlFile | null, agent: AgentProfile): string {
+  let text = before?.text ?? ''
   const lineEnd = text.includes('\r\n') ? '\r\n' : '\n'
   const missing: string[] = []
   // The last one first, so that what is found before it stays where it is.
   const found = before === null ? [] : ownLines(before).reverse()
   for (const { key, node } of found) {
     const value = profileValues(agent).find(([name]) => name === key)?.[1] ?? null
-    text = value === null ? withoutLine(text, node) : splice(text, node.value.range, tomlText(value))
+    text = value === null ? withoutLine(text, node) : splice(text, node.value.range, tomlString(value))
   }
   for (const [key, value] of profileValues(agent)) {
-    if (value !== null && !found.some(each => each.key === key)) missing.push(`${key} = ${tomlText(value)}${lineEnd}`)
+    if (value !== null && !found.some(each => each.key === key)) missing.push(`${key} = ${tomlString(value)}${lineEnd}`)
   }
   const header = headerIn(text, agent.name)
   return (header || headerOf(agent.name) + lineEnd) + missing.join('') + text.slice(header.length)
@@ -243,7 +201,7 @@ function renderProfileFile(before: CodexToml | null, agent: AgentProfile): strin
  * The same file without what codemachine wrote into it; null if nothing else is in it. A file that codemachine did not
  * begin stays as it is.
  */
-function withoutProfile(before: CodexToml, name: string): string | null {
+function withoutProfile(before: TomlFile, name: string): string | null {
   if (headerIn(before.text, name) === '') return before.text
   let text = before.text
   for (const { node } of ownLines(before).reverse()) text = withoutLine(text, node)
@@ -252,13 +210,13 @@ function withoutProfile(before: CodexToml, name: string): string | null {
 }
 
 /** The model that a profile file names; null if it names none. */
-function modelIn(file: CodexToml): string | null {
+function modelIn(file: TomlFile): string | null {
   return textIn(file, 'model')
 }
 
-function textIn(file: CodexToml, name: string): string | null {
+function textIn(file: TomlFile, name: string): string | null {
   const line = ownLines(file).find(({ key }) => key === name)
-  const value = line === undefined ? null : getStaticTOMLValue(line.node.value)
+  const value = line === undefined ? null : tomlValue(line.node.value)
   return typeof value === 'string' ? value : null
 }
 
@@ -274,7 +232,7 @@ function headerIn(text: string, name: string): string {
   return lineEnd === undefined ? '' : header + lineEnd
 }
 
-function ownLines(file: CodexToml): { key: string; node: AST.TOMLKeyValue }[] {
+function ownLines(file: TomlFile): { key: string; node: AST.TOMLKeyValue }[] {
   return topLevel(file).flatMap(node => {
     if (node.type !== 'TOMLKeyValue') return []
     const path = keyPath(node)
@@ -299,18 +257,18 @@ const BEGIN_LINE_ENDED =
   '# codemachine: profiles of the agents begin (written anew at every start, as is the line end before)'
 const END = '# codemachine: profiles of the agents end'
 
-/** A `config.toml`, taken apart. */
+/** The parts of a `config.toml`. */
 interface ProfileTables {
-  /** What is not codemachine's, byte by byte. */
+  /** The text without codemachine's block, byte by byte. */
   rest: string
   /** The profiles that the person wrote, by name. */
   byHand: ReadonlyMap<string, AgentProfile>
-  /** Those that codemachine wrote. */
+  /** The profiles that codemachine wrote, by name. */
   own: ReadonlyMap<string, AgentProfile>
 }
 
 /** Takes one apart; `path` is its name in the `UserError` that it throws if the rest alone is not valid. */
-function takeTablesOut(config: CodexToml, path: string): ProfileTables {
+function takeTablesOut(config: TomlFile, path: string): ProfileTables {
   const { text } = config
   const block = blockIn(text)
   if (block === null) return { rest: text, byHand: profilesIn(config), own: new Map() }
@@ -331,7 +289,7 @@ function takeTablesOut(config: CodexToml, path: string): ProfileTables {
   const isEnded = after === '' && text.startsWith(BEGIN_LINE_ENDED, block.start)
   const rest = (isEnded ? before.replace(/\n$/, '') : before) + after
   const ours = profilesIn(config)
-  const theirs = profilesIn({ text: rest, program: parseCodexToml(rest, path) })
+  const theirs = profilesIn(parseToml(rest, { name: path, mend: MEND }))
   return { rest, byHand: theirs, own: new Map([...ours].filter(([name]) => !theirs.has(name))) }
 }
 
@@ -340,7 +298,7 @@ function withTables(rest: string, agents: readonly AgentProfile[]): string {
   if (agents.length === 0) return rest
   const tables = agents.flatMap(agent => [
     `[profiles.${agent.name}]`,
-    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key} = ${tomlText(value)}`])),
+    ...profileValues(agent).flatMap(([key, value]) => (value === null ? [] : [`${key} = ${tomlString(value)}`])),
   ])
   const isEnded = rest === '' || rest.endsWith('\n')
   const block = [isEnded ? BEGIN : BEGIN_LINE_ENDED, ...tables, END].join('\n')
@@ -369,22 +327,22 @@ function without(text: string, ranges: readonly [number, number][]): string {
   return [...ranges].reverse().reduce((left, [start, end]) => left.slice(0, start) + left.slice(end), text)
 }
 
-function profilesIn(config: CodexToml): Map<string, AgentProfile> {
-  const profiles: unknown = getStaticTOMLValue(config.program).profiles
+function profilesIn(config: TomlFile): Map<string, AgentProfile> {
+  const { profiles }: { profiles?: unknown } = Object(tomlValue(config.program))
   if (typeof profiles !== 'object' || profiles === null) return new Map()
   return new Map(
     Object.entries(profiles).map(([name, profile]) => [
       name,
       {
         name,
-        model: textInOfProfileTables(profile, 'model'),
-        modelReasoningEffort: textInOfProfileTables(profile, 'model_reasoning_effort'),
+        model: textOf(profile, 'model'),
+        modelReasoningEffort: textOf(profile, 'model_reasoning_effort'),
       },
     ]),
   )
 }
 
-function textInOfProfileTables(table: unknown, key: string): string | null {
+function textOf(table: unknown, key: string): string | null {
   const value: unknown = typeof table === 'object' && table !== null ? Reflect.get(table, key) : null
   return typeof value === 'string' ? value : null
 }

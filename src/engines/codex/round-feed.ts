@@ -5,8 +5,8 @@ import type { Answered } from './tools.ts'
 import { translate, waitsForNetwork } from './translate.ts'
 
 /**
- * What the one who runs a round is told of it: the events, and the lines as they came. What comes while nobody runs it
- * is held until somebody does.
+ * Delivers the events and raw lines of a round to the caller of `run`. What comes while the round is not being run is held
+ * until it is.
  *
  *     held ──open()──▶ open ──hold()──▶ held … ──close()──▶ closed
  */
@@ -40,13 +40,13 @@ export class RoundFeed {
     this.#held = []
   }
 
-  /** Does it now, or once somebody runs the round. */
+  /** Calls the action now, or once the round is run. */
   whenOpen(action: () => void): void {
     if (this.#state === 'open') action()
     else if (this.#state === 'held') this.#held.push(action)
   }
 
-  /** A line as codex wrote it; deltas are left out. */
+  /** Delivers a line as codex wrote it, unless it is a delta. */
   line(line: string, message: object): void {
     const method: unknown = Reflect.get(message, 'method')
     if (typeof method === 'string' && (method.endsWith('Delta') || method.endsWith('delta'))) return
@@ -55,8 +55,8 @@ export class RoundFeed {
   }
 
   /**
-   * What codex tells, while the feed is open.
-   * @param inUse what it said of the thread when it started
+   * Delivers the event of a notification, while the feed is open.
+   * @param inUse model and effort, as codex named them at the start of the thread
    */
   notification(message: ServerNotification, inUse: ModelInUse): void {
     const run = this.#run
@@ -101,19 +101,19 @@ export class RoundFeed {
   }
 }
 
-/** How often the same notice is told while nothing else happens, ms. */
+/** After how long the same notice is passed on again while nothing else happens, ms. */
 const AGAIN_MS = 5 * 60_000
 /** Different notices that are remembered. */
 const MOST_NOTICES = 100
 
 /**
- * Which of codex's notices that it tries again are told. While the network is away it gives the same one every few
- * seconds, for hours; told once, and then every five minutes, it does not fill a journal.
+ * Limits codex's retry notices. While the network is down codex sends the same one every few seconds, for hours; each is
+ * passed on once, then every five minutes, so that it does not fill the journal.
  */
 export class RetryNotices {
   readonly #told = new Map<string, number>()
 
-  /** Whether this notice, that comes at `now` (monotonic, ms), is told. */
+  /** True if this notice, received at `now` (monotonic, ms), is to be passed on. */
   isNews({ message, waitsForNetwork }: Extract<RoundEvent, { type: 'error' }>, now: number): boolean {
     const cause = waitsForNetwork ? 'network' : message
     const last = this.#told.get(cause)
@@ -141,7 +141,7 @@ export interface SilenceLimits {
 const NETWORK_SILENCE_MS = 15 * 60_000
 
 /**
- * What codex is doing, as far as its notifications tell, of all threads of a connection. All times are monotonic, ms.
+ * What codex is doing, by its notifications, in all threads of a connection. All times are monotonic, ms.
  *
  * A message or thought that was begun and is never completed is not in progress: a stream that breaks off leaves such.
  * What the provider does itself (a search, a picture, a compaction) is part of the stream, whose silence codex watches.
@@ -178,12 +178,12 @@ export class Activity {
     this.#movedAt = now
   }
 
-  /** Something came, whatever it is. */
+  /** Anything was received. */
   heard(now: number): void {
     this.#heardAt = now
   }
 
-  /** What came. Output, tokens and texts are no steps: they may be of the command that hangs. */
+  /** A notification was received. Output, tokens and texts are no progress: a command that hangs may send them. */
   note(message: ServerNotification, now: number): void {
     switch (message.method) {
       case 'item/started':
@@ -301,7 +301,7 @@ const LEAST_WAIT_MS = 1_000
 const SLEEP_MS = 30_000
 
 /**
- * Watches until `stop` is called whether codex still does something.
+ * Calls `onSilent` when codex counts as hung, until `stop` is called.
  *
  * In a machine that sleeps, monotonic time and timers stand still (Linux) or go on (macOS, Windows): either the wall
  * clock gains on the other, or a look comes far too late. What codex could not do meanwhile is not held against it.

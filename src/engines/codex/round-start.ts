@@ -11,7 +11,7 @@ import { commandSettings, policyIn, type SandboxTerms, type ShieldedEnvironment 
 import { dynamicTools } from './tools.ts'
 import { openRpc, RequestFailure, type Rpc } from './wire.ts'
 
-/** A thread that was started. `loggedIn` is false only if codex says that a login is needed and there is none. */
+/** A started thread. `loggedIn`: false only if codex says that it needs a login and has none. */
 export interface StartedThread {
   threadId: string
   loggedIn: boolean
@@ -41,7 +41,7 @@ export async function startThread(rpc: Rpc, options: StartThreadOptions): Promis
   return { threadId: threadIdOf(thread), loggedIn, inUse: modelInUse(thread) }
 }
 
-/** What `initialize` is sent. The granular approval policy is one of the things that codex calls experimental. */
+/** The parameters of `initialize`. It asks for codex's experimental API: the granular approval policy is part of it. */
 export function initializeParams(clientVersion: string): object {
   return {
     clientInfo: { name: 'codemachine', title: 'codemachine', version: clientVersion },
@@ -99,7 +99,7 @@ function modelInUse(answer: unknown): ModelInUse {
   }
 }
 
-/** What `thread/start` is sent for a round in `directory`. */
+/** The parameters of `thread/start` for a round in `directory`. */
 export function threadStartParams(directory: string, thread: ThreadSpec, terms: SandboxTerms): ThreadStartParams {
   const { config, ...rights } = terms.thread
   return {
@@ -120,8 +120,8 @@ export function threadStartParams(directory: string, thread: ThreadSpec, terms: 
 }
 
 /**
- * What `turn/start` is sent for the turn of a round.
- * @param outputSchema JSON Schema that the last message of the turn has to fit; none: any text
+ * The parameters of `turn/start` for the turn of a round.
+ * @param outputSchema JSON Schema of the last message of the turn; left out: any text
  */
 export function turnStartParams(
   threadId: string,
@@ -154,8 +154,8 @@ export interface AskOptions {
 export type Ask = (method: string, params: object) => Promise<unknown>
 
 /**
- * Starts an app-server that lives for these questions alone, and asks it, in at most 10 s. What `converse` makes of the
- * answers, or why there are none. Its process has ended when this resolves, by `signal` at once.
+ * Starts an app-server for these questions alone, and resolves with the result of `converse`, or with the reason why there
+ * is none, within 10 s. Its process has ended by then; `signal` ends it at once.
  */
 export async function askAppServer<T>(
   options: AskOptions,

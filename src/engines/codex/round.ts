@@ -16,8 +16,8 @@ import { withRetryAt } from './classify.ts'
 import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import { startThread, threadStartParams, turnStartParams } from './round-start.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
-import { answerRequest, questionsOfItem, questionsOfRequest, RoundTools } from './tools.ts'
-import { usageLimitsOfAccount } from './translate.ts'
+import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
+import { parseUsageLimits } from './translate.ts'
 import { openRpc, RequestFailure, type Rpc } from './wire.ts'
 
 export interface CodexRoundOptions extends SilenceLimits {
@@ -33,19 +33,19 @@ export interface CodexRoundOptions extends SilenceLimits {
   requestMs: number
   /** What codex gets to end a turn that is interrupted, ms. */
   endMs: number
-  /** Whether to ask first if anybody is logged in. */
+  /** Ask codex for its login before the thread is started. */
   checkLogin: boolean
   /** Called once, when no turn runs or will run: the process may be closed. */
   onIdle(outcome: RoundOutcome): void
-  /** Something that only somebody who looks into codemachine itself wants to know. */
+  /** Writes a line to codemachine's own log. */
   log(message: string): void
 }
 
-/** What a hung codex gets to end its turn before its process is closed, ms. */
+/** The time that a hung codex has to end its turn before its process is closed, ms. */
 const SILENT_GRACE_MS = 30_000
-/** How long a round may wait for what codex says of the account's usage, ms. */
+/** The deadline of the request for the account's usage, ms. */
 const LIMITS_MS = 10_000
-/** How long a person's text may wait for a codex that hangs: their next command waits with it, ms. */
+/** The deadline of `turn/steer`, ms: the person's next command waits for it. */
 const STEER_MS = 5_000
 
 type Ready = { threadId: string } | { failure: RoundOutcome }
@@ -110,7 +110,7 @@ export class CodexRound implements PreparedRound {
     if ('failure' in ready || this.#over) return null
     try {
       const deadlineMs = Math.min(LIMITS_MS, this.#options.requestMs)
-      return usageLimitsOfAccount(await this.#rpc.request('account/rateLimits/read', undefined, deadlineMs))
+      return parseUsageLimits(await this.#rpc.request('account/rateLimits/read', undefined, deadlineMs))
     } catch (error) {
       this.#options.log(`codex does not say how much of the account is used: ${messageOf(error)}`)
       return null
@@ -219,7 +219,7 @@ export class CodexRound implements PreparedRound {
     this.#feed.whenOpen(() => this.#take(message))
   }
 
-  /** The wire is open: what cannot be understood is passed over. */
+  /** The wire is open: a message that cannot be handled is logged and ignored. */
   #take(message: ServerNotification): void {
     try {
       this.#activity.note(message, this.#options.clock.monotonic())
@@ -250,7 +250,7 @@ export class CodexRound implements PreparedRound {
         break
     }
     this.#feed.notification(message, this.#inUse)
-    if (message.method === 'item/completed') this.#tools.keep(questionsOfItem(message.params.item))
+    if (message.method === 'item/completed') this.#tools.keep(questionsInItem(message.params.item))
   }
 
   #endTurn(turn: Turn, said: RoundOutcome): void {
@@ -272,7 +272,7 @@ export class CodexRound implements PreparedRound {
     if (request.method === 'item/tool/call') return this.#tools.call(request.params)
     const answered = answerRequest(request, this.#options.sandbox.acceptsCommands)
     this.#feed.requestAnswered(method, answered)
-    if (request.method === 'item/tool/requestUserInput') this.#tools.keep(questionsOfRequest(request.params))
+    if (request.method === 'item/tool/requestUserInput') this.#tools.keep(questionsInRequest(request.params))
     return answered.result
   }
 
@@ -322,17 +322,17 @@ export class Turn {
     this.ended = this.#end.promise
   }
 
-  /** Codex's id of it; null before `turn/started`. */
+  /** Codex's id of the turn; null before `turn/started`. */
   get id(): string | null {
     return this.#id
   }
 
-  /** Whether codex did not take it: there was no such turn. */
+  /** True if codex refused `turn/start`: the turn never began. */
   get wasRefused(): boolean {
     return this.#wasRefused
   }
 
-  /** Codex said no, or has gone; nothing if the turn had started. */
+  /** Codex refused the turn, or has ended; no effect if the turn had started. */
   refuse(): void {
     this.#wasRefused ||= this.#id === null
   }

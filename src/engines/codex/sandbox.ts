@@ -7,7 +7,7 @@ import type { CodexCapabilities } from './find-codex.ts'
 
 type SandboxMode = 'read-only' | 'workspace-write' | 'danger-full-access'
 
-/** What the person has chosen about where codex may write and reach, the same for every round of a run. */
+/** The sandbox that the person has chosen, the same for every round of a run. */
 export interface SandboxChoice {
   mode: SandboxMode
   network: boolean
@@ -15,7 +15,7 @@ export interface SandboxChoice {
   writable: readonly string[]
 }
 
-/** How a sandbox is put to codex: in `thread/start`, in `turn/start`, and what codex's questions are answered. */
+/** A sandbox in codex's terms: parameters of `thread/start` and `turn/start`, and answers to its approval requests. */
 export interface SandboxTerms {
   thread: Pick<ThreadStartParams, 'sandbox' | 'permissions' | 'config'>
   turn: Pick<TurnStartParams, 'sandboxPolicy'>
@@ -36,7 +36,7 @@ export function sandboxTerms(directory: string, choice: SandboxChoice, capabilit
   return { ...rights(directory, choice, capabilities), ...approvals(choice.mode, capabilities), shellSnapshot }
 }
 
-/** The terms of a thread that may write nothing at all, its memory neither, and has no network, whatever the rounds may. */
+/** The terms of a thread that can write nothing, not even its memory, and has no network, whatever the rounds have. */
 export function readOnlyTerms(capabilities: CodexCapabilities): SandboxTerms {
   return {
     thread: { sandbox: 'read-only' },
@@ -81,7 +81,7 @@ const SOME_FOLDERS = 'codemachine-folders'
 /** Name of the permission profile that leaves a read-only agent its memory. */
 const MEMORY_ONLY = 'codemachine-memory'
 
-/** The sandbox of a command that codemachine has codex run itself: what the commands of rounds may, less the network if it is not to have it. */
+/** The sandbox of a command that codemachine runs through codex: that of the rounds, without network unless wanted. */
 export function commandPolicy({ mode, network, writable }: SandboxChoice, wantsNetwork: boolean): SandboxPolicy {
   switch (mode) {
     case 'read-only':
@@ -142,7 +142,7 @@ const GRANULAR: AskForApproval = {
   },
 }
 
-/** What an app-server runs with, and what its agents' commands are to have instead. */
+/** The environment of an app-server, and the variables that its agents' commands get instead. */
 export interface ShieldedEnvironment {
   /** Of the app-server itself. */
   env: NodeJS.ProcessEnv
@@ -206,7 +206,7 @@ export function commandVariables(
   return { ...Object.fromEntries(unset.map(name => [name, null])), ...given }
 }
 
-/** The `shell_environment_policy` in an answer to `config/read`; null if it has none. */
+/** The `shell_environment_policy` in a response to `config/read`; null if there is none. */
 export function policyIn(answer: unknown): unknown {
   return memberOf(memberOf(answer, 'config'), POLICY)
 }

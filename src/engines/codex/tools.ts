@@ -16,7 +16,7 @@ import { ASK_PERSON, MOST_OPTION, MOST_OPTIONS, MOST_TEXT, type Question } from 
 import type { RoundFeed } from './round-feed.ts'
 import { boundedText } from './translate-item.ts'
 
-/** Tools that codemachine answers itself, as `thread/start` takes them; measured from codex 0.120 on. */
+/** The tools that codemachine answers itself, as parameters of `thread/start`; measured from codex 0.120 on. */
 export function dynamicTools(tools: readonly HostTool[]): DynamicToolSpec[] {
   return tools.map(({ name, description, inputSchema }) => {
     return { type: 'function', name, description, inputSchema: inputSchema as JsonValue }
@@ -85,10 +85,10 @@ export interface RoundToolsOptions {
   log(message: string): void
 }
 
-/** How much of the time that a command may take a tool of ours may: its answer comes before codex counts as hung. */
+/** The part of a command's time limit that a tool of ours may take, so that it answers before codex counts as hung. */
 const ANSWER_SHARE = 0.9
 
-/** What the agent of a round asks of us by tools, and what codex asks in its own way. */
+/** Answers the tool calls of the agent of a round, and keeps the questions that codex asks in its own way. */
 export class RoundTools {
   readonly #options: RoundToolsOptions
 
@@ -120,7 +120,7 @@ export class RoundTools {
   }
 }
 
-/** The answer to a request of codex, and how it is told to a person. */
+/** The response to a request of codex, and how it is described to the person. */
 export interface Answered {
   result: unknown
   /** What was asked for: a command, a tool, a question. Bounded as all texts of events are. */
@@ -181,15 +181,15 @@ function assumed(option: string | null): string {
 type RequestedQuestion = ToolRequestUserInputParams['questions'][number]
 
 /** What codex asks a person in its own way, as calls of `ask_person`: its questions are kept as those of agents are. */
-export function questionsOfRequest({ questions }: ToolRequestUserInputParams): ToolCall[] {
+export function questionsInRequest({ questions }: ToolRequestUserInputParams): ToolCall[] {
   return questions.map(asked => {
     const options = asked.options?.map(({ label }) => label) ?? []
     return asCall(asked.question, options, preferredOption(asked))
   })
 }
 
-/** As `questionsOfRequest`, of an item: a message may ask without waiting for an answer. */
-export function questionsOfItem(item: ThreadItem): ToolCall[] {
+/** As `questionsInRequest`, of an item: a message may ask without waiting for an answer. */
+export function questionsInItem(item: ThreadItem): ToolCall[] {
   // Older versions leave it out.
   if (item.type !== 'agentMessage' || !Array.isArray(item.questions)) return []
   return item.questions.map(({ title, options }) => {

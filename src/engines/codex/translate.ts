@@ -207,7 +207,7 @@ function usageLimits(snapshot: unknown): UsageLimits | null {
 }
 
 /** The same of the answer to `account/rateLimits/read`, which may hold several limits. */
-export function usageLimitsOfAccount(answer: unknown): UsageLimits | null {
+export function parseUsageLimits(answer: unknown): UsageLimits | null {
   const own = memberOf(memberOf(answer, 'rateLimitsByLimitId'), CODEX_LIMIT)
   return usageLimits(own ?? memberOf(answer, 'rateLimits'))
 }

@@ -13,8 +13,8 @@ import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, emptyState, type SessionState, sessionTokens } from '../../core/state/state.ts'
 import { writableByAgents } from '../../platform/files.ts'
-import { keepScreenSmall } from '../../platform/keep-awake.ts'
-import { type EditorEnd, editText, suspendSelf } from '../../platform/terminal.ts'
+import { keepScreenSmall } from '../../platform/heap.ts'
+import { editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
 import { foldJournal, followJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { flagValue } from '../../settings/load.ts'
@@ -271,8 +271,8 @@ async function lendToEditor(
   text: string,
 ): Promise<string | null> {
   const { env, platform, host } = context
-  const lent = async (edit: () => Promise<EditorEnd>): Promise<EditorEnd> => {
-    let end: EditorEnd = { error: 'the terminal is in use' }
+  const lent = async (edit: () => Promise<TerminalEnd>): Promise<TerminalEnd> => {
+    let end: TerminalEnd = { error: 'the terminal is in use' }
     await screen.lend(async () => {
       await letGoOfKeys(context)
       end = await host.withoutInterrupt(edit)

@@ -29,6 +29,8 @@ export interface GitSetting {
   directory: string
   /** The whole environment; nothing is inherited. */
   env: NodeJS.ProcessEnv
+  /** How it is run; left out: by `runProcess`, as between two rounds. */
+  run?: typeof runProcess
 }
 
 /**
@@ -36,7 +38,8 @@ export interface GitSetting {
  * stdin.
  */
 export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
-  const { exitCode, stdout, stderr, failure } = await runProcess(setting.program, args, {
+  const { run = runProcess } = setting
+  const { exitCode, stdout, stderr, failure } = await run(setting.program, args, {
     directory: setting.directory,
     env: setting.env,
     encoding: 'latin1',

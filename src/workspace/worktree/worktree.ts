@@ -2,6 +2,7 @@ import { mkdir, realpath, rmdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { messageOf, UserError } from '../../base/errors.ts'
 import { pathExists } from '../../platform/files.ts'
+import { runWithExeca } from '../../platform/run-with-execa.ts'
 import {
   findGit,
   findRepository,
@@ -310,6 +311,7 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
   return {
     program: await findGit(env, top),
     directory: top,
+    run: runWithExeca,
     env: {
       ...withoutGitVariables(env),
       ...Object.fromEntries(kept),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { AgentProfile } from '../../../src/engines/codex/profiles.ts'
-import { bringProfilesUpToDate } from '../../../src/engines/codex/profiles.ts'
+import { updateProfiles } from '../../../src/engines/codex/profiles.ts'
 
 const NEW = '0.134.0'
 const OLD = '0.133.0'
@@ -15,7 +15,7 @@ interface Home extends AsyncDisposable {
   path: string
   write(name: string, text: string): Promise<void>
   read(name: string): Promise<string>
-  bring(version: string, agents?: AgentProfile[], keepModels?: boolean): ReturnType<typeof bringProfilesUpToDate>
+  bring(version: string, agents?: AgentProfile[], keepModels?: boolean): ReturnType<typeof updateProfiles>
 }
 
 async function openHome(config?: string): Promise<Home> {
@@ -27,7 +27,7 @@ async function openHome(config?: string): Promise<Home> {
     write,
     read: name => readFile(join(path, name), 'utf8'),
     bring: (codexVersion, agents = [frontend, backend], keepModels = false) =>
-      bringProfilesUpToDate({ codexHome: path, codexVersion, agents, keepModels }),
+      updateProfiles({ codexHome: path, codexVersion, agents, keepModels }),
     [Symbol.asyncDispose]: () => rm(path, { recursive: true }),
   }
 }

@@ -1,0 +1,84 @@
+import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser'
+import { UserError } from '../base/errors.ts'
+import { readBoundedText } from './files.ts'
+
+/** A parsed TOML file: the settings of a person or project, or a file of codex's configuration. */
+export interface TomlFile {
+  /** The file's name in messages. */
+  name: string
+  text: string
+  program: AST.TOMLProgram
+}
+
+/** A statement or a table at the top of a TOML file. */
+export type TomlNode = AST.TOMLKeyValue | AST.TOMLTable
+
+/** The name of a TOML file in messages, and what its reader asks of the person. */
+export interface TomlSource {
+  name: string
+  /** The end of an error message: `mend it or move it away`. Left out: the message ends with the problem. */
+  mend?: string
+}
+
+/**
+ * Reads and parses a TOML file of at most 1 MiB; null if there is none. Throws a `UserError` with the place if it cannot
+ * be read or is not valid TOML.
+ */
+export async function readToml(path: string, source: TomlSource): Promise<TomlFile | null> {
+  const read = await readBoundedText(path, MAX_BYTES)
+  if (read === 'missing') return null
+  if ('problem' in read) throw new UserError(`${source.name} ${read.problem}${endOf(source)}`)
+  return parseToml(read.text, source)
+}
+
+/** No settings of a person come near it. */
+const MAX_BYTES = 1024 * 1024
+
+/** Parses the text of a TOML file. Throws a `UserError` with line and column, from 1, if it is not valid. */
+export function parseToml(text: string, source: TomlSource): TomlFile {
+  try {
+    // Without a last line end the parser gives a value of one digit an empty range.
+    return { name: source.name, text, program: parseTOML(`${text}\n`) }
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error
+    const { line, column, problem } = explain(error, text)
+    throw new UserError(`${source.name}:${line}:${column}: not valid TOML: ${problem}${endOf(source)}`)
+  }
+}
+
+function endOf({ mend }: TomlSource): string {
+  return mend === undefined ? '.' : `; ${mend}.`
+}
+
+/** The parser notices what is missing at a line's end only on a later line. */
+function explain(error: ParseError, text: string): { line: number; column: number; problem: string } {
+  const before = text.slice(0, error.index)
+  const lines = before.trimEnd().split('\n')
+  const end = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 }
+  const here = { line: error.lineNumber, column: error.column + 1 }
+  const problem = error.message.charAt(0).toLowerCase() + error.message.slice(1)
+  if (/=\s*\n\s*$/.test(before)) return { ...end, problem: 'there is no value after "="' }
+  if (/=[ \t]*$/.test(before)) return { ...here, problem: `${problem}; a text stands in quotes` }
+  return { ...(error.message.includes('same line') ? end : here), problem }
+}
+
+/** The statements before the first table, and the tables, in the order of the file. */
+export function topLevel({ program }: Pick<TomlFile, 'program'>): readonly TomlNode[] {
+  return program.body[0].body
+}
+
+/** The path of a key or of a table's name: `['screen', 'theme']` for `screen.theme`. */
+export function keyPath(node: TomlNode): readonly string[] {
+  return getStaticTOMLValue(node.key).map(String)
+}
+
+/** The value of a node as JavaScript has it: a text, a number, a list, an object; of a file the object of its tables. */
+export function tomlValue(node: AST.TOMLContentNode | AST.TOMLProgram): unknown {
+  return getStaticTOMLValue(node)
+}
+
+/** A text as a TOML basic string, with its quotes. */
+export function tomlString(text: string): string {
+  // A JSON string is a TOML basic string, but for the one control character that JSON leaves as it is.
+  return JSON.stringify(text.toWellFormed()).replaceAll('\u007f', '\\u007f')
+}

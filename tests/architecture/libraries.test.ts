@@ -1,0 +1,72 @@
+import { globSync, readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { parseSync } from 'oxc-parser'
+import { expect, test } from 'vitest'
+import { codemachine } from '../support/codemachine.ts'
+import { claimDone, round } from '../support/rounds.ts'
+import { openScene } from '../support/scene.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The files of `src` that load a library at once, not only types of it, when they are loaded themselves. */
+function importersOf(library: string): string[] {
+  return globSync('src/**/*.{ts,tsx}', { cwd: ROOT }).filter(path => {
+    const { module } = parseSync(path, readFileSync(join(ROOT, path), 'utf8'))
+    return module.staticImports.some(
+      ({ moduleRequest, entries }) =>
+        moduleRequest.value === library && (entries.length === 0 || entries.some(({ isType }) => !isType)),
+    )
+  })
+}
+
+test('what reads the environment while it is loaded is imported by the entry point alone', () => {
+  expect(importersOf('xdg-basedir')).toEqual(['src/cli/entry.ts'])
+})
+
+test('execa is imported where it runs a program, and by no file at once', () => {
+  expect(importersOf('execa')).toEqual([])
+})
+
+/** Tells of every module that a process and what it starts load. */
+const RECORDER = `
+import { appendFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+registerHooks({
+  load(url, context, next) {
+    appendFileSync(process.env.LOADED, url + '\\n')
+    return next(url, context)
+  },
+})
+`
+
+test('a run and --version do not load execa; what is no part of a round does', async () => {
+  const dist = join(ROOT, 'dist')
+  const chunks = readdirSync(dist).filter(name =>
+    readFileSync(join(dist, name), 'utf8').includes('isGracefullyCanceled'),
+  )
+  expect(chunks.length).toBeGreaterThan(0)
+  await using scene = await openScene([round(claimDone), round(claimDone)])
+  const { place } = scene
+  const recorder = join(place.root, 'recorder.mjs')
+  await writeFile(recorder, RECORDER)
+  const loadedBy = async (name: string, ends: number, ...args: string[]) => {
+    const log = join(place.root, name)
+    await writeFile(log, '')
+    const env = { LOADED: log, NODE_OPTIONS: `--import ${pathToFileURL(recorder).href}` }
+    const { exitCode, stderr } = await codemachine(place, args, { env })
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: ends })
+    return readFileSync(log, 'utf8')
+      .split('\n')
+      .map(url => url.slice(url.lastIndexOf('/') + 1))
+  }
+  const ofExeca = (modules: readonly string[]) => modules.filter(name => chunks.includes(name))
+  const run = await loadedBy('run', 0, '--no-keep-awake', 'build X')
+  expect(run).toContain('entry.js')
+  expect(ofExeca(run)).toEqual([])
+  const version = await loadedBy('version', 0, '--version')
+  expect(version).toContain('bin.js')
+  expect(ofExeca(version)).toEqual([])
+  expect(ofExeca(await loadedBy('land', 2, 'land'))).not.toEqual([])
+})

@@ -1,0 +1,63 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { hasDesktop, openPage } from '../../src/platform/browser.ts'
+import { untilInFolder } from '../support/until-in-folder.ts'
+
+/** A machine with these programs alone; each writes its name and first argument into `opened`. */
+async function machineWith(...programs: string[]) {
+  const root = await mkdtemp(join(tmpdir(), 'browser-'))
+  const bin = join(root, 'bin')
+  await mkdir(bin)
+  const opened = join(root, 'opened')
+  const script = `#!/bin/sh\necho "\${0##*/} $1" > '${opened}.new' && /bin/mv '${opened}.new' '${opened}'\nexit 1\n`
+  for (const name of programs) await writeFile(join(bin, name), script, { mode: 0o755 })
+  return {
+    bin,
+    env: { PATH: bin },
+    whatWasOpened: () => untilInFolder(root, 'what was opened', () => readFile(opened, 'utf8').catch(() => null)),
+    [Symbol.asyncDispose]: () => rm(root, { recursive: true, maxRetries: 3 }),
+  }
+}
+
+test.each([
+  ['linux', 'xdg-open'],
+  ['darwin', 'open'],
+  ['win32', 'explorer.exe'],
+] as const)('on %s a page is opened with %s, whatever its exit code says', async (platform, program) => {
+  await using machine = await machineWith('xdg-open', 'open', 'explorer.exe')
+  expect(await openPage('/a page.html', { env: machine.env, platform })).toBeNull()
+  expect(await machine.whatWasOpened()).toBe(`${program} /a page.html\n`)
+})
+
+test('in WSL it is opened by Windows, with the path that Windows knows', async () => {
+  await using machine = await machineWith('xdg-open', 'explorer.exe')
+  await writeFile(join(machine.bin, 'wslpath'), '#!/bin/sh\necho "C:\\\\pages$2"\n', { mode: 0o755 })
+  const env = { ...machine.env, WSL_DISTRO_NAME: 'Ubuntu' }
+  expect(await openPage('/page.html', { env, platform: 'linux' })).toBeNull()
+  expect(await machine.whatWasOpened()).toBe('explorer.exe C:\\pages/page.html\n')
+})
+
+test('in WSL that cannot reach Windows it is opened as on Linux', async () => {
+  await using machine = await machineWith('xdg-open', 'explorer.exe')
+  const env = { ...machine.env, WSL_DISTRO_NAME: 'Ubuntu' }
+  expect(await openPage('/page.html', { env, platform: 'linux' })).toBeNull()
+  expect(await machine.whatWasOpened()).toBe('xdg-open /page.html\n')
+})
+
+test('where nothing opens it, the reason is told', async () => {
+  await using machine = await machineWith()
+  expect(await openPage('/page.html', { env: machine.env, platform: 'linux' })).toBe('spawn xdg-open ENOENT')
+})
+
+test.each([
+  ['linux', {}, false],
+  ['linux', { DISPLAY: ':0' }, true],
+  ['linux', { WAYLAND_DISPLAY: 'wayland-0' }, true],
+  ['linux', { WSL_DISTRO_NAME: 'Ubuntu' }, true],
+  ['darwin', {}, true],
+  ['darwin', { SSH_CONNECTION: '1' }, false],
+] as const)('whether there is a desktop: %s %j', (platform, env, expected) => {
+  expect(hasDesktop(env, platform)).toBe(expected)
+})

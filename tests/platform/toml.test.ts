@@ -1,0 +1,42 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { keyPath, parseToml, readToml, tomlString, tomlValue, topLevel } from '../../src/platform/toml.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'toml-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+test('a file that is not there is none; one that is there has its statements and tables in their order', async () => {
+  const path = join(folder, 'a.toml')
+  expect(await readToml(path, { name: 'a.toml' })).toBeNull()
+  await writeFile(path, 'agents.at_once = 3\n[screen]\nmotion = "full"\n[[gates]]\nrun = "true"')
+  const file = await readToml(path, { name: 'a.toml' })
+  expect(file && topLevel(file).map(keyPath)).toEqual([['agents', 'at_once'], ['screen'], ['gates']])
+})
+
+test('a mistake is told with line and column, and with what the reader asks for', async () => {
+  expect(() => parseToml('a = 1\nb = \n', { name: 'x.toml' })).toThrow(
+    /^x\.toml:2:4: not valid TOML: there is no value after "="\.$/,
+  )
+  expect(() => parseToml('a = 1\nb = \n', { name: 'x.toml', mend: 'mend it' })).toThrow(
+    /^x\.toml:2:4: not valid TOML: there is no value after "="; mend it\.$/,
+  )
+  await expect(readToml(folder, { name: 'x.toml', mend: 'mend it' })).rejects.toThrow(
+    'x.toml is a directory; a file is expected; mend it.',
+  )
+})
+
+test.each(['', 'C:\\tools', 'two "words"\n', '\u0000\u007f\u2028', 'größer 😀'])(
+  '%j written as TOML is read as it was',
+  text => {
+    expect(tomlValue(parseToml(`a = ${tomlString(text)}`, { name: 'x.toml' }).program)).toEqual({ a: text })
+  },
+)
+
+test('a value of one digit at the very end is read', () => {
+  expect(tomlValue(parseToml('a = 7', { name: 'x.toml' }).program)).toEqual({ a: 7 })
+})
