@@ -167,11 +167,9 @@ async function questionsOrNone(
   }
 }
 
-const MOST_SHOWN_OF_FIND_QUESTION = 8
-
 function hint(ids: readonly string[]): string {
   if (ids.length === 0) return 'No agent has asked anything there; see: codemachine questions --all'
-  return `${ids.length > MOST_SHOWN_OF_FIND_QUESTION ? 'The newest are: …, ' : 'There are: '}${ids.slice(-MOST_SHOWN_OF_FIND_QUESTION).join(', ')}`
+  return `${ids.length > MOST_SHOWN ? 'The newest are: …, ' : 'There are: '}${ids.slice(-MOST_SHOWN).join(', ')}`
 }
 
 /** A session that can be asked. */

@@ -9,7 +9,7 @@ import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
 import type { EndReport } from './reports.ts'
 import { Sessions } from './sessions.ts'
-import type { TemplateName } from './start/templates.ts'
+import type { TemplateName } from './start/template-names.ts'
 import type { World } from './world.ts'
 
 /** A session to be run; how it ended, and what it was allowed. */

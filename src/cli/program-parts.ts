@@ -1,5 +1,5 @@
 import { Argument, type Command, Option } from 'commander'
-import { TEMPLATES, templateNamed } from '../app/start/templates.ts'
+import { TEMPLATES, templateNamed } from '../app/start/template-names.ts'
 import { UserError } from '../base/errors.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import type { ReviewFlags } from './commands/review.ts'

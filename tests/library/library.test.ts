@@ -91,22 +91,32 @@ test('only the door and its manifest can be imported', async () => {
 })
 
 test('importing it loads no screen, no command line and no charts, and not much else', () => {
-  const files = loadedBy(join(ROOT, 'dist/index.js'))
-  const packages = files.flatMap(file =>
-    [...readFileSync(file, 'utf8').matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
-  )
+  const { packages, bytes } = loadedBy(join(ROOT, 'dist/index.js'))
   for (const heavy of ['ink', 'react', 'react-reconciler', 'commander', 'echarts', 'vscode-jsonrpc', 'gray-matter']) {
     expect(packages).not.toContain(heavy)
   }
-  const bytes = files.reduce((sum, file) => sum + readFileSync(file).length, 0)
   expect(bytes).toBeLessThan(300_000)
 })
 
-/** A file of the bundle, and those that it imports before it runs. */
-function loadedBy(entry: string): string[] {
+test('a start of the command line loads what its help needs, and no engine, screen or settings', () => {
+  const { packages, bytes } = loadedBy(join(ROOT, 'dist/entry.js'))
+  expect(packages).toContain('commander')
+  for (const heavy of ['ink', 'react', 'echarts', 'vscode-jsonrpc', 'gray-matter', 'valibot', 'picomatch']) {
+    expect(packages).not.toContain(heavy)
+  }
+  expect(bytes).toBeLessThan(250_000)
+})
+
+/** The packages in a file of the bundle and in those that it imports before it runs, and how many bytes they are. */
+function loadedBy(entry: string): { packages: (string | undefined)[]; bytes: number } {
   const files = new Set([entry])
+  const packages: (string | undefined)[] = []
+  let bytes = 0
   for (const file of files) {
-    const { module } = parseSync(file, readFileSync(file, 'utf8'))
+    const text = readFileSync(file, 'utf8')
+    bytes += text.length
+    packages.push(...[...text.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name))
+    const { module } = parseSync(file, text)
     const imported = [
       ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
       ...module.staticExports.flatMap(({ entries }) =>
@@ -115,5 +125,5 @@ function loadedBy(entry: string): string[] {
     ]
     for (const each of imported) if (each.startsWith('.')) files.add(join(dirname(file), each))
   }
-  return [...files]
+  return { packages, bytes }
 }

@@ -49,6 +49,10 @@ test('what is typed of the proof is kept for the session that goes on, which add
   expect(optionsAtResume(said, [], { verify: ['make'] })).toMatchObject({ review: true, verify: ['npm test', 'make'] })
   expect(optionsAtResume(said, [], { review: false })).toMatchObject({ review: false, verify: ['npm test'] })
   expect(optionsAtResume({}, [], {})).toEqual({ config: [] })
+  // That it is kept awake is for the files to say; that it is not stays said.
+  expect(optionsAtResume({ keepAwake: true }, [], {})).toEqual({ config: [] })
+  expect(optionsAtResume({ keepAwake: false }, [], {})).toEqual({ config: [], keepAwake: false })
+  expect(optionsAtResume({ keepAwake: true }, [], { keepAwake: false })).toEqual({ config: [], keepAwake: false })
 })
 
 test('every flag that a sentence names is there', () => {

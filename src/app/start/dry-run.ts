@@ -23,7 +23,8 @@ import { makeProjectFolders, specificationFile } from '../../workspace/memory/pl
 import { sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
 import type { World } from '../world.ts'
-import { refuseUnusablePrompts, type TemplateName } from './templates.ts'
+import type { TemplateName } from './template-names.ts'
+import { refuseUnusablePrompts } from './templates.ts'
 
 /** A kind of round, as codex would be given it. */
 interface DryRound {

@@ -4,7 +4,6 @@ import type { Agent, AgentRoster } from '../../agents/agent.ts'
 import { agentForRound, buildInstructions, readOwnPrompt, readShippedPrompt, retryInput } from '../../agents/prompts.ts'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
-import { nearestName } from '../../base/text.ts'
 import type { Template, ThreadSpec } from '../../core/contracts/template.ts'
 import { askPersonTool, runAgentTool } from '../../core/contracts/tools.ts'
 import type { RoundPart } from '../../core/state/plan.ts'
@@ -16,6 +15,7 @@ import type { SessionFolder } from '../../workspace/memory/session-folder.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
 import type { World } from '../world.ts'
+import { TEMPLATES, type TemplateName } from './template-names.ts'
 
 /** The template of a session in a work directory, by the name that its journal has; `place`: its memory. */
 export async function templateOf(
@@ -57,27 +57,6 @@ function mainAgent({ main }: AgentRoster, part: RoundPart): Agent {
 
 function threadOf({ name, model, modelReasoningEffort }: Agent, developerInstructions: string): ThreadSpec {
   return { agent: name, developerInstructions, model, effort: modelReasoningEffort }
-}
-
-/** What `start` can start: the kinds of work that a specification can be built by. */
-export const TEMPLATES = [
-  { name: 'build', description: 'a team of agents plans it, builds it task by task, and tests it' },
-  { name: 'goal', description: 'one agent works on it, round after round, until it is done' },
-] as const
-
-/** The name of a template. */
-export type TemplateName = (typeof TEMPLATES)[number]['name']
-
-/** The template of that name; a `UserError` if there is none. */
-export function templateNamed(name: string): TemplateName {
-  const found = TEMPLATES.find(each => each.name === name)
-  if (found !== undefined) return found.name
-  const names = TEMPLATES.map(each => each.name)
-  const near = nearestName(name, names)
-  const shown = JSON.stringify(name.slice(0, 60))
-  throw new UserError(
-    `There is no template ${shown}; ${near === null ? `use ${names.join(' or ')}.` : `did you mean "${near}"?`}`,
-  )
 }
 
 /**

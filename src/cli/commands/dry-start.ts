@@ -1,6 +1,7 @@
 import { settingsOf } from '../../app/open-run.ts'
 import { type DryRun, describeSpecification, dryRunHere, goalOf } from '../../app/start/dry-run.ts'
-import { chooseTemplate, TEMPLATES, templateNamed } from '../../app/start/templates.ts'
+import { TEMPLATES, templateNamed } from '../../app/start/template-names.ts'
+import { chooseTemplate } from '../../app/start/templates.ts'
 import { UserError } from '../../base/errors.ts'
 import { recordsAround } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'

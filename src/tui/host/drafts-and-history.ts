@@ -240,7 +240,7 @@ export function openDraftFile({ path, clock, onProblem }: DraftFileOptions): Dra
 
   return {
     read: async () => {
-      const read = await readBoundedText(path, MOST_BYTES_OF_DRAFT_FILE)
+      const read = await readBoundedText(path, MOST_DRAFT_BYTES)
       return typeof read === 'object' && 'text' in read ? parsed(read.text) : null
     },
     keep: next => {
@@ -260,12 +260,12 @@ export function openDraftFile({ path, clock, onProblem }: DraftFileOptions): Dra
 }
 
 const EVERY_MS = 300
-const MOST_BYTES_OF_DRAFT_FILE = 8 * 1024 * 1024
+const MOST_DRAFT_BYTES = 8 * 1024 * 1024
 
 async function put(path: string, draft: unknown): Promise<void> {
   if (draft === null) return await rm(path, { force: true })
   const bytes = Buffer.from(`${JSON.stringify(draft)}\n`)
-  if (bytes.length <= MOST_BYTES_OF_DRAFT_FILE) await writeWholeFile(path, bytes)
+  if (bytes.length <= MOST_DRAFT_BYTES) await writeWholeFile(path, bytes)
 }
 
 function parsed(text: string): unknown {

@@ -1,7 +1,8 @@
 import { settingsOf } from '../../app/open-run.ts'
 import { findUnfinished } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
-import { chooseTemplate, TEMPLATES, type TemplateName, templateNamed } from '../../app/start/templates.ts'
+import { TEMPLATES, type TemplateName, templateNamed } from '../../app/start/template-names.ts'
+import { chooseTemplate } from '../../app/start/templates.ts'
 import { UserError } from '../../base/errors.ts'
 import type { SlashPlace } from './slash.ts'
 
