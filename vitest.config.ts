@@ -1,6 +1,16 @@
 import { configDefaults, defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const LONG = 'tests/**/*.long.test.ts'
+const RUN_SESSIONS = /\/tests\/(cli|demo|tui\/host)\//
+
+/** Files whose tests run whole sessions come first: one that begins last, alone, keeps only one core at work. */
+class SessionsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => (RUN_SESSIONS.test(moduleId) ? 0 : 1)
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}
 
 export default defineConfig({
   test: {
@@ -12,6 +22,7 @@ export default defineConfig({
     maxConcurrency: 2,
     // A worker takes one file after the other, and loads and compiles what they share once.
     isolate: false,
+    sequence: { sequencer: SessionsFirst },
     // With this one after the summary, plain lines: `--reporter` on the command line takes the place of both.
     reporters: ['default', './scripts/slowest-tests.ts'],
     projects: [
