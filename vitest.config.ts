@@ -1,11 +1,36 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+const LONG = 'tests/**/*.long.test.ts'
+const RUN_SESSIONS = /\/tests\/(cli|demo|tui\/host)\//
+
+/** Files whose tests run whole sessions come first: one that begins last, alone, keeps only one core at work. */
+class SessionsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => (RUN_SESSIONS.test(moduleId) ? 0 : 1)
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}
 
 export default defineConfig({
   test: {
-    include: ['tests/**/*.test.ts'],
     // Real processes on two cores: the bound is for a machine that is busy, not for a test that waits.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     maxWorkers: 2,
+    // Tests side by side within a file. Two files run at a time too.
+    maxConcurrency: 2,
+    // A worker takes one file after the other, and loads and compiles what they share once.
+    isolate: false,
+    sequence: { sequencer: SessionsFirst },
+    // With this one after the summary, plain lines: `--reporter` on the command line takes the place of both.
+    reporters: ['default', './scripts/slowest-tests.ts'],
+    projects: [
+      {
+        extends: true,
+        test: { name: 'short', include: ['tests/**/*.test.ts'], exclude: [...configDefaults.exclude, LONG] },
+      },
+      { extends: true, test: { name: 'long', include: [LONG] } },
+    ],
   },
 })

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { expect } from 'vitest'
 import { usageLimitReached } from '../../src/demo/model/scripted-model.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace } from '../support/place.ts'
 import { claimDone, held, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
@@ -109,7 +109,7 @@ describe('where nobody runs it is said so, with what to do instead', () => {
     [['retry'], 'retry', 'To go on with a session: codemachine resume'],
   ])('%j', async (args, verb, mend) => {
     await using place = await makePlace('')
-    expect(await codemachine(place, args)).toMatchObject({
+    expect(await codemachineHere(place, args)).toMatchObject({
       exitCode: 2,
       stdout: '',
       stderr: `codemachine: No codemachine runs in ${place.directory}, so there is nothing to ${verb}.\n  ${mend}\n`,
@@ -121,7 +121,7 @@ describe('where nobody runs it is said so, with what to do instead', () => {
     const { lock } = await recordsOf(place)
     await writeFile(lock, 'rubbish')
     for (const args of [['stop'], ['steer', 'x']]) {
-      expect(await codemachine(place, args)).toMatchObject({
+      expect(await codemachineHere(place, args)).toMatchObject({
         exitCode: 2,
         stderr: `codemachine: ${lock} is not a lock of codemachine; if no codemachine runs here, delete it.\n`,
       })

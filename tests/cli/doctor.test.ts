@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { judgeSpace } from '../../src/app/doctor/checks.ts'
 import { roundsScript } from '../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
@@ -73,9 +73,6 @@ const LEAKING = `import { execFileSync } from 'node:child_process'
   }`
 
 const problemsOf = (findings: readonly Finding[]) => findings.filter(({ status }) => status === 'problem')
-
-// Two files run at a time too, on what may be two cores.
-vi.setConfig({ maxConcurrency: 2 })
 
 describe.concurrent('codemachine doctor', () => {
   test('finds nothing to mend where all is there', async () => {
@@ -282,7 +279,9 @@ describe.concurrent('codemachine doctor', () => {
     ])
   })
 
-  test.skipIf(process.getuid?.() === 0)('needs a work directory that can be written to', async () => {
+  const isRoot = process.getuid?.() === 0
+  const writable = `needs a work directory that can be written to${isRoot ? ' (skipped: root can write to all)' : ''}`
+  test.skipIf(isRoot)(writable, async () => {
     await using place = await goodPlace()
     const closed = join(place.root, 'closed')
     await mkdir(closed, { mode: 0o500 })

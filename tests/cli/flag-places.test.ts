@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace } from '../support/place.ts'
 import { test } from '../support/side-by-side.ts'
 
@@ -15,7 +15,11 @@ test.each<[string[], string]>([
   [['--rounds', '3', 'demo'], '--rounds means nothing to demo; leave it out.'],
 ])('a flag before the command is refused, for it would not count: %j', async (args, said) => {
   await using place = await makePlace('')
-  expect(await codemachine(place, args)).toMatchObject({ exitCode: 2, stdout: '', stderr: `codemachine: ${said}\n` })
+  expect(await codemachineHere(place, args)).toMatchObject({
+    exitCode: 2,
+    stdout: '',
+    stderr: `codemachine: ${said}\n`,
+  })
 })
 
 test.each<[string[], RegExp]>([
@@ -26,7 +30,7 @@ test.each<[string[], RegExp]>([
   [['list', '-C', '.'], /^There are no sessions /],
 ])('a flag in its place is obeyed: %j', async (args, said) => {
   await using place = await makePlace('')
-  expect(await codemachine(place, args)).toMatchObject({
+  expect(await codemachineHere(place, args)).toMatchObject({
     exitCode: 0,
     stdout: expect.stringMatching(said),
     stderr: '',

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { expect } from 'vitest'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace } from '../support/place.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { sampleEvents } from '../tui/samples.ts'
@@ -15,7 +15,7 @@ describe('where the only journal is of a newer format', () => {
       await using place = await makePlace('')
       const path = await journalSession(place, '20261120_1', [created, ended])
       await replaceFirstLine(path, '{"format":"codemachine-journal","v":2}')
-      const { exitCode, stdout, stderr } = await codemachine(place, args)
+      const { exitCode, stdout, stderr } = await codemachineHere(place, args)
       expect(stderr).toBe(`codemachine: ${path} was written by a newer codemachine (journal format 2); use that one.\n`)
       expect(stdout).not.toContain('There are no sessions')
       expect(exitCode).toBe(args[0] === 'logs' ? 2 : 0)
@@ -36,7 +36,7 @@ describe.each([
       const path = await journalSession(place, '20261120_1', [])
       await writeFile(path, text)
       const said = `codemachine: ${path} holds no session.\n`
-      expect(await codemachine(place, args)).toMatchObject({ exitCode: 2, stdout: '', stderr: said })
+      expect(await codemachineHere(place, args)).toMatchObject({ exitCode: 2, stdout: '', stderr: said })
     },
   )
 
@@ -44,7 +44,7 @@ describe.each([
     await using place = await makePlace('')
     const path = await journalSession(place, '20261120_1', [])
     await writeFile(path, text)
-    const { exitCode, stdout, stderr } = await codemachine(place, ['status'])
+    const { exitCode, stdout, stderr } = await codemachineHere(place, ['status'])
     expect([exitCode, stderr]).toEqual([0, `codemachine: ${path} holds no session.\n`])
     expect(stdout).toContain('There is no session that can be read.\n')
   })
@@ -53,7 +53,7 @@ describe.each([
     await using place = await makePlace('')
     await journalSession(place, '20261120_1', [created, ended])
     await writeFile(await journalSession(place, '20261120_2', []), text)
-    const { exitCode, stdout, stderr } = await codemachine(place, args)
+    const { exitCode, stdout, stderr } = await codemachineHere(place, args)
     expect([exitCode, stderr]).toEqual([0, ''])
     expect(stdout).toContain('20261120_1')
   })
@@ -64,7 +64,7 @@ test.each([[['status']], [['list']], [['logs']], [['logs', '-f']], [['logs', '--
   async args => {
     await using place = await makePlace('')
     const path = await journalSession(place, '20261120_1', [created])
-    const { stdout: before } = await codemachine(place, args)
+    const { stdout: before } = await codemachineHere(place, args)
     const withFields = Object.values(sampleEvents).filter(event => Object.keys(event).length > 1)
     const lines = withFields.map(({ type }) => type).filter(type => type !== 'stop-asked')
     const rubbish = lines.map(
@@ -72,6 +72,6 @@ test.each([[['status']], [['list']], [['logs']], [['logs', '-f']], [['logs', '--
     )
     const journal = await readFile(path, 'utf8')
     await writeFile(path, journal + rubbish.join(''))
-    expect(await codemachine(place, args)).toMatchObject({ exitCode: 0, stdout: before, stderr: '' })
+    expect(await codemachineHere(place, args)).toMatchObject({ exitCode: 0, stdout: before, stderr: '' })
   },
 )

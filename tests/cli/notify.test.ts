@@ -15,14 +15,9 @@ async function writeConfig({ place }: Scene, text: string): Promise<void> {
 
 /** A program that writes what it reads to a file. */
 async function writeSink({ place }: Scene): Promise<{ command: string; read(): Promise<Record<string, unknown>> }> {
-  // Not in the temporary directory of the test: codemachine takes no program from where an agent can write.
   const file = join(place.home, 'told.json')
-  const command = JSON.stringify([
-    process.execPath,
-    '-e',
-    'require("fs").writeFileSync(process.argv[1], require("fs").readFileSync(0))',
-    file,
-  ])
+  // Of the system: codemachine takes no program from where an agent can write, and this checkout may lie there.
+  const command = JSON.stringify(['/bin/sh', '-c', 'cat > "$0"', file])
   return { command, read: async () => JSON.parse(await readFile(file, 'utf8')) }
 }
 

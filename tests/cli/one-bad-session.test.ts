@@ -1,6 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { expect } from 'vitest'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
@@ -39,7 +39,7 @@ describe.each([
     await using place = await makePlace('')
     await journalSession(place, '20261120_1', [created, ended])
     const said = await spoil(place)
-    const { exitCode, stdout, stderr } = await codemachine(place, args)
+    const { exitCode, stdout, stderr } = await codemachineHere(place, args)
     expect([exitCode, stderr]).toEqual([0, said])
     expect(stdout).toContain(shown)
     expect(stdout).not.toContain('20261121_1')
@@ -49,7 +49,11 @@ describe.each([
     await using place = await makePlace('')
     await journalSession(place, '20261120_1', [created, ended])
     const said = await spoil(place)
-    expect(await codemachine(place, [...args, '20261121_1'])).toMatchObject({ exitCode: 2, stdout: '', stderr: said })
+    expect(await codemachineHere(place, [...args, '20261121_1'])).toMatchObject({
+      exitCode: 2,
+      stdout: '',
+      stderr: said,
+    })
   })
 
   test('what waits is worked on, and the session is told of', async () => {

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { resumableSessions } from '../../src/app/start/start-facts.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import type { SessionLimits } from '../../src/core/events/outcome.ts'
-import { codemachine } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { describe, test } from '../support/side-by-side.ts'
 import { sampleEvents } from '../tui/samples.ts'
@@ -36,7 +36,7 @@ async function refusal(place: TestPlace, ...args: string[]): Promise<[number | n
     return { names, texts: await Promise.all(texts), work: await readdir(place.directory) }
   }
   const before = await state()
-  const { exitCode, stdout, stderr } = await codemachine(place, ['resume', ...args])
+  const { exitCode, stdout, stderr } = await codemachineHere(place, ['resume', ...args])
   expect(stdout).toBe('')
   expect(await state()).toEqual(before)
   return [exitCode, stderr]

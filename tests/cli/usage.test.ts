@@ -3,6 +3,7 @@ import { chmod, cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import { BIN, codemachine, type StartOptions } from '../support/codemachine.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
@@ -10,14 +11,14 @@ import { describe, test } from '../support/side-by-side.ts'
 
 const TIME = 'a time with its unit from 1 second to 365 days, such as "8h", "90m" or "1h30m"'
 
-/** What is said and the exit code; fails if anything was written in the work directory. */
+/** What is said and the exit code; fails if anything was written in the work directory. In this process, if not of another build. */
 async function refusal(
   place: TestPlace,
   args: readonly string[],
   options: StartOptions = {},
 ): Promise<[number | null, string]> {
   const before = await readdir(place.directory)
-  const { exitCode, stdout, stderr } = await codemachine(place, args, options)
+  const { exitCode, stdout, stderr } = await (options.bin ? codemachine : codemachineHere)(place, args, options)
   expect(stdout).toBe('')
   expect(await readdir(place.directory)).toEqual(before)
   return [exitCode, stderr]

@@ -7,21 +7,18 @@ import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 
-/** Never ends by itself, and starts something that does not either; says both pids. */
-const HANGS = `
-  const { spawn } = require('child_process')
-  const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 300_000)'], { stdio: 'ignore' })
-  process.on('SIGTERM', () => {})
-  require('fs').writeFileSync('.pids', process.pid + ' ' + child.pid)
-  require('fs').renameSync('.pids', 'pids')
-  setTimeout(() => {}, 300_000)`
+/**
+ * Never ends by itself, and starts something that does not either; says both pids. A program of the system, as
+ * codemachine takes none from where an agent can write, and this checkout may lie there.
+ */
+const HANGS = "sleep 300 & trap '' TERM; echo $$ $! > .pids; mv .pids pids; sleep 300"
 
 /** A run whose first round has ended, whose second one is held, and whose command does not end. */
 async function tellForEver(): Promise<Scene> {
   const scene = await openScene([round('touch a'), [held(new Promise(() => {}))], round(claimDone), round(claimDone)])
   const folder = join(scene.place.home, '.config', 'codemachine')
   await mkdir(folder, { recursive: true })
-  const command = JSON.stringify([process.execPath, '-e', HANGS])
+  const command = JSON.stringify(['/bin/sh', '-c', HANGS])
   await writeFile(join(folder, 'config.toml'), `[notify]\ncommand = ${command}\nevents = ["round-ended"]\n`)
   return scene
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { secretVariables } from '../../src/secrets/secrets.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 
 const VALUE = 'x7f-0123456789'
 
@@ -130,8 +131,8 @@ describe('an address, whatever the variable is called,', () => {
   })
 
   test('is found in a long variable without delay', () => {
-    const before = performance.now()
+    const before = cpuMs()
     expect(inAddress(`${'a'.repeat(120_000)}${'://'.repeat(40_000)}`)).toEqual([])
-    expect(performance.now() - before).toBeLessThan(1000)
+    expect(cpuMs() - before).toBeLessThan(1000)
   })
 })

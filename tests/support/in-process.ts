@@ -1,16 +1,16 @@
 import { PassThrough } from 'node:stream'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { runCommandLine, showError } from '../../src/cli/entry.ts'
 import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
 import { cliContext } from './cli-context.ts'
 import type { Ended } from './codemachine.ts'
 import type { TestPlace } from './place.ts'
-import type { TestClock } from './test-clock.ts'
 
 const BOUND_MS = 110_000
 /** What a run gets to end when its test is over. */
 const END_MS = 10_000
 
-/** A command line that runs in this process, on the test's clock. Disposing of it ends it as SIGTERM would. */
+/** A command line that runs in this process, on the clock it is given. Disposing of it ends it as SIGTERM would. */
 export interface InProcess extends AsyncDisposable {
   /** What `--json` has printed so far. */
   readonly events: readonly Recorded[]
@@ -25,13 +25,28 @@ export interface InProcess extends AsyncDisposable {
 }
 
 export interface InProcessOptions {
-  clock: TestClock
+  clock: Clock
   /** On top of the place's. */
   env?: Record<string, string>
   /** Whether stdin, stdout and stderr say that they are a terminal; they do not if left out. */
   tty?: boolean
   /** What it reads from stdin. */
   input?: string
+  /** Where it is typed; the place's work directory if left out. */
+  cwd?: string
+}
+
+/**
+ * Runs the command line to its end in this process, on the clock of the system: for what is said and exit codes of a
+ * command that starts no session, for which a process of its own takes twenty times as long and shows no more.
+ */
+export async function codemachineHere(
+  place: TestPlace,
+  args: readonly string[],
+  options: Omit<InProcessOptions, 'clock'> = {},
+): Promise<Ended> {
+  await using run = startInProcess(place, args, { ...options, clock: systemClock })
+  return await run.ended
 }
 
 /** Does what the built command line does, with the clock put in. */
@@ -62,7 +77,8 @@ export function startInProcess(place: TestPlace, args: readonly string[], option
   })
 
   const env = { ...place.env, ...options.env }
-  const context = cliContext(place, { env, stdin, stdout, stderr, clock: options.clock, signal: ending.signal })
+  const cwd = options.cwd ?? place.directory
+  const context = cliContext(place, { env, cwd, stdin, stdout, stderr, clock: options.clock, signal: ending.signal })
   const { promise, resolve, reject } = Promise.withResolvers<Ended>()
   promise.catch(() => {})
   const whatItSaid = () => `${written.stdout}\n${written.stderr}`

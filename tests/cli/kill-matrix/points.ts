@@ -42,6 +42,18 @@ const itemChains: readonly Chain[] = [0, 3].map(from =>
   }),
 )
 
+const inTheSecondRound: Chain = [after('round-started', 2), after('turn-started', 1, 'both'), before('session-resumed')]
+const whenDoneIsJudged: Chain = [torn('done-refused'), torn('done-accepted')]
+const beforeItsName: Chain = ['MAIN.md', 'tasks.json', 'guard.json', 'traces.json'].map(file => ({
+  victim: 'codemachine',
+  file,
+  n: 1,
+}))
+const codexInItsTurns: Chain = [after('usage', 1, 'codex'), after('usage', 3, 'codex')]
+
+/** A few of all below: one of each kind that is quick. */
+export const fewChains: readonly Chain[] = [inTheSecondRound, whenDoneIsJudged, beforeItsName, codexInItsTurns]
+
 /** codemachine dies, alone or with its codex, in a session in which nothing else happens. */
 export const quietChains: readonly Chain[] = [
   [before('session-created'), torn('session-created')],
@@ -56,10 +68,10 @@ export const quietChains: readonly Chain[] = [
   [after('usage', 2), after('usage', 3, 'both'), after('usage', 4)],
   threeTimes('round-ended'),
   threeTimes('savepoint'),
-  [after('round-started', 2), after('turn-started', 1, 'both'), before('session-resumed')],
+  inTheSecondRound,
   [after('done-nominated'), torn('done-nominated'), before('done-nominated')],
   [before('done-refused'), before('session-ended')],
-  [torn('done-refused'), torn('done-accepted')],
+  whenDoneIsJudged,
   [after('done-refused'), before('done-accepted'), after('done-accepted'), torn('session-ended')],
   [after('session-ended')],
 ]
@@ -71,7 +83,7 @@ export const writingChains: readonly Chain[] = [
     { victim: 'both', git: 'diff-files', n: 2 },
     { victim: 'both', git: 'write-tree', n: 2 },
   ],
-  ['MAIN.md', 'tasks.json', 'guard.json', 'traces.json'].map(file => ({ victim: 'codemachine', file, n: 1 })),
+  beforeItsName,
 ]
 
 /** It dies where more happens in a session; the name says what. */
@@ -110,7 +122,7 @@ export const codexChains: readonly Chain[] = [
   // Each in a session of its own: what a killed codex had said before is heard after its end.
   ...ITEMS.map(item => [{ ...after('item-completed', 1, 'codex'), item }]),
   [after('plan-updated', 1, 'codex'), after('limits', 2, 'codex')],
-  [after('usage', 1, 'codex'), after('usage', 3, 'codex')],
+  codexInItsTurns,
   [after('usage', 4, 'codex')],
   [after('round-ended', 1, 'codex')],
   [after('done-nominated', 1, 'codex')],

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseMainFile, withoutClaim } from '../../../src/workspace/memory/main-file.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 
 const front = (yaml: string, body = '') => `---\n${yaml}\n---\n${body}`
 const good = 'status: in-progress\nfinite_incantatem: false\nshort_title: "A title"'
@@ -74,9 +75,9 @@ describe('the front matter', () => {
   it('cannot grow by aliases of aliases', () => {
     const levels = Array.from({ length: 200 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}, *a${n}]`)
     const bomb = front(['a0: &a0 [x]', ...levels, 'status: done', 'finite_incantatem: true'].join('\n'))
-    const started = performance.now()
+    const started = cpuMs()
     expect(problem(bomb)).toContain('YAML aliases')
-    expect(performance.now() - started).toBeLessThan(1_000)
+    expect(cpuMs() - started).toBeLessThan(1_000)
   })
 })
 
@@ -121,10 +122,10 @@ describe('the open entries', () => {
   })
 
   it('are found in time, however the text is made', () => {
-    const started = performance.now()
+    const started = cpuMs()
     for (const part of ['<!--', '`', '#', '- ', '\t', '[ ] ', '```\n'])
       open(`## Todo\n${part.repeat(500_000 / part.length)}`)
-    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(cpuMs() - started).toBeLessThan(3_000)
   })
 })
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseTasksFile } from '../../../src/workspace/memory/tasks-file.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 
 const task = (id: string, done = false) => ({ id, name: `Task ${id}`, done })
 const file = (...tasks: unknown[]) => JSON.stringify({ tasks })
@@ -107,10 +108,10 @@ describe('a tasks.json', () => {
   })
 
   it('of the largest size is judged in time, however deep it is', () => {
-    const started = performance.now()
+    const started = cpuMs()
     expect(problem(`{"tasks":[${'['.repeat(1_000_000)}`)).toContain('ends too early')
     expect(problem(`{"tasks":[${'{},'.repeat(300_000)}{}]}`)).toContain('tasks[0].id is missing')
-    expect(performance.now() - started).toBeLessThan(3_000)
+    expect(cpuMs() - started).toBeLessThan(3_000)
   })
 })
 

@@ -3,7 +3,7 @@ import { describePoint } from '../../support/kill-points.ts'
 import { codexChains, eventfulChains, ITEMS, MADE, quietChains, writingChains } from './points.ts'
 import { survive, undisturbedTree } from './survive.ts'
 
-vi.setConfig({ maxConcurrency: 4, testTimeout: 120_000 })
+vi.setConfig({ maxConcurrency: 4 })
 
 let tree = ''
 beforeAll(async () => {

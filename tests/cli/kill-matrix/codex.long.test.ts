@@ -5,7 +5,7 @@ import { codexChains } from './points.ts'
 import { survive, undisturbedTree } from './survive.ts'
 import { busyOnce } from './turnouts.ts'
 
-vi.setConfig({ maxConcurrency: 4, testTimeout: 120_000 })
+vi.setConfig({ maxConcurrency: 4 })
 
 let tree = ''
 beforeAll(async () => {

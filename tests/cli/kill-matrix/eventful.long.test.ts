@@ -16,7 +16,7 @@ import {
   reviewed,
 } from './turnouts.ts'
 
-vi.setConfig({ maxConcurrency: 4, testTimeout: 120_000 })
+vi.setConfig({ maxConcurrency: 4 })
 
 let tree = ''
 beforeAll(async () => {
