@@ -2,7 +2,7 @@ import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
 import type { RefusalReason } from '../events/events.ts'
 import { type GateResult, hasPassed, type SessionOutcome, stops } from '../events/outcome.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
-import { describeGate, isFromPerson } from './notices.ts'
+import { describeGate } from './notices.ts'
 import { type Finding, keyOf, type ReviewCause } from './review.ts'
 
 /** What codemachine makes of the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
@@ -112,7 +112,8 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   if (now.tree !== now.from && now.strayed.length > 0) {
     return { kind: 'refuse', reason: 'tree-changed', detail: wordsForStrayed(now.strayed) }
   }
-  if (notices.some(isFromPerson)) return { kind: 'refuse', reason: 'person-said-more', detail: SAID_MORE }
+  if (notices.some(({ from }) => from === 'person'))
+    return { kind: 'refuse', reason: 'person-said-more', detail: SAID_MORE }
 
   const causes: ReviewCause[] = [
     ...(review === null ? [] : ['asked' as const]),

@@ -2,7 +2,7 @@ import { unreachable } from '../../base/errors.ts'
 import type { EventOf } from '../events/events.ts'
 import type { RoundClass } from '../events/outcome.ts'
 import type { SessionState } from '../state/state.ts'
-import { cutOffNotice, interruptedNotice, outcomeNotice } from './notices.ts'
+import { cutOffNotice, interruptedNotice, type Notice, outcomeNotice } from './notices.ts'
 
 type RoundEnded = EventOf<'round-ended'>
 
@@ -16,17 +16,25 @@ export function leftByCut(state: SessionState): Pick<SessionState, 'notices' | '
   const { running, notices, replan } = state
   if (running === null) return { notices, replan }
   if (isOfPlan(running)) return { notices, replan: withSteered(state) }
-  return { notices: [...new Set([...notices, ...running.steered, cutOffNotice()])], replan }
+  return { notices: eachOnce([...notices, ...running.steered, cutOffNotice()]), replan }
 }
 
 /** The change of plan with what its round was told meanwhile: the next round that tries it has to know. */
 function withSteered({ replan, running }: SessionState): string | null {
-  return (running?.steered ?? []).reduce<string | null>(joined, replan)
+  return (running?.steered ?? []).map(({ text }) => text).reduce<string | null>(joined, replan)
 }
 
 /** The session when the next round is to be told this, too. */
-export function told(state: SessionState, notice: string): SessionState {
-  return state.notices.includes(notice) ? state : { ...state, notices: [...state.notices, notice] }
+export function told(state: SessionState, notice: Notice): SessionState {
+  return state.notices.some(({ text }) => text === notice.text)
+    ? state
+    : { ...state, notices: [...state.notices, notice] }
+}
+
+/** Without those that say what one before them says. */
+function eachOnce(notices: readonly Notice[]): Notice[] {
+  const texts = new Set<string>()
+  return notices.filter(({ text }) => !texts.has(text) && texts.add(text))
 }
 
 /** What a person asked for, and then asked for besides. */
@@ -42,7 +50,7 @@ function isOfPlan(running: SessionState['running']): boolean {
 function afterWork(state: SessionState, { outcome, counts }: RoundEnded): Pick<SessionState, 'notices'> {
   const { told: toldBefore = 0, steered = [], isInterrupted = false } = state.running ?? {}
   const isCutShort = isInterrupted && outcome.class === 'interrupted'
-  const notices = counts && !isCutShort ? state.notices.slice(toldBefore) : [...new Set([...state.notices, ...steered])]
+  const notices = counts && !isCutShort ? state.notices.slice(toldBefore) : eachOnce([...state.notices, ...steered])
   // How a summary ended is nothing to those who work.
   if (state.running?.part === 'summary') return { notices }
   const notice = isCutShort && counts ? interruptedNotice() : outcomeNotice(outcome)

@@ -11,6 +11,7 @@ import type {
   UsageWindow,
   WindDownLimit,
 } from '../events/outcome.ts'
+import type { Notice } from '../rules/notices.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { AgentAtWork, BuildState, RoundPart } from './plan.ts'
@@ -37,7 +38,7 @@ interface RunningRound {
   /** How many of the notices it was told with its input. */
   told: number
   /** What reached it while it worked, to be told again if the round does not count. */
-  steered: readonly string[]
+  steered: readonly Notice[]
   /** Whether the agent has done anything yet. */
   hasWorked: boolean
   /** Whether a person has interrupted it. */
@@ -134,7 +135,7 @@ export interface SessionState {
   /** What a person has said of the goal since it was typed, the last 20: texts that rounds were steered with, changes of plan. */
   personSaid: readonly string[]
   /** What the next round has to be told; what a round was told goes when that round has counted. */
-  notices: readonly string[]
+  notices: readonly Notice[]
   plan: readonly PlanStep[]
   /** Tokens of the rounds that have ended. */
   tokensBefore: number
