@@ -175,6 +175,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':
+    case 'settings-changed':
     case 'protected-changed':
     case 'gate-started':
     case 'gate-ended':

@@ -14,7 +14,8 @@ import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import { diskFull, isNoRoom, systemErrorCode, UserError } from '../base/errors.ts'
 import { LineSplitter } from '../base/text.ts'
-import { isEvent, withNewerFields } from '../core/events/checks.ts'
+import { isEvent } from '../core/events/checks.ts'
+import { upgradeEvent } from '../core/events/earlier-events.ts'
 import type { Recorded } from '../core/events/events.ts'
 import { fold } from '../core/state/fold.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
@@ -195,7 +196,7 @@ function unreadable(path: string, cause: unknown): unknown {
 /** The event in one line of a journal; null if it is blank, torn, rubbish, or none that this version knows. */
 function parseEvent(line: string): Recorded | null {
   const value = parse(line)
-  return isRecorded(value) ? withNewerFields(value) : null
+  return isRecorded(value) ? upgradeEvent(value) : null
 }
 
 function parse(line: string): unknown {

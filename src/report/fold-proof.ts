@@ -1,7 +1,6 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
-import { roundOfSettingsChanged } from '../core/rules/notices.ts'
 import { type Finding, keyOf } from '../core/rules/review.ts'
 import type { BuildState, BuildTask } from '../core/state/plan.ts'
 import type { Claim } from '../core/state/state.ts'
@@ -51,8 +50,8 @@ export class ProofSoFar {
       case 'review-ended':
         this.#endReview(event)
         break
-      case 'warning':
-        this.#settingsChangedIn ??= roundOfSettingsChanged(event.message)
+      case 'settings-changed':
+        this.#settingsChangedIn ??= event.round
         break
       case 'protected-changed':
         this.#changeProtected(event)

@@ -2,7 +2,7 @@ import { lastLines } from '../base/text.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
-import { networkRefused, PROJECT_FILE, settingsChanged } from '../core/rules/notices.ts'
+import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
 import { asKnown, type EndedRound, type SessionState } from '../core/state/state.ts'
 import { type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
@@ -182,7 +182,7 @@ export class Proof {
     const { round, treeBefore, treeAfter } = ended
     if (!this.#hasToldOfProject && (await this.#hasChangedProject(ended))) {
       this.#hasToldOfProject = true
-      this.#log.emit({ type: 'warning', round: null, message: settingsChanged(round) })
+      this.#log.emit({ type: 'settings-changed', round })
     }
     await this.#tellProtected(round, treeBefore, treeAfter)
   }

@@ -1,5 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import { PROJECT_FILE } from '../core/rules/notices.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { oneLine } from './cells.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
@@ -70,6 +71,11 @@ export function describeEvent(event: Recorded, state: SessionState, hints: Hints
       )
     case 'warning':
       return describe(`warning: ${text(event.message)}`, 'warning')
+    case 'settings-changed':
+      return describe(
+        `warning: Round ${event.round} changed ${PROJECT_FILE}; what it says now counts from the next run on.`,
+        'warning',
+      )
     case 'error':
       return describeError(event, state)
     case 'turn-continued':

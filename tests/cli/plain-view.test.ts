@@ -85,6 +85,7 @@ describe('each event is a line', () => {
     'repository-restored':
       "put back what the round changed in the repository's own settings: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
     savepoint: '',
+    'settings-changed': 'warning: Round 1 changed codemachine.toml; what it says now counts from the next run on.\n',
     'protected-changed': `round 1 touched 2 protected files: unless that is taken back, done needs a review that agrees
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)

@@ -164,6 +164,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     head: '89abcdef89abcdef89ab',
     commits: [{ commit: '89abcdef89abcdef89ab', subject: 'Build the first part' }],
   },
+  'settings-changed': { type: 'settings-changed', round: 1 },
   'protected-changed': {
     type: 'protected-changed',
     round: 1,

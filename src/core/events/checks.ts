@@ -4,13 +4,12 @@ import type {
   ClaimEvent,
   FileEvent,
   LifecycleEvent,
-  Recorded,
   RoundEvent,
   RunOverrides,
   SessionEvent,
 } from './events.ts'
 import type { Item } from './items.ts'
-import type { Gate, GateResult, RoundClass, SessionLimits, SessionOutcome } from './outcome.ts'
+import type { Gate, GateResult, RoundClass, SessionOutcome } from './outcome.ts'
 
 /** Whether a value from a journal is what is expected. */
 type Check = (value: unknown) => boolean
@@ -295,6 +294,7 @@ const FILE_SHAPES: ShapesOf<FileEvent> = {
     head: nullOr(text),
     commits: listOf(fields({ commit: text, subject: text })),
   },
+  'settings-changed': { round: number },
   'protected-changed': {
     round: number,
     files: listOf(fields({ path: text, how: oneOf('changed', 'deleted', 'skipped'), gates: listOf(text) })),
@@ -351,7 +351,7 @@ const BUILD_SHAPES: ShapesOf<BuildEvent> = {
 /**
  * Whether an object from a journal has what its type promises, as far as something depends on it: a line that was
  * damaged or written by hand is no event, and must not look like a bug of who reads it. Fields that only some versions
- * write (`withNewerFields`) may be missing. False for a type that this version does not know.
+ * write (`upgradeEvent`) may be missing. False for a type that this version does not know.
  */
 export function isEvent(value: Readonly<Record<string, unknown>>): boolean {
   const { type, at } = value
@@ -366,19 +366,3 @@ const SHAPES: ShapesOf<SessionEvent> = {
   ...BUILD_SHAPES,
   ...CLAIM_SHAPES,
 }
-
-/** An event as this version writes it: fields that an earlier 0.x did not write yet have a value that says nothing. */
-export function withNewerFields(event: Recorded): Recorded {
-  switch (event.type) {
-    case 'session-created':
-    case 'session-resumed':
-      return { ...event, limits: { ...NO_LIMITS, ...event.limits }, said: event.said ?? {}, host: event.host ?? '' }
-    case 'round-ended':
-      // Unlike that of any other round: nothing is known of the two.
-      return event.memory === undefined ? { ...event, memory: event.at } : event
-    default:
-      return event
-  }
-}
-
-const NO_LIMITS: SessionLimits = { rounds: null, timeMs: null, tokens: null }

@@ -158,6 +158,8 @@ export type FileEvent =
       /** Commits on that branch that were not there at the savepoint before, the oldest first, at most 20. */
       commits: readonly { commit: string; subject: string }[]
     }
+  /** A round changed `codemachine.toml`, the project's settings; the first one that did since the run began. */
+  | { type: 'settings-changed'; round: number }
   | {
       type: 'protected-changed'
       round: number

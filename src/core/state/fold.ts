@@ -83,6 +83,7 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':
+    case 'settings-changed':
     case 'protected-changed':
       return foldFiles(state, event)
     case 'plan-refused':
@@ -114,6 +115,8 @@ function foldFiles(state: SessionState, event: FileEvent): SessionState {
       return told(state, restoredNotice(event.paths))
     case 'savepoint':
       return { ...state, savepoint: savepointAfter(state, event) }
+    case 'settings-changed':
+      return state
     case 'protected-changed':
       return told({ ...state, protectedChanged: alsoChanged(state, event.files) }, protectedNotice(event.files))
     default:

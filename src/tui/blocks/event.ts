@@ -106,6 +106,7 @@ function drawn(event: Recorded, state: SessionState, options: BlockOptions): str
     case 'stuck':
     case 'memory-broken':
     case 'repository-restored':
+    case 'settings-changed':
     case 'protected-changed':
     case 'review-started':
     case 'done-nominated':

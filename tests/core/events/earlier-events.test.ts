@@ -1,0 +1,44 @@
+import { globSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { isEvent } from '../../../src/core/events/checks.ts'
+import { upgradeEvent } from '../../../src/core/events/earlier-events.ts'
+import { fold } from '../../../src/core/state/fold.ts'
+import { emptyState } from '../../../src/core/state/state.ts'
+import { sampleEvents } from '../../tui/samples.ts'
+
+const HEAD = { v: 1, at: '2026-11-22T11:45:21.043Z', session: '20261122_1' } as const
+
+/** As it comes from the journal of any version: nothing is known of it but that it is an object. */
+// biome-ignore lint/suspicious/noExplicitAny: what an earlier version wrote has another shape.
+const read = (event: any) => {
+  expect(isEvent({ ...HEAD, ...event })).toBe(true)
+  return upgradeEvent({ ...HEAD, ...event })
+}
+
+test('what this version writes stays as it is', () => {
+  for (const event of Object.values(sampleEvents)) expect(read(event)).toEqual({ ...HEAD, ...event })
+})
+
+const TESTS = fileURLToPath(new URL('../..', import.meta.url))
+const JOURNALS = globSync('{data/records-0.1/**/journal.ndjson,core/rules/recorded/*.ndjson}', { cwd: TESTS })
+
+test.each(JOURNALS)('every event of an earlier journal is still one, and folds: %s', path => {
+  const lines = readFileSync(`${TESTS}/${path}`, 'utf8').trimEnd().split('\n')
+  const events = lines.map(line => JSON.parse(line)).filter(each => each.format === undefined)
+  expect(events.length).toBeGreaterThan(3)
+  const state = events.map(read).reduce(fold, emptyState('20261122_1'))
+  expect(state.events).toBe(events.length)
+  expect(state.createdAt).toBeGreaterThan(0)
+})
+
+test('a warning by which an earlier version said that the settings were changed is the event of that', () => {
+  const message = 'Round 12 changed codemachine.toml; what it says now counts from the next run on.'
+  expect(read({ type: 'warning', round: null, message })).toEqual({ ...HEAD, type: 'settings-changed', round: 12 })
+  for (const other of [
+    { type: 'warning', round: 12, message },
+    { type: 'warning', round: null, message: `${message} So it is.` },
+  ]) {
+    expect(read(other)).toEqual({ ...HEAD, ...other })
+  }
+})
