@@ -87,7 +87,7 @@ function retry({ id, runner, asked }: RunningSession): Reply {
   if (!asked.retry()) return refused(`${id} does not wait for anything just now.`)
   const goesOn = asked.isPaused ? `${id} is still paused` : `round ${roundsUsed + 1} of ${id} starts`
   const next = replan === null ? goesOn : `the agent that changes the plan of ${id} is asked now`
-  const waived = waiting?.cause.message?.includes('--max-usage')
+  const waived = waiting?.reason === 'max-usage'
     ? ` --max-usage has no effect before ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
     : ''
   return done(`The wait is over; ${next}.${waived}`)

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { limitReached, type RoundOutcome, renewalOf } from '../core/events/outcome.ts'
+import { limitReached, type RoundOutcome, renewalOf, type WaitReason } from '../core/events/outcome.ts'
 import {
   type AfterRound,
   type AfterRoundOptions,
@@ -44,7 +44,7 @@ export class RetryPolicy {
    * What is to be done if as much of the account's usage is used as the person allows; null if it is not.
    * @param isFirst no round has run yet: then a window that is full is not tried either
    */
-  beforeRound(isFirst: boolean): { cause: RoundOutcome; after: AfterRound } | null {
+  beforeRound(isFirst: boolean): { reason: WaitReason; cause: RoundOutcome; after: AfterRound } | null {
     const { clock, log } = this.#options
     const share = this.#options.maxUsage ?? (isFirst && !log.state.hasCredits ? 100 : null)
     if (share === null) return null
@@ -56,14 +56,15 @@ export class RetryPolicy {
       share === 100 ? 'The usage limit is reached.' : `${used} % of it are used, and --max-usage is ${share} %.`
     const cause: RoundOutcome = { class: 'window', message }
     const moment = this.#moment()
-    return { cause, after: waitAtMost(cause, log.state, afterRenewal(renewedAt, moment.random), moment) }
+    const after = waitAtMost(cause, log.state, afterRenewal(renewedAt, moment.random), moment)
+    return { reason: share === 100 ? 'usage-limit' : 'max-usage', cause, after }
   }
 
   /** Journals the wait and waits, at most `mostMs`. */
-  async wait(cause: RoundOutcome, until: number, mostMs: number): Promise<void> {
+  async wait(reason: WaitReason, cause: RoundOutcome, until: number, mostMs: number): Promise<void> {
     const { log } = this.#options
     const round = log.state.roundsUsed + 1
-    log.emit({ type: 'waiting', round, cause, until: new Date(until).toISOString() })
+    log.emit({ type: 'waiting', round, reason, cause, until: new Date(until).toISOString() })
     await this.waitOn(until, mostMs)
   }
 

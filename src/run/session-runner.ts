@@ -2,7 +2,7 @@ import { unreachable } from '../base/errors.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
 import type { RoundStep } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
-import { exitCodeOf, type RoundOutcome, type SessionOutcome } from '../core/events/outcome.ts'
+import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } from '../core/events/outcome.ts'
 import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { type SessionState, sessionTokens } from '../core/state/state.ts'
@@ -209,14 +209,16 @@ export class SessionRunner {
     const limit = isReplan ? this.limitOfPlan : this.#budget.limitReached(this.#roundsBefore(step))
     if (limit !== null) return { kind: 'limit', limit }
     const usage = this.#retryPolicy.beforeRound(this.#isFirst)
-    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
     this.#isFirst = false
     if (isReplan) this.#planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
     const { outcome, tree: after } = await this.#rounds.play(step, tree)
     this.#tree = after
     const isOver = isReplan && this.#log.state.replan === null
-    return asked.ending.aborted || isOver ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome))
+    return asked.ending.aborted || isOver
+      ? null
+      : await this.#follow(outcome, this.#retryPolicy.after(outcome), 'round-failed')
   }
 
   /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
@@ -241,9 +243,9 @@ export class SessionRunner {
     const limit = this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
     const usage = this.#retryPolicy.beforeRound(false)
-    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
     const outcome = await this.#turns.review(causes, tree)
-    return asked.ending.aborted ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome))
+    return asked.ending.aborted ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome), 'round-failed')
   }
 
   /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
@@ -253,14 +255,17 @@ export class SessionRunner {
     this.#memory.forget()
   }
 
-  /** What comes after a round that ended so; an outcome if the session ends with it. */
-  async #follow(outcome: RoundOutcome, after: AfterRound): Promise<SessionOutcome | null> {
+  /**
+   * What comes after a round that ended so; an outcome if the session ends with it.
+   * @param reason of the wait, if time may mend it
+   */
+  async #follow(outcome: RoundOutcome, after: AfterRound, reason: WaitReason): Promise<SessionOutcome | null> {
     switch (after.kind) {
       case 'end':
         return after.outcome
       case 'wait':
         this.#leaveAlone()
-        await this.#retryPolicy.wait(outcome, after.until, this.#budget.timeLeftMs)
+        await this.#retryPolicy.wait(reason, outcome, after.until, this.#budget.timeLeftMs)
         return null
       case 'ask-template':
         // What is to be done about it would be said of a round that never comes.

@@ -37,6 +37,7 @@ export function waiting(minutes: number): Recorded {
   return recorded({
     type: 'waiting',
     round: 2,
+    reason: 'round-failed',
     cause: { class: 'window', message: 'usage limit reached' },
     until: new Date(Date.parse(AT) + minutes * 60_000).toISOString(),
   })

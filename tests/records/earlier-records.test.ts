@@ -45,6 +45,10 @@ function json(path: string): any {
 
 /** A line of a journal of that version, with what it said in a sentence and this one says in data. */
 function asData(line: string): string {
+  if (line.includes('"type":"waiting"')) {
+    const reason = line.includes('--max-usage is 90 %') ? 'max-usage' : 'round-failed'
+    return line.replace(/\}$/, `,"reason":"${reason}"}`)
+  }
   return line.replace(
     /"type":"warning","round":null,"message":"Round (\d+) changed codemachine.toml; [^"]*"/,
     '"type":"settings-changed","round":$1',

@@ -184,6 +184,7 @@ export function eventfulNight(goal?: string): MadeUpNight {
   night.add({
     type: 'waiting',
     round: 2,
+    reason: 'round-failed',
     cause: { class: 'window', message: 'You have hit your usage limit.' },
     until: new Date(2026, 10, 21, 1, 30).toISOString(),
   })

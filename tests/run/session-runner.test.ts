@@ -183,7 +183,11 @@ test('with --max-usage a round is brought to a safe stop, and the next one waits
   })
   expect(ofType(events, 'winding-down')).toMatchObject([{ round: 2, limit: 'usage', graceMs: 300_000 }])
   expect(ofType(events, 'waiting')).toMatchObject([
-    { round: 3, cause: { class: 'window', message: '91 % of it are used, and --max-usage is 90 %.' } },
+    {
+      round: 3,
+      reason: 'max-usage',
+      cause: { class: 'window', message: '91 % of it are used, and --max-usage is 90 %.' },
+    },
   ])
   expect(inputs).toHaveLength(3)
 })

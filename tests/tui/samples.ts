@@ -114,6 +114,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   waiting: {
     type: 'waiting',
     round: 2,
+    reason: 'round-failed',
     cause: { class: 'window', message: 'You have hit your usage limit.', retryAt: local(21, 5, 1) },
     until: new Date(local(21, 5, 2)).toISOString(),
   },
@@ -319,6 +320,7 @@ export const moreSamples = {
   'wait for no reason given': {
     type: 'waiting',
     round: 1,
+    reason: 'round-failed',
     cause: { class: 'throttle', message: null },
     until: new Date(local(20, 22, 41) + 28_000).toISOString(),
   },

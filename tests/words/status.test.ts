@@ -91,7 +91,7 @@ test('a wait comes before what else is the case, a pause too', () => {
   const signs = {
     running: null,
     checking: null,
-    waiting: { until: 2, since: 1, cause: { class: 'window', message: null } },
+    waiting: { until: 2, since: 1, reason: 'round-failed', cause: { class: 'window', message: null } },
     pausedAt: null,
     offlineSince: 1,
     windingDown: 'time',

@@ -1,5 +1,5 @@
 import type { EventOf, Recorded } from './events.ts'
-import type { SessionLimits } from './outcome.ts'
+import type { RoundOutcome, SessionLimits, WaitReason } from './outcome.ts'
 
 /**
  * An event of any version as this one writes it: fields that an earlier version did not write get a value that says
@@ -13,6 +13,8 @@ export function upgradeEvent(event: Recorded): Recorded {
     case 'round-ended':
       // Unlike that of any other round: nothing is known of the two.
       return event.memory === undefined ? { ...event, memory: event.at } : event
+    case 'waiting':
+      return { ...event, reason: (event.reason as WaitReason | undefined) ?? reasonOfWait(event.cause) }
     case 'warning': {
       const { message, ...rest } = event
       const round = roundOfSettingsChange(event)
@@ -24,6 +26,13 @@ export function upgradeEvent(event: Recorded): Recorded {
 }
 
 const NO_LIMITS: SessionLimits = { rounds: null, timeMs: null, tokens: null }
+
+/** Why a session waited, by the sentence that an earlier version gave as the cause. */
+function reasonOfWait({ class: end, message }: RoundOutcome): WaitReason {
+  if (end !== 'window' || message === null) return 'round-failed'
+  if (/^\d.* % of it are used, and --max-usage is \d.* %\.$/.test(message)) return 'max-usage'
+  return message === 'The usage limit is reached.' ? 'usage-limit' : 'round-failed'
+}
 
 /** The round of which an earlier version said in a warning that it changed the project's settings; null if it did not. */
 function roundOfSettingsChange({ round, message }: EventOf<'warning'>): number | null {

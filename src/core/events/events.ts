@@ -13,6 +13,7 @@ import type {
   SessionOutcome,
   StallReason,
   UsageWindow,
+  WaitReason,
   WindDownLimit,
 } from './outcome.ts'
 
@@ -218,7 +219,8 @@ export type LifecycleEvent =
       type: 'waiting'
       /** The round that starts when the wait is over. */
       round: number
-      /** What is waited out: a round that failed, or a usage limit that was seen in time. */
+      reason: WaitReason
+      /** What is waited out: how the round failed, or the usage limit in words. */
       cause: RoundOutcome
       /** ISO 8601. */
       until: string

@@ -41,6 +41,12 @@ export interface RoundOutcome {
   retryAt?: number
 }
 
+/**
+ * Why a session waits. `round-failed`: a round or a review failed in a way that time may mend. `usage-limit`: a window of
+ * the account's usage limits was seen to be used up before a round. `max-usage`: it was seen to be used as far as the person allows.
+ */
+export type WaitReason = 'round-failed' | 'usage-limit' | 'max-usage'
+
 /** What shows that a session does not get on. */
 export type StallReason = 'nothing-changed' | 'same-refusal'
 

@@ -154,7 +154,10 @@ function foldLifecycle(state: SessionState, event: LifecycleEvent, at: number): 
     case 'keep-awake':
       return { ...state, keptAwake: event.by }
     case 'waiting':
-      return { ...released(state, at), waiting: { until: Date.parse(event.until), since: at, cause: event.cause } }
+      return {
+        ...released(state, at),
+        waiting: { until: Date.parse(event.until), since: at, reason: event.reason, cause: event.cause },
+      }
     case 'wait-ended':
       return endWait(state, event, at)
     case 'stop-asked':

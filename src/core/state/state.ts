@@ -9,6 +9,7 @@ import type {
   SessionLimits,
   SessionOutcome,
   UsageWindow,
+  WaitReason,
   WindDownLimit,
 } from '../events/outcome.ts'
 import type { Notice } from '../rules/notices.ts'
@@ -148,7 +149,7 @@ export interface SessionState {
   /** Whether the account goes on with credits where a window is full. */
   hasCredits: boolean
   /** What is waited for now; `until` and `since` are Unix time, ms. */
-  waiting: { until: number; since: number; cause: RoundOutcome } | null
+  waiting: { until: number; since: number; reason: WaitReason; cause: RoundOutcome } | null
   /** Since when a person wants it to pause, and since when no round has run for that; Unix time, ms. */
   pausedAt: number | null
   heldSince: number | null

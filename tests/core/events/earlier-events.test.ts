@@ -32,6 +32,17 @@ test.each(JOURNALS)('every event of an earlier journal is still one, and folds: 
   expect(state.createdAt).toBeGreaterThan(0)
 })
 
+test.each([
+  ['window', '95 % of it are used, and --max-usage is 90 %.', 'max-usage'],
+  ['window', 'The usage limit is reached.', 'usage-limit'],
+  ['window', 'You’ve hit your usage limit. Try again at 12:46 PM.', 'round-failed'],
+  ['window', null, 'round-failed'],
+  ['network', 'The usage limit is reached.', 'round-failed'],
+])('the reason of an earlier wait is read from its cause: %s, %s', (end, message, reason) => {
+  const wait = { type: 'waiting', round: 2, cause: { class: end, message }, until: HEAD.at }
+  expect(read(wait)).toEqual({ ...HEAD, ...wait, reason })
+})
+
 test('a warning by which an earlier version said that the settings were changed is the event of that', () => {
   const message = 'Round 12 changed codemachine.toml; what it says now counts from the next run on.'
   expect(read({ type: 'warning', round: null, message })).toEqual({ ...HEAD, type: 'settings-changed', round: 12 })

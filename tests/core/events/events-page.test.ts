@@ -88,6 +88,7 @@ describe('docs/events.md', () => {
       ['events/events', 'RefusalReason'],
       ['events/outcome', 'WindDownLimit'],
       ['events/outcome', 'StallReason'],
+      ['events/outcome', 'WaitReason'],
       ['events/events', 'StallRemedy'],
       ['events/outcome', 'GateTime'],
       ['events/outcome', 'GateStatus'],

@@ -85,7 +85,13 @@ test('a session that is resumed after a cut goes on where it stood, and the next
 })
 
 const until = new Date(FIRST_AT + 3_600_000).toISOString()
-const waiting: SessionEvent = { type: 'waiting', round: 1, cause: { class: 'window', message: 'full' }, until }
+const waiting: SessionEvent = {
+  type: 'waiting',
+  round: 1,
+  reason: 'round-failed',
+  cause: { class: 'window', message: 'full' },
+  until,
+}
 const interrupted: SessionEvent = {
   type: 'session-ended',
   outcome: { kind: 'interrupted', by: 'SIGINT' },
