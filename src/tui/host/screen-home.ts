@@ -164,7 +164,7 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   async #ask(ask: Ask): Promise<Reply> {
-    const nobody = { delivered: false, message: 'No session is running just now; try again in a moment.' }
+    const nobody: Reply = { code: 'no-session', message: 'No session is running just now; try again in a moment.' }
     return (await this.#reachable?.ask({ ...ask, at: new Date(this.#context.clock.now()).toISOString() })) ?? nobody
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { unreachable } from '../../base/errors.ts'
-import type { Command, Reply } from '../../core/contracts/command.ts'
+import { type Command, isTaken, type Reply } from '../../core/contracts/command.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { workOf } from '../../words/event.ts'
@@ -366,23 +366,22 @@ export interface Asking {
 
 /** Tells the session something; whether it was taken. What came of it is said. */
 export async function tell({ model, host }: Asking, ask: Ask): Promise<boolean> {
-  const { delivered, kept, message } = await host.ask(ask)
-  const isTaken = delivered || kept === true
-  model.notice(message, isTaken ? 'good' : 'warning')
-  return isTaken
+  const reply = await host.ask(ask)
+  model.notice(reply.message, isTaken(reply) ? 'good' : 'warning')
+  return isTaken(reply)
 }
 
 /** The same of what a person wrote: it stands in the composer again if it was not taken, whatever the reason. */
 async function tellWritten(asking: Asking, ask: Extract<Ask, { text: string }>): Promise<boolean> {
   const { model, host } = asking
   host.remember(ask.text)
-  let isTaken = false
+  let wasTaken = false
   try {
-    isTaken = await tell(asking, ask)
+    wasTaken = await tell(asking, ask)
   } finally {
-    if (!isTaken) model.addText(ask.text)
+    if (!wasTaken) model.addText(ask.text)
   }
-  return isTaken
+  return wasTaken
 }
 
 /** What a person asks of the session that is shown; whoever passes it on adds the time. */

@@ -103,6 +103,13 @@ describe('docs/events.md', () => {
     }
   })
 
+  test('has a row for every code of a reply', () => {
+    const [, list = ''] = read('src/core/contracts/command.ts').split(/REPLY_CODES = \[|\] as const/)
+    const codes = [...list.matchAll(/^ {2}'([a-z-]+)'/gm)].map(([, code]) => code)
+    expect(codes.length).toBeGreaterThan(10)
+    expect(rowsOf('\n## Replies\n').sort()).toEqual(codes.sort())
+  })
+
   test('the order names every event that is kept', () => {
     const order = sectionOf('\n## The order\n')
     expect(Object.keys(sampleEvents).filter(type => !new RegExp(`(?<![a-z-])${type}(?![a-z-])`).test(order))).toEqual(

@@ -23,7 +23,7 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
   const host: ScreenHost = {
     ask: async ask => {
       asked.push(ask)
-      return options.answers?.(ask) ?? { delivered: true, message: 'done' }
+      return options.answers?.(ask) ?? { code: 'done', message: 'done' }
     },
     enqueue: options.enqueue ?? (async prompt => `queued ${prompt}`),
     takeBack: async keep => {
@@ -284,7 +284,7 @@ test('a change of plan interrupts nothing where nothing runs', async () => {
 
 test('what could not be told is not gone on without, and stands in the composer', async () => {
   const { press, happens, types, model } = sit({
-    answers: ask => ({ delivered: ask.type !== 'steer', message: 'no' }),
+    answers: ask => ({ code: ask.type === 'steer' ? 'no-session' : 'done', message: 'no' }),
   })
   happens(created(), started(1))
   await press(named('escape'))
@@ -297,7 +297,7 @@ test('what a person wrote stands in the composer again when it cannot even be as
   const full = new Error('the disk is full')
   const { press, happens, model, failures } = sit({
     answers: ({ type }) => {
-      if (type === 'interrupt') return { delivered: true, message: 'done' }
+      if (type === 'interrupt') return { code: 'done', message: 'done' }
       throw full
     },
   })
