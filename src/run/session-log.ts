@@ -73,7 +73,7 @@ export async function endSessionDiskFull(
 ): Promise<void> {
   const { state } = log
   if (!isDiskFull(error) || state.createdAt === 0 || state.ended !== null) return
-  const hint = error instanceof UserError ? error.hint : null
+  const hint = error instanceof UserError && error.hint !== null ? ({ do: 'free-disk-space' } as const) : null
   const outcome: SessionOutcome = { kind: 'needs-person', reason: messageOf(error), hint }
   try {
     await reserve.release()

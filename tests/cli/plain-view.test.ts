@@ -616,7 +616,7 @@ describe('the end of a session in words', () => {
   })
 
   test('a hint stands on a line of its own', () => {
-    expect(end({ kind: 'needs-person', reason: 'You are logged out.', hint: 'Log in.' })).toMatch(
+    expect(end({ kind: 'needs-person', reason: 'You are logged out.', hint: { do: 'say', text: 'Log in.' } })).toMatch(
       /\)\n {10}Log in\.\n$/,
     )
     expect(end({ kind: 'stalled', rounds: 5, why: 'nothing-changed' })).toMatch(
@@ -679,7 +679,7 @@ function filled<T>(value: T, text: string): T {
   )
 }
 const FIXED = new Set(
-  'type kind status change class phase until limit why remedy when how severity verdict part door'.split(' '),
+  'type kind do status change class phase until limit why remedy when how severity verdict part door'.split(' '),
 )
 /** Values of an enumeration whose field elsewhere holds a text. */
 const VALUES = new Set(['over', 'retry', 'stopped'])

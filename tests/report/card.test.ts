@@ -17,7 +17,7 @@ const OUTCOMES: readonly SessionOutcome[] = [
   { kind: 'limit', limit: 'rounds' },
   { kind: 'limit', limit: 'time' },
   { kind: 'limit', limit: 'tokens' },
-  { kind: 'needs-person', reason: LONG, hint: LONG },
+  { kind: 'needs-person', reason: LONG, hint: { do: 'say', text: LONG } },
   { kind: 'stalled', rounds: 3, why: 'nothing-changed' },
   { kind: 'interrupted', by: 'SIGHUP' },
   { kind: 'interrupted', by: 'skip' },

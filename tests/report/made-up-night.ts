@@ -270,8 +270,8 @@ export function badNight(goal?: string): MadeUpNight {
     tokens: null,
   })
   const reason = 'the review goes round in circles'
-  const hint = 'Decide whether the finding has to be mended, and say so with codemachine steer.'
-  return night.end({ kind: 'needs-person', reason, hint, goalOnly: true }, 4)
+  const text = 'Decide whether the finding has to be mended, and say so with codemachine steer.'
+  return night.end({ kind: 'needs-person', reason, hint: { do: 'say', text }, goalOnly: true }, 4)
 }
 
 /** How the commands of these reports are typed. */

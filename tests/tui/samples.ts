@@ -474,7 +474,7 @@ export const sampleOutcomes: readonly SessionOutcome[] = [
   { kind: 'limit', limit: 'rounds' },
   { kind: 'limit', limit: 'time' },
   { kind: 'limit', limit: 'tokens' },
-  { kind: 'needs-person', reason: 'You are logged out.', hint: 'Log in.' },
+  { kind: 'needs-person', reason: 'You are logged out.', hint: { do: 'say', text: 'Log in.' } },
   { kind: 'needs-person', reason: 'The prompt was refused.', hint: null },
   { kind: 'stalled', rounds: 5, why: 'nothing-changed' },
   { kind: 'stalled', rounds: 5, why: 'same-refusal' },

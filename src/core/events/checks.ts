@@ -2,14 +2,25 @@ import type { Finding, ReviewAnswer } from '../rules/review.ts'
 import type {
   BuildEvent,
   ClaimEvent,
+  EventOf,
   FileEvent,
   LifecycleEvent,
+  Recorded,
   RoundEvent,
   RunOverrides,
   SessionEvent,
 } from './events.ts'
 import type { Item } from './items.ts'
-import type { Gate, GateResult, RoundClass, SessionOutcome } from './outcome.ts'
+import type {
+  Gate,
+  GateResult,
+  OutcomeHint,
+  RoundClass,
+  RoundOutcome,
+  SessionLimits,
+  SessionOutcome,
+  WaitReason,
+} from './outcome.ts'
 
 /** Whether a value from a journal is what is expected. */
 type Check = (value: unknown) => boolean
@@ -125,9 +136,31 @@ const why = oneOf('nothing-changed', 'same-refusal')
 const OUTCOMES: { readonly [K in SessionOutcome['kind']]: FieldsOf<Extract<SessionOutcome, { kind: K }>> } = {
   done: { verified: flag },
   limit: { limit: oneOf('rounds', 'time', 'tokens') },
-  'needs-person': { reason: text, hint: nullOr(text) },
+  // What the hint is told by is looked at in `upgradeEvent`: an older or newer one costs nothing but itself.
+  'needs-person': { reason: text },
   stalled: { rounds: number, why },
   interrupted: { by: text },
+}
+
+const HINTS: { readonly [K in OutcomeHint['do']]: FieldsOf<Extract<OutcomeHint, { do: K }>> } = {
+  'reword-goal': {},
+  'check-codex': {},
+  'add-credit': {},
+  'log-in': {},
+  'mend-codex-configuration': {},
+  'mend-cause': { since: moment },
+  resume: { session: text, at: moment },
+  'read-reviews': { gatesPass: flag },
+  'mend-plan': { files: listOf(text), more: flag },
+  'add-tasks': { file: text },
+  'mend-parked-tasks': { file: text },
+  'free-disk-space': {},
+  say: { text },
+}
+
+/** Whether a value from a journal is a hint that this version knows. */
+function isOutcomeHint(value: unknown): value is OutcomeHint {
+  return variant('do', HINTS)(value)
 }
 
 /** The shapes of the events of a session as a whole. */
@@ -365,4 +398,55 @@ const SHAPES: ShapesOf<SessionEvent> = {
   ...FILE_SHAPES,
   ...BUILD_SHAPES,
   ...CLAIM_SHAPES,
+}
+
+/**
+ * An event of any version as this one writes it: fields that an earlier version did not write get a value that says
+ * nothing, and what it said in a sentence becomes data. Pure.
+ */
+export function upgradeEvent(event: Recorded): Recorded {
+  switch (event.type) {
+    case 'session-created':
+    case 'session-resumed':
+      return { ...event, limits: { ...NO_LIMITS, ...event.limits }, said: event.said ?? {}, host: event.host ?? '' }
+    case 'round-ended':
+      // Unlike that of any other round: nothing is known of the two.
+      return event.memory === undefined ? { ...event, memory: event.at } : event
+    case 'waiting':
+      return { ...event, reason: (event.reason as WaitReason | undefined) ?? reasonOfWait(event.cause) }
+    case 'warning': {
+      const { message, ...rest } = event
+      const round = roundOfSettingsChange(event)
+      return round === null ? event : { ...rest, type: 'settings-changed', round }
+    }
+    case 'session-ended':
+      return event.outcome.kind === 'needs-person'
+        ? { ...event, outcome: { ...event.outcome, hint: hintOf(event.outcome.hint) } }
+        : event
+    default:
+      return event
+  }
+}
+
+const NO_LIMITS: SessionLimits = { rounds: null, timeMs: null, tokens: null }
+
+/** Why a session waited, by the sentence that an earlier version gave as the cause. */
+function reasonOfWait({ class: end, message }: RoundOutcome): WaitReason {
+  if (end !== 'window' || message === null) return 'round-failed'
+  if (/^\d.* % of it are used, and --max-usage is \d.* %\.$/.test(message)) return 'max-usage'
+  return message === 'The usage limit is reached.' ? 'usage-limit' : 'round-failed'
+}
+
+/** The hint as data: a sentence of an earlier version as `say`; null for one that this version does not know. */
+function hintOf(hint: unknown): OutcomeHint | null {
+  if (typeof hint === 'string') return { do: 'say', text: hint }
+  return isOutcomeHint(hint) ? hint : null
+}
+
+/** The round of which an earlier version said in a warning that it changed the project's settings; null if it did not. */
+function roundOfSettingsChange({ round, message }: EventOf<'warning'>): number | null {
+  const changed = /^Round (\d{1,9}) changed codemachine\.toml; what it says now counts from the next run on\.$/.exec(
+    message,
+  )
+  return round !== null || changed === null ? null : Number(changed[1])
 }

@@ -149,8 +149,8 @@ const CHANGED_AFTER = `The reviewer agreed, but something was changed or said af
 
 /** Other goals are none the worse for it. */
 function end({ gates }: SessionState, reason: string): ProofStep {
-  const passes = gates.some(({ required }) => required) ? 'Every required gate passes. ' : ''
-  const hint = `${passes}Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.`
+  const gatesPass = gates.some(({ required }) => required)
+  const hint = { do: 'read-reviews', gatesPass } as const
   return { kind: 'end', outcome: { kind: 'needs-person', reason, hint, goalOnly: true } }
 }
 

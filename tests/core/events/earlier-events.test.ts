@@ -1,8 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { isEvent } from '../../../src/core/events/checks.ts'
-import { upgradeEvent } from '../../../src/core/events/earlier-events.ts'
+import { isEvent, upgradeEvent } from '../../../src/core/events/checks.ts'
 import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { sampleEvents } from '../../tui/samples.ts'
@@ -30,6 +29,19 @@ test.each(JOURNALS)('every event of an earlier journal is still one, and folds: 
   const state = events.map(read).reduce(fold, emptyState('20261122_1'))
   expect(state.events).toBe(events.length)
   expect(state.createdAt).toBeGreaterThan(0)
+})
+
+test('a hint that an earlier version journaled as a sentence is that sentence, and one that is not known is none', () => {
+  const end = (hint: unknown) => {
+    const outcome = { kind: 'needs-person', reason: 'You are logged out.', hint }
+    const event = read({ type: 'session-ended', outcome, exitCode: 4, rounds: 1, tokens: 0, durationMs: 1 })
+    return event.type === 'session-ended' && event.outcome.kind === 'needs-person' ? event.outcome.hint : undefined
+  }
+  expect(end('Log in.')).toEqual({ do: 'say', text: 'Log in.' })
+  expect(end(null)).toBeNull()
+  expect(end({ do: 'log-in' })).toEqual({ do: 'log-in' })
+  for (const unknown of [7, undefined, {}, { do: 'sing' }, { do: 'say' }, { do: 'mend-plan', files: 'a', more: false }])
+    expect(end(unknown)).toBeNull()
 })
 
 test.each([

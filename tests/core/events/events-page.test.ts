@@ -103,6 +103,12 @@ describe('docs/events.md', () => {
     }
   })
 
+  test('has a row for every hint', () => {
+    const hints = membersOf('src/core/events/outcome.ts', 'OutcomeHint', 'do')
+    expect(hints.length).toBeGreaterThan(10)
+    expect(rowsOf('\n### Hints\n').sort()).toEqual(hints.sort())
+  })
+
   test('has a row for every code of a reply', () => {
     const [, list = ''] = read('src/core/contracts/command.ts').split(/REPLY_CODES = \[|\] as const/)
     const codes = [...list.matchAll(/^ {2}'([a-z-]+)'/gm)].map(([, code]) => code)
