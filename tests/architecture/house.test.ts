@@ -92,7 +92,6 @@ const TO_MEND = [
   'src/app/work-through.ts imports src/cli/output.ts',
   'src/core/rules/plan-rule.ts imports node:util',
   'src/core/rules/review.ts imports node:path',
-  'src/words/event.ts:',
   'src/notify/notification.ts:',
   'src/cli/flags.ts: 51',
 ]
