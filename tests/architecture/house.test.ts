@@ -87,11 +87,8 @@ const TO_MEND = [
   'src/tui/host/slash-login.ts imports src/engines/codex/find-codex.ts',
   'src/tui/host/slash.ts imports src/engines/codex/find-codex.ts',
   'src/tui/host/slash.ts imports src/cli/commands/doctor.ts',
-  'src/core/events/events.ts imports src/workspace/git/trees.ts',
   'src/cli/commands/review.ts imports src/templates/round-input.ts',
   'src/app/work-through.ts imports src/cli/output.ts',
-  'src/core/rules/plan-rule.ts imports node:util',
-  'src/core/rules/review.ts imports node:path',
   'src/notify/notification.ts:',
   'src/cli/flags.ts: 51',
 ]

@@ -10,6 +10,7 @@ import type { View } from '../../core/events/events.ts'
 import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
 import { type ReviewAnswer, readReview } from '../../core/rules/review.ts'
 import { emptyState, roundTokens } from '../../core/state/state.ts'
+import { pathInside } from '../../platform/files.ts'
 import { openRecords } from '../../records/records.ts'
 import { playReview } from '../../run/review.ts'
 import { SessionLog } from '../../run/session-log.ts'
@@ -105,7 +106,7 @@ async function play(
   isQuiet: boolean,
 ): Promise<Reviewed> {
   const { clock, signal, stderr } = context
-  const isAnswer = (text: string) => !('problem' in readReview(text, records.directory))
+  const isAnswer = (text: string) => !('problem' in readReview(text, path => pathInside(records.directory, path)))
   const shown = plainView(text => void stderr.write(text), { colour: false })
   const view: View = {
     ...shown,
@@ -143,7 +144,7 @@ async function play(
     const durationMs = Math.round(clock.monotonic() - startedAt)
     const facts = { durationMs, tokens: roundTokens(log.state)?.total ?? null }
     if (outcome.class !== 'worked') return { ...facts, answer: null, ...whyNone(outcome) }
-    const read = readReview(text, records.directory)
+    const read = readReview(text, path => pathInside(records.directory, path))
     if ('problem' in read) return { ...facts, answer: null, problem: read.problem, hint: null }
     return { ...facts, answer: redactor.event(read), problem: null, hint: null }
   } finally {

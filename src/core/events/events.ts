@@ -1,4 +1,3 @@
-import type { TreeChanges } from '../../workspace/git/trees.ts'
 import type { MemoryProblem } from '../contracts/memory.ts'
 import type { Finding, ReviewAnswer, ReviewCause, ReviewTerms } from '../rules/review.ts'
 import type { AgentStatus, RoundPart, TaskVerdict } from '../state/plan.ts'
@@ -140,6 +139,17 @@ export type ClaimEvent =
   | { type: 'done-refused'; round: number; reason: RefusalReason; detail: string }
   /** `verified`: gates were there, and every one that is required passed. */
   | { type: 'done-accepted'; round: number; tree: string; verified?: boolean }
+
+/** How one work tree differs from another. */
+export interface TreeChanges {
+  /** How many files differ. */
+  files: number
+  /** Lines, in files that are text. */
+  added: number
+  removed: number
+  /** In git's order, at most as many as were asked for; null lines: not text. */
+  paths: readonly { path: string; added: number | null; removed: number | null }[]
+}
 
 /** What happens to the files: those of the memory, of the repository, of the work tree. */
 export type FileEvent =

@@ -1,6 +1,7 @@
 import { constants, lstat, open } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
+import type { TreeChanges } from '../../core/events/events.ts'
 import { runProcess } from '../../platform/run-process.ts'
 import { GitError, type GitResult, type GitSetting, runGit, runGitOrThrow } from './git.ts'
 import { onOwnObjects, type PrivateGit, withoutIndex } from './private-git.ts'
@@ -182,17 +183,6 @@ function wholeLines(text: string): string {
 }
 
 const mostOfChunk = 64 * 1024
-
-/** What one tree has become in another. */
-export interface TreeChanges {
-  /** How many files differ. */
-  files: number
-  /** Lines, in files that are text. */
-  added: number
-  removed: number
-  /** In git's order, at most as many as were asked for; null lines: not text. */
-  paths: readonly { path: string; added: number | null; removed: number | null }[]
-}
 
 /** What differs between two trees that the private git directory holds, file by file. A renamed file is a deleted and a new one. */
 export async function treeChanges(

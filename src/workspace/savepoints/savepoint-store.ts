@@ -1,10 +1,11 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
+import type { TreeChanges } from '../../core/events/events.ts'
 import { GitError, runGit, runGitOrThrow, writingGit } from '../git/git.ts'
 import { ownObjects, throwAwayObjects } from '../git/objects.ts'
 import { dropIndex, onOwnObjects, type PrivateGit } from '../git/private-git.ts'
-import { type TreeChanges, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
+import { type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
 
 /** The savepoints of a private git directory as they are looked at: which there are, and what differs between them. */
 export class SavepointStore {

@@ -7,6 +7,7 @@ import {
   readReview,
   splitFindings,
 } from '../../../src/core/rules/review.ts'
+import { pathInside } from '../../../src/platform/files.ts'
 
 const DIRECTORY = '/work/app'
 const FINDING: Finding = {
@@ -17,7 +18,8 @@ const FINDING: Finding = {
   mend: 'Empty input gives an empty list.',
 }
 
-const read = (answer: unknown) => readReview(typeof answer === 'string' ? answer : JSON.stringify(answer), DIRECTORY)
+const read = (answer: unknown) =>
+  readReview(typeof answer === 'string' ? answer : JSON.stringify(answer), path => pathInside(DIRECTORY, path))
 const answer = (...findings: object[]) => ({ verdict: 'findings', summary: 'No.', findings })
 
 describe('the answer of a reviewer', () => {
