@@ -270,7 +270,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     const { exitCode, stdout } = await scene.run('build X')
     expect(exitCode).toBe(4)
     expect(stdout).toMatch(/needs a person: .*config\.toml:1:\d+/)
-    expect(stdout).toContain('mend-codex-configuration')
+    expect(stdout).toContain('Mend the codex configuration')
   })
 
   test('a -c that codex does not take', async () => {

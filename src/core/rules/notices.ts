@@ -20,7 +20,7 @@ export interface Notice {
 }
 
 /** Whose words a notice holds: a person's, a gate's result and output, or codemachine's own. */
-export type NoticeSource = 'person' | 'gate' | 'codemachine'
+type NoticeSource = 'person' | 'gate' | 'codemachine'
 
 /** What the round after a crash of codemachine is told. */
 export function cutOffNotice(): Notice {
