@@ -1,7 +1,7 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
-import { type Finding, keyOf } from '../core/rules/review.ts'
+import { type Finding, findingKey } from '../core/rules/review.ts'
 import type { BuildState, BuildTask } from '../core/state/plan.ts'
 import type { Claim } from '../core/state/state.ts'
 import { agentOf } from '../words/plan.ts'
@@ -76,7 +76,7 @@ export class ProofSoFar {
         file: finding.file === null ? null : clipEnd(finding.file, NAME_CHARS),
         problem: clipEnd(finding.problem, TEXT_CHARS),
         mend: clipEnd(finding.mend, TEXT_CHARS),
-        repeated: this.#repeated.has(keyOf(finding)),
+        repeated: this.#repeated.has(findingKey(finding)),
       })),
       findingsCount: this.#findings.length,
       reviewed: tree !== null && tree === this.#agreedTo,
@@ -136,7 +136,7 @@ export class ProofSoFar {
     if (answer === null) return
     this.#agreedTo = answer.verdict === 'agreed' ? tree : null
     this.#findings = answer.verdict === 'agreed' ? [] : answer.findings
-    this.#repeated = new Set(repeated.map(keyOf))
+    this.#repeated = new Set(repeated.map(findingKey))
   }
 
   #changeProtected({ round, files, count }: RecordedOf<'protected-changed'>): void {

@@ -196,7 +196,7 @@ export interface RepositoryGuard {
 }
 
 /** Journals what was put back, and what could not be. */
-export function tellRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
+export function emitRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
   if (!restored) return
   const round = log.state.last?.round ?? 0
   const { restored: paths, setAside, problems } = restored

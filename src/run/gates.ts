@@ -3,8 +3,8 @@ import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
 import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
-import { asKnown, type EndedRound, type SessionState } from '../core/state/state.ts'
-import { type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
+import { type EndedRound, markFlaky, type SessionState } from '../core/state/state.ts'
+import { emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
@@ -120,12 +120,12 @@ export class Proof {
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
       const timeoutMs = Math.min(gate.timeoutMs, mostGateMs())
       const ran = await means.runGate({ ...gate, timeoutMs }, { when, tree: after, signal })
-      const result = asKnown(ran, gate, this.#log.state.gateFailures)
+      const result = markFlaky(ran, gate, this.#log.state.gateFailures)
       after = await workTree.take()
       this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter: after })
       isComplete = result.status !== 'broken-off'
     }
-    tellRestored(this.#log, await guard.check())
+    emitRestored(this.#log, await guard.check())
     return { tree: after, isComplete: isComplete && !signal.aborted }
   }
 

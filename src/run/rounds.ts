@@ -11,7 +11,7 @@ import { countsAsRound, type RoundClass, type RoundOutcome } from '../core/event
 import { endsPlanChange } from '../core/rules/notices-after-round.ts'
 import { higherEffort } from '../core/rules/stall.ts'
 import { countTasks, roundTokens, type SessionState } from '../core/state/state.ts'
-import { judgeClaim, type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
+import { emitRestored, judgeClaim, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { CurrentTurn } from './current-turn.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
@@ -249,7 +249,7 @@ async function recordRound(
     memory: left.fingerprint,
     ...countTasks(left),
   })
-  tellRestored(log, restored)
+  emitRestored(log, restored)
   return { tree, memory: left }
 }
 

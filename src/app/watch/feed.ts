@@ -6,7 +6,7 @@ import { fold } from '../../core/state/fold.ts'
 import { emptyState, type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
 import { sendCommand } from '../../records/control.ts'
-import { GrowingJournal, holdsEvents } from '../../records/journal.ts'
+import { GrowingJournal, hasEvents } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
 import { fileState } from '../../workspace/files/inside-directory.ts'
@@ -393,6 +393,6 @@ class SessionsAhead {
 
   /** One that cannot be read is nobody's. */
   #hasBegun(id: string): Promise<boolean> {
-    return holdsEvents(this.#records.journal(id)).catch(() => false)
+    return hasEvents(this.#records.journal(id)).catch(() => false)
   }
 }

@@ -20,7 +20,7 @@ import { problemOfPromptSize } from '../../base/text.ts'
 import { type ExecEnd, runExecAgent, waitingAgents } from '../../engines/codex/exec-agent.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { SpokenText } from '../../run/instance.ts'
-import { problemBelow } from '../../run/request.ts'
+import { problemOfDepth } from '../../run/request.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { safeText } from '../../words/cells.ts'
 import { readText } from '../flags.ts'
@@ -42,7 +42,7 @@ export interface AgentCall {
  */
 export async function agentAlone(context: CliContext, call: AgentCall): Promise<number> {
   const { name } = agentNamed(loadAgents(), call.agent)
-  const problem = problemBelow(name, waitingAgents(context.env))
+  const problem = problemOfDepth(name, waitingAgents(context.env))
   if (problem !== null) throw new UserError(problem, { exitCode: 4 })
   const request = await readText(context, call.task)
   const directory = await projectAround({ ...context, directory: directoryOf(context, call.flags) })

@@ -136,7 +136,7 @@ const why = oneOf('nothing-changed', 'same-refusal')
 const OUTCOMES: { readonly [K in SessionOutcome['kind']]: FieldsOf<Extract<SessionOutcome, { kind: K }>> } = {
   done: { verified: flag },
   limit: { limit: oneOf('rounds', 'time', 'tokens') },
-  // What the hint is told by is looked at in `upgradeEvent`: an older or newer one costs nothing but itself.
+  // `upgradeEvent` checks the hint: one of another version is replaced, and the event stays.
   'needs-person': { reason: text },
   stalled: { rounds: number, why },
   interrupted: { by: text },

@@ -205,6 +205,6 @@ export function hasPassed(status: GateStatus): boolean {
 }
 
 /** Whether a gate that came out so stands in the way of done. */
-export function stops(gate: Pick<Gate, 'required'>, { status }: Pick<GateResult, 'status'>): boolean {
+export function blocksDone(gate: Pick<Gate, 'required'>, { status }: Pick<GateResult, 'status'>): boolean {
   return gate.required && !hasPassed(status)
 }

@@ -1,9 +1,9 @@
 import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
 import type { RefusalReason } from '../events/events.ts'
-import { type GateResult, hasPassed, type SessionOutcome, stops } from '../events/outcome.ts'
+import { blocksDone, type GateResult, hasPassed, type SessionOutcome } from '../events/outcome.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
 import { describeGate } from './notices.ts'
-import { type Finding, keyOf, type ReviewCause } from './review.ts'
+import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
 /** What codemachine makes of the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
 export type Verdict =
@@ -106,7 +106,7 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   if (next !== undefined) return { kind: 'gate', gate: next }
 
   const results = state.claim.state === 'nominated' ? state.claim.results : []
-  const failed = results.filter(result => gates.some(gate => gate.name === result.gate && stops(gate, result)))
+  const failed = results.filter(result => gates.some(gate => gate.name === result.gate && blocksDone(gate, result)))
   if (failed.length > 0) return { kind: 'refuse', reason: 'gate-failed', detail: wordsForFailed(failed, state.before) }
   if (now.tree !== now.from && now.pass === 1) return { kind: 'again' }
   if (now.tree !== now.from && now.strayed.length > 0) {
@@ -137,8 +137,8 @@ function afterReviews(state: SessionState, tree: string, causes: readonly Review
     if (answered < MOST_REVIEWS) return { kind: 'review', causes }
     return end(state, last?.verdict === 'agreed' ? CHANGED_AFTER : disagrees(answered, last?.findings ?? []))
   }
-  const repeated = new Set(reviews.repeated.map(keyOf))
-  const fresh = last.findings.filter(finding => !repeated.has(keyOf(finding)))
+  const repeated = new Set(reviews.repeated.map(findingKey))
+  const fresh = last.findings.filter(finding => !repeated.has(findingKey(finding)))
   if (answered >= MOST_REVIEWS || (fresh.length === 0 && last.findings.length > 0)) {
     return end(state, disagrees(answered, last.findings))
   }

@@ -39,7 +39,7 @@ export interface Reviews {
   last: ReviewAnswer | null
   /** Of these, what one before it had found, too: it is left to the person. */
   repeated: readonly Finding[]
-  /** What tells findings of all reviews apart (`keyOf`). */
+  /** What tells findings of all reviews apart (`findingKey`). */
   seen: readonly string[]
 }
 
@@ -59,7 +59,7 @@ export function splitFindings(
   { findings }: ReviewAnswer,
 ): { fresh: readonly Finding[]; repeated: readonly Finding[] } {
   const before = seen.map(readKey)
-  const isRepeated = (finding: Finding) => before.some(each => isSameThing(each, readKey(keyOf(finding))))
+  const isRepeated = (finding: Finding) => before.some(each => isSameThing(each, readKey(findingKey(finding))))
   return { fresh: findings.filter(each => !isRepeated(each)), repeated: findings.filter(isRepeated) }
 }
 
@@ -67,7 +67,7 @@ export function splitFindings(
  * What of a finding is compared with others, as one text. Two are of the same thing if they are about the same file,
  * speak of the same code where both name some, and share most of their words, whatever the forms and the order of these.
  */
-export function keyOf({ file, problem }: Finding): string {
+export function findingKey({ file, problem }: Finding): string {
   const quoted = [...problem.matchAll(QUOTED)].map(([, code = '']) => code)
   const words = problem.match(WORD) ?? []
   const names = [...quoted.flatMap(code => code.match(WORD) ?? []), ...words.filter(word => NAME.test(word))]
@@ -86,7 +86,7 @@ const FILLERS = new Set(
   ),
 )
 /** Two findings of which as much of the words is shared are of the same thing. */
-const MOST = 0.6
+const SHARED_WORDS = 0.6
 
 function stemOf(word: string): string {
   return word.toLowerCase().replace(/(?<=\w{3})(?:ing|ed|es|s)$/, '')
@@ -114,7 +114,7 @@ function split(list: string): string[] {
 function isSameThing(a: Key, b: Key): boolean {
   if (a.file !== b.file) return false
   if (a.names.length > 0 && b.names.length > 0 && shared(a.names, b.names) === 0) return false
-  return 2 * shared(a.words, b.words) >= MOST * (a.words.length + b.words.length)
+  return 2 * shared(a.words, b.words) >= SHARED_WORDS * (a.words.length + b.words.length)
 }
 
 function shared(some: readonly string[], others: readonly string[]): number {

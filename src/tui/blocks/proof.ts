@@ -6,7 +6,7 @@ import { cutLine, oneLine, safeText, wrapLine } from '../../words/cells.ts'
 import { describeAgentItem } from '../../words/item.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { agentEndInWords, agentFacts, agentLabel, agentOf, requestInWords } from '../../words/plan.ts'
-import { gateInWords, isRepeated, placeOf, reviewEndInWords, TONE_OF_SEVERITY } from '../../words/proof.ts'
+import { gateInWords, isRepeated, placeOf, reviewEndInWords, SEVERITY_TONES } from '../../words/proof.ts'
 import type { Role, Theme } from '../terminal/cells.ts'
 import { type BlockOptions, clipText, firstRows, roleOf, underPrefix } from './frame.ts'
 import { itemLines, outputTail } from './item.ts'
@@ -91,7 +91,7 @@ function findingLines(finding: Finding, isAgain: boolean, { columns, theme, full
   const most = full ? ALL_CHARS : TEXT_CHARS
   const place = placeOf(finding)
   const head = [
-    theme.paint(roleOf(TONE_OF_SEVERITY[severity]), severity),
+    theme.paint(roleOf(SEVERITY_TONES[severity]), severity),
     ...(place === '' ? [] : [theme.paint('strong', place)]),
     ...(isAgain ? [theme.paint('warning', 'found before: left to you')] : []),
   ]

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   type Finding,
-  keyOf,
+  findingKey,
   NO_REVIEWS,
   REVIEW_SCHEMA,
   readReview,
@@ -117,7 +117,7 @@ describe('the answer of a reviewer', () => {
 describe('a finding', () => {
   const about = (problem: string, more: Partial<Finding> = {}): Finding => ({ ...FINDING, problem, ...more })
   const isRepeated = (before: Finding, now: Finding) =>
-    splitFindings({ ...NO_REVIEWS, seen: [keyOf(before)] }, { verdict: 'findings', summary: '', findings: [now] })
+    splitFindings({ ...NO_REVIEWS, seen: [findingKey(before)] }, { verdict: 'findings', summary: '', findings: [now] })
       .repeated.length === 1
 
   test.each([
@@ -146,7 +146,7 @@ describe('a finding', () => {
   test('that is new is told from one that was there before', () => {
     const other = about('Errors are swallowed.')
     const split = splitFindings(
-      { ...NO_REVIEWS, seen: [keyOf(FINDING)] },
+      { ...NO_REVIEWS, seen: [findingKey(FINDING)] },
       { verdict: 'findings', summary: '', findings: [other, FINDING] },
     )
     expect(split).toEqual({ fresh: [other], repeated: [FINDING] })
