@@ -60,7 +60,7 @@ export function clipLines(text: string, limit: number, rest: string): string {
   return `${shown}\n[… ${left > 0 ? `${left} more ${left === 1 ? 'line' : 'lines'}; ` : ''}${rest}]`
 }
 
-/** What a person can do about what is told, in words. */
+/** The phrases of one door (shell, screen) for what a person can do about an event. */
 export interface Hints {
   goOn: string
   /** Where a plan waits to be looked at. */
@@ -89,13 +89,13 @@ export const KEY_HINTS: Hints = {
   answer: question => `in a shell, codemachine questions answer ${question} "…" answers it`,
 }
 
-/** How a thing that happened is meant; a view makes a colour of it. */
+/** The weight of an event for a person; views show it as a colour. */
 export type Tone = 'plain' | 'quiet' | 'strong' | 'good' | 'warning' | 'bad'
 
-/** What a view says of one thing that happened. Safe to write to a terminal; no text in it has a newline. */
+/** What a view shows of one event. Safe to write to a terminal; no text in it has a newline. */
 export interface Description {
   text: string
-  /** What belongs to it, line by line. */
+  /** Lines that belong to it. */
   more: readonly string[]
   tone: Tone
 }

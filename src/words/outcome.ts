@@ -25,7 +25,7 @@ const LIMIT_REACHED = {
   tokens: 'the tokens are used up',
 }
 
-/** How a session ended, in words: in few, in full, and what a person can do about it. */
+/** A session's outcome in words. `hint`: what a person can do about it, null if nothing. */
 export interface OutcomeInWords {
   short: string
   text: string
@@ -126,7 +126,7 @@ const SIGNALS: Readonly<Record<Exclude<EndedBy, 'stop' | 'skip'>, string>> = {
   SIGHUP: 'its terminal was closed',
 }
 
-/** What shows that a session does not get on: `no progress in 3 rounds`. */
+/** Why a session counts as stalled: `no progress in 3 rounds`. */
 export function wordsForStall(why: StallReason, rounds: number): string {
   switch (why) {
     case 'nothing-changed':
@@ -143,12 +143,12 @@ const REMEDIES: Readonly<Record<StallRemedy, string>> = {
   'more-effort': 'given more reasoning effort',
 }
 
-/** What is done about it, said of a round: `asked for another way`. */
+/** A remedy, as said of the next round: `asked for another way`. */
 export function wordsForRemedy(remedy: StallRemedy): string {
   return REMEDIES[remedy]
 }
 
-/** The most that a session may take: `at most 20 rounds, 8 h, 5M tokens`. */
+/** The limits of a session: `at most 20 rounds, 8 h, 5M tokens`. */
 export function wordsForLimits({ rounds, timeMs, tokens }: SessionLimits): string {
   const limits = [
     ...(rounds === null ? [] : [formatCount(rounds, 'round')]),

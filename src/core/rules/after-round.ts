@@ -2,7 +2,7 @@ import { unreachable } from '../../base/errors.ts'
 import { type OutcomeHint, type RoundOutcome, renewalOf, type SessionOutcome } from '../events/outcome.ts'
 import type { SessionState } from '../state/state.ts'
 
-/** What the runner does after a round has ended, before the template is asked. `until`: Unix time, ms. */
+/** The action after a round has ended, before the template is asked. `until`: Unix time, ms. */
 export type AfterRound =
   | { kind: 'ask-template' }
   | { kind: 'wait'; until: number }
@@ -11,7 +11,7 @@ export type AfterRound =
 export interface AfterRoundOptions {
   /** Unix time, ms. */
   now: number
-  /** From 0 to 1: spreads what many would do at the same moment. */
+  /** From 0 to 1: spreads the retries of many sessions over time. */
   random: number
   /** The longest that failures in a row may take, ms. */
   maxWaitMs: number
@@ -70,12 +70,12 @@ export function afterRound(outcome: RoundOutcome, state: SessionState, options: 
   }
 }
 
-/** When a usage window that was seen to be full is renewed, with a little spread. Unix time, ms. */
+/** When to go on after a usage window is renewed: a little later, with some spread. Unix time, ms. */
 export function afterRenewal(renewedAt: number, random: number): number {
   return renewedAt + RENEWAL_GRACE_MS + Math.round(random * RENEWAL_SPREAD_MS)
 }
 
-/** A wait, unless it, or the failures of which it is the last, takes longer than the person allows. */
+/** A wait; or the end, if it, or the failures in a row that it follows, take longer than the person allows. */
 export function waitAtMost(
   cause: RoundOutcome,
   { id, failures }: SessionState,
@@ -104,7 +104,7 @@ function renewal(outcome: RoundOutcome, state: SessionState, { now, random }: Af
   return now + Math.round(ms * (1 + random / 4))
 }
 
-/** When codex said, but not before its turn: a server that says "in one second" for hours is not asked every second. */
+/** The moment that codex named, but not before the back-off: a server that says "in one second" for hours is not asked every second. */
 function asTold({ retryAt }: RoundOutcome, backOff: number, { now, random }: AfterRoundOptions): number {
   if (retryAt === undefined || retryAt <= now) return backOff
   return Math.max(backOff, retryAt + Math.round(random * 1000))

@@ -5,7 +5,7 @@ import type { EndedRound, SessionState } from '../state/state.ts'
 import { describeGate } from './notices.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
-/** What codemachine makes of the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
+/** The verdict on the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
 export type Verdict =
   | { kind: 'none' }
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
@@ -61,14 +61,14 @@ function count(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? '' : 's'}`
 }
 
-/** At most five of a list, as a sentence part. */
+/** At most five entries of a list, as a part of a sentence. */
 function some(entries: readonly string[]): string {
   const shown = entries.slice(0, 5).map(entry => entry.slice(0, 120))
   const more = entries.length - shown.length
   return more > 0 ? `${shown.join('; ')}; and ${more} more` : shown.join('; ')
 }
 
-/** What is to be done next to prove a claim, or what has come of it. */
+/** The next step in the proof of a claim, or its result. */
 export type ProofStep =
   | { kind: 'gate'; gate: SessionState['gates'][number] }
   | { kind: 'again' }
@@ -84,7 +84,7 @@ const MOST_WITHOUT_ANSWER = 3
 /** The work tree while a claim is proved. */
 export interface ProofNow {
   tree: string
-  /** Whether files that gates protect differ from what the session began with, or nobody knows. */
+  /** True if protected files differ from what the session began with, or if that is not known. */
   isProtectedChanged: boolean
   /** The gates that have run in this pass; in the second one they run on what the first has left. */
   ran: ReadonlySet<string>
@@ -147,7 +147,7 @@ function afterReviews(state: SessionState, tree: string, causes: readonly Review
 
 const CHANGED_AFTER = `The reviewer agreed, but something was changed or said after that, and no more than ${MOST_REVIEWS} reviews are made.`
 
-/** Other goals are none the worse for it. */
+/** The end for want of a person. It is the goal's own (`goalOnly`): what is queued goes on. */
 function end({ gates }: SessionState, reason: string): ProofStep {
   const gatesPass = gates.some(({ required }) => required)
   const hint = { do: 'read-reviews', gatesPass } as const
