@@ -7,7 +7,6 @@ import { configHomeOf, type World } from './app/world.ts'
 import { systemClock } from './base/clock.ts'
 
 export type {
-  Answer,
   Ask,
   EndedSession,
   Project,
@@ -21,6 +20,7 @@ export type {
 export type { World } from './app/world.ts'
 export type { Clock } from './base/clock.ts'
 export { UserError } from './base/errors.ts'
+export type { Reply, ReplyCode } from './core/contracts/reply.ts'
 export type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from './core/events/events.ts'
 export type { RoundOutcome, SessionLimits, SessionOutcome, Used } from './core/events/outcome.ts'
 export type { SessionState, SessionStatus } from './core/state/state.ts'

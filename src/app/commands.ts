@@ -1,6 +1,7 @@
 import { UserError, unreachable } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
-import type { Command, Reply } from '../core/contracts/command.ts'
+import type { Command } from '../core/contracts/command.ts'
+import type { Reply, ReplyCode } from '../core/contracts/reply.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { sendCommand } from '../records/control.ts'
 import type { Records } from '../records/records.ts'
@@ -36,7 +37,7 @@ export async function handleCommand(
   }
   if (session === null) return NOBODY
   const problem = 'text' in command ? problemOfPrompt(command.text) : null
-  if (problem !== null) return refused(problem)
+  if (problem !== null) return refused('bad-text', problem)
   switch (command.type) {
     case 'steer':
       return await steer(command.text, session)
@@ -59,7 +60,7 @@ export async function handleCommand(
   }
 }
 
-const NOBODY = refused('No session is running just now; try again in a moment.')
+const NOBODY = refused('no-session', 'No session is running just now; try again in a moment.')
 
 async function steer(text: string, { id, runner, asked }: RunningSession): Promise<Reply> {
   const taken = await runner.steer(text)
@@ -68,8 +69,7 @@ async function steer(text: string, { id, runner, asked }: RunningSession): Promi
       return done(`The agent at work in ${id} has been told.`)
     case 'kept':
       return {
-        delivered: false,
-        kept: true,
+        code: 'kept',
         message:
           asked.endedBy === null
             ? `No agent is at work in ${id} just now; the next round will be told.`
@@ -84,13 +84,15 @@ async function steer(text: string, { id, runner, asked }: RunningSession): Promi
 
 function retry({ id, runner, asked }: RunningSession): Reply {
   const { waiting, offlineSince, roundsUsed, replan } = runner.state
-  if (offlineSince !== null) return refused('Codex waits for the network by itself, and tries again every minute.')
-  if (!asked.retry()) return refused(`${id} does not wait for anything just now.`)
+  if (offlineSince !== null)
+    return refused('waits-for-network', 'Codex waits for the network by itself, and tries again every minute.')
+  if (!asked.retry()) return refused('not-waiting', `${id} does not wait for anything just now.`)
   const goesOn = asked.isPaused ? `${id} is still paused` : `round ${roundsUsed + 1} of ${id} starts`
   const next = replan === null ? goesOn : `the agent that changes the plan of ${id} is asked now`
-  const waived = waiting?.cause.message?.includes('--max-usage')
-    ? ` --max-usage has no effect before ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
-    : ''
+  const waived =
+    waiting?.reason === 'max-usage'
+      ? ` --max-usage has no effect before ${new Date(waiting.until).toLocaleTimeString('sv-SE').slice(0, 5)}.`
+      : ''
   return done(`The wait is over; ${next}.${waived}`)
 }
 
@@ -111,11 +113,11 @@ function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {
 
 function pause({ id, runner, asked }: RunningSession): Reply {
   const { running } = runner.state
-  if (asked.endedBy !== null) return refused(aboutToEnd(id))
+  if (asked.endedBy !== null) return aboutToEnd(id)
   if (asked.isPaused) {
     // What an interruption holds goes on with the next session, and what is paused does not.
     asked.pause()
-    return refused(`${id} is paused already; codemachine unpause goes on.`)
+    return alreadyPaused(id)
   }
   if (!runner.tell({ type: 'paused' })) return NOBODY
   asked.pause()
@@ -127,7 +129,7 @@ function pause({ id, runner, asked }: RunningSession): Reply {
 }
 
 function unpause({ id, runner, asked }: RunningSession): Reply {
-  if (!asked.isPaused) return refused(`${id} is not paused.`)
+  if (!asked.isPaused) return refused('not-paused', `${id} is not paused.`)
   if (!runner.tell({ type: 'unpaused' })) return NOBODY
   asked.unpause()
   return done(runner.state.replan === null ? `${id} goes on.` : `${id} goes on once the change of its plan is through.`)
@@ -136,8 +138,8 @@ function unpause({ id, runner, asked }: RunningSession): Reply {
 function interrupt({ id, runner, asked }: RunningSession): Reply {
   const { running, waiting, replan } = runner.state
   if (runner.isEnding) return NOBODY
-  if (running === null && asked.endedBy !== null) return refused(aboutToEnd(id))
-  if (running === null && asked.isPaused) return refused(whyNothingRuns(id, runner.state))
+  if (running === null && asked.endedBy !== null) return aboutToEnd(id)
+  if (running === null && asked.isPaused) return nothingRuns(id, runner.state)
   if (!runner.tell({ type: 'interrupt-asked' })) return NOBODY
   asked.hold()
   runner.interrupt()
@@ -149,15 +151,22 @@ function interrupt({ id, runner, asked }: RunningSession): Reply {
   return done(`${what}; codemachine unpause goes on.`)
 }
 
-function whyNothingRuns(id: string, { waiting, replan }: SessionState): string {
-  if (replan === null) return `${id} is paused already; codemachine unpause goes on.`
-  return waiting === null
-    ? `${id} is about to change its plan, and holds after that.`
-    : `${id} waits to change its plan, and holds after that; codemachine retry ends the wait.`
+function nothingRuns(id: string, { waiting, replan }: SessionState): Reply {
+  if (replan === null) return alreadyPaused(id)
+  return refused(
+    'changing-plan',
+    waiting === null
+      ? `${id} is about to change its plan, and holds after that.`
+      : `${id} waits to change its plan, and holds after that; codemachine retry ends the wait.`,
+  )
 }
 
-function aboutToEnd(id: string): string {
-  return `${id} is about to end; codemachine resume goes on.`
+function alreadyPaused(id: string): Reply {
+  return refused('already-paused', `${id} is paused already; codemachine unpause goes on.`)
+}
+
+function aboutToEnd(id: string): Reply {
+  return refused('ending', `${id} is about to end; codemachine resume goes on.`)
 }
 
 async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Reply> {
@@ -173,10 +182,12 @@ async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Rep
 function replan(text: string, { id, runner, asked }: RunningSession): Reply {
   const { running, waiting, windingDown } = runner.state
   if (runner.isEnding) return NOBODY
-  if (asked.endedBy !== null) return refused(`${id} is about to end; its plan can be changed once it is resumed.`)
+  if (asked.endedBy !== null)
+    return refused('ending', `${id} is about to end; its plan can be changed once it is resumed.`)
   const limit = runner.limitOfPlan
   if (limit !== null)
     return refused(
+      'limit-reached',
       `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
     )
   if (!runner.tell({ type: 'replan-asked', text })) return NOBODY
@@ -191,11 +202,11 @@ function replan(text: string, { id, runner, asked }: RunningSession): Reply {
 }
 
 function done(message: string): Reply {
-  return { delivered: true, message }
+  return { code: 'done', message }
 }
 
-function refused(message: string): Reply {
-  return { delivered: false, message }
+function refused(code: Exclude<ReplyCode, 'done' | 'kept'>, message: string): Reply {
+  return { code, message }
 }
 
 /** How long a run in another process may take to answer, ms. */

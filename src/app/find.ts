@@ -4,7 +4,7 @@ import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
 import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
-import { holdsEvents, problemOfJournal } from '../records/journal.ts'
+import { hasEvents, problemOfJournal } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import { oneLine } from '../words/cells.ts'
@@ -63,7 +63,7 @@ export async function latestSession(records: Records, onProblem: (problem: strin
   for (const { path, id } of written.reverse().sort((a, b) => b.at - a.at)) {
     const problem = await problemOfJournal(path)
     if (problem !== null) onProblem(problem)
-    else if (await holdsEvents(path)) return id
+    else if (await hasEvents(path)) return id
     else empty.push(path)
   }
   for (const path of empty) onProblem(`${path} holds no session.`)

@@ -1,3 +1,4 @@
+import type { Reply } from '../core/contracts/reply.ts'
 import type { LiveEvent, Recorded } from '../core/events/events.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
 import type { SessionState, SessionStatus } from '../core/state/state.ts'
@@ -26,7 +27,7 @@ export interface Project extends AsyncDisposable {
    * Asks something of the session that runs here, in this process or in another one. Null if none runs. A `UserError` if
    * it does not answer within 10 s.
    */
-  ask(ask: Ask): Promise<Answer | null>
+  ask(ask: Ask): Promise<Reply | null>
   /**
    * Follows a session that any process runs, from its first event on: the one so named, or with null the newest. Ends when
    * it is over and nobody goes on from there, when `signal` is aborted, or when the project is disposed of.
@@ -105,13 +106,6 @@ export type Ask =
   | { type: 'retry' }
   | { type: 'interrupt' }
   | { type: 'skip' }
-
-/** What became of it; `message` is a sentence for a person. `kept`: the next round will be told. */
-export interface Answer {
-  delivered: boolean
-  kept?: boolean
-  message: string
-}
 
 /** The prompts that wait, in order. Other processes may change them at any time. */
 export interface ProjectQueue {

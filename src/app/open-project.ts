@@ -1,5 +1,6 @@
 import { UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
+import type { Reply } from '../core/contracts/reply.ts'
 import type { EndedBy } from '../core/events/outcome.ts'
 import { openQueue } from '../records/queue.ts'
 import { openRecords, type Records } from '../records/records.ts'
@@ -8,7 +9,6 @@ import type { ReportData } from '../report/report-data.ts'
 import { askRun } from './commands.ts'
 import { findSession } from './find.ts'
 import type {
-  Answer,
   Ask,
   EndedSession,
   Project,
@@ -79,7 +79,7 @@ export class OpenProject implements Project {
     )
   }
 
-  async ask(ask: Ask): Promise<Answer | null> {
+  async ask(ask: Ask): Promise<Reply | null> {
     const problem = 'text' in ask ? problemOfPrompt(ask.text) : null
     if (problem !== null) throw new UserError(problem)
     return await askRun(this.#world, this.records, ask)

@@ -1,5 +1,6 @@
 import { UserError } from '../base/errors.ts'
-import type { Command, Reply } from '../core/contracts/command.ts'
+import type { Command } from '../core/contracts/command.ts'
+import type { Reply } from '../core/contracts/reply.ts'
 import type { View } from '../core/events/events.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
 import { readSessions } from '../records/journal.ts'

@@ -53,10 +53,14 @@ export function isDiskFull(error: unknown): boolean {
   return isNoRoom(error) || (error instanceof UserError && error.cause !== undefined && isNoRoom(error.cause))
 }
 
+/** What a person can do about a full disk, as a sentence. */
+export const FREE_SPACE =
+  'Free some space; nothing that was journaled before is lost, and codemachine resume goes on from there.'
+
 /** What a person is told where `what` (a path, or a few words) could not be written for want of room. Exit code 4. */
 export function diskFull(what: string, cause: unknown): UserError {
   return new UserError(`The disk is full: ${what} cannot be written.`, {
-    hint: 'Free some space; nothing that was journaled before is lost, and codemachine resume goes on from there.',
+    hint: FREE_SPACE,
     exitCode: 4,
     cause,
   })

@@ -2,11 +2,11 @@ import { basename } from 'node:path'
 import { unreachable } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf, StallRemedy } from '../core/events/events.ts'
-import type { RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
+import type { OutcomeHint, RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForClass } from '../words/names.ts'
 import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
-import { wordsForRemedy, wordsForStall } from '../words/outcome.ts'
+import { wordsForHint, wordsForRemedy, wordsForStall } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
 
 /** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan or a parked task of a build. */
@@ -154,6 +154,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':
+    case 'settings-changed':
     case 'protected-changed':
     case 'gate-started':
     case 'gate-ended':
@@ -210,7 +211,12 @@ function clip(text: string): string {
 function clipped(outcome: SessionOutcome): SessionOutcome {
   if (outcome.kind !== 'needs-person') return outcome
   const { reason, hint } = outcome
-  return { ...outcome, reason: clipEnd(reason, TEXT_CHARS), hint: hint === null ? null : clipEnd(hint, TEXT_CHARS) }
+  return { ...outcome, reason: clip(reason), hint: hint === null ? null : clippedHint(hint) }
+}
+
+function clippedHint(hint: OutcomeHint): OutcomeHint {
+  if (hint.do === 'say') return { ...hint, text: clip(hint.text) }
+  return hint.do === 'mend-plan' ? { ...hint, files: hint.files.map(clip) } : hint
 }
 
 function clippedRound(outcome: RoundOutcome): RoundOutcome {
@@ -311,7 +317,7 @@ function outcomeInWords(outcome: SessionOutcome): { title: string; message: stri
     case 'limit':
       return { title: 'limit reached', message: `The limit of ${outcome.limit} is reached.` }
     case 'needs-person': {
-      const hint = outcome.hint === null ? '' : ` ${plainLine(outcome.hint, REASON_CHARS)}`
+      const hint = outcome.hint === null ? '' : ` ${plainLine(wordsForHint(outcome.hint), REASON_CHARS)}`
       return { title: 'needs a person', message: `${plainLine(outcome.reason, REASON_CHARS)}${hint}` }
     }
     case 'stalled':

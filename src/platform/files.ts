@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { constants, type FSWatcher, realpathSync, watch } from 'node:fs'
 import { type FileHandle, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises'
-import { basename, dirname, join, sep } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { isNoRoom, messageOf, systemErrorCode, UserError } from '../base/errors.ts'
 
@@ -140,6 +140,16 @@ export async function pathExists(path: string): Promise<boolean> {
 /** Whether a path is a folder itself or lies in it, by name. Both absolute and normalized. */
 export function isWithin(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+/**
+ * A path relative to the folder, with `/` between its parts; null if it leads to the folder itself or out of it, by name.
+ * The path may be absolute, or relative to the folder.
+ */
+export function pathInside(folder: string, given: string): string | null {
+  const path = relative(folder, resolve(folder, given))
+  const isInside = path !== '' && path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path)
+  return isInside ? path.replaceAll(sep, '/') : null
 }
 
 /** Renames a file; false if there was none, which somebody else may have renamed first. */

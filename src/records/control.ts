@@ -6,12 +6,13 @@ import * as v from 'valibot'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode, writing } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
-import { type Command, commandSchema, type Reply, replySchema } from '../core/contracts/command.ts'
+import { type Command, commandSchema, NOT_KNOWN, replySchema, replyToJson } from '../core/contracts/command.ts'
+import type { Reply } from '../core/contracts/reply.ts'
 import { readBoundedText, renameIfThere, writeWholeFile } from '../platform/files.ts'
 
 /**
  * Gives a command to the run that watches this directory, and waits for its answer, at most twice `timeoutMs`, and not
- * after `signal`. Never throws for want of a run: then `delivered` is false, and the command is taken back.
+ * after `signal`. Never throws for want of a run: then the code is `not-taken`, and the command is taken back.
  *
  * One command is one file: `<name>.json`, renamed to `<name>.taken` by the run that handles it, which then writes
  * `<name>.reply.json`.
@@ -22,7 +23,7 @@ export async function sendCommand(
   { clock, timeoutMs, signal }: { clock: Clock; timeoutMs: number; signal?: AbortSignal },
 ): Promise<Reply> {
   const problem = 'text' in command ? problemOfPrompt(command.text) : null
-  if (problem !== null) return { delivered: false, message: problem }
+  if (problem !== null) return { code: 'bad-text', message: problem }
   const name = `${String(clock.now()).padStart(15, '0')}-${randomUUID()}`
   const path = join(directory, `${name}.json`)
   const replyPath = join(directory, `${name}.reply.json`)
@@ -32,9 +33,9 @@ export async function sendCommand(
     const reply = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
     if (reply !== null) return reply
     if (await removeIfThere(path))
-      return { delivered: false, message: 'The run did not take the command in time; it may be ending.' }
+      return { code: 'not-taken', message: 'The run did not take the command in time; it may be ending.' }
     const late = await waitForReply(replyPath, changes, clock, timeoutMs, signal)
-    return late ?? { delivered: false, message: 'The run has taken it, but not said what became of it.' }
+    return late ?? { code: 'no-answer', message: 'The run has taken it, but not said what became of it.' }
   } finally {
     await removeIfThere(path)
     await removeIfThere(replyPath)
@@ -76,9 +77,6 @@ export async function watchCommands(
   }
 }
 
-/** What a run says of a command that it does not know, as one of an older version may: this text stays as it is. */
-export const NOT_KNOWN = 'This is not a command that the run knows.'
-
 /** For what a watcher has missed, or where there can be none. */
 const POLL_MS = 500
 const MOST_BYTES = 8 * 1024 * 1024
@@ -94,9 +92,9 @@ async function handleOne(directory: string, name: string, handle: (command: Comm
   const command = await readJson(taken, commandSchema)
   if (command === null) {
     await rename(taken, path.replace(/\.json$/, '.broken'))
-    return answer(path, { delivered: false, message: NOT_KNOWN })
+    return answer(path, { code: 'unknown-command', message: NOT_KNOWN })
   }
-  const reply = await handle(command).catch(error => ({ delivered: false, message: messageOf(error) }))
+  const reply = await handle(command).catch((error): Reply => ({ code: 'failed', message: messageOf(error) }))
   try {
     await answer(path, reply)
   } finally {
@@ -107,7 +105,7 @@ async function handleOne(directory: string, name: string, handle: (command: Comm
 async function answerOld(directory: string, clock: Clock): Promise<void> {
   for (const name of await commandNames(directory).catch(() => [])) {
     const path = join(directory, name)
-    await succeeds(answer(path, { delivered: false, message: 'The run that it was for has ended.' }))
+    await succeeds(answer(path, { code: 'run-ended', message: 'The run that it was for has ended.' }))
     await succeeds(removeIfThere(path))
   }
   for (const name of await readdir(directory).catch(() => [])) {
@@ -129,7 +127,7 @@ function succeeds(action: Promise<unknown>): Promise<boolean> {
 }
 
 function answer(path: string, reply: Reply): Promise<void> {
-  return writeWholeFile(path.replace(/\.json$/, '.reply.json'), JSON.stringify(reply))
+  return writeWholeFile(path.replace(/\.json$/, '.reply.json'), replyToJson(reply))
 }
 
 async function waitForReply(

@@ -14,7 +14,7 @@ import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import { diskFull, isNoRoom, systemErrorCode, UserError } from '../base/errors.ts'
 import { LineSplitter } from '../base/text.ts'
-import { isEvent, withNewerFields } from '../core/events/checks.ts'
+import { isEvent, upgradeEvent } from '../core/events/checks.ts'
 import type { Recorded } from '../core/events/events.ts'
 import { fold } from '../core/state/fold.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
@@ -158,13 +158,13 @@ export async function problemOfJournal(path: string): Promise<string | null> {
   }
 }
 
-/** Whether a journal holds any event; a `UserError` as of `readJournal`. */
-export async function holdsEvents(path: string): Promise<boolean> {
+/** True if a journal holds an event. Throws as `readJournal` does. */
+export async function hasEvents(path: string): Promise<boolean> {
   for await (const _ of readJournal(path)) return true
   return false
 }
 
-/** How many lines of a journal are no JSON; the last one, which a crash can tear, and blank ones are not counted. */
+/** The number of lines in a journal that are not JSON, without blank ones and a torn last one. */
 export async function countRubbish(path: string): Promise<number> {
   let rubbish = 0
   let isLastRubbish = false
@@ -195,7 +195,7 @@ function unreadable(path: string, cause: unknown): unknown {
 /** The event in one line of a journal; null if it is blank, torn, rubbish, or none that this version knows. */
 function parseEvent(line: string): Recorded | null {
   const value = parse(line)
-  return isRecorded(value) ? withNewerFields(value) : null
+  return isRecorded(value) ? upgradeEvent(value) : null
 }
 
 function parse(line: string): unknown {
@@ -214,7 +214,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** What the session `id` has come to, by its journal; null if the journal holds no session. */
+/** The state of the session `id`, folded from its journal; null if the journal holds no session. */
 export async function foldJournal(path: string, id: string): Promise<SessionState | null> {
   let state = emptyState(id)
   for await (const event of readJournal(path)) state = fold(state, event)

@@ -1,8 +1,7 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { type Gate, hasPassed, type SessionOutcome } from '../core/events/outcome.ts'
-import { roundOfSettingsChanged } from '../core/rules/notices.ts'
-import { type Finding, keyOf } from '../core/rules/review.ts'
+import { type Finding, findingKey } from '../core/rules/review.ts'
 import type { Claim } from '../core/state/state.ts'
 import { FirstAndLast } from './fold-rounds.ts'
 import type { ReportGate, ReportProof, ReportReview } from './report-data.ts'
@@ -41,8 +40,8 @@ export class ProofSoFar {
       case 'review-ended':
         this.#endReview(event)
         break
-      case 'warning':
-        this.#settingsChangedIn ??= roundOfSettingsChanged(event.message)
+      case 'settings-changed':
+        this.#settingsChangedIn ??= event.round
         break
       case 'protected-changed':
         this.#changeProtected(event)
@@ -67,7 +66,7 @@ export class ProofSoFar {
         file: finding.file === null ? null : clipEnd(finding.file, NAME_CHARS),
         problem: clipEnd(finding.problem, TEXT_CHARS),
         mend: clipEnd(finding.mend, TEXT_CHARS),
-        repeated: this.#repeated.has(keyOf(finding)),
+        repeated: this.#repeated.has(findingKey(finding)),
       })),
       findingsCount: this.#findings.length,
       reviewed: tree !== null && tree === this.#agreedTo,
@@ -127,7 +126,7 @@ export class ProofSoFar {
     if (answer === null) return
     this.#agreedTo = answer.verdict === 'agreed' ? tree : null
     this.#findings = answer.verdict === 'agreed' ? [] : answer.findings
-    this.#repeated = new Set(repeated.map(keyOf))
+    this.#repeated = new Set(repeated.map(findingKey))
   }
 
   #changeProtected({ round, files, count }: RecordedOf<'protected-changed'>): void {

@@ -1,7 +1,6 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
-import { roundOfSettingsChanged } from '../core/rules/notices.ts'
 import { fold } from '../core/state/fold.ts'
 import { elapsedMs, emptyState, type SessionState, type SessionStatus, sessionTokens } from '../core/state/state.ts'
 import { wordsForCause } from '../words/names.ts'
@@ -130,8 +129,7 @@ export class ReportFold {
         this.#refusals.add({ at: event.at, round: event.round, reason: event.reason, detail: clip(event.detail) })
         break
       case 'warning':
-        // A change of the settings file is told with the proof.
-        if (event.round === null && roundOfSettingsChanged(event.message) === null) this.#remark(event.message)
+        if (event.round === null) this.#remark(event.message)
         break
       case 'keep-awake':
         if (event.problem !== null) {

@@ -1,9 +1,8 @@
 import { clipEnd } from '../base/text.ts'
-import type { Recorded, RecordedOf, TokenCounts } from '../core/events/events.ts'
+import type { Recorded, RecordedOf, TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { RoundClass } from '../core/events/outcome.ts'
 import type { BuildState } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
-import type { TreeChanges } from '../workspace/git/trees.ts'
 import type { PointSums, ReportChanges, ReportData, ReportPoint, ReportRound, Shortened } from './report-data.ts'
 
 const MESSAGE_CHARS = 500

@@ -1,6 +1,6 @@
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
-import { placeOf, TONE_OF_SEVERITY } from '../words/proof.ts'
+import { placeOf, SEVERITY_TONES } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
 import { Html, html, items, moment, prose, section, table } from './html.ts'
 import { PAGE_STYLE } from './page-style.ts'
@@ -396,7 +396,7 @@ function timesOf(count: number, how: string): string[] {
 function findingItem(finding: ReportData['proof']['findings'][number]): Html {
   const { severity, problem, mend, repeated } = finding
   const place = finding.file === null ? null : html`<code>${placeOf(finding)}</code> `
-  return html`<span class="${TONE_OF_SEVERITY[severity]}">${severity}</span> ${place}${
+  return html`<span class="${SEVERITY_TONES[severity]}">${severity}</span> ${place}${
     repeated ? html`<small>found before, and left to you</small>` : null
   }<div class="words">${prose(problem)}</div><div class="words soft">${prose(mend)}</div>`
 }

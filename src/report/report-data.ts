@@ -1,9 +1,8 @@
-import type { TokenCounts } from '../core/events/events.ts'
+import type { TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { GateResult, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import type { Finding } from '../core/rules/review.ts'
 import type { RoundPart } from '../core/state/plan.ts'
 import type { SessionStatus } from '../core/state/state.ts'
-import type { TreeChanges } from '../workspace/git/trees.ts'
 
 /**
  * What a person is told of a session in the morning: the content of `report.json`, documented in docs/report.md. Its

@@ -9,7 +9,7 @@ import { wordsForPart } from '../words/plan.ts'
 import {
   type ProvedState,
   placeOf,
-  TONE_OF_SEVERITY,
+  SEVERITY_TONES,
   wordsForBefore,
   wordsForChangedByGate,
   wordsForFlaky,
@@ -272,7 +272,7 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
       const again = repeated ? ' (found before, and left to you)' : ''
       return {
         text: `${severity}: ${place === '' ? '' : `${place}: `}${asSentence(problem)} Mend: ${mend}${again}`,
-        tone: TONE_OF_SEVERITY[severity],
+        tone: SEVERITY_TONES[severity],
       }
     }),
     ...(isRefused ? [{ text: `the last claim was refused: ${lastRefusal.detail}`, tone: 'warning' as const }] : []),

@@ -16,19 +16,19 @@ export interface ClaimProofOptions {
   asked: PersonAsked
   proof: Proof
   stallRounds: number
-  /** Resolves when a person who has paused the session lets it go on. */
+  /** Resolves when a person lets the paused session go on. */
   hold(): Promise<null>
-  /** Has a tree reviewed; an outcome if the session ends with that. */
+  /** Reviews a tree; resolves with the outcome if the session ends with that, else null. */
   review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null>
 }
 
-/** What became of one step: the tree that is there now, null if it has to be looked at again, and the end if it is one. */
+/** The result of one step. `tree`: the fingerprint now, null if it has to be taken again; `end`: null unless the session ends. */
 interface AfterStep {
   tree: string | null
   end: SessionOutcome | null
 }
 
-/** How far the proof of one claim has come. */
+/** The progress of one claim's proof. */
 interface Passing {
   /** The round that made the claim. */
   round: number
@@ -44,8 +44,8 @@ const TAKEN_BACK = 'MAIN.md and tasks.json do not say it any more.'
 const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whole with fresh eyes.'
 
 /**
- * The way of a done claim from nominated to accepted, refused, or the session's end, one step at a time: between two of
- * them a person can break in, and a crash loses no more than the proof so far.
+ * Takes a done claim from nominated to accepted, refused, or the session's end, one step at a time: between two steps a
+ * person can break in, and a crash loses no more than the proof so far.
  */
 export class ClaimProof {
   readonly #options: ClaimProofOptions
@@ -55,7 +55,7 @@ export class ClaimProof {
     this.#options = options
   }
 
-  /** The next step in the proof of what is claimed, as long as the memory files claim it. */
+  /** Does the next step of the proof; the claim is refused if the memory files do not make it any more. */
   async prove(tree: string, memory: MemorySnapshot): Promise<AfterStep> {
     const { log, asked, proof } = this.#options
     const { claim, last } = log.state
@@ -72,7 +72,7 @@ export class ClaimProof {
     const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []
     const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
     const takesTime = step.kind === 'gate' || step.kind === 'review'
-    // Who wants it to stop after the round still learns what that one has come to, where it is plain.
+    // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
     if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
     if (takesTime && asked.isPaused) return { tree: await this.#options.hold(), end: null }
     switch (step.kind) {
@@ -196,7 +196,7 @@ export interface RepositoryGuard {
 }
 
 /** Journals what was put back, and what could not be. */
-export function tellRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
+export function emitRestored(log: SessionLog, restored: Awaited<ReturnType<RepositoryGuard['check']>>): void {
   if (!restored) return
   const round = log.state.last?.round ?? 0
   const { restored: paths, setAside, problems } = restored

@@ -2,15 +2,15 @@ import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { AgentTask } from '../core/contracts/tools.ts'
 import { type BuildTask, MOST_FAILURES, type NamedTask, tasksNamed } from '../core/state/plan.ts'
 import { makeFolderInside } from '../workspace/files/inside-directory.ts'
-import { type CallOptions, playCall, refusal } from './instance.ts'
+import { type CallOptions, playCall, refusedAnswer } from './instance.ts'
 import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './path-holds.ts'
 import {
   type AgentAnswer,
   type AgentRequest,
   type AgentWorking,
   boundedPaths,
-  EVERYBODYS,
-  problemOf,
+  problemOfRequest,
+  SHARED_FOLDERS,
 } from './request.ts'
 import type { SessionLog } from './session-log.ts'
 
@@ -65,7 +65,7 @@ export class Delegation {
    */
   async run(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
     const parent = request.thread === null ? null : (this.#byThread.get(request.thread) ?? null)
-    if (parent === null && !this.#isKnown(request)) return refusal(NOBODY_KNOWN)
+    if (parent === null && !this.#isKnown(request)) return refusedAnswer(NOBODY_KNOWN)
     const call = this.#call({ ...request, task: request.task.toWellFormed() }, parent, over)
     const sets = [this.#calls, ...(parent === null ? [] : [parent.children])]
     for (const set of sets) set.add(call)
@@ -107,16 +107,16 @@ export class Delegation {
     const ending = AbortSignal.any([over, roundEnding.signal, ...(parent === null ? [] : [parent.over])])
     const noTurn = AbortSignal.any([ending, windDown.signal])
     const admitted = await this.#inOrder(() => this.#admit(request, parent, noTurn))
-    if ('problem' in admitted) return refusal(admitted.problem)
+    if ('problem' in admitted) return refusedAnswer(admitted.problem)
     const { thread, paths } = admitted
     const hold = await admitted.turn
-    if (hold === null) return refusal('It was called off before its turn came, and nothing was started.')
+    if (hold === null) return refusedAnswer('It was called off before its turn came, and nothing was started.')
     try {
       // What was so when it was asked for need not be so any more.
       const late = this.#ends.notNow(parent !== null) ?? refuseTasks(request, log)
-      if (late !== null) return refusal(late)
+      if (late !== null) return refusedAnswer(late)
       const bound = await this.#bound(thread, paths)
-      if ('problem' in bound) return refusal(bound.problem)
+      if ('problem' in bound) return refusedAnswer(bound.problem)
       const { state } = log
       const call = {
         request,
@@ -142,7 +142,7 @@ export class Delegation {
   /** Looks at a request, and has it wait for its turn. */
   async #admit(request: AgentRequest, parent: AgentWorking | null, noTurn: AbortSignal): Promise<Admission> {
     const { log, book } = this.#options
-    const problem = this.#ends.notNow(parent !== null) ?? problemOf(request, parent) ?? refuseTasks(request, log)
+    const problem = this.#ends.notNow(parent !== null) ?? problemOfRequest(request, parent) ?? refuseTasks(request, log)
     if (problem !== null) return { problem }
     const found = await book.thread(request.agent)
     if ('problem' in found) return found
@@ -180,7 +180,7 @@ export class Delegation {
     const problem = await this.#folders.give(paths)
     if (problem !== null) return { problem }
     const also = []
-    for (const folder of EVERYBODYS) if (await isMade(directory, folder)) also.push(folder)
+    for (const folder of SHARED_FOLDERS) if (await isMade(directory, folder)) also.push(folder)
     return { ...thread, writable: [...paths, ...also] }
   }
 

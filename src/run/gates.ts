@@ -2,31 +2,31 @@ import { lastLines } from '../base/text.ts'
 import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
-import { networkRefused, PROJECT_FILE, settingsChanged } from '../core/rules/notices.ts'
-import { asKnown, type EndedRound, type SessionState } from '../core/state/state.ts'
-import { type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
+import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
+import { type EndedRound, markFlaky, type SessionState } from '../core/state/state.ts'
+import { emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
-/** With what claims are proved, and with what the work that they are about is kept. */
+/** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
 export interface ProofEnvironment {
-  /** Runs a gate on this work tree, in the sandbox of the rounds; whatever the gate does is a result. */
+  /** Runs a gate on this work tree, in the sandbox of the rounds. Every end of the gate is a result; never rejects for one. */
   runGate(gate: Gate, on: { when: GateTime; tree: string; signal: AbortSignal }): Promise<GateResult>
-  /** Keeps a work tree; null if it cannot, which has been told. */
+  /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
   keepSavepoint(of: {
     session: string
     round: number
     tree: string
   }): Promise<Pick<EventOf<'savepoint'>, 'commit' | 'tree' | 'changes' | 'head' | 'commits'> | null>
-  /** The files of a tree that are changed or gone in another one; null: that cannot be known. */
+  /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
   lost(before: string, after: string): Promise<readonly string[] | null>
-  /** The files that gates protect and that differ between two trees. */
+  /** The protected files that differ between two trees. */
   changedProtected(
     gates: readonly Gate[],
     before: string,
     after: string,
   ): Promise<Pick<EventOf<'protected-changed'>, 'files' | 'count'>>
-  /** The reviewer of a tree, and what is put to it. */
+  /** The thread and the input of a review of this tree. */
   reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
 }
 
@@ -36,24 +36,24 @@ export interface ProofOptions {
   guard: RepositoryGuard
   asked: PersonAsked
   means: ProofEnvironment
-  /** The longest that a gate may take now, ms. */
+  /** The time that a gate may take at most, ms. */
   mostGateMs(): number
 }
 
 const UNKEPT =
   'What the session began with could not be kept: nothing can be put back to it, and what gates protect counts as changed.'
 
-/** The tree that the files which gates protect are compared with; null if it is not known. */
+/** The tree that protected files are compared with; null if it is not known. */
 export function protectedSince({ protectFrom, savepoint }: SessionState): string | null {
   return protectFrom ?? savepoint?.start ?? null
 }
 
-/** What codemachine does beside and between rounds for the proof of what they did: savepoints and gates. */
+/** Keeps savepoints and runs gates, before the first round and after each one. */
 export class Proof {
   readonly #options: ProofOptions
   readonly #log: SessionLog
   #hasToldOfProject = false
-  /** Whether what the session began with could not be kept. */
+  /** True if the savepoint of what the session began with failed. */
   #isUnkept = false
   #saving: Promise<unknown> = Promise.resolve()
   #breakingOff = new AbortController()
@@ -63,13 +63,13 @@ export class Proof {
     this.#log = options.log
   }
 
-  /** Whether all has been done that comes before the first round. */
+  /** True once the first savepoint is kept and the gates have run that come before round 1. */
   get hasBegun(): boolean {
     const { savepoint, last } = this.#log.state
     return (savepoint !== null || this.#isUnkept || last !== null) && (last !== null || this.#due.length === 0)
   }
 
-  /** What comes before the first round: what the session begins with is kept, and the gates run. Answers the fingerprint after it. */
+  /** Keeps what the session begins with, and runs the gates before round 1. Resolves with the fingerprint afterwards. */
   async begin(tree: string): Promise<string> {
     const { state } = this.#log
     const isKept = state.savepoint !== null || this.#isUnkept || state.last !== null
@@ -84,7 +84,7 @@ export class Proof {
     return state.last === null ? (await this.run(this.#due, 'before', tree)).tree : tree
   }
 
-  /** After a round: its tree is kept, while the session goes on, and what it did to protected files is told. */
+  /** Begins to keep the round's tree, and journals what the round did to protected files and the project's settings. */
   async afterRound(round: EndedRound): Promise<void> {
     await this.#saving
     this.#saving = this.#save(round.round, round.treeAfter)
@@ -92,7 +92,7 @@ export class Proof {
     if (round.treeBefore !== round.treeAfter) await this.#lookAtProtected(round)
   }
 
-  /** Runs the gates that run after every round. Answers the fingerprint after it. */
+  /** Runs the gates that run after every round. Resolves with the fingerprint afterwards. */
   async runEachRound(tree: string): Promise<string> {
     const { gates } = this.#log.state
     const { tree: after } = await this.run(
@@ -103,7 +103,7 @@ export class Proof {
     return after
   }
 
-  /** Runs gates one after the other until a person wants something else: then it is not complete. */
+  /** Runs gates one after the other; `isComplete` is false if a person broke in before the last one had ended. */
   async run(gates: readonly Gate[], when: GateTime, tree: string): Promise<{ tree: string; isComplete: boolean }> {
     const { asked, means, workTree, guard, mostGateMs } = this.#options
     if (gates.length === 0) return { tree, isComplete: true }
@@ -120,12 +120,12 @@ export class Proof {
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
       const timeoutMs = Math.min(gate.timeoutMs, mostGateMs())
       const ran = await means.runGate({ ...gate, timeoutMs }, { when, tree: after, signal })
-      const result = asKnown(ran, gate, this.#log.state.gateFailures)
+      const result = markFlaky(ran, gate, this.#log.state.gateFailures)
       after = await workTree.take()
       this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter: after })
       isComplete = result.status !== 'broken-off'
     }
-    tellRestored(this.#log, await guard.check())
+    emitRestored(this.#log, await guard.check())
     return { tree: after, isComplete: isComplete && !signal.aborted }
   }
 
@@ -148,7 +148,7 @@ export class Proof {
     return lost.filter(path => !usual.has(path))
   }
 
-  /** Keeps the tree that is accepted, where gates have made another one of it. */
+  /** Keeps the accepted tree, unless the last savepoint has it. */
   async keepAccepted(round: number, tree: string): Promise<void> {
     await this.#saving
     if (this.#log.state.savepoint?.tree !== tree) await this.#save(round, tree)
@@ -159,19 +159,19 @@ export class Proof {
     this.#breakingOff.abort()
   }
 
-  /** Resolves when nothing is being kept any more. */
+  /** Resolves when the savepoint in progress is kept. */
   async finish(): Promise<void> {
     await this.#saving
   }
 
-  /** The gates that have to run before the first round, and have not. */
+  /** The gates that have not run yet before round 1. */
   get #due(): readonly Gate[] {
     const { gates, before } = this.#log.state
     const done = new Set(before.map(({ gate }) => gate))
     return gates.filter(({ name }) => !done.has(name))
   }
 
-  /** Whether it could be kept; if not, that has been told. */
+  /** Keeps a savepoint and journals it; false if that failed. */
   async #save(round: number, tree: string): Promise<boolean> {
     const kept = await this.#options.means.keepSavepoint({ session: this.#log.state.id, round, tree })
     if (kept !== null) this.#log.emit({ type: 'savepoint', round, ...kept })
@@ -182,7 +182,7 @@ export class Proof {
     const { round, treeBefore, treeAfter } = ended
     if (!this.#hasToldOfProject && (await this.#hasChangedProject(ended))) {
       this.#hasToldOfProject = true
-      this.#log.emit({ type: 'warning', round: null, message: settingsChanged(round) })
+      this.#log.emit({ type: 'settings-changed', round })
     }
     await this.#tellProtected(round, treeBefore, treeAfter)
   }
@@ -203,7 +203,7 @@ export class Proof {
   }
 }
 
-/** What runs a line in the sandbox of the rounds. */
+/** Runs shell lines in the sandbox of the rounds. */
 interface GateDoor {
   run(command: { run: string; network: boolean; timeoutMs: number; signal: AbortSignal }): Promise<GateRun>
 }
@@ -226,9 +226,9 @@ export interface GateOptions {
   /** Fingerprint of the work tree now, where it is known; taken otherwise. */
   tree?: string
   signal: AbortSignal
-  /** Takes secrets out of what the gate printed. */
+  /** Replaces secrets in what the gate printed. */
   redact(text: string): string
-  /** Whether one that fails is run once more, to find out if it is flaky. Left out: it is. */
+  /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
   isAgainOnFailure?: boolean
 }
 

@@ -315,7 +315,7 @@ function answerOf(end: AgentEnd, instance: string, counts: boolean): AgentAnswer
 }
 
 /** What whoever asked is told where nothing was started. */
-export function refusal(problem: string): AgentAnswer {
+export function refusedAnswer(problem: string): AgentAnswer {
   return { text: problem, success: false, status: 'refused' }
 }
 

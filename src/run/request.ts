@@ -62,20 +62,20 @@ export interface AgentWorking {
   children: Set<Promise<unknown>>
 }
 
-/** What every agent that may write may write in, whatever it was given: what is learnt about the project, and its own requests. */
-export const EVERYBODYS: readonly string[] = ['kb', 'inbox'].map(name => join(memoryRoot, name))
+/** Folders that every agent with write access may write in, whatever paths it was given: the knowledge base and the inbox. */
+export const SHARED_FOLDERS: readonly string[] = ['kb', 'inbox'].map(name => join(memoryRoot, name))
 
 /** How deep agents may be that are asked for by agents: one below one. */
 const MOST_DEPTH = 2
 
-/** Why nobody is to be asked for this, whoever there is; null if it may be. Pure. */
-export function problemOf({ agent, task }: AgentTask, parent: AgentWorking | null): string | null {
+/** Why this request is refused, a sentence; null if it may be made. Pure. */
+export function problemOfRequest({ agent, task }: AgentTask, parent: AgentWorking | null): string | null {
   const waiting = upwards(parent).map(each => each.agent)
-  return problemOfTask(task) ?? problemBelow(agent, waiting)
+  return problemOfTask(task) ?? problemOfDepth(agent, waiting)
 }
 
-/** Why an agent is not to be asked for by the last of those that wait for each other, a sentence; null if it may be. Pure. */
-export function problemBelow(agent: string, waiting: readonly string[]): string | null {
+/** Why the agent would be asked too deep, or by itself, a sentence; null if it may be asked. `waiting`: the agents that wait, the nearest first. Pure. */
+export function problemOfDepth(agent: string, waiting: readonly string[]): string | null {
   if (waiting.includes(agent)) {
     return `${agent} waits for this itself, so it cannot be given it; do it yourself, or ask another agent.`
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { limitReached, type RoundOutcome, renewalOf } from '../core/events/outcome.ts'
+import { limitReached, type RoundOutcome, renewalOf, type WaitReason } from '../core/events/outcome.ts'
 import {
   type AfterRound,
   type AfterRoundOptions,
@@ -20,7 +20,10 @@ export interface RetryPolicyOptions {
   maxUsage: number | null
 }
 
-/** What a session waits for between two rounds: when, how long, and what ends it early. */
+/**
+ * Decides after each round whether to retry, and when: back-off, usage-window resets, the person's `retry`. All times in
+ * Unix ms.
+ */
 export class RetryPolicy {
   readonly #options: RetryPolicyOptions
   /** Usage windows that are renewed by then are not waited for; Unix time, ms. */
@@ -30,21 +33,21 @@ export class RetryPolicy {
     this.#options = options
   }
 
-  /** The part of the account's usage that may be used, 0 to 100; null: all of it, or a person did not want to wait. */
+  /** The per cent of the account's usage limit that may be used; null: all of it, or a person ended the wait for it. */
   get maxUsage(): number | null {
     return this.#waivedUntil > this.#options.clock.now() ? null : this.#options.maxUsage
   }
 
-  /** What is to be done after a round that ended so. */
+  /** The action after a round that ended with this outcome. */
   after(outcome: RoundOutcome): AfterRound {
     return afterRound(outcome, this.#options.log.state, this.#moment())
   }
 
   /**
-   * What is to be done if as much of the account's usage is used as the person allows; null if it is not.
+   * The wait, or the end, if as much of the account's usage limit is used as may be; null if less is used.
    * @param isFirst no round has run yet: then a window that is full is not tried either
    */
-  beforeRound(isFirst: boolean): { cause: RoundOutcome; after: AfterRound } | null {
+  beforeRound(isFirst: boolean): { reason: WaitReason; cause: RoundOutcome; after: AfterRound } | null {
     const { clock, log } = this.#options
     const share = this.#options.maxUsage ?? (isFirst && !log.state.hasCredits ? 100 : null)
     if (share === null) return null
@@ -56,14 +59,15 @@ export class RetryPolicy {
       share === 100 ? 'The usage limit is reached.' : `${used} % of it are used, and --max-usage is ${share} %.`
     const cause: RoundOutcome = { class: 'window', message }
     const moment = this.#moment()
-    return { cause, after: waitAtMost(cause, log.state, afterRenewal(renewedAt, moment.random), moment) }
+    const after = waitAtMost(cause, log.state, afterRenewal(renewedAt, moment.random), moment)
+    return { reason: share === 100 ? 'usage-limit' : 'max-usage', cause, after }
   }
 
   /** Journals the wait and waits, at most `mostMs`. */
-  async wait(cause: RoundOutcome, until: number, mostMs: number): Promise<void> {
+  async wait(reason: WaitReason, cause: RoundOutcome, until: number, mostMs: number): Promise<void> {
     const { log } = this.#options
     const round = log.state.roundsUsed + 1
-    log.emit({ type: 'waiting', round, cause, until: new Date(until).toISOString() })
+    log.emit({ type: 'waiting', round, reason, cause, until: new Date(until).toISOString() })
     await this.waitOn(until, mostMs)
   }
 
@@ -139,7 +143,7 @@ export class Budget {
     return (this.#log.state.limits.timeMs ?? Number.POSITIVE_INFINITY) - this.elapsedMs
   }
 
-  /** The limit that is reached once so many rounds are used. */
+  /** The limit that is reached when this many rounds are used; null if none is. */
   limitReached(rounds: number): ReturnType<typeof limitReached> {
     const { state } = this.#log
     return limitReached(state.limits, { rounds, timeMs: this.elapsedMs, tokens: sessionTokens(state) })

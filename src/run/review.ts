@@ -5,6 +5,7 @@ import type { RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN_REVIEW } from '../core/rules/notices.ts'
 import { REVIEW_SCHEMA, type ReviewCause, readReview, splitFindings } from '../core/rules/review.ts'
 import { roundTokens } from '../core/state/state.ts'
+import { pathInside } from '../platform/files.ts'
 import type { ProofEnvironment } from './gates.ts'
 import { playRound, type RoundPlayOptions } from './play-round.ts'
 import type { SessionLog } from './session-log.ts'
@@ -30,7 +31,7 @@ export async function reviewClaim(
   const prepared = engine.prepare(thread)
   log.emit({ type: 'review-started', round, review, causes, model: thread.model, effort: thread.effort })
   const { outcome, text } = await playReview(prepared, { round, review, input }, play)
-  const read = outcome.class === 'worked' ? readReview(text, log.state.directory) : null
+  const read = outcome.class === 'worked' ? readReview(text, path => pathInside(log.state.directory, path)) : null
   const answer = read === null || 'problem' in read ? null : read
   if (read !== null && 'problem' in read) log.emit({ type: 'warning', round, message: read.problem })
   log.emit({

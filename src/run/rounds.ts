@@ -11,7 +11,7 @@ import { countsAsRound, type RoundClass, type RoundOutcome } from '../core/event
 import { endsPlanChange } from '../core/rules/notices-after-round.ts'
 import { higherEffort } from '../core/rules/stall.ts'
 import { countTasks, roundTokens, type SessionState } from '../core/state/state.ts'
-import { judgeClaim, type RepositoryGuard, tellRestored, type WorkTree } from './claim.ts'
+import { emitRestored, judgeClaim, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { CurrentTurn } from './current-turn.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
@@ -26,7 +26,7 @@ export interface RoundsOptions extends RunnerOptions {
   planChange: PlanChange
   atHand: MemoryAtHand
   proof: Proof
-  /** Journals what was noticed meanwhile and a person should know. */
+  /** Journals warnings that have come up meanwhile. */
   tellRemarks(): void
 }
 
@@ -39,7 +39,7 @@ export class Rounds {
     this.#options = options
   }
 
-  /** Plays the next one; `tree`: the fingerprint that is there now, null if it has to be taken anew. */
+  /** Plays the next round; `tree`: the fingerprint afterwards, null if it has to be taken again. */
   async play(
     { kind, round: spec }: RoundStep,
     treeBefore: string,
@@ -65,7 +65,7 @@ export class Rounds {
     if (outcome.class !== 'worked' || this.#options.log.state.build !== null) await engine.settle()
 
     await this.#synced
-    // A change of plan is none of the rounds of which claims are judged.
+    // A round that changes the plan makes no claim.
     if (kind === 'replan') await this.#options.memory.withdrawClaim()
     const { state } = this.#options.log
     const counts = kind === 'round' && !spec.isFree && this.#counts(outcome)
@@ -83,7 +83,7 @@ export class Rounds {
     return { outcome, tree }
   }
 
-  /** Whether the tasks of a build are not those that are known to be done: then nothing can be claimed yet. */
+  /** True in a build whose tasks are not exactly those known to be done: then nothing can be claimed yet. */
   #isOffPlan({ tasks }: MemorySnapshot): boolean {
     const { build } = this.#options.log.state
     if (build === null) return false
@@ -91,7 +91,7 @@ export class Rounds {
     return tasks.length !== build.tasks.length || !tasks.every(({ id }) => done.has(id))
   }
 
-  /** After a round that may claim nothing, whatever it has written. */
+  /** Goes on after a round that may not claim anything; resolves with the fingerprint afterwards. */
   async #goOn({ isFree, part }: RoundStep['round'], outcome: RoundOutcome, tree: string): Promise<string> {
     const { memory, build } = this.#options
     await memory.withdrawClaim()
@@ -104,7 +104,7 @@ export class Rounds {
     return isFree || outcome.class !== 'worked' ? tree : await this.#options.proof.runEachRound(tree)
   }
 
-  /** Judges what the round claims; if it claims nothing, the gates that want to be run are. */
+  /** Judges the claim of the round; without one, runs the gates of every round. Resolves with the fingerprint afterwards. */
   async #judge(memory: MemorySnapshot, outcome: RoundOutcome, tree: string): Promise<string> {
     const { log, proof } = this.#options
     const after = (await judgeClaim(memory, this.#options)) ?? tree
@@ -112,7 +112,7 @@ export class Rounds {
     return await proof.runEachRound(after)
   }
 
-  /** Whether a round that ends so uses up one of the person's; what the end of the session cut off does not. */
+  /** True for a round that counts against `--rounds`; one that the end of the session cut off does not. */
   #counts(outcome: RoundOutcome): boolean {
     if (outcome.class === 'interrupted' && this.#options.asked.ending.aborted) return false
     return countsAsRound(outcome.class, this.#options.log.state.running?.hasWorked ?? false)
@@ -249,7 +249,7 @@ async function recordRound(
     memory: left.fingerprint,
     ...countTasks(left),
   })
-  tellRestored(log, restored)
+  emitRestored(log, restored)
   return { tree, memory: left }
 }
 

@@ -41,7 +41,7 @@ export class SessionLog {
     for (const view of this.#views) view.event(recorded, this.#state)
   }
 
-  /** What the session would come to with this event, if it happened now. */
+  /** The state after this event, if it happened now. Nothing is journaled. */
   stateAfter(event: SessionEvent): SessionState {
     return fold(this.#state, this.#record(event))
   }
@@ -73,7 +73,7 @@ export async function endSessionDiskFull(
 ): Promise<void> {
   const { state } = log
   if (!isDiskFull(error) || state.createdAt === 0 || state.ended !== null) return
-  const hint = error instanceof UserError ? error.hint : null
+  const hint = error instanceof UserError && error.hint !== null ? ({ do: 'free-disk-space' } as const) : null
   const outcome: SessionOutcome = { kind: 'needs-person', reason: messageOf(error), hint }
   try {
     await reserve.release()
@@ -93,13 +93,13 @@ export async function endSessionDiskFull(
 
 const BYTES = 64 * 1024
 
-/** Room on the disk that is kept for the last events of a session. */
+/** 64 KiB of preallocated disk space, released when the disk is full so that the session's end can still be journaled. */
 export interface DiskReserve {
-  /** Gives the room back to the disk. */
+  /** Frees the space. */
   release(): Promise<void>
 }
 
-/** Keeps room in the folder of a session's records; where there is none left, there is nothing to keep. */
+/** Preallocates the space in the folder of a session's records; on a disk that is full already, less or none of it. */
 export async function openDiskReserve(folder: string): Promise<DiskReserve> {
   const path = join(folder, 'reserve')
   try {

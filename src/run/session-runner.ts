@@ -2,11 +2,11 @@ import { unreachable } from '../base/errors.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
 import type { RoundStep } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
-import { exitCodeOf, type RoundOutcome, type SessionOutcome } from '../core/events/outcome.ts'
+import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } from '../core/events/outcome.ts'
 import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { type SessionState, sessionTokens } from '../core/state/state.ts'
-import { ClaimProof, followStall, tellRestored } from './claim.ts'
+import { ClaimProof, emitRestored, followStall } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
 import type { AgentAnswer, AgentRequest } from './delegation.ts'
 import { Proof } from './gates.ts'
@@ -77,7 +77,7 @@ export class SessionRunner {
     })
   }
 
-  /** What the session has come to. */
+  /** The state of the session: the fold of its journal. */
   get state(): SessionState {
     return this.#log.state
   }
@@ -103,7 +103,7 @@ export class SessionRunner {
     return delivered ? 'delivered' : 'kept'
   }
 
-  /** Has an agent do something for the round that runs. */
+  /** Gives an agent a task, on behalf of the running round. */
   async runAgent(request: AgentRequest, over: AbortSignal): Promise<AgentAnswer> {
     return await this.#turns.runAgent(request, over)
   }
@@ -113,12 +113,12 @@ export class SessionRunner {
     return this.#stage !== 'running' || this.#log.state.claim.state === 'accepted'
   }
 
-  /** Whether nothing follows any more but the end of the session. */
+  /** True once only the end of the session follows. */
   get isEnding(): boolean {
     return this.#stage !== 'running'
   }
 
-  /** The limit for which no round can change the plan any more; null if one can. */
+  /** The limit that is reached, so that no round can change the plan; null if one can. */
   get limitOfPlan(): ReturnType<Budget['limitReached']> {
     // It uses up none of the rounds, so it needs none that is left.
     return this.#budget.limitReached(0)
@@ -209,14 +209,16 @@ export class SessionRunner {
     const limit = isReplan ? this.limitOfPlan : this.#budget.limitReached(this.#roundsBefore(step))
     if (limit !== null) return { kind: 'limit', limit }
     const usage = this.#retryPolicy.beforeRound(this.#isFirst)
-    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
     this.#isFirst = false
     if (isReplan) this.#planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
     const { outcome, tree: after } = await this.#rounds.play(step, tree)
     this.#tree = after
     const isOver = isReplan && this.#log.state.replan === null
-    return asked.ending.aborted || isOver ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome))
+    return asked.ending.aborted || isOver
+      ? null
+      : await this.#follow(outcome, this.#retryPolicy.after(outcome), 'round-failed')
   }
 
   /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
@@ -241,9 +243,9 @@ export class SessionRunner {
     const limit = this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
     const usage = this.#retryPolicy.beforeRound(false)
-    if (usage !== null) return await this.#follow(usage.cause, usage.after)
+    if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
     const outcome = await this.#turns.review(causes, tree)
-    return asked.ending.aborted ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome))
+    return asked.ending.aborted ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome), 'round-failed')
   }
 
   /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
@@ -253,14 +255,17 @@ export class SessionRunner {
     this.#memory.forget()
   }
 
-  /** What comes after a round that ended so; an outcome if the session ends with it. */
-  async #follow(outcome: RoundOutcome, after: AfterRound): Promise<SessionOutcome | null> {
+  /**
+   * What comes after a round that ended so; an outcome if the session ends with it.
+   * @param reason of the wait, if time may mend it
+   */
+  async #follow(outcome: RoundOutcome, after: AfterRound, reason: WaitReason): Promise<SessionOutcome | null> {
     switch (after.kind) {
       case 'end':
         return after.outcome
       case 'wait':
         this.#leaveAlone()
-        await this.#retryPolicy.wait(outcome, after.until, this.#budget.timeLeftMs)
+        await this.#retryPolicy.wait(reason, outcome, after.until, this.#budget.timeLeftMs)
         return null
       case 'ask-template':
         // What is to be done about it would be said of a round that never comes.
@@ -280,7 +285,7 @@ export class SessionRunner {
     this.#stage = 'ending'
     this.#ahead.discard()
     await engine.settle()
-    tellRestored(this.#log, await this.#options.guard.check())
+    emitRestored(this.#log, await this.#options.guard.check())
     await this.#proof.finish()
     const { state } = this.#log
     const end: SessionEvent = {
@@ -298,7 +303,7 @@ export class SessionRunner {
   }
 }
 
-/** What the memory files say between two rounds: as the last round left them, or read anew. */
+/** The memory files between two rounds: as the last round left them, or read again. */
 export class MemoryAtHand {
   readonly #log: SessionLog
   readonly #memory: Memory
@@ -309,18 +314,18 @@ export class MemoryAtHand {
     this.#memory = memory
   }
 
-  /** What a round has left: as good as read anew, until something else may have written. */
+  /** Keeps what a round has left, which spares a second read until something else may have written. */
   leave(memory: MemorySnapshot): void {
     this.#tell(memory)
     this.#left = memory
   }
 
-  /** Somebody may have written since. */
+  /** Drops what is kept: something else may have written since. */
   forget(): void {
     this.#left = null
   }
 
-  /** What they say before a round. A claim is taken back first if that one is to change the plan. */
+  /** The memory before a round. A claim is taken back first if the round changes the plan. */
   async now(): Promise<MemorySnapshot> {
     for (;;) {
       const { replan } = this.#log.state

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { clipEnd, clipStart, fillPlaceholders } from '../base/text.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { GateResult } from '../core/events/outcome.ts'
-import { describeGate, isFromPerson } from '../core/rules/notices.ts'
+import { describeGate, type Notice } from '../core/rules/notices.ts'
 import type { Finding } from '../core/rules/review.ts'
 
 /** What a review is made of. */
@@ -170,7 +170,7 @@ const MOST_OF_HEAD = 20_000
 const MOST_CHARACTERS = 1_048_000
 
 /** What a round is asked for, with what it has to know first. */
-export function withNotices(input: string, notices: readonly string[]): string {
+export function withNotices(input: string, notices: readonly Notice[]): string {
   if (notices.length === 0) return input
   const room = MOST_CHARACTERS - input.length
   return `${input}\n\nBefore anything else:\n${fitNotices(notices, room).join('\n')}`
@@ -186,11 +186,11 @@ export function replanInput(asked: string): string {
  * person's own words are the last to go, then the newest; one that is too long is cut, and the last line says how many
  * are left out. Pure.
  */
-export function fitNotices(notices: readonly string[], most: number): string[] {
+export function fitNotices(notices: readonly Notice[], most: number): string[] {
   const kept = new Map<number, string>()
   let room = most - LAST_LINE_CHARACTERS
-  for (const at of byWeight(notices)) {
-    const line = fitLine(`- ${notices[at]}`, room)
+  for (const [at, { text }] of byWeight(notices)) {
+    const line = fitLine(`- ${text}`, room)
     if (line === null) continue
     kept.set(at, line)
     room -= line.length + '\n'.length
@@ -205,16 +205,16 @@ const LAST_LINE_CHARACTERS = 100
 /** Room for what `clipEnd` says of the rest, and the end of the line. */
 const CUT_CHARACTERS = 100
 /** A shorter piece of a notice says nothing. */
-const LEAST_CHARACTERS_OF_FIT_NOTICES = 1000
+const LEAST_NOTICE_CHARACTERS = 1000
 
-/** Where the notices are in their list, those that must be told first. */
-function byWeight(notices: readonly string[]): number[] {
-  const newestFirst = [...notices.keys()].reverse()
-  const isTold = (at: number) => isFromPerson(notices[at] ?? '')
-  return [...newestFirst.filter(isTold), ...newestFirst.filter(at => !isTold(at))]
+/** The notices with their place in the list, those that must be told first. */
+function byWeight(notices: readonly Notice[]): [number, Notice][] {
+  const newestFirst = [...notices.entries()].reverse()
+  const ofPerson = newestFirst.filter(([, { from }]) => from === 'person')
+  return [...ofPerson, ...newestFirst.filter(([, { from }]) => from !== 'person')]
 }
 
 function fitLine(line: string, room: number): string | null {
   if (line.length < room) return line
-  return room < LEAST_CHARACTERS_OF_FIT_NOTICES ? null : clipEnd(line, room - CUT_CHARACTERS)
+  return room < LEAST_NOTICE_CHARACTERS ? null : clipEnd(line, room - CUT_CHARACTERS)
 }

@@ -1,7 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
 
-/** A session that has ended, and what is left to do. */
+/** A session that has ended, and the prompts that still wait. */
 export interface Stop {
   id: string
   outcome: SessionOutcome
@@ -14,7 +14,7 @@ export interface Stop {
   directory: string | null
 }
 
-/** What to type to go on from here, as lines for a person; null if nothing is left. */
+/** The command that goes on from here, as lines for a person; null if nothing is left to do. */
 export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Stop): string | null {
   const kept = waiting === 0 ? '' : `\nWhat waits in the queue (${waiting}) is kept.`
   switch (outcome.kind) {
@@ -40,7 +40,7 @@ export function resumeWithMore({ id, limits, used, directory }: Omit<Stop, 'outc
   return `codemachine resume ${id}${more(limits, used)}${here(directory)}`
 }
 
-/** What follows a command that is about this work directory. */
+/** The `-C` flag of a command for this work directory, with a space before it; empty if none was named. */
 export function here(directory: string | null): string {
   return directory === null ? '' : ` -C ${shellWord(directory)}`
 }

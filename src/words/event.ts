@@ -1,5 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import { PROJECT_FILE } from '../core/rules/notices.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { oneLine } from './cells.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
@@ -33,115 +34,91 @@ import {
   wordsForReviewTerms,
 } from './proof.ts'
 
-const NAME_CHARS = 200
-const TEXT_CHARS = 2000
-const STEERING_LINES = 40
-
 /**
  * What a person is told of an event; null if nothing. Pure.
  * @param state the session after the event
  * @param hints how a person does there what may be done about it
  */
 export function describeEvent(event: Recorded, state: SessionState, hints: Hints = SHELL_HINTS): Description | null {
-  switch (event.type) {
-    case 'session-created':
-      return describeCreation(event)
-    case 'session-resumed':
-      return describeResumption(event, state, hints)
-    case 'keep-awake':
-      return describeKeepAwake(event)
-    case 'round-started':
-      return describeRoundStart(event, state)
-    case 'item-completed':
-      return describeItemOf(event, state)
-    case 'plan-updated':
-      return describe(`plan  ${describePlan(event.steps)}`)
-    case 'model-rerouted':
-      return describe(
-        `codex changed the model: ${name(event.from)} → ${name(event.to)} (${text(event.reason)})`,
-        'warning',
-      )
-    case 'request-answered':
-      return describeRequest(event)
-    case 'steered':
-      return describe(
-        `a person says${event.delivered ? '' : ', to the next round'}: ${clipLines(event.text, STEERING_LINES, 'the session has all of it')}`,
-        'strong',
-      )
-    case 'warning':
-      return describe(`warning: ${text(event.message)}`, 'warning')
-    case 'error':
-      return describeError(event, state)
-    case 'turn-continued':
-      return describeTurnContinued(event)
-    case 'winding-down':
-      return describeWindingDown(event, state)
-    case 'machine-slept':
-      return describe(`the machine slept for ${formatSpan(event.ms)}; nothing was lost`)
-    case 'round-ended':
-      return describeRoundEnd(event, state)
-    case 'waiting':
-      return describeWaiting(event, state, hints)
-    case 'wait-ended':
-      return describeWaitEnd(event)
-    case 'stop-asked':
-      return describeStopAsked(event, state)
-    case 'paused':
-      return describePaused(state)
-    case 'held':
-      return describe(
-        isPlanShown(state) ? `the plan waits for you: ${hints.startBuild}` : `paused; ${hints.goOn}`,
-        'strong',
-      )
-    case 'unpaused':
-      return describe('unpaused by a person: going on', 'strong')
-    case 'interrupt-asked':
-      return describeInterrupt(state)
-    case 'skip-asked':
-      return describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong')
-    case 'replan-asked':
-      return describeReplanAsked(event)
-    case 'replanned':
-      return describeReplanned(event, hints)
-    case 'stuck':
-      return describeStuck(event)
-    case 'memory-broken':
-      return describeBrokenMemory(event)
-    case 'repository-restored':
-      return describe(
-        `put back what the round changed in the repository's own settings: ${names(event.paths)}${event.setAside === null ? '' : ` (kept as ${text(event.setAside)})`}`,
-        'warning',
-      )
-    case 'plan-refused':
-    case 'plan-ready':
-    case 'agent-started':
-    case 'agent-ended':
-    case 'task-judged':
-    case 'tasks-judged':
-      return describeBuild(event, state)
-    case 'protected-changed':
-    case 'gate-ended':
-    case 'question-asked':
-    case 'review-started':
-    case 'review-ended':
-    case 'done-nominated':
-    case 'done-refused':
-    case 'done-accepted':
-      return describeProof(event, state, hints)
-    case 'session-ended':
-      return describeSessionEnd(event, state)
-    // Told with the round's end (`usage`), or by `codemachine status` (`limits`, what is checked, what is kept);
-    // `turn-started` follows its round at once.
-    case 'turn-started':
-    case 'usage':
-    case 'limits':
-    case 'savepoint':
-    case 'gate-started':
-      return null
-    default:
-      return unreachable(event)
-  }
+  // The table has for each type a function of events of that type, which the compiler cannot follow here.
+  const describer = DESCRIBERS[event.type] as Describer<Recorded> | null
+  return describer === null ? null : describer(event, state, hints)
 }
+
+type Describer<E extends Recorded> = (event: E, state: SessionState, hints: Hints) => Description | null
+
+/** What describes the events of each type; null: nothing is told of them. */
+const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> | null } = {
+  'session-created': describeCreation,
+  'session-resumed': describeResumption,
+  'keep-awake': describeKeepAwake,
+  waiting: describeWaiting,
+  'wait-ended': describeWaitEnd,
+  'stop-asked': describeStopAsked,
+  paused: (_, state) => describePaused(state),
+  held: (_, state, hints) =>
+    describe(isPlanShown(state) ? `the plan waits for you: ${hints.startBuild}` : `paused; ${hints.goOn}`, 'strong'),
+  unpaused: () => describe('unpaused by a person: going on', 'strong'),
+  'interrupt-asked': (_, state) => describeInterrupt(state),
+  'skip-asked': () =>
+    describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong'),
+  'replan-asked': describeReplanAsked,
+  replanned: (event, _, hints) => describeReplanned(event, hints),
+  stuck: describeStuck,
+  'session-ended': describeSessionEnd,
+
+  'round-started': describeRoundStart,
+  // It follows its round at once.
+  'turn-started': null,
+  'item-completed': describeItemOf,
+  'plan-updated': ({ steps }) => describe(`plan  ${describePlan(steps)}`),
+  // The round's end says it.
+  usage: null,
+  // `codemachine status` says it.
+  limits: null,
+  'model-rerouted': ({ from, to, reason }) =>
+    describe(`codex changed the model: ${name(from)} → ${name(to)} (${text(reason)})`, 'warning'),
+  'request-answered': describeRequest,
+  'question-asked': describeProof,
+  steered: describeSteering,
+  warning: ({ message }) => describe(`warning: ${text(message)}`, 'warning'),
+  error: describeError,
+  'turn-continued': describeTurnContinued,
+  'winding-down': describeWindingDown,
+  'machine-slept': ({ ms }) => describe(`the machine slept for ${formatSpan(ms)}; nothing was lost`),
+  'round-ended': describeRoundEnd,
+
+  'memory-broken': describeBrokenMemory,
+  'repository-restored': describeRestoration,
+  savepoint: null,
+  'settings-changed': ({ round }) =>
+    describe(
+      `warning: Round ${round} changed ${PROJECT_FILE}; what it says now counts from the next run on.`,
+      'warning',
+    ),
+  'protected-changed': describeProof,
+
+  'plan-refused': describeBuild,
+  'plan-ready': describeBuild,
+  'agent-started': describeBuild,
+  'agent-ended': describeBuild,
+  'task-judged': describeBuild,
+  'tasks-judged': describeBuild,
+
+  'gate-started': null,
+  'gate-ended': describeProof,
+  'done-nominated': describeProof,
+  'review-started': describeProof,
+  'review-ended': describeProof,
+  'done-refused': describeProof,
+  'done-accepted': describeProof,
+}
+
+const NAME_CHARS = 200
+const TEXT_CHARS = 2000
+/** The most lines of what a person said, and of a diff. */
+const MOST_LINES = 40
+const REST = 'the session has all of it'
 
 function describeCreation(event: RecordedOf<'session-created'>): Description {
   const { gates, none } = gatesInWords(event)
@@ -197,15 +174,17 @@ function describeBrokenMemory({ problem }: RecordedOf<'memory-broken'>): Descrip
   return describe(`${name(problem.file)} could not be used: ${text(problem.problem)}${kept}${restored}`, 'warning')
 }
 
+function describeRestoration({ paths, setAside }: RecordedOf<'repository-restored'>): Description {
+  const kept = setAside === null ? '' : ` (kept as ${text(setAside)})`
+  const list = paths.map(name).join(', ')
+  return describe(`put back what the round changed in the repository's own settings: ${list}${kept}`, 'warning')
+}
+
 function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionState): Description {
   const { text, hint, tone } = describeOutcome(event.outcome, state)
   const facts = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
   const more = [hint, wordsForQuestions(state.questions)].filter(line => line !== null)
   return describe([`session ${event.session} ended: ${text}  (${facts})`, ...more].join('\n'), tone)
-}
-
-function names(paths: readonly string[]): string {
-  return paths.map(name).join(', ')
 }
 
 function name(value: string): string {
@@ -264,8 +243,11 @@ function describePaused(state: SessionState): Description | null {
   return work === null ? null : describe(`pause asked for: after this ${work}`, 'strong')
 }
 
-const MOST_LINES = 40
-const REST = 'the session has all of it'
+/** What a person said to the agent. */
+function describeSteering({ delivered, text }: RecordedOf<'steered'>): Description {
+  const when = delivered ? '' : ', to the next round'
+  return describe(`a person says${when}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
+}
 
 /** A person who wants the plan to be another. */
 function describeReplanAsked({ text }: RecordedOf<'replan-asked'>): Description {
@@ -280,47 +262,36 @@ function describeReplanned({ files }: RecordedOf<'replanned'>, hints: Hints): De
   return describe(`plan changed in ${names}; ${hints.changePlan}\n${diffs.join('\n')}`, 'strong')
 }
 
-const METHOD_CHARS = 200
-const TEXT_CHARS_OF_DESCRIBE_REQUEST = 2000
-
 /** What codex asked for, and what it was answered. */
 function describeRequest({ method, subject, answer }: RecordedOf<'request-answered'>): Description {
-  const words =
-    WORDS.get(method)?.(subject) ?? `asked (${oneLine(method, METHOD_CHARS)}): ${textOfDescribeRequest(subject)}`
-  return describe(`codex ${words}  → ${textOfDescribeRequest(answer)}`)
+  const words = REQUESTS.get(method)?.(subject) ?? `asked (${name(method)}): ${text(subject)}`
+  return describe(`codex ${words}  → ${text(answer)}`)
 }
 
 /** Of the requests that are answered; one without a reason has as its subject only what kind it is. */
-const WORDS: ReadonlyMap<string, (subject: string) => string> = new Map([
-  ['item/commandExecution/requestApproval', subject => `asked to run: ${textOfDescribeRequest(shownCommand(subject))}`],
+const REQUESTS: ReadonlyMap<string, (subject: string) => string> = new Map([
+  ['item/commandExecution/requestApproval', subject => `asked to run: ${text(shownCommand(subject))}`],
   ['item/fileChange/requestApproval', subject => `asked to change files${because(subject, 'a file change')}`],
   ['item/permissions/requestApproval', subject => `asked for more permissions${because(subject, 'more permissions')}`],
-  ['item/tool/requestUserInput', subject => `asked: ${textOfDescribeRequest(subject)}`],
-  ['mcpServer/elicitation/request', subject => `passed on ${textOfDescribeRequest(subject)}`],
-  ['item/tool/call', subject => `asked for the tool ${textOfDescribeRequest(subject)}`],
+  ['item/tool/requestUserInput', subject => `asked: ${text(subject)}`],
+  ['mcpServer/elicitation/request', subject => `passed on ${text(subject)}`],
+  ['item/tool/call', subject => `asked for the tool ${text(subject)}`],
 ])
 
 function because(subject: string, unreasoned: string): string {
-  return subject === unreasoned ? '' : `: ${textOfDescribeRequest(subject)}`
+  return subject === unreasoned ? '' : `: ${text(subject)}`
 }
-
-function textOfDescribeRequest(value: string): string {
-  return oneLine(value, TEXT_CHARS_OF_DESCRIBE_REQUEST)
-}
-
-const NAME_CHARS_OF_DESCRIBE_ROUND = 200
-const TEXT_CHARS_OF_DESCRIBE_ROUND = 2000
 
 /** Which round starts, and who works in it with what. @param state the session after the event */
 function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionState): Description {
-  const model = event.model === null ? '' : `, model ${nameOfDescribeRound(event.model)}`
+  const model = event.model === null ? '' : `, model ${name(event.model)}`
   const change = state.running?.replan != null ? CHANGING : null
   const part = event.part === undefined ? change : wordsForPart(event.part)
   const number = `round ${event.round}`
   const isNumbered = event.part !== 'summary' && !(change !== null && state.build !== null)
   const heading = [...(isNumbered ? [number] : []), ...(part === null ? [] : [part])].join('  ')
   return describe(
-    `${heading}${part === null ? '  ' : ': '}${nameOfDescribeRound(event.agent)}, ${nameOfDescribeRound(event.engine)} ${nameOfDescribeRound(event.codex)}${model}`,
+    `${heading}${part === null ? '  ' : ': '}${name(event.agent)}, ${name(event.engine)} ${name(event.codex)}${model}`,
     'strong',
   )
 }
@@ -344,11 +315,8 @@ function describeError(event: RecordedOf<'error'>, state: SessionState): Descrip
     return isFirst ? describe('the network is away; codex keeps trying', 'warning') : null
   }
   if (!event.willRetry) return null
-  const details = event.details === null ? '' : `: ${oneLine(event.details, TEXT_CHARS_OF_DESCRIBE_ROUND)}`
-  return describe(
-    `error: ${oneLine(event.message, TEXT_CHARS_OF_DESCRIBE_ROUND)}${details} (codex tries again)`,
-    'warning',
-  )
+  const details = event.details === null ? '' : `: ${text(event.details)}`
+  return describe(`error: ${text(event.message)}${details} (codex tries again)`, 'warning')
 }
 
 /** A turn that failed, and goes on as another one. */
@@ -379,8 +347,4 @@ function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState)
     `${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`,
   ]
   return describe(facts.join(', '), event.outcome.class === 'worked' ? 'strong' : 'warning')
-}
-
-function nameOfDescribeRound(value: string): string {
-  return oneLine(value, NAME_CHARS_OF_DESCRIBE_ROUND)
 }

@@ -6,11 +6,11 @@ import { oneLine, safeText } from './cells.ts'
 const SHELL = /(?:^|\/)(?:ba|z|da)?sh$/
 const OPTION = /^-l?c$/
 // More than an event holds of a command.
-const MOST_CHARACTERS = 128 * 1024
+const MOST_COMMAND_CHARACTERS = 128 * 1024
 
 /** The command as it was written: without the `/bin/bash -lc '…'` that codex puts around it. */
 export function shownCommand(command: string): string {
-  if (command.length > MOST_CHARACTERS) return command
+  if (command.length > MOST_COMMAND_CHARACTERS) return command
   const [shell, option, script, ...more] = shellWords(command, 4) ?? []
   if (shell === undefined || option === undefined || script === undefined || more.length > 0) return command
   return SHELL.test(shell) && OPTION.test(option) ? script : command
@@ -48,19 +48,19 @@ export function shownPath(path: string, directory: string): string {
   return oneLine(inside ? way : path, PATH_CHARS)
 }
 
-const MOST_CHARACTERS_OF_CLIP_LINES = 8000
+const MOST_CLIPPED_CHARACTERS = 8000
 
 /** The first `limit` lines of a text (and at most 8,000 characters), then `rest` if some were left out. */
 export function clipLines(text: string, limit: number, rest: string): string {
   const trimmed = text.trim()
   const lines = trimmed.split('\n')
-  if (lines.length <= limit && trimmed.length <= MOST_CHARACTERS_OF_CLIP_LINES) return trimmed
-  const shown = clipEnd(lines.slice(0, limit).join('\n'), MOST_CHARACTERS_OF_CLIP_LINES)
+  if (lines.length <= limit && trimmed.length <= MOST_CLIPPED_CHARACTERS) return trimmed
+  const shown = clipEnd(lines.slice(0, limit).join('\n'), MOST_CLIPPED_CHARACTERS)
   const left = lines.length - limit
   return `${shown}\n[… ${left > 0 ? `${left} more ${left === 1 ? 'line' : 'lines'}; ` : ''}${rest}]`
 }
 
-/** What a person can do about what is told, in words. */
+/** The phrases of one door (shell, screen) for what a person can do about an event. */
 export interface Hints {
   goOn: string
   /** Where a plan waits to be looked at. */
@@ -89,13 +89,13 @@ export const KEY_HINTS: Hints = {
   answer: question => `in a shell, codemachine questions answer ${question} "…" answers it`,
 }
 
-/** How a thing that happened is meant; a view makes a colour of it. */
+/** The weight of an event for a person; views show it as a colour. */
 export type Tone = 'plain' | 'quiet' | 'strong' | 'good' | 'warning' | 'bad'
 
-/** What a view says of one thing that happened. Safe to write to a terminal; no text in it has a newline. */
+/** What a view shows of one event. Safe to write to a terminal; no text in it has a newline. */
 export interface Description {
   text: string
-  /** What belongs to it, line by line. */
+  /** Lines that belong to it. */
   more: readonly string[]
   tone: Tone
 }
@@ -106,7 +106,7 @@ export function describe(text: string, tone: Tone = 'plain'): Description {
   return { text: first, more, tone }
 }
 
-const MOST_CHARACTERS_OF_SAFE_OUTPUT = 64 * 1024
+const MOST_OUTPUT_CHARACTERS = 64 * 1024
 const ESC = String.fromCharCode(0x1b)
 const BEL = String.fromCharCode(0x07)
 // Colours and movements (CSI), titles and links (OSC), and the choice of a character set.
@@ -120,7 +120,7 @@ const SEQUENCES = new RegExp(
  * ends. Its colours are left out; of a line that it wrote over, as progress bars do, the last state is left.
  */
 export function safeOutput(output: string): string[] {
-  const plain = output.slice(-MOST_CHARACTERS_OF_SAFE_OUTPUT).replace(SEQUENCES, '')
+  const plain = output.slice(-MOST_OUTPUT_CHARACTERS).replace(SEQUENCES, '')
   const lines = plain.split(/\r?\n/).map(line => safeText(lastState(line)).trimEnd())
   const first = lines.findIndex(line => line !== '')
   return first === -1 ? [] : lines.slice(first, lines.findLastIndex(line => line !== '') + 1)

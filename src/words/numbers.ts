@@ -27,26 +27,21 @@ function pair(ms: number, large: number, largeName: string, small: number, small
   return `${Math.floor(ms / large)}${largeName}${String(rest).padStart(2, '0')}${smallName}`
 }
 
-const SECOND_OF_FORMAT_SPAN = 1000
-const MINUTE_OF_FORMAT_SPAN = 60 * SECOND_OF_FORMAT_SPAN
-const HOUR_OF_FORMAT_SPAN = 60 * MINUTE_OF_FORMAT_SPAN
-const DAY_OF_FORMAT_SPAN = 24 * HOUR_OF_FORMAT_SPAN
-
 /** Each with its name, and with what a length that has it is rounded to. */
 const UNITS = [
-  [DAY_OF_FORMAT_SPAN, 'd', HOUR_OF_FORMAT_SPAN],
-  [HOUR_OF_FORMAT_SPAN, 'h', MINUTE_OF_FORMAT_SPAN],
-  [MINUTE_OF_FORMAT_SPAN, 'min', SECOND_OF_FORMAT_SPAN],
-  [SECOND_OF_FORMAT_SPAN, 's', SECOND_OF_FORMAT_SPAN],
+  [DAY, 'd', HOUR],
+  [HOUR, 'h', MINUTE],
+  [MINUTE, 'min', SECOND],
+  [SECOND, 's', SECOND],
 ] as const
 
 /** A length of time (ms) in a sentence, in its two largest units, rounded: `3 h 10 min`, `5 min`, `1 d 2 h`, `4.2 s`, `340 ms`. */
 export function formatSpan(ms: number): string {
   const whole = Math.max(0, Math.round(ms))
   if (whole === 0) return '0 s'
-  if (whole < SECOND_OF_FORMAT_SPAN) return `${whole} ms`
-  const tenths = Math.round(ms / (SECOND_OF_FORMAT_SPAN / 10)) / 10
-  if (tenths < MINUTE_OF_FORMAT_SPAN / SECOND_OF_FORMAT_SPAN) return `${tenths} s`
+  if (whole < SECOND) return `${whole} ms`
+  const tenths = Math.round(ms / (SECOND / 10)) / 10
+  if (tenths < MINUTE / SECOND) return `${tenths} s`
   const rounded = UNITS.map(([, , smallest]) => Math.round(ms / smallest) * smallest)
   const largest = UNITS.findIndex(([unit], at) => (rounded[at] ?? 0) >= unit)
   let rest = rounded[largest] ?? 0
@@ -61,11 +56,7 @@ export function formatSpan(ms: number): string {
 
 /** What is left of a wait (ms), to the nearest minute, in its last minute to the second: `3 h 10 min`, `20 s`. */
 export function formatCountdown(ms: number): string {
-  return formatSpan(
-    ms < MINUTE_OF_FORMAT_SPAN
-      ? Math.ceil(ms / SECOND_OF_FORMAT_SPAN) * SECOND_OF_FORMAT_SPAN
-      : Math.round(ms / MINUTE_OF_FORMAT_SPAN) * MINUTE_OF_FORMAT_SPAN,
-  )
+  return formatSpan(ms < MINUTE ? Math.ceil(ms / SECOND) * SECOND : Math.round(ms / MINUTE) * MINUTE)
 }
 
 /** The local time of day of an instant (Unix time, ms): `22:41:07`. */
@@ -114,21 +105,14 @@ function toOneDecimal(value: number): string {
 export function formatClock(ms: number): string {
   const seconds = Math.floor(Math.max(0, ms) / 1000)
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
-  const parts =
-    hours > 0
-      ? [hours, twoDigitsOfFormatClock(minutes), twoDigitsOfFormatClock(rest)]
-      : [minutes, twoDigitsOfFormatClock(rest)]
+  const parts = hours > 0 ? [hours, twoDigits(minutes), twoDigits(rest)] : [minutes, twoDigits(rest)]
   return parts.join(':')
 }
 
 /** The same with hours and two digits each: `00:15:32`. */
 export function formatFullClock(ms: number): string {
   const seconds = Math.floor(Math.max(0, ms) / 1000)
-  return [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60].map(twoDigitsOfFormatClock).join(':')
-}
-
-function twoDigitsOfFormatClock(part: number): string {
-  return String(part).padStart(2, '0')
+  return [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60].map(twoDigits).join(':')
 }
 
 const NEAR_MS = 20 * 60 * 60 * 1000
@@ -138,8 +122,7 @@ export function shortMoment(at: number, from: number): string {
   return Math.abs(at - from) < NEAR_MS ? formatTime(at).slice(0, 5) : formatMoment(at, from)
 }
 
-const MINUTE_OF_COUNTDOWN = 60_000
-const STEP_MS = 15 * MINUTE_OF_COUNTDOWN
+const STEP_MS = 15 * MINUTE
 
 /** Picks, of the moments of a wait that are reported once a minute, those that a log is worth a line. */
 export class Countdown {
@@ -164,7 +147,7 @@ export class Countdown {
 /** The next moment to say something: a whole quarter of an hour, and one minute before the end. */
 function stepBelow(leftMs: number): number {
   if (leftMs > STEP_MS) return (Math.ceil(leftMs / STEP_MS) - 1) * STEP_MS
-  return leftMs > MINUTE_OF_COUNTDOWN ? MINUTE_OF_COUNTDOWN : Number.NEGATIVE_INFINITY
+  return leftMs > MINUTE ? MINUTE : Number.NEGATIVE_INFINITY
 }
 
 /** The bytes that `2G`, `1.5 GB`, `500M` or `800k` means, by 1024; null for anything else. */
@@ -176,9 +159,9 @@ export function parseBytes(text: string): number | null {
 
 /** A number of bytes as a person reads it: `1.4 GiB`, `12 MiB`, `3 KiB`. */
 export function formatBytes(bytes: number): string {
-  const step = UNITS_OF_BYTE_COUNT.findLastIndex((_, index) => bytes >= 1024 ** index)
+  const step = BYTE_UNITS.findLastIndex((_, index) => bytes >= 1024 ** index)
   const value = bytes / 1024 ** Math.max(0, step)
-  return `${value < 10 && step > 1 ? value.toFixed(1) : Math.floor(value)} ${UNITS_OF_BYTE_COUNT[Math.max(0, step)]}`
+  return `${value < 10 && step > 1 ? value.toFixed(1) : Math.floor(value)} ${BYTE_UNITS[Math.max(0, step)]}`
 }
 
-const UNITS_OF_BYTE_COUNT = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
+const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']

@@ -1,7 +1,8 @@
-import { unreachable } from '../base/errors.ts'
+import { FREE_SPACE, unreachable } from '../base/errors.ts'
 import type { StallRemedy } from '../core/events/events.ts'
 import type {
   EndedBy,
+  OutcomeHint,
   RoundOutcome,
   SessionLimits,
   SessionOutcome,
@@ -24,7 +25,7 @@ const LIMIT_REACHED = {
   tokens: 'the tokens are used up',
 }
 
-/** How a session ended, in words: in few, in full, and what a person can do about it. */
+/** A session's outcome in words. `hint`: what a person can do about it, null if nothing. */
 export interface OutcomeInWords {
   short: string
   text: string
@@ -50,7 +51,7 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
         tone: 'warning',
       }
     case 'needs-person': {
-      const hint = outcome.hint === null ? null : oneLine(outcome.hint, REASON_CHARS)
+      const hint = outcome.hint === null ? null : oneLine(wordsForHint(outcome.hint), REASON_CHARS)
       return {
         short: 'needs a person',
         text: `needs a person: ${oneLine(outcome.reason, REASON_CHARS)}`,
@@ -72,6 +73,47 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
   }
 }
 
+/** What a person can do about it in a shell, as sentences. Text in it may come from outside: show it through `oneLine`. */
+export function wordsForHint(hint: OutcomeHint): string {
+  switch (hint.do) {
+    case 'reword-goal':
+      return `Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; ${THEN_RESUME}`
+    case 'check-codex':
+      return `It crashed three times in a row before it did anything. \`codemachine doctor\` looks at codex; ${THEN_RESUME}`
+    case 'add-credit':
+      return `Add credit, or use another account; ${THEN_RESUME}`
+    case 'log-in':
+      return `Log in with \`codemachine login\`; ${THEN_RESUME}`
+    case 'mend-codex-configuration':
+      return `Mend the codex configuration (\`codemachine doctor\` looks at it); ${THEN_RESUME}`
+    case 'mend-cause':
+      return `It has failed since ${localTime(hint.since)}, which is as long as --max-wait allows; when the cause is mended, codemachine resume goes on.`
+    case 'resume':
+      return `It would have to wait until ${localTime(hint.at)}, longer than --max-wait allows; codemachine resume goes on then.`
+    case 'read-reviews':
+      return `${hint.gatesPass ? 'Every required gate passes. ' : ''}Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.`
+    case 'mend-plan':
+      return `Make the specification clearer, or mend ${hint.files.join(', ')}${hint.more ? ' and others' : ''} by hand; ${THEN_RESUME}`
+    case 'add-tasks':
+      return `Put some into ${hint.file}, and codemachine resume goes on; or start again: codemachine start`
+    case 'mend-parked-tasks':
+      return `Mend what stands in the way, or take the task out of ${hint.file}; codemachine resume tries it again.`
+    case 'free-disk-space':
+      return FREE_SPACE
+    case 'say':
+      return hint.text
+    default:
+      return unreachable(hint)
+  }
+}
+
+const THEN_RESUME = 'then codemachine resume goes on.'
+
+/** This locale writes `2026-11-20 23:00:00`. */
+function localTime(at: string): string {
+  return new Date(at).toLocaleString('sv-SE').slice(0, 16)
+}
+
 function describeInterruption(by: EndedBy): OutcomeInWords {
   if (by === 'stop') return { short: 'stopped', text: 'stopped by a person', hint: null, tone: 'warning' }
   if (by === 'skip') return { short: 'skipped', text: 'skipped by a person', hint: null, tone: 'warning' }
@@ -84,7 +126,7 @@ const SIGNALS: Readonly<Record<Exclude<EndedBy, 'stop' | 'skip'>, string>> = {
   SIGHUP: 'its terminal was closed',
 }
 
-/** What shows that a session does not get on: `no progress in 3 rounds`. */
+/** Why a session counts as stalled: `no progress in 3 rounds`. */
 export function wordsForStall(why: StallReason, rounds: number): string {
   switch (why) {
     case 'nothing-changed':
@@ -101,12 +143,12 @@ const REMEDIES: Readonly<Record<StallRemedy, string>> = {
   'more-effort': 'given more reasoning effort',
 }
 
-/** What is done about it, said of a round: `asked for another way`. */
+/** A remedy, as said of the next round: `asked for another way`. */
 export function wordsForRemedy(remedy: StallRemedy): string {
   return REMEDIES[remedy]
 }
 
-/** The most that a session may take: `at most 20 rounds, 8 h, 5M tokens`. */
+/** The limits of a session: `at most 20 rounds, 8 h, 5M tokens`. */
 export function wordsForLimits({ rounds, timeMs, tokens }: SessionLimits): string {
   const limits = [
     ...(rounds === null ? [] : [formatCount(rounds, 'round')]),

@@ -146,8 +146,8 @@ function line(text: string): string {
   return oneLine(text, NAME_CHARS)
 }
 
-const NAME_CHARS_OF_WORDS_FOR_BUILD = 120
-const MOST_TASKS_OF_WORDS_FOR_BUILD = 6
+const SHORT_NAME_CHARS = 120
+const MOST_NAMED_TASKS = 6
 
 /** What a round of a build is for: `team building`. */
 export function wordsForPart(part: RoundPart): string {
@@ -169,7 +169,7 @@ const STAMP = /-\d{8}T\d{6,}.*$/
 
 /** The agent of an instance: `frontend-dev` of `frontend-dev-20261122T004530123`. */
 export function agentOf(instance: string): string {
-  return oneLine(instance.replace(STAMP, ''), NAME_CHARS_OF_WORDS_FOR_BUILD)
+  return oneLine(instance.replace(STAMP, ''), SHORT_NAME_CHARS)
 }
 
 /** Who does a thing, where several may be at work: `frontend-dev T2, T3`. */
@@ -200,7 +200,7 @@ export function isToldOfAgent(
 
 /** Ids of tasks: `T2, T3`. */
 export function idsOf(tasks: readonly string[]): string {
-  const shown = tasks.slice(0, MOST_TASKS_OF_WORDS_FOR_BUILD).map(id => oneLine(id, NAME_CHARS_OF_WORDS_FOR_BUILD))
+  const shown = tasks.slice(0, MOST_NAMED_TASKS).map(id => oneLine(id, SHORT_NAME_CHARS))
   return [...shown, ...(tasks.length > shown.length ? ['…'] : [])].join(', ')
 }
 

@@ -1,7 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import type { RecordedOf, RefusalReason } from '../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../core/events/outcome.ts'
-import { type Finding, keyOf, type ReviewAnswer, type ReviewTerms } from '../core/rules/review.ts'
+import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../core/rules/review.ts'
 import type { Claim, SessionState } from '../core/state/state.ts'
 import { oneLine } from './cells.ts'
 import { clipLines, type Description, describe, type Hints, safeOutput, type Tone, wordsForCause } from './names.ts'
@@ -108,7 +108,6 @@ type GateEnded = RecordedOf<'gate-ended'>
 
 const OUTPUT_LINES = 10
 const LINE_CHARS = 300
-const TEXT_CHARS_OF_DESCRIBE_GATE = 2000
 
 /** What a person is told of a gate that has run, part by part. */
 export interface GateInWords {
@@ -161,10 +160,7 @@ function remarksOn({ gate, when, status }: GateEnded, { gates, before }: Session
 
 function notesOn({ problem, ...rest }: GateEnded): string[] {
   const changed = wordsForChangedByGate(rest)
-  return [
-    ...(problem === null ? [] : [oneLine(problem, TEXT_CHARS_OF_DESCRIBE_GATE)]),
-    ...(changed === null ? [] : [changed]),
-  ]
+  return [...(problem === null ? [] : [oneLine(problem, TEXT_CHARS)]), ...(changed === null ? [] : [changed])]
 }
 
 function lastLines(output: string): string[] {
@@ -176,16 +172,16 @@ function lastLines(output: string): string[] {
   ].map(line => `  ${line}`)
 }
 
-const NAME_CHARS_OF_WORDS_FOR_GATE = 120
+const SHORT_NAME_CHARS = 120
 const PATH_CHARS = 300
-const MOST_FILES_OF_WORDS_FOR_GATE = 10
+const MOST_CHANGED_FILES = 10
 
 /**
  * The name of a gate, which may be a whole command, as it is shown: on one line, at most 120 characters, and between
  * backticks if it could not be told from the words around it.
  */
 export function gateName(name: string): string {
-  const line = oneLine(name, NAME_CHARS_OF_WORDS_FOR_GATE)
+  const line = oneLine(name, SHORT_NAME_CHARS)
   return MIXES_WITH_WORDS.test(line) ? `\`${line}\`` : line
 }
 
@@ -229,7 +225,7 @@ export function wordsForBefore(first: GateStatus, now: GateStatus): string | nul
 /** What a gate did to the files that it checks: `it changed 2 files itself, which is not …: a, b`; null if nothing. */
 export function wordsForChangedByGate({ changed, changedCount }: ChangedByGate): string | null {
   if (changedCount === 0) return null
-  const shown = changed.slice(0, MOST_FILES_OF_WORDS_FOR_GATE).map(path => oneLine(path, PATH_CHARS))
+  const shown = changed.slice(0, MOST_CHANGED_FILES).map(path => oneLine(path, PATH_CHARS))
   const left = changedCount - shown.length
   const list = [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
   return `it changed ${formatCount(changedCount, 'file')} itself, which is not taken for the agent's work: ${list}`
@@ -255,8 +251,6 @@ export function wordsForGateTime(when: GateTime, round: number): string | null {
 
 type ReviewEnded = RecordedOf<'review-ended'>
 
-const NAME_CHARS_OF_DESCRIBE_REVIEW = 200
-const TEXT_CHARS_OF_DESCRIBE_REVIEW = 2000
 const SUMMARY_LINES = 10
 const MOST_FINDINGS = 20
 
@@ -266,7 +260,7 @@ const CAUSES: Readonly<Record<string, string>> = {
 }
 
 /** How a finding is meant, by its severity. */
-export const TONE_OF_SEVERITY: Readonly<Record<Finding['severity'], Tone>> = {
+export const SEVERITY_TONES: Readonly<Record<Finding['severity'], Tone>> = {
   critical: 'bad',
   major: 'warning',
   minor: 'quiet',
@@ -274,10 +268,8 @@ export const TONE_OF_SEVERITY: Readonly<Record<Finding['severity'], Tone>> = {
 
 /** A review that begins, why, and with what. */
 function describeReviewStart({ review, causes, model, effort }: RecordedOf<'review-started'>): Description {
-  const why = causes.map(cause =>
-    Object.hasOwn(CAUSES, cause) ? CAUSES[cause] : oneLine(cause, NAME_CHARS_OF_DESCRIBE_REVIEW),
-  )
-  const terms = [model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS_OF_DESCRIBE_REVIEW))
+  const why = causes.map(cause => (Object.hasOwn(CAUSES, cause) ? CAUSES[cause] : oneLine(cause, NAME_CHARS)))
+  const terms = [model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
   const reasons = why.length === 0 ? '' : `: ${why.join(', and ')}`
   return describe(`review ${review} starts${reasons}${terms.length === 0 ? '' : `  (${terms.join(' ')})`}`, 'strong')
 }
@@ -331,12 +323,12 @@ export function wordsForReview({ review, verdict, findings, repeated }: ReviewFa
 
 /** Whether a review before this one had found it, too. */
 export function isRepeated(finding: Finding, { repeated }: ReviewEnded): boolean {
-  return repeated.some(other => keyOf(other) === keyOf(finding))
+  return repeated.some(other => findingKey(other) === findingKey(finding))
 }
 
 /** Where a finding is: `src/a.ts:3`; empty if it is about no file. */
 export function placeOf({ file, line }: Pick<Finding, 'file' | 'line'>): string {
-  return file === null ? '' : `${oneLine(file, NAME_CHARS_OF_DESCRIBE_REVIEW)}${line === null ? '' : `:${line}`}`
+  return file === null ? '' : `${oneLine(file, NAME_CHARS)}${line === null ? '' : `:${line}`}`
 }
 
 /** A finding on a line, with what would mend it below. */
@@ -344,13 +336,12 @@ export function findingLines(finding: Finding, isAgain: boolean): string[] {
   const { severity, problem, mend } = finding
   const place = placeOf(finding)
   return [
-    `- ${severity}${place === '' ? '' : `  ${place}`}  ${oneLine(problem, TEXT_CHARS_OF_DESCRIBE_REVIEW)}${isAgain ? '  (found before: left to you)' : ''}`,
-    ...(mend.trim() === '' ? [] : [`  mend: ${oneLine(mend, TEXT_CHARS_OF_DESCRIBE_REVIEW)}`]),
+    `- ${severity}${place === '' ? '' : `  ${place}`}  ${oneLine(problem, TEXT_CHARS)}${isAgain ? '  (found before: left to you)' : ''}`,
+    ...(mend.trim() === '' ? [] : [`  mend: ${oneLine(mend, TEXT_CHARS)}`]),
   ]
 }
 
 const MOST_GATES = 8
-const NAME_CHARS_OF_WORDS_FOR_PROOF = 120
 
 /** What tells by what a claim is proved; as in SessionState. */
 export interface ProvedState {
@@ -402,9 +393,7 @@ function remarkOn({ required, everyRound }: Gate): string {
 /** That a review has to agree before done, and with what it is made; null if none is asked for. */
 export function wordsForReviewTerms(review: ReviewTerms | null | undefined): string | null {
   if (review === undefined || review === null) return null
-  const terms = [review.model, review.effort]
-    .filter(term => term !== null)
-    .map(term => oneLine(term, NAME_CHARS_OF_WORDS_FOR_PROOF))
+  const terms = [review.model, review.effort].filter(term => term !== null).map(term => oneLine(term, SHORT_NAME_CHARS))
   return `a review before done${terms.length === 0 ? '' : ` (${terms.join(' ')})`}`
 }
 

@@ -174,24 +174,20 @@ function labelled(label: string, text: string): string {
 
 const MOST_PARKED = 5
 const MOST_AGENTS = 10
-const NAME_CHARS_OF_BUILD_STATUS_LINES = 120
-const TEXT_CHARS_OF_BUILD_STATUS_LINES = 200
+const REQUEST_CHARS = 200
 
 /** What is told of a build, each with its label: the tasks that are parked, and who is at work. `now` is Unix time, ms. */
 export function buildStatusLines({ tasks, agents }: BuildReport, now: number): [label: string, text: string][] {
   const parked = tasks.filter(task => task.parked !== null)
   return [
     ...capped(
-      parked.map(
-        ({ id, name, parked }) =>
-          `${line(id)} ${line(name)}: ${oneLine(parked ?? '', TEXT_CHARS_OF_BUILD_STATUS_LINES)}`,
-      ),
+      parked.map(({ id, name, parked }) => `${line(id)} ${line(name)}: ${oneLine(parked ?? '', REQUEST_CHARS)}`),
       MOST_PARKED,
       'parked',
     ),
     ...capped(
       agents.map(({ agent, tasks, request, since }) => {
-        const words = oneLine(requestInWords(tasks, request), TEXT_CHARS_OF_BUILD_STATUS_LINES)
+        const words = oneLine(requestInWords(tasks, request), REQUEST_CHARS)
         return `${line(agent)}, for ${formatSpan(Math.max(0, now - Date.parse(since)))} now: ${words}`
       }),
       MOST_AGENTS,
@@ -207,7 +203,7 @@ function capped(texts: readonly string[], most: number, label: string): [string,
 }
 
 function line(text: string): string {
-  return oneLine(text, NAME_CHARS_OF_BUILD_STATUS_LINES)
+  return oneLine(text, NAME_CHARS)
 }
 
 /** How far a build is. Times are ISO 8601 in UTC. */
@@ -403,7 +399,7 @@ export interface ShownQuestion {
   answer: { answer: string; at: string } | null
 }
 
-const TEXT_CHARS_OF_QUESTION_LINES = 2100
+const QUESTION_CHARS = 2100
 
 /** Questions for a person to read, and how the last open one is answered. Pure. */
 export function questionLines(questions: readonly ShownQuestion[]): string[] {
@@ -418,13 +414,11 @@ export function questionLines(questions: readonly ShownQuestion[]): string[] {
 function linesOf({ session, question, round, at, text, options, assumption, answer }: ShownQuestion): string[] {
   return [
     `${session}/${question}  round ${round}, ${formatDayAndTime(Date.parse(at))}`,
-    `  ${oneLine(text, TEXT_CHARS_OF_QUESTION_LINES)}`,
-    ...options.map((option, i) => `    ${i + 1}  ${oneLine(option, TEXT_CHARS_OF_QUESTION_LINES)}`),
-    `  It goes on with: ${oneLine(assumption, TEXT_CHARS_OF_QUESTION_LINES)}`,
+    `  ${oneLine(text, QUESTION_CHARS)}`,
+    ...options.map((option, i) => `    ${i + 1}  ${oneLine(option, QUESTION_CHARS)}`),
+    `  It goes on with: ${oneLine(assumption, QUESTION_CHARS)}`,
     ...(answer === null
       ? []
-      : [
-          `  Answered ${formatDayAndTime(Date.parse(answer.at))}: ${oneLine(answer.answer, TEXT_CHARS_OF_QUESTION_LINES)}`,
-        ]),
+      : [`  Answered ${formatDayAndTime(Date.parse(answer.at))}: ${oneLine(answer.answer, QUESTION_CHARS)}`]),
   ]
 }

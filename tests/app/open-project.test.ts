@@ -67,7 +67,7 @@ test('a second run in the directory is refused while the first is at work, which
   const refused = await failure((await openIn(scene)).run('Say it, too.'))
   expect(refused).toBeInstanceOf(UserError)
   expect(refused).toMatchObject({ exitCode: 6, hint: expect.stringContaining('codemachine status') })
-  expect(await project.ask({ type: 'stop', now: false })).toMatchObject({ delivered: true })
+  expect(await project.ask({ type: 'stop', now: false })).toMatchObject({ code: 'done' })
   await expect(project.ask({ type: 'steer', text: ' ' })).rejects.toThrow(UserError)
   const watched: WatchUpdate[] = []
   const watching = (async () => {

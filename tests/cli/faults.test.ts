@@ -161,7 +161,7 @@ describe('a connection that breaks costs nothing: another turn goes on in the sa
     const { exitCode, events } = await night.run.ended
     expect(exitCode).toBe(4)
     expect(eventsOf(events, 'session-ended')).toMatchObject([
-      { rounds: 0, outcome: { kind: 'needs-person', hint: expect.stringContaining('--max-wait') } },
+      { rounds: 0, outcome: { kind: 'needs-person', hint: { do: 'mend-cause' } } },
     ])
   })
 })
@@ -178,28 +178,28 @@ describe('what only a person can mend ends the session at once with exit code 4,
         },
       }),
       'Quota exceeded',
-      'Add credit',
+      'add-credit',
     ],
     [
       'a plan without codex',
       status(429, { error: { type: 'usage_not_included', message: 'Not in your plan.' } }),
       'upgrade',
-      'Add credit',
+      'add-credit',
     ],
-    ['no credit, in the stream', failed('insufficient_quota', 'Pay first.'), '', 'Add credit'],
-    ['a bill that is not paid', status(402), '402', 'Add credit'],
+    ['no credit, in the stream', failed('insufficient_quota', 'Pay first.'), '', 'add-credit'],
+    ['a bill that is not paid', status(402), '402', 'add-credit'],
     [
       'an unknown model',
       status(404, { error: { code: 'model_not_found', message: 'The model `scripted` does not exist' } }),
       'The model `scripted` does not exist',
-      'Mend the codex configuration',
+      'mend-codex-configuration',
     ],
-    ['a key that is not taken', status(401), '401 Unauthorized', 'Log in with `codemachine login`'],
+    ['a key that is not taken', status(401), '401 Unauthorized', 'log-in'],
     [
       'a key without the right',
       status(403, { error: { message: 'You have insufficient permissions for this operation.' } }),
       'insufficient permissions',
-      'Log in with `codemachine login`',
+      'log-in',
     ],
   ])('%s', async (_what, fault, words, mend) => {
     await using scene = await openScene([[fault], round(claimDone), round(claimDone)], { provider: IMPATIENT })
@@ -215,7 +215,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
         outcome: {
           kind: 'needs-person',
           reason: expect.stringContaining(words),
-          hint: expect.stringContaining(mend),
+          hint: { do: mend },
         },
       },
     ])
@@ -249,7 +249,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
       {
         outcome: {
           reason: expect.stringContaining('sign in again'),
-          hint: expect.stringContaining('codemachine login'),
+          hint: { do: 'log-in' },
         },
       },
     ])
@@ -362,7 +362,7 @@ describe('a codex that dies', () => {
     expect(roundsOf(events)).toEqual(Array(3).fill([1, 'crashed', false]))
     expect(exitCode).toBe(4)
     expect(eventsOf(events, 'session-ended')).toMatchObject([
-      { outcome: { reason: expect.stringContaining('out of luck'), hint: expect.stringContaining('doctor') } },
+      { outcome: { reason: expect.stringContaining('out of luck'), hint: { do: 'check-codex' } } },
     ])
   })
 })

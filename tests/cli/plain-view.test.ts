@@ -85,6 +85,7 @@ describe('each event is a line', () => {
     'repository-restored':
       "put back what the round changed in the repository's own settings: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
     savepoint: '',
+    'settings-changed': 'warning: Round 1 changed codemachine.toml; what it says now counts from the next run on.\n',
     'protected-changed': `round 1 touched 2 protected files: unless that is taken back, done needs a review that agrees
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)
@@ -615,7 +616,7 @@ describe('the end of a session in words', () => {
   })
 
   test('a hint stands on a line of its own', () => {
-    expect(end({ kind: 'needs-person', reason: 'You are logged out.', hint: 'Log in.' })).toMatch(
+    expect(end({ kind: 'needs-person', reason: 'You are logged out.', hint: { do: 'say', text: 'Log in.' } })).toMatch(
       /\)\n {10}Log in\.\n$/,
     )
     expect(end({ kind: 'stalled', rounds: 5, why: 'nothing-changed' })).toMatch(
@@ -678,7 +679,7 @@ function filled<T>(value: T, text: string): T {
   )
 }
 const FIXED = new Set(
-  'type kind status change class phase until limit why remedy when how severity verdict part door'.split(' '),
+  'type kind do status change class phase until limit why remedy when how severity verdict part door'.split(' '),
 )
 /** Values of an enumeration whose field elsewhere holds a text. */
 const VALUES = new Set(['over', 'retry', 'stopped'])

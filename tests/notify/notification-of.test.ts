@@ -138,7 +138,11 @@ test('whatever an agent or codex says, what is shown is one line that steers not
 test('texts of others are cut', () => {
   const long = 'x'.repeat(100_000)
   for (const event of [
-    { ...needsPerson, outcome: { kind: 'needs-person', reason: long, hint: long } },
+    { ...needsPerson, outcome: { kind: 'needs-person', reason: long, hint: { do: 'say', text: long } } },
+    {
+      ...needsPerson,
+      outcome: { kind: 'needs-person', reason: '', hint: { do: 'mend-plan', files: [long], more: false } },
+    },
     { ...waiting(60), cause: { class: 'network', message: long } },
     { ...roundEnded, outcome: { class: 'refused', message: long } },
   ])
@@ -164,7 +168,16 @@ const roundOutcome: fc.Arbitrary<RoundOutcome> = fc.record({
 })
 
 const sessionOutcome: fc.Arbitrary<SessionOutcome> = fc.oneof(
-  fc.record({ kind: fc.constant('needs-person' as const), reason: hostileText, hint: fc.option(hostileText) }),
+  fc.record({
+    kind: fc.constant('needs-person' as const),
+    reason: hostileText,
+    hint: fc.option(
+      fc.oneof(
+        fc.record({ do: fc.constant('say' as const), text: hostileText }),
+        fc.record({ do: fc.constant('mend-plan' as const), files: fc.array(hostileText), more: fc.boolean() }),
+      ),
+    ),
+  }),
   fc.record({ kind: fc.constant('done' as const), verified: fc.boolean() }),
 )
 

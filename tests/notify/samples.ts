@@ -25,7 +25,7 @@ export const ended = recorded({
 
 export const needsPerson = recorded({
   type: 'session-ended',
-  outcome: { kind: 'needs-person', reason: 'codex is not logged in.', hint: 'Run codex login.' },
+  outcome: { kind: 'needs-person', reason: 'codex is not logged in.', hint: { do: 'say', text: 'Run codex login.' } },
   exitCode: 4,
   rounds: 0,
   tokens: 0,
@@ -37,6 +37,7 @@ export function waiting(minutes: number): Recorded {
   return recorded({
     type: 'waiting',
     round: 2,
+    reason: 'round-failed',
     cause: { class: 'window', message: 'usage limit reached' },
     until: new Date(Date.parse(AT) + minutes * 60_000).toISOString(),
   })

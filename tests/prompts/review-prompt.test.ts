@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { loadPrompt } from '../../src/base/package.ts'
 import type { GateResult } from '../../src/core/events/outcome.ts'
 import { readReview } from '../../src/core/rules/review.ts'
+import { pathInside } from '../../src/platform/files.ts'
 import { type ReviewMatter, reviewInput, reviewInstructions } from '../../src/templates/round-input.ts'
 
 const instructions = reviewInstructions(loadPrompt('review'), '/home/someone/app')
@@ -16,7 +17,9 @@ describe('the instructions of a reviewer', () => {
     expect(instructions).toContain('`/home/someone/app`')
     expect(instructions).not.toMatch(/\{\{|\}\}/)
     const example = (/```json\n(.*?)```/s.exec(instructions)?.[1] ?? '').replace('agreed|findings', 'findings')
-    expect(readReview(example, '/home/someone/app')).toMatchObject({ findings: [{ file: 'src/a.ts', line: 12 }] })
+    expect(readReview(example, path => pathInside('/home/someone/app', path))).toMatchObject({
+      findings: [{ file: 'src/a.ts', line: 12 }],
+    })
   })
 
   test('never speak of rounds, budgets or limits', () => {

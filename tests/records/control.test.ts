@@ -1,9 +1,11 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import * as v from 'valibot'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Clock, systemClock as clock } from '../../src/base/clock.ts'
-import type { Command, Reply } from '../../src/core/contracts/command.ts'
+import { type Command, NOT_KNOWN, replySchema, replyToJson } from '../../src/core/contracts/command.ts'
+import type { Reply } from '../../src/core/contracts/reply.ts'
 import { sendCommand, watchCommands } from '../../src/records/control.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
@@ -38,7 +40,7 @@ function hurriedClock(): Clock {
   }
 }
 
-function receiver(reply: Reply = { delivered: true, message: 'The turn has it.' }) {
+function receiver(reply: Reply = { code: 'done', message: 'The turn has it.' }) {
   const texts: string[] = []
   const handle = async (command: Command) => {
     texts.push(textOf(command))
@@ -53,7 +55,7 @@ test('a command reaches the run, its answer comes back at once, and no file is l
   const standing = new HandClock()
   await using _ = await watchCommands(directory, handle, standing)
   const reply = await sendCommand(directory, steer('look at the tests first'), { clock: standing, timeoutMs: 30_000 })
-  expect(reply).toEqual({ delivered: true, message: 'The turn has it.' })
+  expect(reply).toEqual({ code: 'done', message: 'The turn has it.' })
   expect(texts).toEqual(['look at the tests first'])
   await expect.poll(() => readdir(directory), { timeout: 30_000 }).toEqual([])
 })
@@ -71,7 +73,7 @@ test('each command arrives as it was sent', async () => {
   const taken: Command[] = []
   const handle = async (command: Command): Promise<Reply> => {
     taken.push(command)
-    return { delivered: true, message: command.type }
+    return { code: 'done' as const, message: command.type }
   }
   await using _ = await watchCommands(directory, handle, clock)
   for (const command of commands) {
@@ -87,7 +89,7 @@ test('commands are handled one after the other, in the order they were sent, and
     log.push(`${text} begins`)
     await readdir(directory)
     log.push(`${text} ends`)
-    return { delivered: true, message: text }
+    return { code: 'done' as const, message: text }
   }
   await using _ = await watchCommands(directory, handle, clock)
   let now = 1000
@@ -102,21 +104,21 @@ test('commands are handled one after the other, in the order they were sent, and
 })
 
 test('a person is told what the run says, also when it cannot', async () => {
-  const refuse = async (): Promise<Reply> => ({ delivered: false, message: 'No turn is running.' })
+  const refuse = async (): Promise<Reply> => ({ code: 'no-session', message: 'No turn is running.' })
   const fail = async () => Promise.reject(new Error('codex has gone'))
   {
     await using _ = await watchCommands(directory, refuse, clock)
-    expect(await send('x')).toEqual({ delivered: false, message: 'No turn is running.' })
+    expect(await send('x')).toEqual({ code: 'no-session', message: 'No turn is running.' })
   }
   await using _ = await watchCommands(directory, fail, clock)
-  expect(await send('x')).toEqual({ delivered: false, message: 'codex has gone' })
-  expect(await send('x')).toEqual({ delivered: false, message: 'codex has gone' })
+  expect(await send('x')).toEqual({ code: 'failed', message: 'codex has gone' })
+  expect(await send('x')).toEqual({ code: 'failed', message: 'codex has gone' })
 })
 
 test('with no run the command is taken back, so that no later run gets it', async () => {
   const options = { clock: hurriedClock(), timeoutMs: 3000 }
   expect(await sendCommand(directory, steer('x'), options)).toEqual({
-    delivered: false,
+    code: 'not-taken',
     message: 'The run did not take the command in time; it may be ending.',
   })
   expect(await readdir(directory)).toEqual([])
@@ -125,7 +127,7 @@ test('with no run the command is taken back, so that no later run gets it', asyn
 test('a run that dies over a command is told as such', async () => {
   let die = () => {}
   const dying = new Promise<Reply>(resolve => {
-    die = () => resolve({ delivered: false, message: 'too late' })
+    die = () => resolve({ code: 'ending', message: 'too late' })
   })
   let isTaken = false
   const take = () => {
@@ -136,7 +138,7 @@ test('a run that dies over a command is told as such', async () => {
   // Its time begins to pass when the command is taken.
   const patient = { ...clock, monotonic: () => (isTaken ? clock.monotonic() : 0) }
   const reply = await sendCommand(directory, steer('x'), { clock: patient, timeoutMs: 300 })
-  expect(reply).toEqual({ delivered: false, message: 'The run has taken it, but not said what became of it.' })
+  expect(reply).toEqual({ code: 'no-answer', message: 'The run has taken it, but not said what became of it.' })
   die()
   await run[Symbol.asyncDispose]()
 })
@@ -149,8 +151,8 @@ test('what was sent to a run that has ended never reaches the next one', async (
   await utimes(join(directory, '000000000000001-x.reply.json'), 1, 1)
   const { texts, handle } = receiver()
   await using _ = await watchCommands(directory, handle, clock)
-  expect(await sent).toEqual({ delivered: false, message: 'The run that it was for has ended.' })
-  expect(await send('new')).toMatchObject({ delivered: true })
+  expect(await sent).toEqual({ code: 'run-ended', message: 'The run that it was for has ended.' })
+  expect(await send('new')).toMatchObject({ code: 'done' })
   expect(texts).toEqual(['new'])
   await expect.poll(() => readdir(directory), { timeout: 30_000 }).toEqual([])
 })
@@ -166,7 +168,7 @@ test('what comes while the run ends is answered too', async () => {
     async command => {
       texts.push(textOf(command))
       await finished
-      return { delivered: true, message: 'done' }
+      return { code: 'done' as const, message: 'done' }
     },
     clock,
   )
@@ -177,8 +179,8 @@ test('what comes while the run ends is answered too', async () => {
   const ended = run[Symbol.asyncDispose]()
   finish()
   await ended
-  expect(await first).toEqual({ delivered: true, message: 'done' })
-  expect(await second).toEqual({ delivered: false, message: 'The run that it was for has ended.' })
+  expect(await first).toEqual({ code: 'done', message: 'done' })
+  expect(await second).toEqual({ code: 'run-ended', message: 'The run that it was for has ended.' })
   expect(texts).toEqual(['first'])
 })
 
@@ -188,7 +190,7 @@ test('what a newer codemachine asks is answered, not left without a word', async
   await write('000000000000001-a.json', '{ "type": "explode", "at": "2026-11-20T23:00:00.000Z" }')
   await expect
     .poll(() => readFile(join(directory, '000000000000001-a.reply.json'), 'utf8').catch(() => ''), { timeout: 30_000 })
-    .toBe('{"delivered":false,"message":"This is not a command that the run knows."}')
+    .toBe('{"code":"unknown-command","delivered":false,"message":"This is not a command that the run knows."}')
 })
 
 test('rubbish is set aside and stops nothing', async () => {
@@ -197,7 +199,7 @@ test('rubbish is set aside and stops nothing', async () => {
   await write('000000000000001-a.json', '{ "type": "steer"')
   await write('000000000000002-b.json', '{ "type": "explode", "at": "2026-11-20T23:00:00.000Z" }')
   await write('000000000000003-c.json', Buffer.from([0xff]).toString('latin1'))
-  expect(await send('good')).toMatchObject({ delivered: true })
+  expect(await send('good')).toMatchObject({ code: 'done' })
   expect(texts).toEqual(['good'])
   await expect
     .poll(async () => (await readdir(directory)).filter(name => name.endsWith('.broken')).length, { timeout: 30_000 })
@@ -214,7 +216,7 @@ test('what was set aside more than a day ago is removed by the next run', async 
 })
 
 test('an empty text is refused before it is sent', async () => {
-  expect(await send('  ')).toEqual({ delivered: false, message: 'The prompt is empty; say what is to be done.' })
+  expect(await send('  ')).toEqual({ code: 'bad-text', message: 'The prompt is empty; say what is to be done.' })
 })
 
 test('a command that cannot be taken costs no other one its answer, nor the run its end', async () => {
@@ -225,8 +227,8 @@ test('a command that cannot be taken costs no other one its answer, nor the run 
     await mkdir(join(directory, name, 'x'), { recursive: true })
   }
   await write('000000000000001-a.json', JSON.stringify(steer('stuck')))
-  expect(await send('good')).toMatchObject({ delivered: true })
-  expect(await send('better')).toMatchObject({ delivered: true })
+  expect(await send('good')).toMatchObject({ code: 'done' })
+  expect(await send('better')).toMatchObject({ code: 'done' })
   await run[Symbol.asyncDispose]()
   expect(texts).toEqual(['good', 'better'])
 })
@@ -246,9 +248,28 @@ test('a directory that is gone for a while stops nothing', async () => {
   const before = looks
   await expect.poll(() => looks, { timeout: 30_000 }).toBeGreaterThan(before + 1)
   await rename(`${directory}-away`, directory)
-  expect(await send('here again')).toMatchObject({ delivered: true })
+  expect(await send('here again')).toMatchObject({ code: 'done' })
   expect(texts).toEqual(['here again'])
   await rm(directory, { recursive: true })
   await run[Symbol.asyncDispose]()
   await mkdir(directory)
+})
+
+test('a reply of an earlier version, which gave no code, is read by what it did give', () => {
+  const read = (reply: object) => v.parse(replySchema, reply)
+  const message = 'So it is.'
+  expect(read({ delivered: true, message })).toEqual({ code: 'done', message })
+  expect(read({ delivered: false, kept: true, message })).toEqual({ code: 'kept', message })
+  expect(read({ delivered: false, message })).toEqual({ code: 'refused', message })
+  expect(read({ delivered: false, message: NOT_KNOWN })).toEqual({ code: 'unknown-command', message: NOT_KNOWN })
+  // One of a later version, which knows more codes.
+  expect(read({ code: 'asleep', delivered: false, message })).toEqual({ code: 'refused', message })
+})
+
+test('a version without codes reads of a reply what it decides by', () => {
+  const message = 'So it is.'
+  const written = (code: Reply['code']) => JSON.parse(replyToJson({ code, message }))
+  expect(written('done')).toEqual({ code: 'done', delivered: true, message })
+  expect(written('kept')).toEqual({ code: 'kept', delivered: false, kept: true, message })
+  expect(written('ending')).toEqual({ code: 'ending', delivered: false, message })
 })

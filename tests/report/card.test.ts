@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
-import { settingsChanged } from '../../src/core/rules/notices.ts'
 import { cardOf } from '../../src/report/card.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
@@ -18,7 +17,7 @@ const OUTCOMES: readonly SessionOutcome[] = [
   { kind: 'limit', limit: 'rounds' },
   { kind: 'limit', limit: 'time' },
   { kind: 'limit', limit: 'tokens' },
-  { kind: 'needs-person', reason: LONG, hint: LONG },
+  { kind: 'needs-person', reason: LONG, hint: { do: 'say', text: LONG } },
   { kind: 'stalled', rounds: 3, why: 'nothing-changed' },
   { kind: 'interrupted', by: 'SIGHUP' },
   { kind: 'interrupted', by: 'skip' },
@@ -83,7 +82,7 @@ test('what gates and rounds did that a person has to know is on the card, howeve
   const run = `npm test -- ${'--reporter=dot '.repeat(8)}--run`
   const gate = { name: run, run, timeoutMs: 1, required: true, network: false, protect: [], everyRound: false }
   const night = new MadeUpNight('x', { gates: [gate] }).round()
-  night.add({ type: 'warning', round: null, message: settingsChanged(1) })
+  night.add({ type: 'settings-changed', round: 1 })
   night.gate(run, 'claim', 'failed', '', ['a.txt', 'dist/b.js'])
   night.add({ type: 'done-refused', round: 1, reason: 'gate-failed', detail: 'The check fails.' })
   expect(card(night.end({ kind: 'limit', limit: 'rounds' }).report(), 100).slice(2, 10)).toEqual([

@@ -1,7 +1,6 @@
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { settingsChanged } from '../../src/core/rules/notices.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
 import { commandsOf } from '../../src/report/words.ts'
@@ -172,7 +171,7 @@ test('what a gate changed itself, and that no gate protects anything, is in the 
   const plain = GATES.map(gate => ({ ...gate, protect: [] }))
   const changed = Array.from({ length: 60 }, (_, at) => `dist/${at}.js`)
   const night = new MadeUpNight('x', { gates: plain }).round()
-  night.add({ type: 'warning', round: null, message: settingsChanged(1) })
+  night.add({ type: 'settings-changed', round: 1 })
   const { proof } = night.gate('tests', 'claim', 'passed', '', changed).report('running')
   expect(proof).toMatchObject({ protected: false, settingsChangedIn: 1 })
   expect(night.report('running').remarks.entries).toEqual([])

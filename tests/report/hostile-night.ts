@@ -52,5 +52,5 @@ export function hostileNight(): MadeUpNight {
     tokens: null,
   })
   night.add({ type: 'done-refused', round, reason: 'tasks-left', detail: text })
-  return night.end({ kind: 'needs-person', reason: text, hint: text }, 4)
+  return night.end({ kind: 'needs-person', reason: text, hint: { do: 'say', text } }, 4)
 }

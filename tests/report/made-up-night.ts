@@ -184,6 +184,7 @@ export function eventfulNight(goal?: string): MadeUpNight {
   night.add({
     type: 'waiting',
     round: 2,
+    reason: 'round-failed',
     cause: { class: 'window', message: 'You have hit your usage limit.' },
     until: new Date(2026, 10, 21, 1, 30).toISOString(),
   })
@@ -269,8 +270,8 @@ export function badNight(goal?: string): MadeUpNight {
     tokens: null,
   })
   const reason = 'the review goes round in circles'
-  const hint = 'Decide whether the finding has to be mended, and say so with codemachine steer.'
-  return night.end({ kind: 'needs-person', reason, hint, goalOnly: true }, 4)
+  const text = 'Decide whether the finding has to be mended, and say so with codemachine steer.'
+  return night.end({ kind: 'needs-person', reason, hint: { do: 'say', text }, goalOnly: true }, 4)
 }
 
 /** How the commands of these reports are typed. */

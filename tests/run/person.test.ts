@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { PersonAsked } from '../../src/run/person.ts'
-import { type Cue, forEver, HOUR, never, roundsOf, runSession, works, written } from '../support/breaking-in.ts'
-import { CLAIMED, endsAs, ofType, UNCLAIMED } from '../support/played-session.ts'
+import { busy, type Cue, forEver, HOUR, never, roundsOf, runSession, works, written } from '../support/breaking-in.ts'
+import { CLAIMED, endsAs, ofType, type Play, UNCLAIMED } from '../support/played-session.ts'
+import { worked } from '../support/session-events.ts'
 
 test('an interrupted round counts, the session holds for hours that do not, and the next round is told', async () => {
   const { events, inputs, outcome } = await runSession(
@@ -39,7 +40,7 @@ test('what an interrupted round had been told, before it and in it, is told agai
 
 test('a session that is held already says so, and one that waits for a limit holds after that', async () => {
   const busy = endsAs({ class: 'throttle', message: 'slow down' })
-  const { events, replies } = await runSession(
+  const { events, replies, codes } = await runSession(
     [busy, works],
     [
       { on: 'waiting', say: ['interrupt'] },
@@ -49,12 +50,31 @@ test('a session that is held already says so, and one that waits for a limit hol
   )
   expect(replies[0]).toContain('once its wait is over')
   expect(replies[1]).toContain('is paused already')
+  expect(codes).toEqual(['done', 'already-paused', 'done'])
   const order = ['waiting', 'interrupt-asked', 'wait-ended', 'held', 'unpaused'] as const
   const types = events.map(({ type }) => type)
   expect(order.map(type => types.indexOf(type))).toEqual(
     order.map(type => types.indexOf(type)).toSorted((a, b) => a - b),
   )
   expect(types).toEqual(expect.arrayContaining([...order]))
+})
+
+test('retry says that the part of the usage limit which may be used is passed over, only where that was waited for', async () => {
+  const uses: Play = ({ run, clock }) => {
+    const primary = { usedPercent: 95, windowMinutes: 300, resetsAt: clock.now() + HOUR }
+    run.onEvent({ type: 'limits', primary, secondary: null })
+    return worked
+  }
+  const options = { policy: { maxUsage: 90 }, limits: { rounds: 2 } }
+  const share = await runSession([uses, works], [{ on: 'waiting', say: ['retry'] }], options)
+  expect(share.replies).toEqual([
+    expect.stringMatching(/^The wait is over; round 2 of s starts\. --max-usage has no effect before \d\d:\d\d\.$/),
+  ])
+  const failed = await runSession([busy, works], [{ on: 'waiting', say: ['retry', 'retry'] }], {
+    limits: { rounds: 1 },
+  })
+  expect(failed.replies[0]).toBe('The wait is over; round 1 of s starts.')
+  expect(failed.codes).toEqual(['done', 'not-waiting'])
 })
 
 test('a skipped session ends without its round being counted, also while it holds or waits', async () => {

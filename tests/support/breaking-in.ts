@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { handleCommand } from '../../src/app/commands.ts'
 import type { Command } from '../../src/core/contracts/command.ts'
 import type { MemorySnapshot } from '../../src/core/contracts/memory.ts'
+import type { ReplyCode } from '../../src/core/contracts/reply.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { endsAs, ofType, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from './played-session.ts'
 import { worked } from './session-events.ts'
@@ -39,6 +40,7 @@ export interface Cue {
 interface Answered extends Ran {
   /** What the person was answered. */
   replies: string[]
+  codes: ReplyCode[]
 }
 
 /** Plays a session in which a person says things. */
@@ -49,6 +51,7 @@ export async function runSession(
 ): Promise<Answered> {
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-break-in-'))
   const replies: string[] = []
+  const codes: ReplyCode[] = []
   const seen = new Map<string, number>()
   const isMeant = ({ on, nth = 1 }: Cue, type: string) => on === type && (nth === 'each' || nth === seen.get(type))
   try {
@@ -62,13 +65,16 @@ export async function runSession(
         const session = { id: 's', runner, asked, waiting: async () => 0 }
         for (const cue of cues.filter(each => isMeant(each, event.type))) {
           void clock.wait(cue.afterMs ?? 1).then(async () => {
-            for (const said of cue.say)
-              replies.push((await handleCommand(commandOf(said), session, { watched() {} })).message)
+            for (const said of cue.say) {
+              const { code, message } = await handleCommand(commandOf(said), session, { watched() {} })
+              codes.push(code)
+              replies.push(message)
+            }
           })
         }
       },
     })
-    return { ...ran, replies }
+    return { ...ran, replies, codes }
   } finally {
     await rm(folder, { recursive: true })
   }

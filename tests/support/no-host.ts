@@ -2,7 +2,7 @@ import type { ScreenHost } from '../../src/tui/screen/controls.ts'
 
 /** The host of a screen in which nothing that is typed has an effect. */
 export const NO_HOST: ScreenHost = {
-  ask: async () => ({ delivered: false, message: '' }),
+  ask: async () => ({ code: 'no-session', message: '' }),
   enqueue: async () => '',
   takeBack: async () => false,
   begin: () => {},

@@ -114,6 +114,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   waiting: {
     type: 'waiting',
     round: 2,
+    reason: 'round-failed',
     cause: { class: 'window', message: 'You have hit your usage limit.', retryAt: local(21, 5, 1) },
     until: new Date(local(21, 5, 2)).toISOString(),
   },
@@ -164,6 +165,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     head: '89abcdef89abcdef89ab',
     commits: [{ commit: '89abcdef89abcdef89ab', subject: 'Build the first part' }],
   },
+  'settings-changed': { type: 'settings-changed', round: 1 },
   'protected-changed': {
     type: 'protected-changed',
     round: 1,
@@ -318,6 +320,7 @@ export const moreSamples = {
   'wait for no reason given': {
     type: 'waiting',
     round: 1,
+    reason: 'round-failed',
     cause: { class: 'throttle', message: null },
     until: new Date(local(20, 22, 41) + 28_000).toISOString(),
   },
@@ -471,7 +474,7 @@ export const sampleOutcomes: readonly SessionOutcome[] = [
   { kind: 'limit', limit: 'rounds' },
   { kind: 'limit', limit: 'time' },
   { kind: 'limit', limit: 'tokens' },
-  { kind: 'needs-person', reason: 'You are logged out.', hint: 'Log in.' },
+  { kind: 'needs-person', reason: 'You are logged out.', hint: { do: 'say', text: 'Log in.' } },
   { kind: 'needs-person', reason: 'The prompt was refused.', hint: null },
   { kind: 'stalled', rounds: 5, why: 'nothing-changed' },
   { kind: 'stalled', rounds: 5, why: 'same-refusal' },

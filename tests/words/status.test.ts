@@ -75,7 +75,8 @@ test('nothing from outside steers the terminal or breaks a line, whatever the se
   const outcome = fc.constantFrom(...sampleOutcomes, null)
   fc.assert(
     fc.property(hostileText, fc.constantFrom(...activities), outcome, (text, activity, ended) => {
-      const reason = ended?.kind === 'needs-person' ? { ...ended, reason: text, hint: text } : ended
+      const reason =
+        ended?.kind === 'needs-person' ? { ...ended, reason: text, hint: { do: 'say' as const, text } } : ended
       const session = { ...full(text), activity, outcome: reason }
       const runner = { pid: 1, host: text, since: iso(-5) }
       for (const line of statusLines({ directory: text, runner, session, sessions: 1, queued: 0 }, now)) {
@@ -91,7 +92,7 @@ test('a wait comes before what else is the case, a pause too', () => {
   const signs = {
     running: null,
     checking: null,
-    waiting: { until: 2, since: 1, cause: { class: 'window', message: null } },
+    waiting: { until: 2, since: 1, reason: 'round-failed', cause: { class: 'window', message: null } },
     pausedAt: null,
     offlineSince: 1,
     windingDown: 'time',

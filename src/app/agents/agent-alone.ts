@@ -8,7 +8,7 @@ import { problemOfPromptSize } from '../../base/text.ts'
 import { type ExecEnd, runExecAgent, waitingAgents } from '../../engines/codex/exec-agent.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { SpokenText } from '../../run/instance.ts'
-import { problemBelow } from '../../run/request.ts'
+import { problemOfDepth } from '../../run/request.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { safeText } from '../../words/cells.ts'
 import { agentsAtStart, type ChosenCodex, chooseCodex, codexOptionsOf, endWhatWasLeft } from '../engine-of-project.ts'
@@ -42,7 +42,7 @@ export type AloneEnd = { kind: 'completed'; result: string; problem: string | nu
  */
 export async function runAgentAlone(world: World, call: AgentCall): Promise<AloneEnd> {
   const { name } = agentNamed(loadAgents(), call.agent)
-  const problem = problemBelow(name, waitingAgents(world.env))
+  const problem = problemOfDepth(name, waitingAgents(world.env))
   if (problem !== null) throw new UserError(problem, { exitCode: 4 })
   const request = await call.readTask()
   const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })

@@ -7,6 +7,7 @@ import type { View } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { type Finding, type ReviewAnswer, type ReviewTerms, readReview } from '../../core/rules/review.ts'
 import { emptyState, roundTokens, type SessionState } from '../../core/state/state.ts'
+import { pathInside } from '../../platform/files.ts'
 import { foldJournal } from '../../records/journal.ts'
 import { playReview } from '../../run/review.ts'
 import { SessionLog } from '../../run/session-log.ts'
@@ -38,7 +39,7 @@ export async function reviewWork(
   { session, matter }: ReviewedWork,
   view: View | null,
 ): Promise<Reviewed> {
-  const isAnswer = (text: string) => !('problem' in readReview(text, records.directory))
+  const isAnswer = (text: string) => !('problem' in readReview(text, path => pathInside(records.directory, path)))
   const shown: View | null = view && {
     ...view,
     event(event, state) {
@@ -74,7 +75,7 @@ export async function reviewWork(
     const durationMs = Math.round(clock.monotonic() - startedAt)
     const facts = { durationMs, tokens: roundTokens(log.state)?.total ?? null }
     if (outcome.class !== 'worked') return { ...facts, kind: 'failed', outcome }
-    const read = readReview(text, records.directory)
+    const read = readReview(text, path => pathInside(records.directory, path))
     if ('problem' in read) return { ...facts, kind: 'unusable', problem: read.problem }
     return { ...facts, kind: 'answered', answer: redactor.event(read) }
   } finally {

@@ -5,8 +5,8 @@ import { ENDS_WHAT_RUNS, liveKey } from '../../core/events/live-board.ts'
 import { fold } from '../../core/state/fold.ts'
 import { emptyState, type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
-import { NOT_KNOWN, sendCommand } from '../../records/control.ts'
-import { GrowingJournal, holdsEvents } from '../../records/journal.ts'
+import { sendCommand } from '../../records/control.ts'
+import { GrowingJournal, hasEvents } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
 import { fileState } from '../../workspace/files/inside-directory.ts'
@@ -142,11 +142,11 @@ export class Attendance implements AsyncDisposable {
     const sent = sendCommand(this.#control, { type: 'watch', at }, how)
     const reply = await sent.catch(() => null)
     // An older version: it will never know.
-    if (reply?.message === NOT_KNOWN) {
+    if (reply?.code === 'unknown-command') {
       this.#due = Number.POSITIVE_INFINITY
       return
     }
-    const isTaken = reply?.delivered ?? false
+    const isTaken = reply?.code === 'done'
     this.#missed = isTaken ? 0 : this.#missed + 1
     if (!isTaken && this.#missed <= MOST_SOON) this.#due = this.#clock.monotonic() + SOON_MS
   }
@@ -378,6 +378,6 @@ class SessionsAhead {
 
   /** One that cannot be read is nobody's. */
   #hasBegun(id: string): Promise<boolean> {
-    return holdsEvents(this.#records.journal(id)).catch(() => false)
+    return hasEvents(this.#records.journal(id)).catch(() => false)
   }
 }

@@ -1,5 +1,6 @@
 import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
+import { isTaken } from '../../core/contracts/reply.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
 import { readText } from '../flags.ts'
@@ -23,7 +24,7 @@ export async function askRunning(
       hint: withoutRun,
     })
   }
-  if (!answer.delivered && !answer.kept) throw new UserError(answer.message, { hint: refused })
+  if (!isTaken(answer)) throw new UserError(answer.message, { hint: refused })
   context.stdout.write(`${answer.message}\n`)
   return 0
 }

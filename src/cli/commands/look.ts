@@ -12,7 +12,7 @@ import {
   sessionStatusOf,
   sessionTokens,
 } from '../../core/state/state.ts'
-import { followJournal, holdsEvents, readJournal, readSessions } from '../../records/journal.ts'
+import { followJournal, hasEvents, readJournal, readSessions } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
@@ -228,7 +228,7 @@ export async function logs(context: CliContext, options: LogsOptions): Promise<n
   const id = await findSession(records, options.session, problem => context.stderr.write(`codemachine: ${problem}\n`))
   const path = records.journal(id)
   const isOver = lookout(context, records)
-  if (!(await holdsEvents(path)) && (!options.follow || (await isOver()))) {
+  if (!(await hasEvents(path)) && (!options.follow || (await isOver()))) {
     throw new UserError(`${path} holds no session.`)
   }
   using output = new PacedOutput(stdout, context.signal)

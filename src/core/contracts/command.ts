@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { problemOfPrompt } from '../../base/text.ts'
+import { REPLY_CODES, type Reply, type ReplyCode } from './reply.ts'
 
 const at = v.pipe(v.string(), v.isoTimestamp())
 const text = v.pipe(
@@ -27,7 +28,32 @@ export const commandSchema = v.variant('type', [
  */
 export type Command = v.InferOutput<typeof commandSchema>
 
-export const replySchema = v.object({ delivered: v.boolean(), kept: v.exactOptional(v.boolean()), message: v.string() })
+/** What a run says of a command that it does not know, as one of an older version may: this text stays as it is. */
+export const NOT_KNOWN = 'This is not a command that the run knows.'
 
-/** What became of a command; `message` is a sentence for the person. `kept`: the next round will be told. */
-export type Reply = v.InferOutput<typeof replySchema>
+/** A reply as its file holds it: `delivered` and `kept` are what versions without a code decide by. */
+export function replyToJson({ code, message }: Reply): string {
+  return JSON.stringify({ code, delivered: code === 'done', ...(code === 'kept' ? { kept: true } : {}), message })
+}
+
+/** The reply in a file of any version. A code that this version does not know says no more than the older fields. */
+export const replySchema = v.pipe(
+  v.object({
+    code: v.optional(v.string()),
+    delivered: v.boolean(),
+    kept: v.exactOptional(v.boolean()),
+    message: v.string(),
+  }),
+  v.transform(
+    ({ code, delivered, kept, message }): Reply => ({
+      code: REPLY_CODES.find(each => each === code) ?? codeWithout(delivered, kept ?? false, message),
+      message,
+    }),
+  ),
+)
+
+function codeWithout(delivered: boolean, kept: boolean, message: string): ReplyCode {
+  if (delivered) return 'done'
+  if (kept) return 'kept'
+  return message === NOT_KNOWN ? 'unknown-command' : 'refused'
+}

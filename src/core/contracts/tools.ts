@@ -120,7 +120,7 @@ const text = (most: number) => {
   )
 }
 
-const schemaOfAskPerson = v.object({
+const questionSchema = v.object({
   question: text(MOST_TEXT),
   options: v.optional(
     v.pipe(
@@ -135,7 +135,7 @@ const schemaOfAskPerson = v.object({
 
 /** The question in a call's arguments; or what is wrong with them, a sentence for the agent. */
 export function readQuestion(args: unknown): Question | { problem: string } {
-  const result = v.safeParse(schemaOfAskPerson, args)
+  const result = v.safeParse(questionSchema, args)
   if (result.success) return result.output
   const [issue] = result.issues
   const place = v.getDotPath(issue)

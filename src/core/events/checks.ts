@@ -2,6 +2,7 @@ import type { Finding, ReviewAnswer } from '../rules/review.ts'
 import type {
   BuildEvent,
   ClaimEvent,
+  EventOf,
   FileEvent,
   LifecycleEvent,
   Recorded,
@@ -10,7 +11,16 @@ import type {
   SessionEvent,
 } from './events.ts'
 import type { Item } from './items.ts'
-import type { Gate, GateResult, RoundClass, SessionLimits, SessionOutcome } from './outcome.ts'
+import type {
+  Gate,
+  GateResult,
+  OutcomeHint,
+  RoundClass,
+  RoundOutcome,
+  SessionLimits,
+  SessionOutcome,
+  WaitReason,
+} from './outcome.ts'
 
 /** Whether a value from a journal is what is expected. */
 type Check = (value: unknown) => boolean
@@ -126,9 +136,31 @@ const why = oneOf('nothing-changed', 'same-refusal')
 const OUTCOMES: { readonly [K in SessionOutcome['kind']]: FieldsOf<Extract<SessionOutcome, { kind: K }>> } = {
   done: { verified: flag },
   limit: { limit: oneOf('rounds', 'time', 'tokens') },
-  'needs-person': { reason: text, hint: nullOr(text) },
+  // `upgradeEvent` checks the hint: one of another version is replaced, and the event stays.
+  'needs-person': { reason: text },
   stalled: { rounds: number, why },
   interrupted: { by: text },
+}
+
+const HINTS: { readonly [K in OutcomeHint['do']]: FieldsOf<Extract<OutcomeHint, { do: K }>> } = {
+  'reword-goal': {},
+  'check-codex': {},
+  'add-credit': {},
+  'log-in': {},
+  'mend-codex-configuration': {},
+  'mend-cause': { since: moment },
+  resume: { session: text, at: moment },
+  'read-reviews': { gatesPass: flag },
+  'mend-plan': { files: listOf(text), more: flag },
+  'add-tasks': { file: text },
+  'mend-parked-tasks': { file: text },
+  'free-disk-space': {},
+  say: { text },
+}
+
+/** Whether a value from a journal is a hint that this version knows. */
+function isOutcomeHint(value: unknown): value is OutcomeHint {
+  return variant('do', HINTS)(value)
 }
 
 /** The shapes of the events of a session as a whole. */
@@ -295,6 +327,7 @@ const FILE_SHAPES: ShapesOf<FileEvent> = {
     head: nullOr(text),
     commits: listOf(fields({ commit: text, subject: text })),
   },
+  'settings-changed': { round: number },
   'protected-changed': {
     round: number,
     files: listOf(fields({ path: text, how: oneOf('changed', 'deleted', 'skipped'), gates: listOf(text) })),
@@ -351,7 +384,7 @@ const BUILD_SHAPES: ShapesOf<BuildEvent> = {
 /**
  * Whether an object from a journal has what its type promises, as far as something depends on it: a line that was
  * damaged or written by hand is no event, and must not look like a bug of who reads it. Fields that only some versions
- * write (`withNewerFields`) may be missing. False for a type that this version does not know.
+ * write (`upgradeEvent`) may be missing. False for a type that this version does not know.
  */
 export function isEvent(value: Readonly<Record<string, unknown>>): boolean {
   const { type, at } = value
@@ -367,8 +400,11 @@ const SHAPES: ShapesOf<SessionEvent> = {
   ...CLAIM_SHAPES,
 }
 
-/** An event as this version writes it: fields that an earlier 0.x did not write yet have a value that says nothing. */
-export function withNewerFields(event: Recorded): Recorded {
+/**
+ * An event of any version as this one writes it: fields that an earlier version did not write get a value that says
+ * nothing, and what it said in a sentence becomes data. Pure.
+ */
+export function upgradeEvent(event: Recorded): Recorded {
   switch (event.type) {
     case 'session-created':
     case 'session-resumed':
@@ -376,9 +412,41 @@ export function withNewerFields(event: Recorded): Recorded {
     case 'round-ended':
       // Unlike that of any other round: nothing is known of the two.
       return event.memory === undefined ? { ...event, memory: event.at } : event
+    case 'waiting':
+      return { ...event, reason: (event.reason as WaitReason | undefined) ?? reasonOfWait(event.cause) }
+    case 'warning': {
+      const { message, ...rest } = event
+      const round = roundOfSettingsChange(event)
+      return round === null ? event : { ...rest, type: 'settings-changed', round }
+    }
+    case 'session-ended':
+      return event.outcome.kind === 'needs-person'
+        ? { ...event, outcome: { ...event.outcome, hint: hintOf(event.outcome.hint) } }
+        : event
     default:
       return event
   }
 }
 
 const NO_LIMITS: SessionLimits = { rounds: null, timeMs: null, tokens: null }
+
+/** Why a session waited, by the sentence that an earlier version gave as the cause. */
+function reasonOfWait({ class: end, message }: RoundOutcome): WaitReason {
+  if (end !== 'window' || message === null) return 'round-failed'
+  if (/^\d.* % of it are used, and --max-usage is \d.* %\.$/.test(message)) return 'max-usage'
+  return message === 'The usage limit is reached.' ? 'usage-limit' : 'round-failed'
+}
+
+/** The hint as data: a sentence of an earlier version as `say`; null for one that this version does not know. */
+function hintOf(hint: unknown): OutcomeHint | null {
+  if (typeof hint === 'string') return { do: 'say', text: hint }
+  return isOutcomeHint(hint) ? hint : null
+}
+
+/** The round of which an earlier version said in a warning that it changed the project's settings; null if it did not. */
+function roundOfSettingsChange({ round, message }: EventOf<'warning'>): number | null {
+  const changed = /^Round (\d{1,9}) changed codemachine\.toml; what it says now counts from the next run on\.$/.exec(
+    message,
+  )
+  return round !== null || changed === null ? null : Number(changed[1])
+}

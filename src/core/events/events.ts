@@ -1,4 +1,3 @@
-import type { TreeChanges } from '../../workspace/git/trees.ts'
 import type { MemoryProblem } from '../contracts/memory.ts'
 import type { Finding, ReviewAnswer, ReviewCause, ReviewTerms } from '../rules/review.ts'
 import type { AgentStatus, RoundPart, TaskVerdict } from '../state/plan.ts'
@@ -13,6 +12,7 @@ import type {
   SessionOutcome,
   StallReason,
   UsageWindow,
+  WaitReason,
   WindDownLimit,
 } from './outcome.ts'
 
@@ -33,7 +33,7 @@ export type Recorded<E extends SessionEvent = SessionEvent> = E extends SessionE
 /** The line of one type of event; of several, a union. */
 export type RecordedOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
-/** What happens to the plan of a build, and to those who carry it out. */
+/** Events of a build: its plan, its agents, its tasks. */
 export type BuildEvent =
   /** `problem`: what is wrong with what the team builder wrote, a sentence a line. */
   | { type: 'plan-refused'; round: number; problem: string }
@@ -94,7 +94,7 @@ export interface TokenCounts {
   total: number
 }
 
-/** Why a done claim was not believed. */
+/** Why a done claim was refused. */
 export type RefusalReason =
   | 'tasks-left'
   | 'progress-left'
@@ -105,7 +105,7 @@ export type RefusalReason =
   | 'review-findings'
   | 'person-said-more'
 
-/** What happens to a claim that the goal is reached: gates, reviews, and what is decided. */
+/** Events of a claim that the goal is reached: gates, reviews, and the decision. */
 export type ClaimEvent =
   /** `round`: the one that ended last. */
   | { type: 'gate-started'; round: number; when: GateTime; gate: string }
@@ -140,7 +140,18 @@ export type ClaimEvent =
   /** `verified`: gates were there, and every one that is required passed. */
   | { type: 'done-accepted'; round: number; tree: string; verified?: boolean }
 
-/** What happens to the files: those of the memory, of the repository, of the work tree. */
+/** How one work tree differs from another. */
+export interface TreeChanges {
+  /** How many files differ. */
+  files: number
+  /** Lines, in files that are text. */
+  added: number
+  removed: number
+  /** In git's order, at most as many as were asked for; null lines: not text. */
+  paths: readonly { path: string; added: number | null; removed: number | null }[]
+}
+
+/** Events of the files: of the memory, the repository, the work tree. */
 export type FileEvent =
   | { type: 'memory-broken'; problem: MemoryProblem }
   | { type: 'repository-restored'; round: number; paths: readonly string[]; setAside: string | null }
@@ -158,6 +169,8 @@ export type FileEvent =
       /** Commits on that branch that were not there at the savepoint before, the oldest first, at most 20. */
       commits: readonly { commit: string; subject: string }[]
     }
+  /** A round changed `codemachine.toml`, the project's settings; the first one that did since the run began. */
+  | { type: 'settings-changed'; round: number }
   | {
       type: 'protected-changed'
       round: number
@@ -166,10 +179,10 @@ export type FileEvent =
       count: number
     }
 
-/** What is done about rounds that do not get on. */
+/** What is tried when rounds make no progress. */
 export type StallRemedy = 'another-way' | 'more-effort'
 
-/** What happens to a session as a whole: it begins, waits, is held, goes on, ends. */
+/** Events of the session as a whole: it begins, waits, is held, goes on, ends. */
 export type LifecycleEvent =
   | {
       type: 'session-created'
@@ -216,7 +229,8 @@ export type LifecycleEvent =
       type: 'waiting'
       /** The round that starts when the wait is over. */
       round: number
-      /** What is waited out: a round that failed, or a usage limit that was seen in time. */
+      reason: WaitReason
+      /** What is waited out: how the round failed, or the usage limit in words. */
       cause: RoundOutcome
       /** ISO 8601. */
       until: string
@@ -245,7 +259,7 @@ export type LifecycleEvent =
       durationMs: number
     }
 
-/** What a person said of a session on the command line or in the environment: it counts when the session goes on, too. */
+/** Settings given by flag or environment. They outlive the process: `resume` applies them again. */
 export interface RunOverrides {
   sandbox?: string
   network?: boolean
@@ -260,7 +274,7 @@ export interface RunOverrides {
   review?: boolean
 }
 
-/** What happens in a round, from its start to its end. */
+/** Events of a round, from its start to its end. */
 export type RoundEvent =
   | {
       type: 'round-started'
@@ -354,7 +368,7 @@ export type RoundEvent =
       tasks?: { done: number; total: number; left?: readonly string[] }
     }
 
-/** What views may show as it happens and nobody keeps: never journaled, never in `--json`. */
+/** Events for views while a session runs: never journaled, never in `--json`. */
 export type LiveEvent =
   /** Comes once a minute while something is waited for. */
   | { type: 'still-waiting'; leftMs: number }
@@ -370,7 +384,7 @@ export type LiveEvent =
     }
   | { type: 'output-delta'; round: number; item: string; text: string; instance?: string }
 
-/** Something that draws events and decides nothing. */
+/** A reader that shows events, and decides nothing. */
 export interface View {
   /** @param state the session after the event */
   event(event: Recorded, state: SessionState): void

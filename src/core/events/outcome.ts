@@ -41,6 +41,12 @@ export interface RoundOutcome {
   retryAt?: number
 }
 
+/**
+ * Why a session waits. `round-failed`: a round or a review failed in a way that time may mend. `usage-limit`: a window of
+ * the account's usage limits was seen to be used up before a round. `max-usage`: it was seen to be used as far as the person allows.
+ */
+export type WaitReason = 'round-failed' | 'usage-limit' | 'max-usage'
+
 /** What shows that a session does not get on. */
 export type StallReason = 'nothing-changed' | 'same-refusal'
 
@@ -52,9 +58,37 @@ export type SessionOutcome =
   | { kind: 'done'; verified: boolean }
   | { kind: 'limit'; limit: 'rounds' | 'time' | 'tokens' }
   /** `goalOnly`: what has to be mended is the goal, and other sessions can go on. */
-  | { kind: 'needs-person'; reason: string; hint: string | null; goalOnly?: true }
+  | { kind: 'needs-person'; reason: string; hint: OutcomeHint | null; goalOnly?: true }
   | { kind: 'stalled'; rounds: number; why: StallReason }
   | { kind: 'interrupted'; by: EndedBy }
+
+/**
+ * What a person can do about a session that needs one; after each of these it can be resumed. Data, which every door puts
+ * into words of its own: `wordsForHint` has those for a shell. Moments are ISO 8601 in UTC.
+ */
+export type OutcomeHint =
+  /** Three rounds in a row were refused: say the goal in other words, or mend what it refers to. */
+  | { do: 'reword-goal' }
+  /** Codex crashed three times in a row before it did anything. */
+  | { do: 'check-codex' }
+  | { do: 'add-credit' }
+  | { do: 'log-in' }
+  | { do: 'mend-codex-configuration' }
+  /** Rounds have failed since then, which is as long as `--max-wait` allows. */
+  | { do: 'mend-cause'; since: string }
+  /** It would have to wait until then, longer than `--max-wait` allows. */
+  | { do: 'resume'; session: string; at: string }
+  /** The reviewer does not agree, or gives no answer; `gatesPass`: every required gate passes, and there is one. */
+  | { do: 'read-reviews'; gatesPass: boolean }
+  /** The team builder wrote no plan that can be carried out. `files`: at most five; `more`: others are wrong, too. */
+  | { do: 'mend-plan'; files: readonly string[]; more: boolean }
+  /** No task is left in the plan, which is this file. */
+  | { do: 'add-tasks'; file: string }
+  /** Parked tasks are all that is left in the plan, which is this file. */
+  | { do: 'mend-parked-tasks'; file: string }
+  | { do: 'free-disk-space' }
+  /** A sentence for the person, as earlier versions wrote every hint. */
+  | { do: 'say'; text: string }
 
 /** The exit code of an outcome (docs/design.md, "Outcomes and exit codes"). */
 export function exitCodeOf(outcome: SessionOutcome): number {
@@ -171,6 +205,6 @@ export function hasPassed(status: GateStatus): boolean {
 }
 
 /** Whether a gate that came out so stands in the way of done. */
-export function stops(gate: Pick<Gate, 'required'>, { status }: Pick<GateResult, 'status'>): boolean {
+export function blocksDone(gate: Pick<Gate, 'required'>, { status }: Pick<GateResult, 'status'>): boolean {
   return gate.required && !hasPassed(status)
 }

@@ -1,8 +1,8 @@
 import { unreachable } from '../../base/errors.ts'
-import { type RoundOutcome, renewalOf, type SessionOutcome } from '../events/outcome.ts'
+import { type OutcomeHint, type RoundOutcome, renewalOf, type SessionOutcome } from '../events/outcome.ts'
 import type { SessionState } from '../state/state.ts'
 
-/** What the runner does after a round has ended, before the template is asked. `until`: Unix time, ms. */
+/** The action after a round has ended, before the template is asked. `until`: Unix time, ms. */
 export type AfterRound =
   | { kind: 'ask-template' }
   | { kind: 'wait'; until: number }
@@ -11,7 +11,7 @@ export type AfterRound =
 export interface AfterRoundOptions {
   /** Unix time, ms. */
   now: number
-  /** From 0 to 1: spreads what many would do at the same moment. */
+  /** From 0 to 1: spreads the retries of many sessions over time. */
   random: number
   /** The longest that failures in a row may take, ms. */
   maxWaitMs: number
@@ -29,8 +29,6 @@ const JUST_PASSED_MS = 60 * 60_000
 const RENEWAL_GRACE_MS = 5_000
 const RENEWAL_SPREAD_MS = 30_000
 
-const AGAIN = 'then codemachine resume goes on.'
-
 /**
  * The action for each class of docs/design.md, "What ends a round". Pure.
  * @param state the session after the round
@@ -45,11 +43,7 @@ export function afterRound(outcome: RoundOutcome, state: SessionState, options: 
     case 'refused':
       return failures.refusals < MOST_REFUSALS
         ? { kind: 'ask-template' }
-        : needsPerson(
-            outcome,
-            `Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; ${AGAIN}`,
-            { goalOnly: true },
-          )
+        : needsPerson(outcome, { do: 'reword-goal' }, { goalOnly: true })
     case 'silent':
       // One may be a command that hung; one after the other is a server that does not answer.
       return failures.silences <= 1 && failures.inARow === 0
@@ -64,40 +58,38 @@ export function afterRound(outcome: RoundOutcome, state: SessionState, options: 
     case 'crashed':
       return failures.idleCrashes < MOST_IDLE_CRASHES
         ? waitAtMost(outcome, state, backOff(failures.inARow, options), options)
-        : needsPerson(
-            outcome,
-            `It crashed three times in a row before it did anything. \`codemachine doctor\` looks at codex; ${AGAIN}`,
-          )
+        : needsPerson(outcome, { do: 'check-codex' })
     case 'quota':
-      return needsPerson(outcome, `Add credit, or use another account; ${AGAIN}`)
+      return needsPerson(outcome, { do: 'add-credit' })
     case 'auth':
-      return needsPerson(outcome, `Log in with \`codemachine login\`; ${AGAIN}`)
+      return needsPerson(outcome, { do: 'log-in' })
     case 'config':
-      return needsPerson(outcome, `Mend the codex configuration (\`codemachine doctor\` looks at it); ${AGAIN}`)
+      return needsPerson(outcome, { do: 'mend-codex-configuration' })
     default:
       return unreachable(outcome.class)
   }
 }
 
-/** When a usage window that was seen to be full is renewed, with a little spread. Unix time, ms. */
+/** When to go on after a usage window is renewed: a little later, with some spread. Unix time, ms. */
 export function afterRenewal(renewedAt: number, random: number): number {
   return renewedAt + RENEWAL_GRACE_MS + Math.round(random * RENEWAL_SPREAD_MS)
 }
 
-/** A wait, unless it, or the failures of which it is the last, takes longer than the person allows. */
+/** A wait; or the end, if it, or the failures in a row that it follows, take longer than the person allows. */
 export function waitAtMost(
   cause: RoundOutcome,
-  { failures }: SessionState,
+  { id, failures }: SessionState,
   until: number,
   { now, maxWaitMs }: AfterRoundOptions,
 ): AfterRound {
   const since = failures.since ?? now
   if (until - since <= maxWaitMs) return { kind: 'wait', until }
-  const hint =
+  return needsPerson(
+    cause,
     failures.inARow > 1
-      ? `It has failed since ${localTime(since)}, which is as long as --max-wait allows; when the cause is mended, codemachine resume goes on.`
-      : `It would have to wait until ${localTime(until)}, longer than --max-wait allows; codemachine resume goes on then.`
-  return needsPerson(cause, hint)
+      ? { do: 'mend-cause', since: new Date(since).toISOString() }
+      : { do: 'resume', session: id, at: new Date(until).toISOString() },
+  )
 }
 
 function renewal(outcome: RoundOutcome, state: SessionState, { now, random }: AfterRoundOptions): number {
@@ -112,7 +104,7 @@ function renewal(outcome: RoundOutcome, state: SessionState, { now, random }: Af
   return now + Math.round(ms * (1 + random / 4))
 }
 
-/** When codex said, but not before its turn: a server that says "in one second" for hours is not asked every second. */
+/** The moment that codex named, but not before the back-off: a server that says "in one second" for hours is not asked every second. */
 function asTold({ retryAt }: RoundOutcome, backOff: number, { now, random }: AfterRoundOptions): number {
   if (retryAt === undefined || retryAt <= now) return backOff
   return Math.max(backOff, retryAt + Math.round(random * 1000))
@@ -124,12 +116,7 @@ function backOff(failuresInARow: number, { now, random }: AfterRoundOptions): nu
   return now + Math.round(ms * (0.5 + random / 2))
 }
 
-function needsPerson(outcome: RoundOutcome, hint: string, more: { goalOnly?: true } = {}): AfterRound {
+function needsPerson(outcome: RoundOutcome, hint: OutcomeHint, more: { goalOnly?: true } = {}): AfterRound {
   const reason = outcome.message ?? `The round ended: ${outcome.class}.`
   return { kind: 'end', outcome: { kind: 'needs-person', reason, hint, ...more } }
-}
-
-/** This locale writes `2026-11-20 23:00:00`. */
-function localTime(at: number): string {
-  return new Date(at).toLocaleString('sv-SE').slice(0, 16)
 }

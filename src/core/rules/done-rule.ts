@@ -1,11 +1,11 @@
 import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
 import type { RefusalReason } from '../events/events.ts'
-import { type GateResult, hasPassed, type SessionOutcome, stops } from '../events/outcome.ts'
+import { blocksDone, type GateResult, hasPassed, type SessionOutcome } from '../events/outcome.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
-import { describeGate, isFromPerson } from './notices.ts'
-import { type Finding, keyOf, type ReviewCause } from './review.ts'
+import { describeGate } from './notices.ts'
+import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
-/** What codemachine makes of the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
+/** The verdict on the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
 export type Verdict =
   | { kind: 'none' }
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
@@ -61,14 +61,14 @@ function count(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? '' : 's'}`
 }
 
-/** At most five of a list, as a sentence part. */
+/** At most five entries of a list, as a part of a sentence. */
 function some(entries: readonly string[]): string {
   const shown = entries.slice(0, 5).map(entry => entry.slice(0, 120))
   const more = entries.length - shown.length
   return more > 0 ? `${shown.join('; ')}; and ${more} more` : shown.join('; ')
 }
 
-/** What is to be done next to prove a claim, or what has come of it. */
+/** The next step in the proof of a claim, or its result. */
 export type ProofStep =
   | { kind: 'gate'; gate: SessionState['gates'][number] }
   | { kind: 'again' }
@@ -84,7 +84,7 @@ const MOST_WITHOUT_ANSWER = 3
 /** The work tree while a claim is proved. */
 export interface ProofNow {
   tree: string
-  /** Whether files that gates protect differ from what the session began with, or nobody knows. */
+  /** True if protected files differ from what the session began with, or if that is not known. */
   isProtectedChanged: boolean
   /** The gates that have run in this pass; in the second one they run on what the first has left. */
   ran: ReadonlySet<string>
@@ -106,13 +106,14 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   if (next !== undefined) return { kind: 'gate', gate: next }
 
   const results = state.claim.state === 'nominated' ? state.claim.results : []
-  const failed = results.filter(result => gates.some(gate => gate.name === result.gate && stops(gate, result)))
+  const failed = results.filter(result => gates.some(gate => gate.name === result.gate && blocksDone(gate, result)))
   if (failed.length > 0) return { kind: 'refuse', reason: 'gate-failed', detail: wordsForFailed(failed, state.before) }
   if (now.tree !== now.from && now.pass === 1) return { kind: 'again' }
   if (now.tree !== now.from && now.strayed.length > 0) {
     return { kind: 'refuse', reason: 'tree-changed', detail: wordsForStrayed(now.strayed) }
   }
-  if (notices.some(isFromPerson)) return { kind: 'refuse', reason: 'person-said-more', detail: SAID_MORE }
+  if (notices.some(({ from }) => from === 'person'))
+    return { kind: 'refuse', reason: 'person-said-more', detail: SAID_MORE }
 
   const causes: ReviewCause[] = [
     ...(review === null ? [] : ['asked' as const]),
@@ -136,8 +137,8 @@ function afterReviews(state: SessionState, tree: string, causes: readonly Review
     if (answered < MOST_REVIEWS) return { kind: 'review', causes }
     return end(state, last?.verdict === 'agreed' ? CHANGED_AFTER : disagrees(answered, last?.findings ?? []))
   }
-  const repeated = new Set(reviews.repeated.map(keyOf))
-  const fresh = last.findings.filter(finding => !repeated.has(keyOf(finding)))
+  const repeated = new Set(reviews.repeated.map(findingKey))
+  const fresh = last.findings.filter(finding => !repeated.has(findingKey(finding)))
   if (answered >= MOST_REVIEWS || (fresh.length === 0 && last.findings.length > 0)) {
     return end(state, disagrees(answered, last.findings))
   }
@@ -146,10 +147,10 @@ function afterReviews(state: SessionState, tree: string, causes: readonly Review
 
 const CHANGED_AFTER = `The reviewer agreed, but something was changed or said after that, and no more than ${MOST_REVIEWS} reviews are made.`
 
-/** Other goals are none the worse for it. */
+/** The end for want of a person. It is the goal's own (`goalOnly`): what is queued goes on. */
 function end({ gates }: SessionState, reason: string): ProofStep {
-  const passes = gates.some(({ required }) => required) ? 'Every required gate passes. ' : ''
-  const hint = `${passes}Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.`
+  const gatesPass = gates.some(({ required }) => required)
+  const hint = { do: 'read-reviews', gatesPass } as const
   return { kind: 'end', outcome: { kind: 'needs-person', reason, hint, goalOnly: true } }
 }
 

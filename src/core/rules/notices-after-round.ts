@@ -2,35 +2,46 @@ import { unreachable } from '../../base/errors.ts'
 import type { EventOf } from '../events/events.ts'
 import type { RoundClass } from '../events/outcome.ts'
 import type { SessionState } from '../state/state.ts'
-import { cutOffNotice, interruptedNotice, outcomeNotice } from './notices.ts'
+import { cutOffNotice, interruptedNotice, type Notice, outcomeNotice } from './notices.ts'
 
 type RoundEnded = EventOf<'round-ended'>
 
-/** What a round that has ended leaves to the next one to know. */
-export function leftByRound(state: SessionState, event: RoundEnded): Partial<Pick<SessionState, 'notices' | 'replan'>> {
+/** The notices, or the change of plan, that the next round gets after a round has ended. Pure. */
+export function noticesAfterRound(
+  state: SessionState,
+  event: RoundEnded,
+): Partial<Pick<SessionState, 'notices' | 'replan'>> {
   return isOfPlan(state.running) ? afterPlanChange(state, event) : afterWork(state, event)
 }
 
-/** A round that did not come to its end is told of to the next one of its kind. */
-export function leftByCut(state: SessionState): Pick<SessionState, 'notices' | 'replan'> {
+/** The notices and the change of plan when the running round was cut off before its end: the next round of its kind is told so. Pure. */
+export function noticesAfterCutOff(state: SessionState): Pick<SessionState, 'notices' | 'replan'> {
   const { running, notices, replan } = state
   if (running === null) return { notices, replan }
   if (isOfPlan(running)) return { notices, replan: withSteered(state) }
-  return { notices: [...new Set([...notices, ...running.steered, cutOffNotice()])], replan }
+  return { notices: eachOnce([...notices, ...running.steered, cutOffNotice()]), replan }
 }
 
-/** The change of plan with what its round was told meanwhile: the next round that tries it has to know. */
+/** The change of plan with what a person said to its round: the next round that tries it is told that, too. Null if there is none. */
 function withSteered({ replan, running }: SessionState): string | null {
-  return (running?.steered ?? []).reduce<string | null>(joined, replan)
+  return (running?.steered ?? []).map(({ text }) => text).reduce<string | null>(appendRequest, replan)
 }
 
-/** The session when the next round is to be told this, too. */
-export function told(state: SessionState, notice: string): SessionState {
-  return state.notices.includes(notice) ? state : { ...state, notices: [...state.notices, notice] }
+/** The session with one more notice for the next round; one that is there already is not added. Pure. */
+export function withNotice(state: SessionState, notice: Notice): SessionState {
+  return state.notices.some(({ text }) => text === notice.text)
+    ? state
+    : { ...state, notices: [...state.notices, notice] }
 }
 
-/** What a person asked for, and then asked for besides. */
-export function joined(before: string | null, text: string): string {
+/** The notices without repeated texts. */
+function eachOnce(notices: readonly Notice[]): Notice[] {
+  const texts = new Set<string>()
+  return notices.filter(({ text }) => !texts.has(text) && texts.add(text))
+}
+
+/** A change of plan with one more request in it. `before`: null if there is none yet. */
+export function appendRequest(before: string | null, text: string): string {
   return before === null ? text : `${before}\n\n${text}`
 }
 
@@ -38,33 +49,33 @@ function isOfPlan(running: SessionState['running']): boolean {
   return running !== null && running.replan !== null
 }
 
-/** What the next round has to know after one that worked on the goal. */
+/** The notices after a round that worked on the goal. */
 function afterWork(state: SessionState, { outcome, counts }: RoundEnded): Pick<SessionState, 'notices'> {
   const { told: toldBefore = 0, steered = [], isInterrupted = false } = state.running ?? {}
   const isCutShort = isInterrupted && outcome.class === 'interrupted'
-  const notices = counts && !isCutShort ? state.notices.slice(toldBefore) : [...new Set([...state.notices, ...steered])]
+  const notices = counts && !isCutShort ? state.notices.slice(toldBefore) : eachOnce([...state.notices, ...steered])
   // How a summary ended is nothing to those who work.
   if (state.running?.part === 'summary') return { notices }
   const notice = isCutShort && counts ? interruptedNotice() : outcomeNotice(outcome)
-  return notice === null ? { notices } : { notices: told({ ...state, notices }, notice).notices }
+  return notice === null ? { notices } : { notices: withNotice({ ...state, notices }, notice).notices }
 }
 
-/** What a round was told that was to change the plan, and how it went, is nothing to the rounds that work. */
+/** The change of plan after its round. Its notices are not for the rounds that work on the goal. */
 function afterPlanChange(state: SessionState, { outcome }: RoundEnded): Pick<SessionState, 'replan'> {
   return endsPlanChange(state, outcome.class) ? { replan: state.replan } : { replan: withSteered(state) }
 }
 
-/** Whether the change of plan is over when the round that runs ends so; else it is to be tried again. Pure. */
+/** True if the change of plan is over when the running round ends with this class; false if it is tried again. Pure. */
 export function endsPlanChange(
   { replan, running }: Pick<SessionState, 'replan' | 'running'>,
   end: RoundClass,
 ): boolean {
-  // Asked for more meanwhile: that is one change with this.
+  // A person has asked for more meanwhile, which makes one change with this.
   if (running === null || running.replan !== replan) return false
   return running.isInterrupted || isFinal(end)
 }
 
-/** Whether another try would not end better. */
+/** True for ends that another try would not better. */
 function isFinal(end: RoundClass): boolean {
   switch (end) {
     case 'worked':

@@ -13,58 +13,70 @@ export const WIND_DOWN_REVIEW =
 /** What a turn is started with that goes on after the connection to the model broke. */
 export const CARRY_ON = 'The connection broke off. Go on where you were.'
 
+/** Something that the next round is told before anything else. `text`: what it is told, word for word. */
+export interface Notice {
+  from: NoticeSource
+  text: string
+}
+
+/** Whose words a notice holds: a person's, a gate's result and output, or codemachine's own. */
+type NoticeSource = 'person' | 'gate' | 'codemachine'
+
 /** What the round after a crash of codemachine is told. */
-export function cutOffNotice(): string {
-  return 'The work was cut off before it came to a stop. Look at its state before you go on.'
+export function cutOffNotice(): Notice {
+  return own('The work was cut off before it came to a stop. Look at its state before you go on.')
 }
 
 /** What the round after one that a person interrupted is told. */
-export function interruptedNotice(): string {
-  return 'A person interrupted the last round in the middle. Look at the state of the work before you go on.'
+export function interruptedNotice(): Notice {
+  return own('A person interrupted the last round in the middle. Look at the state of the work before you go on.')
 }
 
 /** What the round after a change of plan is told. */
-export function replannedNotice(): string {
-  return 'A person had the plan changed. MAIN.md and tasks.json are right as they are now, whatever was done before; read them again.'
+export function replannedNotice(): Notice {
+  return own(
+    'A person had the plan changed. MAIN.md and tasks.json are right as they are now, whatever was done before; read them again.',
+  )
 }
 
-export function personNotice(text: string): string {
-  return `${PERSON_SAYS}${text}`
+/** What a person said while no turn could take it, or while a round ran that is tried again. */
+export function personNotice(text: string): Notice {
+  return { from: 'person', text: `A person says: ${text}` }
 }
 
-/** Whether a notice holds a person's own words. */
-export function isFromPerson(notice: string): boolean {
-  return notice.startsWith(PERSON_SAYS)
+/** Why the claim of the last round was refused. */
+export function refusalNotice(detail: string): Notice {
+  return own(`The work was claimed done and the claim was refused: ${detail}`)
 }
 
-const PERSON_SAYS = 'A person says: '
-
-export function refusalNotice(detail: string): string {
-  return `The work was claimed done and the claim was refused: ${detail}`
+/** Which of the repository's own settings the last round changed. */
+export function restoredNotice(paths: readonly string[]): Notice {
+  return own(
+    `These files of the repository's own settings were changed and have been put back: ${paths.join(', ')}. Leave them as they are.`,
+  )
 }
 
-export function restoredNotice(paths: readonly string[]): string {
-  return `These files of the repository's own settings were changed and have been put back: ${paths.join(', ')}. Leave them as they are.`
-}
-
-export function memoryNotice(problem: EventOf<'memory-broken'>['problem']): string {
+/** Which memory file could not be used, and why. */
+export function memoryNotice(problem: EventOf<'memory-broken'>['problem']): Notice {
   const kept = problem.setAside === null ? '' : ` What it held was kept as ${problem.setAside}.`
   const restored = problem.restored ? ' The last good version has been put back.' : ''
-  return `${problem.file} could not be used: ${problem.problem}${kept}${restored} Bring it up to date first.`
+  return own(`${problem.file} could not be used: ${problem.problem}${kept}${restored} Bring it up to date first.`)
 }
 
 /** What a round is told that comes after one which touched what a gate is made of. */
-export function protectedNotice(files: EventOf<'protected-changed'>['files']): string {
+export function protectedNotice(files: EventOf<'protected-changed'>['files']): Notice {
   const list = files.map(({ path, how }) =>
     how === 'skipped' ? `${path} (tests marked to be skipped)` : `${path} (${how})`,
   )
-  return `These files are what the work is checked with, and the last round touched them: ${list.join(', ')}. A reviewer will look at each such change before the work counts as done. Take back what was not necessary.`
+  return own(
+    `These files are what the work is checked with, and the last round touched them: ${list.join(', ')}. A reviewer will look at each such change before the work counts as done. Take back what was not necessary.`,
+  )
 }
 
 /** What a round is told of a gate that did not pass. */
-export function gateNotice(when: GateTime, result: GateResult): string {
+export function gateNotice(when: GateTime, result: GateResult): Notice {
   const since = when === 'before' ? ' It was like that before any work was done.' : ''
-  return `${describeGate(result)}${since}`
+  return { from: 'gate', text: `${describeGate(result)}${since}` }
 }
 
 /** How a gate came out, with the end of what it printed. */
@@ -84,15 +96,17 @@ export function describeGate({ gate, status, exitCode, problem, output }: GateRe
 }
 
 /** What the next round is told of a task that was judged; null if nothing. */
-export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged'>): string | null {
+export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged'>): Notice | null {
   const which = `${task} (${name})`
   switch (verdict) {
     case 'refused':
-      return `${which} was set to done, and is not taken for it: ${detail ?? 'nothing shows it.'}`
+      return own(`${which} was set to done, and is not taken for it: ${detail ?? 'nothing shows it.'}`)
     case 'parked':
-      return `${which} is parked: ${detail ?? 'it failed too often.'} Leave it, and go on with the rest.`
+      return own(`${which} is parked: ${detail ?? 'it failed too often.'} Leave it, and go on with the rest.`)
     case 'put-back':
-      return `${which} had gone from the plan, and has been put back. A task that cannot be done is left open, with the reason in MAIN.md; only a person takes one out.`
+      return own(
+        `${which} had gone from the plan, and has been put back. A task that cannot be done is left open, with the reason in MAIN.md; only a person takes one out.`,
+      )
     case 'changed':
     case 'edited':
     case 'done':
@@ -107,14 +121,16 @@ export function taskNotice({ task, name, verdict, detail }: EventOf<'task-judged
 }
 
 /** What the next round has to know of how this one ended; null if nothing. */
-export function outcomeNotice({ class: end, message }: RoundOutcome): string | null {
+export function outcomeNotice({ class: end, message }: RoundOutcome): Notice | null {
   switch (end) {
     case 'silent':
-      return `The last round hung and was ended: ${message ?? 'nothing came any more.'} Look at the state of the work, and do not wait in the same way again.`
+      return own(
+        `The last round hung and was ended: ${message ?? 'nothing came any more.'} Look at the state of the work, and do not wait in the same way again.`,
+      )
     case 'refused':
-      return `The last request was refused: ${message ?? 'no reason was given.'} Go about it in another way.`
+      return own(`The last request was refused: ${message ?? 'no reason was given.'} Go about it in another way.`)
     case 'context-full':
-      return 'The last round ran out of room. Note what you learn in MAIN.md as you go, and take smaller steps.'
+      return own('The last round ran out of room. Note what you learn in MAIN.md as you go, and take smaller steps.')
     case 'worked':
     case 'interrupted':
     case 'window':
@@ -131,14 +147,14 @@ export function outcomeNotice({ class: end, message }: RoundOutcome): string | n
 }
 
 /** What a round is told when those before it got nowhere. `tried`: what they said of themselves, the last one last. */
-export function stuckNotice({ why, rounds, remedy }: EventOf<'stuck'>, tried: readonly string[]): string {
+export function stuckNotice({ why, rounds, remedy }: EventOf<'stuck'>, tried: readonly string[]): Notice {
   const seen =
     why === 'nothing-changed'
       ? `The last ${rounds} rounds left all files as they were.`
       : `The same claim has been refused ${rounds} times, for the same reason.`
   const said = tried.map(words => `\n  - ${words.replaceAll('\n', '\n    ')}`).join('')
   const before = said === '' ? '' : ` This is what was said at their ends:${said}\n `
-  return `${seen}${before} ${demand(remedy)}`
+  return own(`${seen}${before} ${demand(remedy)}`)
 }
 
 function demand(remedy: EventOf<'stuck'>['remedy']): string {
@@ -152,19 +168,12 @@ function demand(remedy: EventOf<'stuck'>['remedy']): string {
   }
 }
 
+function own(text: string): Notice {
+  return { from: 'codemachine', text }
+}
+
 /** The project's own settings: a change of it by a round counts from the next run on. */
 export const PROJECT_FILE = 'codemachine.toml'
-
-/** What a person is told, in a `warning`, of the first round that changed it. */
-export function settingsChanged(round: number): string {
-  return `Round ${round} changed ${PROJECT_FILE}; what it says now counts from the next run on.`
-}
-
-/** The round that such a warning is about; null if it is about something else. */
-export function roundOfSettingsChanged(warning: string): number | null {
-  const round = Number(/^Round (\d{1,9}) /.exec(warning)?.[1])
-  return warning === settingsChanged(round) ? round : null
-}
 
 /** How programs say that the system refused them a socket, or that they found no host. */
 const REFUSED =

@@ -1,5 +1,3 @@
-import { isAbsolute, relative, resolve, sep } from 'node:path'
-
 /** With what reviews are made; null: what the rounds have. */
 export interface ReviewTerms {
   model: string | null
@@ -41,7 +39,7 @@ export interface Reviews {
   last: ReviewAnswer | null
   /** Of these, what one before it had found, too: it is left to the person. */
   repeated: readonly Finding[]
-  /** What tells findings of all reviews apart (`keyOf`). */
+  /** What tells findings of all reviews apart (`findingKey`). */
   seen: readonly string[]
 }
 
@@ -61,7 +59,7 @@ export function splitFindings(
   { findings }: ReviewAnswer,
 ): { fresh: readonly Finding[]; repeated: readonly Finding[] } {
   const before = seen.map(readKey)
-  const isRepeated = (finding: Finding) => before.some(each => isSameThing(each, readKey(keyOf(finding))))
+  const isRepeated = (finding: Finding) => before.some(each => isSameThing(each, readKey(findingKey(finding))))
   return { fresh: findings.filter(each => !isRepeated(each)), repeated: findings.filter(isRepeated) }
 }
 
@@ -69,7 +67,7 @@ export function splitFindings(
  * What of a finding is compared with others, as one text. Two are of the same thing if they are about the same file,
  * speak of the same code where both name some, and share most of their words, whatever the forms and the order of these.
  */
-export function keyOf({ file, problem }: Finding): string {
+export function findingKey({ file, problem }: Finding): string {
   const quoted = [...problem.matchAll(QUOTED)].map(([, code = '']) => code)
   const words = problem.match(WORD) ?? []
   const names = [...quoted.flatMap(code => code.match(WORD) ?? []), ...words.filter(word => NAME.test(word))]
@@ -88,7 +86,7 @@ const FILLERS = new Set(
   ),
 )
 /** Two findings of which as much of the words is shared are of the same thing. */
-const MOST = 0.6
+const SHARED_WORDS = 0.6
 
 function stemOf(word: string): string {
   return word.toLowerCase().replace(/(?<=\w{3})(?:ing|ed|es|s)$/, '')
@@ -116,7 +114,7 @@ function split(list: string): string[] {
 function isSameThing(a: Key, b: Key): boolean {
   if (a.file !== b.file) return false
   if (a.names.length > 0 && b.names.length > 0 && shared(a.names, b.names) === 0) return false
-  return 2 * shared(a.words, b.words) >= MOST * (a.words.length + b.words.length)
+  return 2 * shared(a.words, b.words) >= SHARED_WORDS * (a.words.length + b.words.length)
 }
 
 function shared(some: readonly string[], others: readonly string[]): number {
@@ -160,16 +158,18 @@ const MOST_PATH_CHARACTERS = 1_000
  * a fenced block or among words, as models without an output schema write it, but there may be only one. Texts are cut to
  * 2,000 characters and have no control characters; a path that leads out of the work directory is none. Whoever agrees
  * and names something critical or major does not agree. Pure.
- * @param directory the work directory, absolute
+ * @param pathInside a path as the reviewer wrote it, relative to the work directory, with `/`; null if it leads out of it
  */
-export function readReview(text: string | null, directory: string): ReviewAnswer | { problem: string } {
+export function readReview(text: string | null, pathInside: PathInside): ReviewAnswer | { problem: string } {
   if (text === null || text.trim() === '') return { problem: 'The reviewer said nothing.' }
   const answers = answersIn(text)
   const [answer] = answers
   if (answer === undefined) return { problem: `The reviewer's answer is not the JSON that was asked for.` }
   if (answers.length > 1) return { problem: `The reviewer gave ${answers.length} answers, of which one may count.` }
-  return read(answer, directory)
+  return read(answer, pathInside)
 }
+
+type PathInside = (path: string) => string | null
 
 type JsonObject = Readonly<Record<string, unknown>>
 
@@ -191,13 +191,13 @@ function asAnswer(text: string): JsonObject[] {
   }
 }
 
-function read({ verdict, summary, findings }: JsonObject, directory: string): ReviewAnswer | { problem: string } {
+function read({ verdict, summary, findings }: JsonObject, pathInside: PathInside): ReviewAnswer | { problem: string } {
   const said = wordOf(verdict)
   if (said !== 'agreed' && said !== 'findings') {
     return { problem: `The reviewer's verdict is neither "agreed" nor "findings".` }
   }
   if (!Array.isArray(findings)) return { problem: `The reviewer's answer has no list of findings.` }
-  const found = findings.map(each => readFinding(each, directory)).filter(each => each !== null)
+  const found = findings.map(each => readFinding(each, pathInside)).filter(each => each !== null)
   if (found.length < findings.length) return { problem: 'The reviewer names a finding without saying what is wrong.' }
   if (said === 'findings' && found.length === 0) {
     return { problem: 'The reviewer does not agree, and names nothing that is wrong.' }
@@ -213,26 +213,23 @@ function read({ verdict, summary, findings }: JsonObject, directory: string): Re
 const WEIGHTS: Readonly<Record<Finding['severity'], number>> = { critical: 0, major: 1, minor: 2 }
 
 /** Null if it says nothing. A severity that is none of ours weighs as much as what stands in the way of done. */
-function readFinding(value: unknown, directory: string): Finding | null {
+function readFinding(value: unknown, pathInside: PathInside): Finding | null {
   if (!isObject(value)) return null
   const problem = clean(value.problem)
   if (problem === '') return null
   const severity = wordOf(value.severity)
   return {
     severity: severity === 'critical' || severity === 'minor' ? severity : 'major',
-    file: fileIn(directory, value.file),
+    file: fileOf(value.file, pathInside),
     line: lineOf(value.line),
     problem,
     mend: clean(value.mend),
   }
 }
 
-function fileIn(directory: string, value: unknown): string | null {
+function fileOf(value: unknown, pathInside: PathInside): string | null {
   const given = clean(value).replaceAll('\n', ' ')
-  if (given === '' || given.length > MOST_PATH_CHARACTERS) return null
-  const path = relative(directory, resolve(directory, given))
-  const isInside = path !== '' && path !== '..' && !path.startsWith(`..${sep}`) && !isAbsolute(path)
-  return isInside ? path.replaceAll(sep, '/') : null
+  return given === '' || given.length > MOST_PATH_CHARACTERS ? null : pathInside(given)
 }
 
 function lineOf(value: unknown): number | null {

@@ -1,6 +1,7 @@
 import type { EventOf, StallRemedy } from '../events/events.ts'
 import type { StallReason } from '../events/outcome.ts'
 import type { RoundPart } from '../state/plan.ts'
+import type { Notice } from './notices.ts'
 
 /**
  * How far a session has got stuck (docs/design.md, "No progress"). Rounds get nowhere if their work tree and memory
@@ -34,7 +35,7 @@ type RoundEnded = EventOf<'round-ended'>
 interface WhileRunning {
   commandMs: number
   lastWords: string | null
-  steered: readonly string[]
+  steered: readonly Notice[]
   part: RoundPart | null
 }
 

@@ -2,11 +2,11 @@ import { unreachable } from '../../base/errors.ts'
 import type { ClaimEvent, EventOf } from '../events/events.ts'
 import { type GateResult, hasPassed } from '../events/outcome.ts'
 import { gateNotice, refusalNotice } from '../rules/notices.ts'
-import { told } from '../rules/notices-after-round.ts'
-import { keyOf, type Reviews } from '../rules/review.ts'
+import { withNotice } from '../rules/notices-after-round.ts'
+import { findingKey, type Reviews } from '../rules/review.ts'
 import { stallAfterRefusal } from '../rules/stall.ts'
-import { afterGateOfBuild, buildAfterRefusal } from './fold-plan.ts'
-import { type Claim, failuresAfter, failuresOfGates, type SessionState, sessionTokens } from './state.ts'
+import { buildAfterGate, buildAfterRefusal } from './fold-plan.ts'
+import { type Claim, failuresAfter, gateFailuresAfter, type SessionState, sessionTokens } from './state.ts'
 
 /** The state after one more event of a done claim. Pure. */
 export function foldClaim(state: SessionState, event: ClaimEvent, at: number): SessionState {
@@ -14,7 +14,7 @@ export function foldClaim(state: SessionState, event: ClaimEvent, at: number): S
     case 'gate-started':
       return { ...state, checking: { kind: 'gate', gate: event.gate, when: event.when, since: at } }
     case 'gate-ended':
-      return endGate({ ...state, checking: null, build: afterGateOfBuild(state.build, event) }, event)
+      return endGate({ ...state, checking: null, build: buildAfterGate(state.build, event) }, event)
     case 'done-nominated':
       return { ...state, claim: { state: 'nominated', by: event.by, tree: event.tree ?? null, results: [] } }
     case 'review-started':
@@ -39,7 +39,7 @@ function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionSta
       ? stallAfterRefusal(state.stall, event.round, samenessOf(event, state.claim))
       : state.stall,
   }
-  return told(refused, refusalNotice(event.detail))
+  return withNotice(refused, refusalNotice(event.detail))
 }
 
 /** Whether a refused claim of this round says anything: not if it used up none of the limit, or was broken off. */
@@ -68,7 +68,7 @@ export function savepointAfter(
 const MOST_PROTECTED = 50
 
 /** The protected files that rounds have changed, after one more. */
-export function alsoChanged(
+export function protectedChangedAfter(
   { protectedChanged }: SessionState,
   files: EventOf<'protected-changed'>['files'],
 ): readonly string[] {
@@ -83,17 +83,17 @@ function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionStat
   const ran = {
     ...state,
     gateRuns: withRun(state.gateRuns, event),
-    gateFailures: failuresOfGates(state.gateFailures, event, state.gates),
+    gateFailures: gateFailuresAfter(state.gateFailures, event, state.gates),
     flakyGates: result.status === 'flaky' ? withName(state.flakyGates, result.gate) : state.flakyGates,
   }
   switch (when) {
     case 'before': {
       const before = withResult(state.before, result)
-      return isBad ? told({ ...ran, before }, gateNotice(when, result)) : { ...ran, before }
+      return isBad ? withNotice({ ...ran, before }, gateNotice(when, result)) : { ...ran, before }
     }
     case 'tasks':
     case 'after-round':
-      return isBad ? told(ran, gateNotice(when, result)) : ran
+      return isBad ? withNotice(ran, gateNotice(when, result)) : ran
     case 'claim':
       if (state.claim.state !== 'nominated') return ran
       return { ...ran, claim: afterGate(state.claim, result, treeAfter) }
@@ -158,7 +158,7 @@ function reviewsAfter(before: Reviews, { round, outcome, answer, repeated, tree 
       agreedTo: answer.verdict === 'agreed' ? tree : null,
       last: answer,
       repeated,
-      seen: [...new Set([...before.seen, ...answer.findings.map(keyOf)])],
+      seen: [...new Set([...before.seen, ...answer.findings.map(findingKey)])],
     }
   }
   return GAVE_NONE.has(outcome.class) ? { ...before, withoutAnswer: before.withoutAnswer + 1 } : before
@@ -198,7 +198,7 @@ function withoutAgreement(reviews: Reviews): Reviews {
 const MOST_SAID = 20
 
 /** The session after a person has said more of the goal: no review has seen that. */
-export function alsoSaid(state: SessionState, text: string): SessionState {
+export function withPersonSaid(state: SessionState, text: string): SessionState {
   return {
     ...state,
     personSaid: [...state.personSaid, text].slice(-MOST_SAID),

@@ -3,7 +3,7 @@ import { clipEnd } from '../../base/text.ts'
 import type { BuildEvent, EventOf } from '../events/events.ts'
 import { hasPassed } from '../events/outcome.ts'
 import { taskNotice } from '../rules/notices.ts'
-import { told } from '../rules/notices-after-round.ts'
+import { withNotice } from '../rules/notices-after-round.ts'
 import {
   type AgentAtWork,
   type BuildState,
@@ -47,7 +47,7 @@ export function foldBuild(state: SessionState, event: BuildEvent, at: number): S
     case 'task-judged': {
       const notice = taskNotice(event)
       const next = { ...state, build: taskJudged(build, event) }
-      return notice === null ? next : told(next, notice)
+      return notice === null ? next : withNotice(next, notice)
     }
     case 'tasks-judged':
       return { ...state, build: build && { ...build, judged: true } }
@@ -86,12 +86,15 @@ export function buildAtRound(build: BuildState | null, part: RoundPart | null): 
 }
 
 /** The build when a person lets the session go on: they have seen the plan, if there is one. */
-export function buildLetGo(build: BuildState | null): BuildState | null {
+export function buildAfterUnpause(build: BuildState | null): BuildState | null {
   return build?.plan === 'ready' ? { ...build, isLetGo: true } : build
 }
 
 /** The build when a file of the memory could not be used. */
-export function afterBroken(build: BuildState | null, { problem }: EventOf<'memory-broken'>): BuildState | null {
+export function buildAfterBrokenMemory(
+  build: BuildState | null,
+  { problem }: EventOf<'memory-broken'>,
+): BuildState | null {
   return build && problem.file === 'tasks.json' ? { ...build, broken: problem.problem } : build
 }
 
@@ -112,7 +115,7 @@ export function buildAfterRound(
 }
 
 /** How much is kept of what the agent of a round says last: a summary is needed whole. */
-export function wordsKept(running: SessionState['running']): number {
+export function lastWordsLimit(running: SessionState['running']): number {
   return running?.part === 'summary' ? SUMMARY_CHARACTERS : 400
 }
 
@@ -122,7 +125,7 @@ export function buildAfterRefusal(build: BuildState | null, { reason }: EventOf<
 }
 
 /** After a gate has run. */
-export function afterGateOfBuild(build: BuildState | null, { gate, status }: EventOf<'gate-ended'>): BuildState | null {
+export function buildAfterGate(build: BuildState | null, { gate, status }: EventOf<'gate-ended'>): BuildState | null {
   if (build === null || !hasPassed(status) || build.passedGates.includes(gate)) return build
   return { ...build, passedGates: [...build.passedGates, gate] }
 }

@@ -11,27 +11,34 @@ import {
   restoredNotice,
   stuckNotice,
 } from '../rules/notices.ts'
-import { joined, leftByCut, leftByRound, told } from '../rules/notices-after-round.ts'
+import { appendRequest, noticesAfterCutOff, noticesAfterRound, withNotice } from '../rules/notices-after-round.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
-import { alsoChanged, alsoSaid, claimAtResume, foldClaim, reviewsAtResume, savepointAfter } from './fold-claim.ts'
 import {
-  afterBroken,
+  claimAtResume,
+  foldClaim,
+  protectedChangedAfter,
+  reviewsAtResume,
+  savepointAfter,
+  withPersonSaid,
+} from './fold-claim.ts'
+import {
+  buildAfterBrokenMemory,
   buildAfterRound,
+  buildAfterUnpause,
   buildAtCut,
   buildAtResume,
   buildAtRound,
-  buildLetGo,
   firstBuild,
   foldBuild,
-  wordsKept,
+  lastWordsLimit,
 } from './fold-plan.ts'
 import {
-  afterSleep,
+  discountSleep,
   failuresAfter,
   hold,
-  interrupted,
+  interruptRound,
   NO_FAILURES,
-  released,
+  releaseHold,
   type SessionState,
   sessionTokens,
 } from './state.ts'
@@ -83,6 +90,7 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':
+    case 'settings-changed':
     case 'protected-changed':
       return foldFiles(state, event)
     case 'plan-refused':
@@ -109,13 +117,18 @@ function apply(state: SessionState, event: SessionEvent, at: number): SessionSta
 function foldFiles(state: SessionState, event: FileEvent): SessionState {
   switch (event.type) {
     case 'memory-broken':
-      return told({ ...state, build: afterBroken(state.build, event) }, memoryNotice(event.problem))
+      return withNotice({ ...state, build: buildAfterBrokenMemory(state.build, event) }, memoryNotice(event.problem))
     case 'repository-restored':
-      return told(state, restoredNotice(event.paths))
+      return withNotice(state, restoredNotice(event.paths))
     case 'savepoint':
       return { ...state, savepoint: savepointAfter(state, event) }
+    case 'settings-changed':
+      return state
     case 'protected-changed':
-      return told({ ...state, protectedChanged: alsoChanged(state, event.files) }, protectedNotice(event.files))
+      return withNotice(
+        { ...state, protectedChanged: protectedChangedAfter(state, event.files) },
+        protectedNotice(event.files),
+      )
     default:
       return unreachable(event)
   }
@@ -151,7 +164,10 @@ function foldLifecycle(state: SessionState, event: LifecycleEvent, at: number): 
     case 'keep-awake':
       return { ...state, keptAwake: event.by }
     case 'waiting':
-      return { ...released(state, at), waiting: { until: Date.parse(event.until), since: at, cause: event.cause } }
+      return {
+        ...releaseHold(state, at),
+        waiting: { until: Date.parse(event.until), since: at, reason: event.reason, cause: event.cause },
+      }
     case 'wait-ended':
       return endWait(state, event, at)
     case 'stop-asked':
@@ -161,24 +177,30 @@ function foldLifecycle(state: SessionState, event: LifecycleEvent, at: number): 
     case 'held':
       return { ...state, heldSince: state.heldSince ?? at }
     case 'unpaused':
-      return { ...released(state, at), pausedAt: null, build: buildLetGo(state.build) }
+      return { ...releaseHold(state, at), pausedAt: null, build: buildAfterUnpause(state.build) }
     case 'interrupt-asked':
-      return interrupted(hold(state, at))
+      return interruptRound(hold(state, at))
     case 'skip-asked':
       return state
     case 'replan-asked':
-      return interrupted({ ...hold(alsoSaid(state, event.text), at), replan: joined(state.replan, event.text) })
+      return interruptRound({
+        ...hold(withPersonSaid(state, event.text), at),
+        replan: appendRequest(state.replan, event.text),
+      })
     case 'replanned':
       return replanned(state, event)
     case 'stuck':
-      return told({ ...state, stall: { ...state.stall, remedy: event.remedy } }, stuckNotice(event, state.stall.tried))
+      return withNotice(
+        { ...state, stall: { ...state.stall, remedy: event.remedy } },
+        stuckNotice(event, state.stall.tried),
+      )
     case 'session-ended':
       return {
         ...state,
         running: null,
         agents: [],
         build: buildAtCut(state),
-        ...leftByCut(state),
+        ...noticesAfterCutOff(state),
         pausedAt: null,
         heldSince: null,
         checking: null,
@@ -221,7 +243,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     stall: ended === null ? state.stall : NO_STALL,
     claim: claimAtResume(state),
     reviews: reviewsAtResume(state),
-    ...leftByCut(state),
+    ...noticesAfterCutOff(state),
   }
 }
 
@@ -229,7 +251,7 @@ function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: num
   // A wait that was broken off goes on when the session does.
   if (reason === 'stopped') return state
   return {
-    ...afterSleep(state, at - (state.waiting?.until ?? at)),
+    ...discountSleep(state, at - (state.waiting?.until ?? at)),
     waiting: null,
     heldSince: state.pausedAt === null ? null : at,
   }
@@ -238,7 +260,7 @@ function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: num
 function replanned(state: SessionState, { files }: EventOf<'replanned'>): SessionState {
   const next = { ...state, replan: null, failures: NO_FAILURES }
   // A person has looked at it.
-  return files.length === 0 ? next : told({ ...next, stall: NO_STALL }, replannedNotice())
+  return files.length === 0 ? next : withNotice({ ...next, stall: NO_STALL }, replannedNotice())
 }
 
 /** The state after one more event of a round. Pure. */
@@ -246,7 +268,7 @@ function foldRound(state: SessionState, event: RoundEvent, at: number): SessionS
   switch (event.type) {
     case 'round-started':
       return {
-        ...released(state, at),
+        ...releaseHold(state, at),
         running: {
           round: event.round,
           part: event.part ?? null,
@@ -301,7 +323,7 @@ function foldRound(state: SessionState, event: RoundEvent, at: number): SessionS
     case 'question-asked':
       return { ...state, questions: state.questions + 1, asked: [...state.asked, questionKey(event.text)] }
     case 'steered':
-      return steered(alsoSaid(state, event.text), event)
+      return steered(withPersonSaid(state, event.text), event)
     case 'warning':
       return state
     case 'error':
@@ -311,7 +333,7 @@ function foldRound(state: SessionState, event: RoundEvent, at: number): SessionS
     case 'winding-down':
       return { ...state, windingDown: event.limit }
     case 'machine-slept':
-      return afterSleep(state, event.ms)
+      return discountSleep(state, event.ms)
     case 'round-ended':
       return endRound(state, event, at)
     default:
@@ -330,14 +352,14 @@ function workOn(state: SessionState, item: Item, isOwn: boolean): SessionState {
   if (running === null || item.kind === 'user-message') return state
   if (!isOwn) return { ...state, running: { ...running, hasWorked: running.hasWorked || isWork(item) } }
   const durationMs = 'durationMs' in item ? (item.durationMs ?? 0) : 0
-  const lastWords = item.kind === 'agent-message' ? clipEnd(item.text, wordsKept(running)) : running.lastWords
+  const lastWords = item.kind === 'agent-message' ? clipEnd(item.text, lastWordsLimit(running)) : running.lastWords
   const hasWorked = running.hasWorked || isWork(item)
   return { ...state, running: { ...running, hasWorked, commandMs: running.commandMs + durationMs, lastWords } }
 }
 
 function steered(state: SessionState, event: EventOf<'steered'>): SessionState {
   const notice = personNotice(event.text)
-  if (!event.delivered) return told(state, notice)
+  if (!event.delivered) return withNotice(state, notice)
   const { running } = state
   return running ? { ...state, running: { ...running, steered: [...running.steered, notice] } } : state
 }
@@ -346,7 +368,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
   const { running } = state
   return {
     ...state,
-    ...leftByRound(state, event),
+    ...noticesAfterRound(state, event),
     running: null,
     agents: [],
     build: buildAfterRound(state, event),

@@ -1,11 +1,11 @@
-/** What a round of the `build` template is for; `last-look`: the one that may claim that all is done. */
+/** The kinds of rounds of the `build` template; only a `last-look` may claim that all is done. */
 export type RoundPart = 'team-building' | 'orchestration' | 'summary' | 'last-look'
 
-/** What codemachine makes of what an agent says about a task of the plan. */
+/** The verdicts of codemachine on a task of the plan. */
 export type TaskVerdict =
   /** It is done: an agent has worked on it, and the gates pass. */
   | 'done'
-  /** It was said to be done, and is not taken for it. */
+  /** It was set to done, and the proof is missing. */
   | 'refused'
   /** It was worked on, and is not done. */
   | 'failed'
@@ -13,7 +13,7 @@ export type TaskVerdict =
   | 'reopened'
   /** It failed too often: the rest goes on without it. */
   | 'parked'
-  /** It is in the plan since. */
+  /** It is new in the plan. */
   | 'added'
   /** It is not in the plan any more. */
   | 'removed'
@@ -24,34 +24,34 @@ export type TaskVerdict =
   /** A person changed its name or its phase, or had it changed. */
   | 'edited'
 
-/** A task in the plan of a build, as codemachine believes it to stand. */
+/** A task in the plan of a build, as codemachine has judged it. */
 export interface BuildTask {
   id: string
   name: string
   phase: string | null
-  /** Whether a round moved it out of a phase that is held to every gate: no round gets out of gates. */
+  /** True if a round moved it out of a phase that has to pass every gate; it still has to. */
   wasMovedFromGates: boolean
   done: boolean
   /** How often work on it did not make it done. */
   failures: number
   /** The last round after which it was judged not to be done; 0: none. */
   failedIn: number
-  /** Why nobody works on it any more; null if somebody may. */
+  /** Why it is parked; null if it is not. */
   parked: string | null
-  /** The last round in which an agent that was given it came to its end; 0: none ever did. */
+  /** The last round in which an agent completed work on it; 0: none. */
   workedIn: number
-  /** How often each agent has come to the end of it in this round. */
+  /** How often each agent has completed work on it in this round. */
   givenTo: Readonly<Record<string, number>>
 }
 
-/** How far a build has come; part of the fold of its journal. */
+/** The state of a build; part of the fold of its journal. */
 export interface BuildState {
   /** Whether a person wants to see the plan before it is carried out. */
   asksPlan: boolean
   plan: 'none' | 'refused' | 'ready'
-  /** Whether the person who wants to see the plan has let it go on, or nobody wants to. */
+  /** True once the plan may be carried out: a person has let it go on, or none wants to see it. */
   isLetGo: boolean
-  /** How often in a row what the team builder wrote was no plan, and what was wrong with it last. */
+  /** How often in a row the team builder's plan was refused, and the last problem; null if the last plan was not refused. */
   refusals: number
   problem: string | null
   /** Why the plan that a round left could not be read at all, and was put back; null if it could. */
@@ -63,13 +63,13 @@ export interface BuildState {
   isCutOff: boolean
   /** The gates that have passed at some time. */
   passedGates: readonly string[]
-  /** Whether a claim was refused for something that has to be mended, and no agent has looked at that yet. */
+  /** True after a refused claim whose reason has to be mended, until an agent has worked on it. */
   mends: boolean
-  /** What the last summary said; null before the first. */
+  /** The last summary; null before the first. */
   summary: string | null
 }
 
-/** An agent that works because another one, or a person, has given it a task. */
+/** An agent at work on a task that another agent, or a person, gave it. */
 export interface AgentAtWork {
   /** `frontend-dev-20261122T004530123`. */
   instance: string
@@ -93,7 +93,7 @@ export function isHeldToAllGates(phase: string | null): boolean {
 /** After so many failures a task is parked. */
 export const MOST_FAILURES = 5
 
-/** How often a task has failed that is not done after a round: that is judged again if it was cut off in between. Pure. */
+/** The failures of a task that is not done after this round; judged twice for one round, it is counted once. Pure. */
 export function countFailure({ failures, failedIn }: BuildTask, round: number): number {
   return failedIn === round ? failures : failures + 1
 }

@@ -9,8 +9,10 @@ import type {
   SessionLimits,
   SessionOutcome,
   UsageWindow,
+  WaitReason,
   WindDownLimit,
 } from '../events/outcome.ts'
+import type { Notice } from '../rules/notices.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { AgentAtWork, BuildState, RoundPart } from './plan.ts'
@@ -28,30 +30,30 @@ export interface EndedRound
 interface RunningRound {
   round: number
   part: RoundPart | null
-  /** The change of plan that it is to make; null if it works on the goal. */
+  /** The change of plan that the round makes; null if it works on the goal. */
   replan: string | null
   /** Unix time, ms. */
   startedAt: number
   thread: string | null
   turn: string | null
-  /** How many of the notices it was told with its input. */
+  /** How many of the notices were in its input. */
   told: number
-  /** What reached it while it worked, to be told again if the round does not count. */
-  steered: readonly string[]
+  /** What a person said to the running turn; told again if the round does not count. */
+  steered: readonly Notice[]
   /** Whether the agent has done anything yet. */
   hasWorked: boolean
   /** Whether a person has interrupted it. */
   isInterrupted: boolean
   /** How long its commands and tools have run, ms. */
   commandMs: number
-  /** What the agent said last. */
+  /** The agent's last message; null before the first. */
   lastWords: string | null
 }
 
-/** What became of the last done claim. */
+/** The state of the last done claim. */
 export type Claim =
   | { state: 'none' }
-  /** `tree`: that of the claim, null if it was refused at once; `results`: of the gates that have run on it since. */
+  /** `tree`: the work tree of the claim, null if it was refused at once; `results`: of the gates that have run on it since. */
   | { state: 'nominated'; by: readonly string[]; tree: string | null; results: readonly GateResult[] }
   | { state: 'refused'; reason: RefusalReason; detail: string }
   | { state: 'accepted'; tree: string; verified: boolean; results: readonly GateResult[] }
@@ -67,13 +69,13 @@ export interface PlanStep {
   status: 'pending' | 'in-progress' | 'completed'
 }
 
-/** What codemachine does by itself between two rounds. `since`: Unix time, ms. */
+/** A gate or review that runs between two rounds. `since`: Unix time, ms. */
 export type Checking =
   | { kind: 'gate'; gate: string; when: GateTime; since: number }
-  /** `heard`: what a person had said by then. */
+  /** `heard`: `personSaid` when the review began. */
   | { kind: 'review'; review: number; since: number; heard: readonly string[] }
 
-/** What a session has come to: the pure fold of its journal. Its size does not grow with the number of events. */
+/** The state of a session: the pure fold of its journal. Its size does not grow with the number of events. */
 export interface SessionState {
   id: string
   goal: string
@@ -85,13 +87,13 @@ export interface SessionState {
   network: boolean
   model: string | null
   effort: string | null
-  /** The model that codex last said it works with, also where the person named none; null until it has. */
+  /** The model that codex last reported, also where the person named none; null before that. */
   modelInUse: string | null
-  /** As `modelInUse`, the reasoning effort; null: not known, or the model's own default. */
+  /** The reasoning effort that codex last reported; null if not known, or the model's own default. */
   effortInUse: string | null
   overrides: readonly string[]
   said: RunOverrides
-  /** Name of the machine that it ran on last. */
+  /** Name of the machine that the session ran on last. */
   host: string
   /** Unix time, ms. */
   createdAt: number
@@ -102,39 +104,39 @@ export interface SessionState {
   /** Rounds that counted (docs/design.md, "What ends a round"). */
   roundsUsed: number
   running: RunningRound | null
-  /** Agents that work because they were given a task. */
+  /** Agents at work on a task that they were given. */
   agents: readonly AgentAtWork[]
-  /** How far a build has come; null if this is none. */
+  /** Plan and tasks of a build; null in a session that is none. */
   build: BuildState | null
   last: EndedRound | null
   failures: Failures
   stall: Stall
   claim: Claim
-  /** What has to pass before done, and with what reviews are made if one has to agree. */
+  /** The commands that have to pass before done; and the reviewer's model and effort, null if no review is asked for. */
   gates: readonly Gate[]
   review: ReviewTerms | null
-  /** How the gates came out before round 1, those that have run. */
+  /** Results of the gates that ran before round 1. */
   before: readonly GateResult[]
-  /** How each gate came out the last time that it ran to its end, whenever that was. */
+  /** The last complete run of each gate. */
   gateRuns: readonly GateRun[]
-  /** On which trees gates have failed, and which gates came out flaky at any time. */
+  /** The trees on which gates have failed, and the names of gates that were flaky at any time. */
   gateFailures: readonly GateFailure[]
   flakyGates: readonly string[]
   checking: Checking | null
   reviews: Reviews
   /** The tree that protected files are compared with; null: the one that the session began with. */
   protectFrom: string | null
-  /** The files that gates protect and that rounds have changed, the last 50. */
+  /** Protected files that rounds have changed, the last 50. */
   protectedChanged: readonly string[]
   /** The savepoint made last; `start`: the tree that the session began with, null if that was not kept. */
   savepoint: { round: number; commit: string; tree: string; start: string | null } | null
-  /** How many questions were noted, and by what each is known again. */
+  /** How many questions were noted, and their keys (`questionKey`). */
   questions: number
   asked: readonly string[]
-  /** What a person has said of the goal since it was typed, the last 20: texts that rounds were steered with, changes of plan. */
+  /** The last 20 texts of a person after the goal: what rounds were steered with, changes of plan. */
   personSaid: readonly string[]
-  /** What the next round has to be told; what a round was told goes when that round has counted. */
-  notices: readonly string[]
+  /** The notices for the next round; those that a round was told are dropped once it has counted. */
+  notices: readonly Notice[]
   plan: readonly PlanStep[]
   /** Tokens of the rounds that have ended. */
   tokensBefore: number
@@ -147,19 +149,19 @@ export interface SessionState {
   /** Whether the account goes on with credits where a window is full. */
   hasCredits: boolean
   /** What is waited for now; `until` and `since` are Unix time, ms. */
-  waiting: { until: number; since: number; cause: RoundOutcome } | null
-  /** Since when a person wants it to pause, and since when no round has run for that; Unix time, ms. */
+  waiting: { until: number; since: number; reason: WaitReason; cause: RoundOutcome } | null
+  /** When a person asked it to pause, and since when no round has run for that; Unix time, ms; null if not. */
   pausedAt: number | null
   heldSince: number | null
-  /** The change of plan that a person has asked for, and that has not been made yet. */
+  /** The change of plan that a person has asked for and no round has made yet; null if there is none. */
   replan: string | null
-  /** Whether it stops when this round has ended. */
+  /** Whether the session stops when this round has ended. */
   stopAsked: boolean
-  /** Since when codex has been waiting for the network; Unix time, ms. */
+  /** Since when codex has been waiting for the network; Unix time, ms; null if it does not. */
   offlineSince: number | null
-  /** The limit for which the running round comes to a safe stop. */
+  /** The limit for which the running round comes to a safe stop; null if there is none. */
   windingDown: WindDownLimit | null
-  /** What keeps the machine awake. */
+  /** The program that keeps the machine awake; null if none does. */
   keptAwake: string | null
   ended: { outcome: SessionOutcome; exitCode: number; durationMs: number } | null
   /** Events folded. */
@@ -271,7 +273,7 @@ export function failuresAfter(
   }
 }
 
-/** That a gate has failed on a tree: of a flaky one, the run that failed. */
+/** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */
 export interface GateFailure {
   gate: string
   run: string
@@ -281,16 +283,16 @@ export interface GateFailure {
 
 const MOST_FAILURES = 100
 
-/** The result of a gate, as flaky if it passed on a tree on which the same command has failed before. Pure. */
-export function asKnown(result: GateResult, { name, run }: Gate, failures: readonly GateFailure[]): GateResult {
+/** The result of a gate, changed to flaky if it passed on a tree on which the same command has failed before. Pure. */
+export function markFlaky(result: GateResult, { name, run }: Gate, failures: readonly GateFailure[]): GateResult {
   if (result.status !== 'passed') return result
   const failed = failures.find(each => each.gate === name && each.run === run && each.tree === result.tree)
   // What it printed when it failed was told then; what it prints when it passes shows nothing of that.
   return failed === undefined ? result : { ...result, status: 'flaky', exitCode: failed.exitCode, output: '' }
 }
 
-/** The failures after a gate has run, the last 100. One that ran out of time, or could not be run, is none of these. */
-export function failuresOfGates(
+/** The failures after one more gate has run, the last 100. A run that timed out or did not start is not one. Pure. */
+export function gateFailuresAfter(
   failures: readonly GateFailure[],
   { gate, status, exitCode, tree }: EventOf<'gate-ended'>,
   gates: readonly Gate[],
@@ -302,14 +304,14 @@ export function failuresOfGates(
 }
 
 /**
- * How a session stands now. `cut-off`: it did not come to an end, and nobody works on it. `unknown`: it did not come to
- * an end, and whether somebody works on it cannot be seen.
+ * Whether a session runs now. `cut-off`: it has not ended, and no process works on it. `unknown`: it has not ended, and
+ * it cannot be told whether a process works on it.
  */
 export type SessionStatus = 'running' | 'cut-off' | 'ended' | 'unknown'
 
 /**
- * How a session stands, by who runs now (`at`: since when, ISO 8601). A session that has moved on since that one came
- * is the one that it runs. Pure.
+ * The status of a session, given the process that runs in the directory (`at`: since when, ISO 8601; null: none). A session
+ * with an event since then is the one that it runs. Pure.
  */
 export function sessionStatusOf(session: SessionState, runner: { at: string } | null | 'unknown'): SessionStatus {
   if (session.ended) return 'ended'
@@ -345,40 +347,40 @@ function add(a: TokenCounts, b: TokenCounts): TokenCounts {
   }
 }
 
-/** The session after a person has asked at `at` (Unix time, ms) that no further round start. */
+/** The session after a person has asked at `at` (Unix time, ms) that no further round start. Pure. */
 export function hold(state: SessionState, at: number): SessionState {
   const isIdle = state.running === null && state.waiting === null && state.checking === null
   return { ...state, pausedAt: state.pausedAt ?? at, heldSince: state.heldSince ?? (isIdle ? at : null) }
 }
 
-/** The session when something runs, or waits for its time, again: the time for which it was held is not time that it was worked on. */
-export function released(state: SessionState, at: number): SessionState {
+/** The session when something runs or waits again: the time for which it was held is not counted as work. Pure. */
+export function releaseHold(state: SessionState, at: number): SessionState {
   if (state.heldSince === null) return state
   const ms = Math.max(0, at - state.heldSince)
-  return { ...leaveOut(state, ms), heldSince: null }
+  return { ...discountTime(state, ms), heldSince: null }
 }
 
-/** The session after `ms` that were neither work nor a failure that goes on. */
-function leaveOut(state: SessionState, ms: number): SessionState {
+/** The session with `ms` less of working time, and of time in which it has failed. */
+function discountTime(state: SessionState, ms: number): SessionState {
   const { failures, beganAt } = state
   const since = failures.since === null ? null : failures.since + ms
   return { ...state, beganAt: beganAt + ms, failures: { ...failures, since } }
 }
 
-/** The session after a person has asked that the round which runs end early. */
-export function interrupted(state: SessionState): SessionState {
+/** The session after a person has asked that the running round end early. Pure. */
+export function interruptRound(state: SessionState): SessionState {
   return state.running === null ? state : { ...state, running: { ...state.running, isInterrupted: true } }
 }
 
-/** Time for which the machine slept (ms) is neither work nor a failure that goes on; a minute more or less is none. */
-export function afterSleep(state: SessionState, ms: number): SessionState {
-  return ms > 60_000 ? leaveOut(state, ms) : state
+/** The session after the machine has slept for `ms`, which is not counted as work; up to a minute is ignored. Pure. */
+export function discountSleep(state: SessionState, ms: number): SessionState {
+  return ms > 60_000 ? discountTime(state, ms) : state
 }
 
 const MOST_LEFT = 20
 const NAME_CHARACTERS = 200
 
-/** What the memory says of the tasks when a round has ended, for the record; nothing if there are none. Pure. */
+/** The `tasks` field of `round-ended`, by the memory files; empty if there are no tasks. Pure. */
 export function countTasks({ tasks }: Pick<MemorySnapshot, 'tasks'>): Pick<EventOf<'round-ended'>, 'tasks'> {
   if (tasks.length === 0) return {}
   const left = tasks.filter(({ done }) => !done)

@@ -85,17 +85,18 @@ function noPlan({ problem }: BuildState): Extract<Step, { kind: 'end' }>['outcom
   return {
     kind: 'needs-person',
     reason: `The team builder wrote no plan that can be carried out, ${MOST_PLAN_REFUSALS} times in a row. ${first}`,
-    hint: `Make the specification clearer, or mend ${filesIn(problem ?? '')} by hand; then codemachine resume goes on.`,
+    hint: { do: 'mend-plan', ...filesIn(problem ?? '') },
     goalOnly: true,
   }
 }
 
-/** The files that problems with a plan are about; a line is a problem, and begins with its file. */
-function filesIn(problems: string): string {
+/** The files that problems with a plan are about; a line is a problem, and begins with its file. `more`: not all are listed. */
+function filesIn(problems: string): { files: string[]; more: boolean } {
   const named = problems.split('\n').flatMap(line => FILE.exec(line)?.[1] ?? [])
   const files = [...new Set(named)]
-  const more = files.length > MOST_NAMED ? ' and others' : ''
-  return files.length === 0 ? PLAN_FILE : `${files.slice(0, MOST_NAMED).join(', ')}${more}`
+  return files.length === 0
+    ? { files: [PLAN_FILE], more: false }
+    : { files: files.slice(0, MOST_NAMED), more: files.length > MOST_NAMED }
 }
 
 const PLAN_FILE = '.codemachine/plan/tasks.json'
@@ -151,7 +152,7 @@ const BEGIN = 'The plan is made, and no task has been begun. Begin with the firs
 const EMPTY_PLAN: Extract<Step, { kind: 'end' }>['outcome'] = {
   kind: 'needs-person',
   reason: 'There is no task left in the plan.',
-  hint: 'Put some into .codemachine/plan/tasks.json, and codemachine resume goes on; or start again: codemachine start',
+  hint: { do: 'add-tasks', file: PLAN_FILE },
   goalOnly: true,
 }
 
@@ -189,7 +190,7 @@ function parkedOnly({ tasks }: BuildState): Extract<Step, { kind: 'end' }>['outc
   return {
     kind: 'needs-person',
     reason: `${what}, and all others are done: ${first}${more}.`,
-    hint: 'Mend what stands in the way, or take the task out of .codemachine/plan/tasks.json; codemachine resume tries it again.',
+    hint: { do: 'mend-parked-tasks', file: PLAN_FILE },
     goalOnly: true,
   }
 }

@@ -109,6 +109,7 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
     case 'stuck':
     case 'memory-broken':
     case 'repository-restored':
+    case 'settings-changed':
     case 'protected-changed':
     case 'review-started':
     case 'done-nominated':

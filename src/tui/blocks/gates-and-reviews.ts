@@ -3,7 +3,7 @@ import type { Finding } from '../../core/rules/review.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { cutLine, oneLine, safeText, wrapLine } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { gateInWords, isRepeated, placeOf, reviewEndInWords, TONE_OF_SEVERITY } from '../../words/proof.ts'
+import { gateInWords, isRepeated, placeOf, reviewEndInWords, SEVERITY_TONES } from '../../words/proof.ts'
 import type { Theme } from '../terminal/theme.ts'
 import { outputTail } from './item-lines.ts'
 import { type BlockOptions, clipText, firstRows, type LineOptions, MOST_TEXT, roleOf, underPrefix } from './layout.ts'
@@ -86,7 +86,7 @@ function findingLines(finding: Finding, isRepeat: boolean, { columns, theme, ful
   const most = full ? MOST_TEXT : TEXT_CHARS
   const place = placeOf(finding)
   const head = [
-    theme.paint(roleOf(TONE_OF_SEVERITY[severity]), severity),
+    theme.paint(roleOf(SEVERITY_TONES[severity]), severity),
     ...(place === '' ? [] : [theme.paint('strong', place)]),
     ...(isRepeat ? [theme.paint('warning', 'found before: left to you')] : []),
   ]

@@ -6,7 +6,7 @@ import { gatherStartFacts, makeFirstFolders } from '../../app/start/start-facts.
 import type { NewStart, Reachable } from '../../app/work-through.ts'
 import { directoryOf } from '../../app/world.ts'
 import { Interrupted, unreachable } from '../../base/errors.ts'
-import type { Reply } from '../../core/contracts/command.ts'
+import type { Reply } from '../../core/contracts/reply.ts'
 import type { EndedBy } from '../../core/events/outcome.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
@@ -162,7 +162,7 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   async #ask(ask: Ask): Promise<Reply> {
-    const nobody = { delivered: false, message: 'No session is running just now; try again in a moment.' }
+    const nobody: Reply = { code: 'no-session', message: 'No session is running just now; try again in a moment.' }
     return (await this.#reachable?.ask({ ...ask, at: new Date(this.#context.clock.now()).toISOString() })) ?? nobody
   }
 

@@ -1,5 +1,6 @@
 import { unreachable } from '../../base/errors.ts'
-import type { Command, Reply } from '../../core/contracts/command.ts'
+import type { Command } from '../../core/contracts/command.ts'
+import type { Reply } from '../../core/contracts/reply.ts'
 import { expanded } from '../composer/buffer.ts'
 import type { ComposerIntent } from '../composer/composer.ts'
 import { chordOf, type Key } from '../composer/keys.ts'

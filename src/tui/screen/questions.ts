@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { isTaken } from '../../core/contracts/reply.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { workOf } from '../../words/event.ts'
@@ -198,23 +199,22 @@ function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
 
 /** Sends a command to the session and shows its reply as a notice; true if the command was taken. */
 export async function sendCommand({ model, host }: QuestionContext, ask: Ask): Promise<boolean> {
-  const { delivered, kept, message } = await host.ask(ask)
-  const isTaken = delivered || kept === true
-  model.notice(message, isTaken ? 'good' : 'warning')
-  return isTaken
+  const reply = await host.ask(ask)
+  model.notice(reply.message, isTaken(reply) ? 'good' : 'warning')
+  return isTaken(reply)
 }
 
 /** Sends a command with a text of the person, which goes back into the composer if it was not taken or sending failed. */
 export async function sendWritten(context: QuestionContext, ask: Extract<Ask, { text: string }>): Promise<boolean> {
   const { model, host } = context
   host.remember(ask.text)
-  let isTaken = false
+  let wasTaken = false
   try {
-    isTaken = await sendCommand(context, ask)
+    wasTaken = await sendCommand(context, ask)
   } finally {
-    if (!isTaken) model.addText(ask.text)
+    if (!wasTaken) model.addText(ask.text)
   }
-  return isTaken
+  return wasTaken
 }
 
 /** What a question needs: the screen to ask on, and the host that carries the answer out. */

@@ -1,6 +1,7 @@
 import { constants, lstat, open } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
+import type { TreeChanges } from '../../core/events/events.ts'
 import { runProcess } from '../../platform/run-process.ts'
 import { GitError, type GitResult, type GitSetting, runGit, runGitOrThrow } from './git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
@@ -182,17 +183,6 @@ function wholeLines(text: string): string {
 }
 
 const CHUNK_BYTES = 64 * 1024
-
-/** A summary of the changes between two trees. */
-export interface TreeChanges {
-  /** How many files differ. */
-  files: number
-  /** Lines added in text files. */
-  added: number
-  removed: number
-  /** In git's order, at most as many as asked for. `added` and `removed` are `null` for a binary file. */
-  paths: readonly { path: string; added: number | null; removed: number | null }[]
-}
 
 /** Summarizes the changes between two trees in the private git directory. A rename is a deleted and an added file. */
 export async function treeChanges(

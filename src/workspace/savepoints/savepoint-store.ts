@@ -1,10 +1,11 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
+import type { TreeChanges } from '../../core/events/events.ts'
 import { GitError, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
 import { copyBorrowedObjects, pruneObjects } from '../git/objects.ts'
 import { type PrivateGit, removeIndex, withOwnObjectsOnly } from '../git/private-git.ts'
-import { type TreeChanges, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
+import { type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
 
 /** Reads and compares the savepoints of a private git directory. `SavepointWriter` adds new ones. */
 export class SavepointStore {

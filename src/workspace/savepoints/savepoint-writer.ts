@@ -1,10 +1,10 @@
 import { isDiskFull, messageOf, UserError } from '../../base/errors.ts'
+import type { TreeChanges } from '../../core/events/events.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { type NewCommit, newCommits } from '../git/commits.ts'
 import { GitError, readHead, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
 import { FSYNC_ALL, repackObjects } from '../git/objects.ts'
 import { type PrivateGit, withoutIndex } from '../git/private-git.ts'
-import type { TreeChanges } from '../git/trees.ts'
 import { gitErrorAsUserError, refName, type Savepoint, SavepointStore } from './savepoint-store.ts'
 
 /** A savepoint to be made. */

@@ -4,15 +4,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Attendance } from '../../../src/app/watch/feed.ts'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import type { Reply } from '../../../src/core/contracts/reply.ts'
 import { watchCommands } from '../../../src/records/control.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
 /** What a run says that is of a version without `watch`. */
-const notKnown = { delivered: false, message: 'This is not a command that the run knows.' }
+const notKnown: Reply = { code: 'unknown-command', message: 'This is not a command that the run knows.' }
 
-test.each([
+test.each<[string, Reply, boolean]>([
   ['a run of an older version, which will never know what it is asked, is asked once', notKnown, false],
-  ['a run that knows is told again and again', { delivered: true, message: 'Shown for a minute.' }, true],
+  ['a run that knows is told again and again', { code: 'done', message: 'Shown for a minute.' }, true],
 ])('%s', async (_, reply, isToldAgain) => {
   const directory = await mkdtemp(join(tmpdir(), 'attendance-'))
   const clock = new ClockThatJumps()

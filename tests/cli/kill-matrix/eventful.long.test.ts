@@ -14,6 +14,7 @@ import {
   meddling,
   PROTECTING,
   reviewed,
+  unsettling,
 } from './turnouts.ts'
 
 vi.setConfig({ maxConcurrency: 4 })
@@ -29,6 +30,7 @@ const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   continued: () => ({ turnout: brokenOnce(), scene: { provider: IMPATIENT } }),
   forceful: () => ({ turnout: forceful }),
   meddling: () => ({ turnout: meddling }),
+  unsettling: () => ({ turnout: unsettling }),
   breaking: () => ({ turnout: meddling }),
   lingering: () => ({ turnout: lingering }),
   idle: () => ({ turnout: idle, env: { CODEMACHINE_STALL_ROUNDS: '2' } }),

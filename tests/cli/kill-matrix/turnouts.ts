@@ -30,6 +30,12 @@ export const meddling: Turnout = ({ place }, { step }) => {
   return reply(shell(`${command}\n${PLANT_HOOK}\nprintf '{"tasks": [' > ${folder}/tasks.json`))
 }
 
+/** The round of the first part changes the project's settings, and a later one takes that back. */
+export const unsettling: Turnout = ({ place }, { step }) => {
+  const { first, command } = nextPart(place.directory)
+  return step === 2 ? reply(shell(`${command}\n${first ? ': >' : 'rm -f'} codemachine.toml`)) : null
+}
+
 /** As `meddling`, with a command that is still in the sandbox when the round has said all. */
 export const lingering: Turnout = ({ place }, { step }) => {
   const { first, command } = nextPart(place.directory)

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { hold, message, type Reply, reply, shell, usageHeaders } from '../../../src/demo/model/reply.ts'
+import { wordsForHint } from '../../../src/words/outcome.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf, IMPATIENT, openScene } from '../../support/scene.ts'
@@ -72,7 +73,8 @@ describe('a usage limit at night', () => {
     expect([exitCode, eventsOf(events, 'waiting')]).toEqual([4, []])
     const [end] = eventsOf(events, 'session-ended')
     const hint = end?.outcome.kind === 'needs-person' ? end.outcome.hint : null
-    const [, when] = /until (\d{4}-\d\d-\d\d \d\d:\d\d)/.exec(hint ?? '') ?? []
+    expect(hint).toMatchObject({ do: 'resume', session: end?.session })
+    const [, when] = /until (\d{4}-\d\d-\d\d \d\d:\d\d)/.exec(hint == null ? '' : wordsForHint(hint)) ?? []
     expect(Math.abs(new Date(when ?? '').getTime() - resetsAt * 1000)).toBeLessThan(2 * SPREAD_MS)
     expect((await night.meanwhile('queue', 'list').ended).stdout).toContain('then Y')
   })

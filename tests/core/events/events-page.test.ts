@@ -88,6 +88,7 @@ describe('docs/events.md', () => {
       ['events/events', 'RefusalReason'],
       ['events/outcome', 'WindDownLimit'],
       ['events/outcome', 'StallReason'],
+      ['events/outcome', 'WaitReason'],
       ['events/events', 'StallRemedy'],
       ['events/outcome', 'GateTime'],
       ['events/outcome', 'GateStatus'],
@@ -100,6 +101,19 @@ describe('docs/events.md', () => {
       expect(values.length).toBeGreaterThan(1)
       expect(values.filter(value => !page.includes(`\`${value}\``))).toEqual([])
     }
+  })
+
+  test('has a row for every hint', () => {
+    const hints = membersOf('src/core/events/outcome.ts', 'OutcomeHint', 'do')
+    expect(hints.length).toBeGreaterThan(10)
+    expect(rowsOf('\n### Hints\n').sort()).toEqual(hints.sort())
+  })
+
+  test('has a row for every code of a reply', () => {
+    const [, list = ''] = read('src/core/contracts/command.ts').split(/REPLY_CODES = \[|\] as const/)
+    const codes = [...list.matchAll(/^ {2}'([a-z-]+)'/gm)].map(([, code]) => code)
+    expect(codes.length).toBeGreaterThan(10)
+    expect(rowsOf('\n## Replies\n').sort()).toEqual(codes.sort())
   })
 
   test('the order names every event that is kept', () => {

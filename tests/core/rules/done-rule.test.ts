@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import type { MemorySnapshot } from '../../../src/core/contracts/memory.ts'
-import { judgeDone } from '../../../src/core/rules/done-rule.ts'
-import type { EndedRound } from '../../../src/core/state/state.ts'
+import { judgeDone, nextProof } from '../../../src/core/rules/done-rule.ts'
+import { type Notice, personNotice } from '../../../src/core/rules/notices.ts'
+import { type EndedRound, emptyState } from '../../../src/core/state/state.ts'
 
 const round: EndedRound = {
   round: 4,
@@ -84,4 +85,14 @@ test.each<[string, MemorySnapshot, Partial<EndedRound>, string, RegExp]>([
   const verdict = judgeDone(memory, { ...round, ...changes })
   expect(verdict).toMatchObject({ kind: 'refused', reason })
   expect(verdict.kind === 'refused' && verdict.detail).toMatch(detail)
+})
+
+test('what a person said and no round was told refuses a claim, and what codemachine tells in the same words does not', () => {
+  const proofOf = (notices: readonly Notice[]) =>
+    nextProof(
+      { ...emptyState('20261122_1'), notices },
+      { tree: 'aaa', isProtectedChanged: false, ran: new Set(), pass: 1, from: 'aaa', strayed: [] },
+    )
+  expect(proofOf([personNotice('use tabs')])).toMatchObject({ kind: 'refuse', reason: 'person-said-more' })
+  expect(proofOf([{ from: 'codemachine', text: 'A person says: (T1) is parked.' }])).toMatchObject({ kind: 'accept' })
 })

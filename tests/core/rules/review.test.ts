@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import {
   type Finding,
-  keyOf,
+  findingKey,
   NO_REVIEWS,
   REVIEW_SCHEMA,
   readReview,
   splitFindings,
 } from '../../../src/core/rules/review.ts'
+import { pathInside } from '../../../src/platform/files.ts'
 
 const DIRECTORY = '/work/app'
 const FINDING: Finding = {
@@ -17,7 +18,8 @@ const FINDING: Finding = {
   mend: 'Empty input gives an empty list.',
 }
 
-const read = (answer: unknown) => readReview(typeof answer === 'string' ? answer : JSON.stringify(answer), DIRECTORY)
+const read = (answer: unknown) =>
+  readReview(typeof answer === 'string' ? answer : JSON.stringify(answer), path => pathInside(DIRECTORY, path))
 const answer = (...findings: object[]) => ({ verdict: 'findings', summary: 'No.', findings })
 
 describe('the answer of a reviewer', () => {
@@ -115,7 +117,7 @@ describe('the answer of a reviewer', () => {
 describe('a finding', () => {
   const about = (problem: string, more: Partial<Finding> = {}): Finding => ({ ...FINDING, problem, ...more })
   const isRepeated = (before: Finding, now: Finding) =>
-    splitFindings({ ...NO_REVIEWS, seen: [keyOf(before)] }, { verdict: 'findings', summary: '', findings: [now] })
+    splitFindings({ ...NO_REVIEWS, seen: [findingKey(before)] }, { verdict: 'findings', summary: '', findings: [now] })
       .repeated.length === 1
 
   test.each([
@@ -144,7 +146,7 @@ describe('a finding', () => {
   test('that is new is told from one that was there before', () => {
     const other = about('Errors are swallowed.')
     const split = splitFindings(
-      { ...NO_REVIEWS, seen: [keyOf(FINDING)] },
+      { ...NO_REVIEWS, seen: [findingKey(FINDING)] },
       { verdict: 'findings', summary: '', findings: [other, FINDING] },
     )
     expect(split).toEqual({ fresh: [other], repeated: [FINDING] })

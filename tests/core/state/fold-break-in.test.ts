@@ -11,12 +11,15 @@ const changed: SessionEvent = { type: 'replanned', round: 1, files: [{ file: 'MA
 test('a round that came to its end all the same was not broken off, and what it was told is done with', () => {
   expect(foldAll([created(), told, started(1), interrupt, ended(1, worked)]).notices).toEqual([])
   const broken = foldAll([created(), told, started(1), interrupt, ended(1, cutShort)]).notices
-  expect(broken).toEqual(['A person says: use tabs', expect.stringContaining('A person interrupted the last round')])
+  expect(broken).toEqual([
+    { from: 'person', text: 'A person says: use tabs' },
+    { from: 'codemachine', text: expect.stringContaining('A person interrupted the last round') },
+  ])
 })
 
 test('of an interrupted round that did not count, nothing is told: it is begun again', () => {
   const again = foldAll([created(), told, started(1), interrupt, ended(1, cutShort, { counts: false })])
-  expect(again.notices).toEqual(['A person says: use tabs'])
+  expect(again.notices).toEqual([{ from: 'person', text: 'A person says: use tabs' }])
 })
 
 test('a plan that was changed gives rounds that did not get on another chance', () => {

@@ -62,7 +62,7 @@ test('what a round has to be told is kept until a round that was told it has cou
     { type: 'steered', round: null, text: 'use tabs', delivered: false },
   ]
   const state = foldAll(events)
-  expect(state.notices.join('\n')).toMatch(/refused: it changed 1 file[\s\S]*use tabs/)
+  expect(state.notices.map(({ text }) => text).join('\n')).toMatch(/refused: it changed 1 file[\s\S]*use tabs/)
   expect(foldAll([...events, started(2), ended(2, { class: 'crashed', message: '' })]).notices).toHaveLength(2)
   expect(foldAll([...events, started(2), ended(2, worked)]).notices).toEqual([])
 })
@@ -71,7 +71,7 @@ test('text that reached the running turn is told a second time only if that roun
   const steered: SessionEvent = { type: 'steered', round: 1, text: 'use tabs', delivered: true }
   expect(foldAll([created(), started(1), steered, ended(1, worked)]).notices).toEqual([])
   expect(foldAll([created(), started(1), steered, ended(1, { class: 'throttle', message: '' })]).notices).toEqual([
-    'A person says: use tabs',
+    { from: 'person', text: 'A person says: use tabs' },
   ])
   expect(foldAll([created(), started(1), { type: 'steered', round: 1, text: 'x', delivered: true }]).notices).toEqual(
     [],
@@ -81,11 +81,17 @@ test('text that reached the running turn is told a second time only if that roun
 test('a session that is resumed after a cut goes on where it stood, and the next round is told', () => {
   const state = foldAll([created(), started(1), ended(1, worked), started(2), resumed(9)])
   expect(state).toMatchObject({ roundsUsed: 1, limits: { rounds: 9 }, running: null })
-  expect(state.notices.join()).toMatch(/cut off/)
+  expect(state.notices).toEqual([{ from: 'codemachine', text: expect.stringMatching(/cut off/) }])
 })
 
 const until = new Date(FIRST_AT + 3_600_000).toISOString()
-const waiting: SessionEvent = { type: 'waiting', round: 1, cause: { class: 'window', message: 'full' }, until }
+const waiting: SessionEvent = {
+  type: 'waiting',
+  round: 1,
+  reason: 'round-failed',
+  cause: { class: 'window', message: 'full' },
+  until,
+}
 const interrupted: SessionEvent = {
   type: 'session-ended',
   outcome: { kind: 'interrupted', by: 'SIGINT' },
@@ -193,7 +199,9 @@ test('that codex waits for the network is over with the first thing that comes f
 test('what hung is told once, however often it hung', () => {
   const silent: RoundOutcome = { class: 'silent', message: 'Nothing came from codex for 6 minutes.' }
   const state = foldAll([created(), started(1), ended(1, silent), started(1), ended(1, silent)])
-  expect(state.notices).toEqual([expect.stringContaining('Nothing came from codex for 6 minutes.')])
+  expect(state.notices).toEqual([
+    { from: 'codemachine', text: expect.stringContaining('Nothing came from codex for 6 minutes.') },
+  ])
 })
 
 const same = { treeBefore: 'a', treeAfter: 'a', changed: [], changedCount: 0 }

@@ -251,12 +251,12 @@ test('a round of work that broke off does not count as mending, and a summary th
 test('what a person is told to mend are the files in which the problems are', () => {
   const refusedFor = (problem: string) =>
     next(...Array.from({ length: 3 }, (): SessionEvent => ({ type: 'plan-refused', round: 1, problem })))
-  const mends = (files: string) => ({ hint: expect.stringContaining(`or mend ${files} by hand`) })
+  const mends = (...files: string[]) => ({ hint: { do: 'mend-plan', files, more: false } })
   expect(refusedFor('.codemachine/agents/nobody.md: There is no agent "nobody".')).toMatchObject(
     mends('.codemachine/agents/nobody.md'),
   )
   const both =
     '.codemachine/plan/tasks.json: tasks is empty.\n.codemachine/plan/tasks.json: so.\n.codemachine/agents/a.md is empty; write it.'
-  expect(refusedFor(both)).toMatchObject(mends('.codemachine/plan/tasks.json, .codemachine/agents/a.md'))
+  expect(refusedFor(both)).toMatchObject(mends('.codemachine/plan/tasks.json', '.codemachine/agents/a.md'))
   expect(refusedFor('… and 2 more.')).toMatchObject(mends('.codemachine/plan/tasks.json'))
 })

@@ -18,7 +18,7 @@ function sit(ask: typeof askAboutNewPlan) {
   const host: ScreenHost = {
     ask: async each => {
       asked.push(each)
-      return { delivered: true, message: 'done' }
+      return { code: 'done', message: 'done' }
     },
     enqueue: async () => '',
     takeBack: async () => false,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Reply } from '../../../src/core/contracts/command.ts'
+import type { Reply } from '../../../src/core/contracts/reply.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import type { Ask, ScreenHost } from '../../../src/tui/screen/controls.ts'
@@ -24,7 +24,7 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
   const host: ScreenHost = {
     ask: async ask => {
       asked.push(ask)
-      return options.answers?.(ask) ?? { delivered: true, message: 'done' }
+      return options.answers?.(ask) ?? { code: 'done', message: 'done' }
     },
     enqueue: options.enqueue ?? (async prompt => `queued ${prompt}`),
     takeBack: async keep => {
@@ -285,7 +285,7 @@ test('a change of plan interrupts nothing where nothing runs', async () => {
 
 test('what could not be told is not gone on without, and stands in the composer', async () => {
   const { press, happens, types, model } = sit({
-    answers: ask => ({ delivered: ask.type !== 'steer', message: 'no' }),
+    answers: ask => ({ code: ask.type === 'steer' ? 'no-session' : 'done', message: 'no' }),
   })
   happens(created(), started(1))
   await press(named('escape'))
@@ -298,7 +298,7 @@ test('what a person wrote stands in the composer again when it cannot even be as
   const full = new Error('the disk is full')
   const { press, happens, model, failures } = sit({
     answers: ({ type }) => {
-      if (type === 'interrupt') return { delivered: true, message: 'done' }
+      if (type === 'interrupt') return { code: 'done', message: 'done' }
       throw full
     },
   })

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import type { OutcomeHint } from '../../src/core/events/outcome.ts'
+import { describeOutcome, wordsForHint } from '../../src/words/outcome.ts'
+import { local } from '../tui/samples.ts'
+
+const NIGHT = new Date(local(20, 23, 0)).toISOString()
+const PLAN = '.codemachine/plan/tasks.json'
+
+/** What a person in a shell is told, by hint. A hint that is missing does not compile. */
+const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, string] } = {
+  'reword-goal': [
+    { do: 'reword-goal' },
+    'Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; then codemachine resume goes on.',
+  ],
+  'check-codex': [
+    { do: 'check-codex' },
+    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex; then codemachine resume goes on.',
+  ],
+  'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume goes on.'],
+  'log-in': [{ do: 'log-in' }, 'Log in with `codemachine login`; then codemachine resume goes on.'],
+  'mend-codex-configuration': [
+    { do: 'mend-codex-configuration' },
+    'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume goes on.',
+  ],
+  'mend-cause': [
+    { do: 'mend-cause', since: NIGHT },
+    'It has failed since 2026-11-20 23:00, which is as long as --max-wait allows; when the cause is mended, codemachine resume goes on.',
+  ],
+  resume: [
+    { do: 'resume', session: '20261120_1', at: NIGHT },
+    'It would have to wait until 2026-11-20 23:00, longer than --max-wait allows; codemachine resume goes on then.',
+  ],
+  'read-reviews': [
+    { do: 'read-reviews', gatesPass: true },
+    'Every required gate passes. Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.',
+  ],
+  'mend-plan': [
+    { do: 'mend-plan', files: [PLAN, 'a.md'], more: true },
+    `Make the specification clearer, or mend ${PLAN}, a.md and others by hand; then codemachine resume goes on.`,
+  ],
+  'add-tasks': [
+    { do: 'add-tasks', file: PLAN },
+    `Put some into ${PLAN}, and codemachine resume goes on; or start again: codemachine start`,
+  ],
+  'mend-parked-tasks': [
+    { do: 'mend-parked-tasks', file: PLAN },
+    `Mend what stands in the way, or take the task out of ${PLAN}; codemachine resume tries it again.`,
+  ],
+  'free-disk-space': [
+    { do: 'free-disk-space' },
+    'Free some space; nothing that was journaled before is lost, and codemachine resume goes on from there.',
+  ],
+  say: [{ do: 'say', text: 'Log in.' }, 'Log in.'],
+}
+
+test.each(Object.values(WORDS))('what a person can do is told in a shell: %o', (hint, words) => {
+  expect(wordsForHint(hint)).toBe(words)
+  expect(describeOutcome({ kind: 'needs-person', reason: 'x', hint }).hint).toBe(words)
+})
+
+test('where no required gate passes, that is not said of the reviews', () => {
+  expect(wordsForHint({ do: 'read-reviews', gatesPass: false })).toMatch(/^Look at what the reviewer says/)
+})
+
+test('what an earlier version said cannot steer a terminal', () => {
+  const hint: OutcomeHint = { do: 'say', text: 'a\u001b[2Jb\nc' }
+  expect(describeOutcome({ kind: 'needs-person', reason: 'x', hint }).hint).not.toMatch(/\p{Cc}/u)
+})
