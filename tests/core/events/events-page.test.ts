@@ -110,7 +110,7 @@ describe('docs/events.md', () => {
   })
 
   test('has a row for every code of a reply', () => {
-    const [, list = ''] = read('src/core/contracts/command.ts').split(/REPLY_CODES = \[|\] as const/)
+    const [, list = ''] = read('src/core/contracts/reply.ts').split(/REPLY_CODES = \[|\] as const/)
     const codes = [...list.matchAll(/^ {2}'([a-z-]+)'/gm)].map(([, code]) => code)
     expect(codes.length).toBeGreaterThan(10)
     expect(rowsOf('\n## Replies\n').sort()).toEqual(codes.sort())
