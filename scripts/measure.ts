@@ -42,8 +42,10 @@ function sizeOf(path: string): Size {
   const text = readFileSync(path, 'utf8')
   const { program, comments, module } = parseSync(path, text)
   const lineOf = lineFinder(text)
-  const kinds = text.split('\n').map(line => (line.trim() === '' ? 'blank' : 'code'))
-  const mark = ({ start, end }: { start: number; end: number }, kind: string) => {
+  const kinds: ('blank' | 'code' | 'import' | 'comment')[] = text
+    .split('\n')
+    .map(line => (line.trim() === '' ? 'blank' : 'code'))
+  const mark = ({ start, end }: { start: number; end: number }, kind: 'import' | 'comment') => {
     for (let line = lineOf(start); line <= lineOf(end - 1); line += 1) kinds[line] = kind
   }
   for (const node of program.body) if (node.type === 'ImportDeclaration') mark(node, 'import')
