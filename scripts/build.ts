@@ -58,6 +58,8 @@ const { metafile } = await build({
   },
 })
 await writeDeclarations('dist')
+// What is in which file, for the tests; it is not packed.
+await writeFile('dist/metafile.json', JSON.stringify(metafile))
 
 // Whoever gets the bundle gets the licences of all that is in it.
 const { text, problems } = thirdParty(metafile, '.', readWithoutFile())
