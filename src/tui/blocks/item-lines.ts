@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import { unreachable } from '../../base/errors.ts'
 import type { Item } from '../../core/events/items.ts'
 import type { LiveItem } from '../../core/events/live-board.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
@@ -28,9 +27,6 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
         ...wrapLine(theme.paint('strong', 'plan'), columns),
         ...markdownLines(item.text, { columns, theme, first: true }),
       ]
-    // Written by codemachine or the person; shown by `round-started` or `steered`.
-    case 'user-message':
-      return []
     case 'sub-agent':
       return options.full && item.prompt !== null
         ? withMore(describeItem({ ...item, prompt: null }, place), item.prompt, options)
@@ -39,14 +35,8 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
       return options.full && item.error !== null
         ? withMore(describeItem({ ...item, error: null }, place), item.error, options)
         : describedLines(describeItem(item, place), options)
-    case 'web-search':
-    case 'tool-call':
-    case 'image':
-    case 'compaction':
-    case 'unknown':
-      return describedLines(describeItem(item, place), options)
     default:
-      return unreachable(item)
+      return describedLines(describeItem(item, place), options)
   }
 }
 
@@ -190,16 +180,8 @@ export function liveItemLines(
       ]
     case 'user-message':
       return []
-    case 'web-search':
-    case 'mcp-tool-call':
-    case 'tool-call':
-    case 'sub-agent':
-    case 'image':
-    case 'compaction':
-    case 'unknown':
-      return [withTime(describeItem(item, NOWHERE)?.text ?? '', time, columns)]
     default:
-      return unreachable(item)
+      return [withTime(describeItem(item, NOWHERE)?.text ?? '', time, columns)]
   }
 }
 

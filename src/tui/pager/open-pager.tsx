@@ -5,7 +5,8 @@ import type { Clock } from '../../base/clock.ts'
 import { keysFromInk } from '../composer/keys.ts'
 import type { TerminalOutput } from '../terminal/output.ts'
 import type { Theme } from '../terminal/theme.ts'
-import { Pager, type PagerSource } from './pager.ts'
+import { Pager } from './pager.ts'
+import type { PagerSource } from './source.ts'
 
 interface PagerScreenOptions {
   stdin: NodeJS.ReadableStream

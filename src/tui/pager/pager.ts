@@ -1,7 +1,7 @@
 import { cutLine, oneLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Theme } from '../terminal/theme.ts'
-import { compileSearch, type Search, SearchHits } from './search.ts'
+import { compileSearch, type PagerSource, type Search, SearchHits } from './source.ts'
 
 /** The state of a pager: the part of its lines that is shown, and the effect of each key. Draws nothing itself. */
 export class Pager {
@@ -234,17 +234,6 @@ function shorter(text: string): string {
     .slice(0, -1)
     .map(({ segment }) => segment)
     .join('')
-}
-
-/** Lines to page through: painted and safe for the terminal. */
-export interface PagerSource {
-  readonly count: number
-  /** The line at an index from 0 to below `count`. Lines do not change. */
-  line(index: number): string
-  /** Calls the listener after lines were added, with the number of lines dropped at the start. Returns the unsubscribe function. */
-  onGrow(listener: (dropped: number) => void): () => void
-  /** Lays the lines out for another width; they are added again from the first on. Left out: lines do not depend on the width. */
-  resize?(columns: number): void
 }
 
 /** A row: the index of its line, and of the row within the wrapped line. */
