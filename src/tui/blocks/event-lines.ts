@@ -30,6 +30,7 @@ import { gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
 import { itemLines } from './item-lines.ts'
 import {
   type BlockOptions,
+  behindBar,
   clipText,
   describedLines,
   firstRows,
@@ -160,21 +161,15 @@ function agentItemLines(
   const { columns, theme, full } = options
   const place = { session, directory: state.directory }
   if (full) {
-    const lines = underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, inner =>
-      itemLines(item, place, { ...options, columns: inner }),
-    )
+    const lines = behindBar(options, inner => itemLines(item, place, { ...options, columns: inner }))
     return lines.length === 0
       ? []
       : [...wrapLine(theme.paint('dim', oneLine(instance, AGENT_NAME_CHARS)), columns), ...lines]
   }
   const told = describeAgentItem(item, place)
   if (told === null) return []
-  return [
-    cutLine(
-      `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`,
-      columns,
-    ),
-  ]
+  const line = `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`
+  return [cutLine(line, columns)]
 }
 
 /** A question that was noted for the person: its text in bold, its details indented below. */

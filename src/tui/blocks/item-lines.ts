@@ -170,14 +170,10 @@ export function liveItemLines(
       return thoughtTail(tailOf(text, TAIL_CHARS), { columns, theme, rows: Math.min(rows, THOUGHT_ROWS) })
     case 'command':
       return runningCommand(item.command, text, time, options)
-    case 'file-change':
-      return [
-        withTime(
-          `changing ${item.changes.map(({ path }) => oneLine(basename(path), NAME_CHARS)).join(', ')}`,
-          time,
-          columns,
-        ),
-      ]
+    case 'file-change': {
+      const names = item.changes.map(({ path }) => oneLine(basename(path), NAME_CHARS))
+      return [withTime(`changing ${names.join(', ')}`, time, columns)]
+    }
     case 'user-message':
       return []
     default:

@@ -50,6 +50,11 @@ export function underPrefix({ first, repeats, columns }: Prefix, draw: (columns:
   })
 }
 
+/** The lines that `draw` returns for the columns beside a vertical bar; without the bar for a screen reader. */
+export function behindBar({ columns, theme }: LineOptions, draw: (columns: number) => string[]): string[] {
+  return underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, draw)
+}
+
 /** A description as lines, with its further lines indented; `[]` for null. Painted as `role`; by its tone when that is null. */
 export function describedLines(
   description: Description | null,
@@ -67,14 +72,5 @@ export function describedLines(
 
 /** The role that a tone is painted in. */
 export function roleOf(tone: Tone): Role {
-  return ROLES[tone]
-}
-
-const ROLES: Readonly<Record<Tone, Role>> = {
-  plain: 'plain',
-  quiet: 'dim',
-  strong: 'strong',
-  good: 'good',
-  warning: 'warning',
-  bad: 'bad',
+  return tone === 'quiet' ? 'dim' : tone
 }

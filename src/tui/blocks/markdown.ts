@@ -361,14 +361,8 @@ function tableRowLines(cells: readonly string[], widths: readonly number[], alig
 
 function aligned(text: string, width: number, align: Tokens.Table['align'][number]): string {
   const room = Math.max(0, width - widthOf(text))
-  switch (align) {
-    case 'right':
-      return ' '.repeat(room) + text
-    case 'center':
-      return padLine(' '.repeat(Math.floor(room / 2)) + text, width)
-    default:
-      return padLine(text, width)
-  }
+  if (align === 'right') return ' '.repeat(room) + text
+  return padLine(align === 'center' ? ' '.repeat(Math.floor(room / 2)) + text : text, width)
 }
 
 function rowsAsLists(header: readonly string[], rows: readonly (readonly string[])[], columns: number): string[] {

@@ -36,7 +36,7 @@ export class Composer {
   #columns = textColumns(80, PROMPT)
   #commands: readonly SlashCommand[] = []
   #history: readonly string[] = []
-  #walk: (HistoryWalk<TextBuffer> & { recalled: TextBuffer }) | null = null
+  #walk: HistoryWalk | null = null
   /** The word that no popup is opened for: its popup was closed, or it was not typed. */
   #dismissed: string | null = null
   #asked: { query: string } | null = null
@@ -129,8 +129,8 @@ export class Composer {
   #searchKey(key: Key, search: HistorySearch): ComposerIntent | null {
     const step = searchKey(search, key)
     if (step === null) return { kind: 'unhandled' }
-    this.#set({ search: step.kind === 'searching' ? step.search : null })
-    if (step.kind === 'taken' && step.text !== null) this.setText(step.text)
+    this.#set({ search: step.search })
+    if (step.taken !== undefined) this.setText(step.taken)
     return null
   }
 
@@ -292,12 +292,14 @@ const FIXED_INTENTS: ReadonlyMap<string, ComposerIntent> = new Map<string, Compo
 ])
 
 /** A walk through the prompts that were sent before: without duplicates, the newest last. */
-interface HistoryWalk<Draft> {
+interface HistoryWalk {
   readonly texts: readonly string[]
   /** The index of the text that is shown. */
   readonly index: number
   /** The content of the field when the walk began. */
-  readonly draft: Draft
+  readonly draft: TextBuffer
+  /** The content while the text is shown unchanged. */
+  readonly recalled: TextBuffer
 }
 
 /** A history without duplicates: each text stands where it was sent last. */
@@ -324,25 +326,18 @@ const OLDER = new Set(['ctrl+r', 'up', 'ctrl+p'])
 const CANCEL = new Set(['escape', 'ctrl+g', 'ctrl+c'])
 const TAKE = new Set(['return', 'tab', 'right', 'ctrl+f', 'end', 'ctrl+e'])
 
-/** The search after a key: it goes on, is cancelled, or its match is taken (null: nothing matched). Null for any other key. */
+/** The search after a key, null when it is over, and the match that was taken, if one was. Null for any other key. */
 function searchKey(
   search: HistorySearch,
   key: Key,
-):
-  | { kind: 'searching'; search: HistorySearch }
-  | { kind: 'taken'; text: string | null }
-  | { kind: 'cancelled' }
-  | null {
+): { search: HistorySearch | null; taken?: string | undefined } | null {
   const chord = chordOf(key)
-  if (chord === '') return { kind: 'searching', search: extendQuery(search, key.input) }
-  if (chord === 'backspace') {
-    const { query } = search
-    return { kind: 'searching', search: searchFor(search, query.slice(0, previousBoundary(query, query.length))) }
-  }
-  if (OLDER.has(chord)) return { kind: 'searching', search: searchOlder(search) }
-  if (CANCEL.has(chord)) return { kind: 'cancelled' }
-  if (!TAKE.has(chord)) return null
-  return { kind: 'taken', text: search.index === null ? null : (search.texts[search.index] ?? null) }
+  const { query, texts, index } = search
+  if (chord === '') return { search: extendQuery(search, key.input) }
+  if (chord === 'backspace') return { search: searchFor(search, query.slice(0, previousBoundary(query, query.length))) }
+  if (OLDER.has(chord)) return { search: searchOlder(search) }
+  if (CANCEL.has(chord)) return { search: null }
+  return TAKE.has(chord) ? { search: null, taken: index === null ? undefined : texts[index] } : null
 }
 
 const QUERY_CHARS = 200

@@ -166,7 +166,7 @@ interface Shown {
 }
 
 /** A row of the screen, which shows a line or a part of it. `end`: the offset at which the next row starts (UTF-16 units). */
-export interface VisualRow {
+interface VisualRow {
   readonly start: number
   readonly end: number
   readonly cells: readonly Shown[]
@@ -177,7 +177,7 @@ export interface VisualRow {
  * wider than a row, never inside a grapheme cluster. Widths are of clusters, as kitty, WezTerm, Ghostty, iTerm2 and Windows
  * Terminal count them: a joined emoji takes two cells.
  */
-export function visualRows(line: string, columns: number, chips: Chips): VisualRow[] {
+function visualRows(line: string, columns: number, chips: Chips): VisualRow[] {
   const rows: VisualRow[] = []
   let row: Shown[] = []
   let width = 0
@@ -254,7 +254,7 @@ function cut(label: string, columns: number): string {
 }
 
 /** The row of a line that the caret is in, and its cell there. Between two rows it is in the lower one. */
-export function caretIn(rows: readonly VisualRow[], column: number): { index: number; x: number } {
+function caretIn(rows: readonly VisualRow[], column: number): { index: number; x: number } {
   const below = rows.findIndex(({ end }) => column < end)
   const index = below === -1 ? rows.length - 1 : below
   const cells = rows[index]?.cells ?? []
@@ -275,21 +275,14 @@ export function placeBeside(
   const rows = visualRows(caretLine(text), columns, chips)
   const at = caretIn(rows, text.column)
   const kept = goal ?? at.x
-  const within = rows[at.index + direction]
-  if (within !== undefined) {
-    return {
-      place: { row: text.row, column: columnAt(within, kept, at.index + direction < rows.length - 1) },
-      goal: kept,
-    }
-  }
-  const next = text.row + direction
-  const line = text.lines[next]
+  const isInside = rows[at.index + direction] !== undefined
+  const row = isInside ? text.row : text.row + direction
+  const line = text.lines[row]
   if (line === undefined) return null
-  const others = visualRows(line, columns, chips)
-  const index = direction === 1 ? 0 : others.length - 1
-  const row = others[index]
-  if (row === undefined) return null
-  return { place: { row: next, column: columnAt(row, kept, index < others.length - 1) }, goal: kept }
+  const others = isInside ? rows : visualRows(line, columns, chips)
+  const index = isInside ? at.index + direction : direction === 1 ? 0 : others.length - 1
+  const to = others[index]
+  return to === undefined ? null : { place: { row, column: columnAt(to, kept, index < others.length - 1) }, goal: kept }
 }
 
 /** The last offset of a row at or before a cell; a row's end belongs to the row below if there is one. */

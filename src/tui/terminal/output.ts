@@ -29,7 +29,7 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
   #bytes = 0
   #isGone = false
   #isClosed = false
-  #draining: { promise: Promise<void>; end: () => void } | null = null
+  #draining: PromiseWithResolvers<void> | null = null
   #held: { text: string; written: Written[] } | null = null
 
   constructor(options: TerminalOutputOptions) {
@@ -81,10 +81,7 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
   /** Resolves once the terminal reads again, or is gone. */
   ready(): Promise<void> {
     if (!this.isFull) return Promise.resolve()
-    if (!this.#draining) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#draining = { promise, end: resolve }
-    }
+    this.#draining ??= Promise.withResolvers()
     return this.#draining.promise
   }
 
@@ -192,7 +189,7 @@ export class TerminalOutput extends EventEmitter implements NodeJS.WritableStrea
   }
 
   readonly #drained = () => {
-    this.#draining?.end()
+    this.#draining?.resolve()
     this.#draining = null
   }
 }

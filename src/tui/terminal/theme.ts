@@ -8,7 +8,7 @@ export interface ThemeOptions {
 /** The theme for a terminal. With `NO_COLOR` and `plain` no SGR is used at all, not even bold and dim. */
 export function openTheme({ theme, env, reader }: ThemeOptions): Theme {
   const depth = depthOf(theme, env)
-  const styles = depth === 'none' ? NO_STYLES : stylesOf(theme, depth)
+  const styles: Styles = depth === 'none' ? {} : stylesOf(theme, depth)
   const links = theme !== 'plain' && !reader && hasLinks(env)
   return {
     symbols: !reader,
@@ -39,7 +39,6 @@ interface Style {
 }
 type Styles = Partial<Record<Role, Style>>
 
-const NO_STYLES: Styles = {}
 const BOLD: Style = { open: '1', close: '22' }
 const DIM: Style = { open: '2', close: '22' }
 const ITALIC: Style = { open: '3', close: '23' }
