@@ -5,7 +5,8 @@ import { cutLine, padLine, widthOf } from '../words/cells.ts'
 import { wordsForItem } from '../words/doing.ts'
 import { formatClock } from '../words/numbers.ts'
 import { agentOf, idsOf, isDelegation } from '../words/plan.ts'
-import { type LiveOptions, liveItemLines } from './blocks/item-lines.ts'
+import { liveItemLines } from './blocks/item-lines.ts'
+import type { LiveOptions } from './blocks/layout.ts'
 import type { Theme } from './terminal/theme.ts'
 
 /**

@@ -7,7 +7,15 @@ import { type Description, describe, safeOutput, shownCommand } from '../../word
 import { formatClock, formatCount, formatDuration } from '../../words/numbers.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { changeLines } from './file-changes.ts'
-import { type BlockOptions, describedLines, firstRows, type LineOptions, MOST_TEXT, underPrefix } from './layout.ts'
+import {
+  type BlockOptions,
+  describedLines,
+  firstRows,
+  type LineOptions,
+  type LiveOptions,
+  MOST_TEXT,
+  underPrefix,
+} from './layout.ts'
 import { highlightCode, inlineLines, lexInline, markdownLines } from './markdown.ts'
 
 /** A completed item of the agent as finished lines; `[]` for user messages, which are shown by the events of the round. */
@@ -146,12 +154,6 @@ function dimmed(text: string, theme: Theme, roles: readonly Role[] = []): string
     .split(/\n\s*\n/)
     .flatMap(paragraph => inlineLines(lexInline(paragraph), theme, ['dim', ...roles]))
     .filter(line => line.trim() !== '')
-}
-
-/** Where what still runs is drawn: on at most `rows` lines, at the time `now` (Unix time, ms). */
-export interface LiveOptions extends LineOptions {
-  rows: number
-  now: number
 }
 
 /** The newest lines of an item that still runs. `text`: its output so far; of a message, the part not printed yet. */

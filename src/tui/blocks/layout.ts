@@ -8,6 +8,12 @@ export interface LineOptions {
   theme: Theme
 }
 
+/** Where what changes in place is drawn: on at most `rows` lines, at the time `now` (Unix time, ms). */
+export interface LiveOptions extends LineOptions {
+  rows: number
+  now: number
+}
+
 /** How a finished block is drawn. `full`: all of it, for the pager; otherwise cut to what the scrollback should hold. */
 export interface BlockOptions extends LineOptions {
   full: boolean

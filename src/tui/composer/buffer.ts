@@ -62,12 +62,8 @@ export function paste(buffer: TextBuffer, pasted: string): TextBuffer {
   const clean = cleanText(pasted)
   if (clean === '') return buffer
   const chip = foldLarge(clean)
-  if (chip === null) {
-    const held = escapePlaceholders(clean, buffer.chips)
-    return { ...changed(buffer, insertAt(buffer.text, held.text)), chips: held.chips }
-  }
-  const { chips, character } = addChip(buffer.chips, chip)
-  return { ...changed(buffer, insertAt(buffer.text, character)), chips }
+  const { text, chips } = chip === null ? escapePlaceholders(clean, buffer.chips) : addChip(buffer.chips, chip)
+  return { ...changed(buffer, insertAt(buffer.text, text)), chips }
 }
 
 // A longer line would make every key slow.
@@ -79,8 +75,7 @@ export function replaceAll(buffer: TextBuffer, replacement: string): TextBuffer 
   const lines: string[] = []
   for (const line of cleanText(replacement).split('\n')) {
     const chip = line.length > LINE_CHARS ? foldLarge(line) : null
-    const added = chip === null ? null : addChip(chips, chip)
-    const held = added === null ? escapePlaceholders(line, chips) : { text: added.character, chips: added.chips }
+    const held = chip === null ? escapePlaceholders(line, chips) : addChip(chips, chip)
     lines.push(held.text)
     chips = held.chips
   }
@@ -182,7 +177,7 @@ export function bufferOf({ parts, caret }: Draft): TextBuffer {
     const clean = cleanText(typeof part === 'string' ? part : part.pasted)
     const chip = typeof part === 'string' ? null : foldLarge(clean)
     const added = chip === null ? escapePlaceholders(clean, chips) : addChip(chips, chip)
-    all += 'text' in added ? added.text : added.character
+    all += added.text
     chips = added.chips
   }
   const before = all.slice(0, Math.max(0, caret)).split('\n')

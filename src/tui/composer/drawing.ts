@@ -1,7 +1,7 @@
 import { cutLine, oneLine, padLine, safeText, widthOf } from '../../words/cells.ts'
 import type { Theme } from '../terminal/theme.ts'
 import type { TextBuffer } from './buffer.ts'
-import type { Popup, SlashCommand } from './completion.ts'
+import type { Popup } from './completion.ts'
 import type { ComposerSnapshot, HistorySearch } from './composer.ts'
 import { type Chips, caretLine, graphemesOf, isChip, type Place, type Text } from './text.ts'
 
@@ -103,36 +103,23 @@ function paintRow({ cells }: VisualRow, theme: Theme): string {
 export function popupLines({ popup }: ComposerSnapshot, { columns, maxRows, theme }: Area): string[] {
   if (popup === null) return []
   const { from, to } = scrollWindow(popup.options.length, popup.selected, maxRows)
-  return optionRows(popup, from, to, columns, theme)
-}
-
-function optionRows(popup: Popup, from: number, to: number, columns: number, theme: Theme): string[] {
-  if (popup.kind === 'commands') {
-    const options = popup.options.slice(from, to)
-    const names = Math.max(...popup.options.map(({ name }) => widthOf(name))) + 3
-    return options.map((command, at) => commandRow(command, names, at + from === popup.selected, columns, theme))
-  }
-  // The end of a path tells more than its beginning.
-  return popup.options.slice(from, to).map((path, at) => {
+  return optionTexts(popup, from, to, columns).map((text, at) => {
     const isSelected = at + from === popup.selected
-    return paintOption(
-      `${optionMark(isSelected, theme)}${keepEnd(oneLine(path, 4_096), Math.max(1, columns - 2))}`,
-      isSelected,
-      columns,
-      theme,
-    )
+    const line = cutLine(`${optionMark(isSelected, theme)}${text}`, columns)
+    return isSelected ? theme.paint('selected', line) : line
   })
 }
 
-function commandRow(command: SlashCommand, names: number, isSelected: boolean, columns: number, theme: Theme): string {
-  const name = `${optionMark(isSelected, theme)}${padLine(`/${command.name}`, names)}`
-  const note = command.note === null ? '' : ` (${oneLine(command.note, 200)})`
-  return paintOption(`${name}${oneLine(command.description, 400)}${note}`, isSelected, columns, theme)
-}
-
-function paintOption(row: string, isSelected: boolean, columns: number, theme: Theme): string {
-  const line = cutLine(row, columns)
-  return isSelected ? theme.paint('selected', line) : line
+function optionTexts(popup: Popup, from: number, to: number, columns: number): string[] {
+  if (popup.kind === 'files') {
+    // The end of a path tells more than its beginning.
+    return popup.options.slice(from, to).map(path => keepEnd(oneLine(path, 4_096), Math.max(1, columns - 2)))
+  }
+  const names = Math.max(...popup.options.map(({ name }) => widthOf(name))) + 3
+  return popup.options.slice(from, to).map(({ name, description, note }) => {
+    const noted = note === null ? '' : ` (${oneLine(note, 200)})`
+    return `${padLine(`/${name}`, names)}${oneLine(description, 400)}${noted}`
+  })
 }
 
 /** The marker before an option of a popup or a picker. */

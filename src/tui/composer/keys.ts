@@ -112,10 +112,11 @@ export function editKey(buffer: TextBuffer, key: Key, columns: number): TextBuff
   if (edit !== undefined) return edit(buffer)
   const direction = directionOf(key)
   if (direction !== null) return moveVertically(buffer, direction, columns)
-  if (key.name !== null || key.ctrl || key.meta || key.input === '') return null
-  return key.input.includes('\n') || key.input.includes('\r')
-    ? paste(buffer, key.input)
-    : typeOrPaste(buffer, key.input)
+  const { input } = key
+  if (key.name !== null || key.ctrl || key.meta || input === '') return null
+  // A text of more than four characters in one piece is a paste.
+  const isPaste = /[\r\n]/.test(input) || [...input.slice(0, 8)].length > 4
+  return isPaste ? paste(buffer, input) : type(buffer, input)
 }
 
 /** The modifiers and name of a key: `ctrl+a`, `alt+left`; Shift only with Enter and Tab. Empty for plain text. */
@@ -136,11 +137,6 @@ export function directionOf(key: Key): -1 | 1 | null {
 export function moveVertically(buffer: TextBuffer, direction: -1 | 1, columns: number): TextBuffer | null {
   const to = placeBeside(buffer.text, direction, columns, buffer.chips, buffer.goal)
   return to === null ? null : moveTo(buffer, to.place, to.goal)
-}
-
-/** A text of more than four characters in one piece is a paste. */
-function typeOrPaste(buffer: TextBuffer, input: string): TextBuffer {
-  return [...input.slice(0, 8)].length > 4 ? paste(buffer, input) : type(buffer, input)
 }
 
 function newline(buffer: TextBuffer): TextBuffer {

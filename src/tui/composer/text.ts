@@ -216,7 +216,7 @@ export function escapePlaceholders(text: string, chips: Chips): { text: string; 
     const label = `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}>`
     const added = addChip(all, { text: character, label })
     all = added.chips
-    return added.character
+    return added.text
   })
   return { text: escaped, chips: all }
 }
@@ -242,18 +242,18 @@ function countLines(text: string): number {
 }
 
 /**
- * The chips with one more (or with the equal one that they hold already), and its placeholder. Beyond 10,000 chips the text
- * is lost: the character is U+FFFD.
+ * The chips with one more (or with the equal one that they hold already), and its placeholder as `text`. Beyond 10,000 chips the
+ * text is lost: the placeholder is U+FFFD.
  */
-export function addChip(chips: Chips, chip: Chip): { chips: Chips; character: string } {
+export function addChip(chips: Chips, chip: Chip): { text: string; chips: Chips } {
   let next = FIRST
   for (const [character, { text, label }] of chips) {
-    if (text === chip.text && label === chip.label) return { chips, character }
+    if (text === chip.text && label === chip.label) return { text: character, chips }
     next = Math.max(next, (character.codePointAt(0) ?? 0) + 1)
   }
-  if (chips.size >= MOST_CHIPS) return { chips, character: '\ufffd' }
+  if (chips.size >= MOST_CHIPS) return { text: '\ufffd', chips }
   const character = String.fromCodePoint(next)
-  return { chips: new Map([...chips, [character, chip]]), character }
+  return { text: character, chips: new Map([...chips, [character, chip]]) }
 }
 
 const MOST_CHIPS = 10_000

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import stringWidth from 'string-width'
 import { oneLine, widthOf } from '../../words/cells.ts'
+import type { ScreenProcess } from '../cli-context.ts'
 import { STYLE_SEQUENCES } from './theme.ts'
 
 /** A terminal's stream, such as `process.stdout`. */
@@ -329,14 +330,10 @@ export class TerminalRestorer {
   }
 }
 
-interface RestorerOptions {
+interface RestorerOptions extends Pick<ScreenProcess, 'writeNow' | 'rawModeOff'> {
   output: TerminalOutput
   /** The terminal's `TERM`; the Linux console and dumb terminals have no title. */
   term: string | undefined
-  /** Writes to the terminal synchronously, also while the program crashes; drops what the terminal does not take. */
-  writeNow(text: string): void
-  /** Switches the terminal's echo and line editing on again. */
-  rawModeOff(): void
 }
 
 /** The modes that are switched on in a terminal, read from the bytes written to it, so that they can be switched off again. */
