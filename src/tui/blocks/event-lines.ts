@@ -103,6 +103,7 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
       return agentEndLines(event, options)
     case 'plan-ready':
       return planLines(event, options)
+    // The table of `describeEvent` has every type; null there: the header shows it while it lasts, or nothing does.
     default:
       return describedLines(describeEvent(event, state, KEY_HINTS), options)
   }

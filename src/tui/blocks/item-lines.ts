@@ -43,6 +43,7 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
       return options.full && item.error !== null
         ? withMore(describeItem({ ...item, error: null }, place), item.error, options)
         : describedLines(describeItem(item, place), options)
+    // Every other kind is in `describeItem`, and a message of the user, which the events of the round show, is null there.
     default:
       return describedLines(describeItem(item, place), options)
   }
