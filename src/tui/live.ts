@@ -5,7 +5,8 @@ import { cutLine, padLine, widthOf } from '../words/cells.ts'
 import { wordsForItem } from '../words/doing.ts'
 import { formatClock } from '../words/numbers.ts'
 import { agentOf, idsOf, isDelegation } from '../words/plan.ts'
-import { type LiveOptions, liveItemLines } from './blocks/item-lines.ts'
+import { liveItemLines } from './blocks/item-lines.ts'
+import type { LiveOptions } from './blocks/layout.ts'
 import type { Theme } from './terminal/theme.ts'
 
 /**
@@ -107,22 +108,17 @@ function drawAgents(
   { cells, theme, now }: { cells: number; theme: Theme; now: number },
 ): string[] {
   const named = agents.map(agent => ({ agent, name: agentOf(agent.instance), ids: idsOf(agent.tasks) }))
-  const widest = (of: readonly string[], most: number) => Math.min(most, Math.max(...of.map(widthOf)))
+  const widest = (part: 'name' | 'ids') => Math.max(...named.map(each => widthOf(each[part])))
+  const nameCells = Math.min(NAME_CELLS, widest('name'))
+  const idCells = Math.min(IDS_CELLS, widest('ids'))
   const isAligned = cells >= CELLS_FOR_ALIGNED
-  const nameCells = widest(
-    named.map(({ name }) => name),
-    NAME_CELLS,
-  )
-  const idCells = widest(
-    named.map(({ ids }) => ids),
-    IDS_CELLS,
-  )
+  const inCells = isAligned ? padLine : cutLine
   return named.map(({ agent, name, ids }) => {
     const { words, time } = workOf(agent, live, now)
     const head = [
       theme.symbols ? theme.paint('accent', '●') : '',
-      theme.paint('strong', isAligned ? padLine(name, nameCells) : cutLine(name, nameCells)),
-      theme.paint('accent', isAligned ? padLine(ids, idCells) : cutLine(ids, idCells)),
+      theme.paint('strong', inCells(name, nameCells)),
+      theme.paint('accent', inCells(ids, idCells)),
     ].filter(part => widthOf(part) > 0)
     const begin = `${head[0]} ${head.slice(1).join(isAligned ? '  ' : ' ')}  `
     const end = time === null ? '' : ` ${time}`

@@ -3,15 +3,12 @@ import { unreachable } from '../base/errors.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../words/cells.ts'
 import type { LoginState } from '../words/login.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
-import { firstRows, type LineOptions } from './blocks/layout.ts'
+import { firstRows, type LineOptions, type LiveOptions } from './blocks/layout.ts'
 import { type SlashCommand, slashCommands } from './composer/completion.ts'
 import type { Role, Theme } from './terminal/theme.ts'
 
 /** The start screen: the logo and the known facts, on at most `rows` lines of at most `columns` cells. `now`: Unix ms. */
-export function startLines(
-  facts: StartFacts,
-  { columns, rows, theme, now }: { columns: number; rows: number; theme: Theme; now: number },
-): string[] {
+export function startLines(facts: StartFacts, { columns, rows, theme, now }: LiveOptions): string[] {
   const all = factsOf(facts, now)
   const logo = logoLines({ columns, rows, theme })
   const isTight = rows < 8
@@ -127,7 +124,7 @@ function sessionInWords({ id, goal, rounds, stopped, at }: ResumableSession, now
 }
 
 /** The logo: block letters from 70 columns and 18 rows on, a smaller figure from 40 and 13 on, else one line of words. */
-function logoLines({ columns, rows, theme }: { columns: number; rows: number; theme: Theme }): string[] {
+function logoLines({ columns, rows, theme }: Omit<LiveOptions, 'now'>): string[] {
   if (theme.symbols && columns >= 70 && rows >= 18) return theme.gradient(LARGE)
   if (theme.symbols && columns >= 40 && rows >= 13) return theme.gradient(MEDIUM)
   return theme.gradient(['CODE MACHINE'])

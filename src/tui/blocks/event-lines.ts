@@ -1,11 +1,11 @@
-import { unreachable } from '../../base/errors.ts'
 import type { Recorded, RecordedOf } from '../../core/events/events.ts'
 import type { PlanStep, SessionState } from '../../core/state/state.ts'
-import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import { cutLine, oneLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
 import { describeEvent } from '../../words/event.ts'
 import { describeAgentItem } from '../../words/item.ts'
 import { type Description, describe, KEY_HINTS } from '../../words/names.ts'
-import { formatTime } from '../../words/numbers.ts'
+import { formatCount, formatDuration, formatTime, formatTokens } from '../../words/numbers.ts'
+import { describeOutcome, wordsForLimits } from '../../words/outcome.ts'
 import {
   agentEndInWords,
   agentFacts,
@@ -15,15 +15,31 @@ import {
   planInWords,
   requestInWords,
 } from '../../words/plan.ts'
-import { describeProof, isReviewAnswer, isReviewing } from '../../words/proof.ts'
+import {
+  describeProof,
+  isReviewAnswer,
+  isReviewing,
+  wordsForGates,
+  wordsForQuestions,
+  wordsForReviewTerms,
+} from '../../words/proof.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { diffLines, readDiff } from './file-changes.ts'
 import { gateLines, reviewerLines, reviewLines } from './gates-and-reviews.ts'
 import { itemLines } from './item-lines.ts'
-import { type BlockOptions, clipText, describedLines, firstRows, roleOf, underPrefix } from './layout.ts'
+import {
+  type BlockOptions,
+  behindBar,
+  clipText,
+  describedLines,
+  firstRows,
+  type LineOptions,
+  MOST_TEXT,
+  roleOf,
+  underPrefix,
+} from './layout.ts'
 import { markdownLines } from './markdown.ts'
-import { sessionCreatedCard, sessionEndedCard } from './session-card.ts'
 
 /**
  * An event as finished lines for the terminal, each at most `columns` cells wide; `[]` for an event that is not shown.
@@ -87,45 +103,9 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
       return agentEndLines(event, options)
     case 'plan-ready':
       return planLines(event, options)
-    case 'plan-refused':
-    case 'task-judged':
-    case 'session-resumed':
-    case 'keep-awake':
-    case 'model-rerouted':
-    case 'request-answered':
-    case 'warning':
-    case 'error':
-    case 'turn-continued':
-    case 'winding-down':
-    case 'machine-slept':
-    case 'waiting':
-    case 'wait-ended':
-    case 'stop-asked':
-    case 'interrupt-asked':
-    case 'skip-asked':
-    case 'paused':
-    case 'held':
-    case 'unpaused':
-    case 'stuck':
-    case 'memory-broken':
-    case 'repository-restored':
-    case 'settings-changed':
-    case 'protected-changed':
-    case 'review-started':
-    case 'done-nominated':
-    case 'done-refused':
-    case 'done-accepted':
-      return describedLines(describeEvent(event, state, KEY_HINTS), options)
-    // The header shows these while they last.
-    case 'turn-started':
-    case 'usage':
-    case 'limits':
-    case 'savepoint':
-    case 'gate-started':
-    case 'tasks-judged':
-      return []
+    // The table of `describeEvent` has every type; null there: the header shows it while it lasts, or nothing does.
     default:
-      return unreachable(event)
+      return describedLines(describeEvent(event, state, KEY_HINTS), options)
   }
 }
 
@@ -182,21 +162,15 @@ function agentItemLines(
   const { columns, theme, full } = options
   const place = { session, directory: state.directory }
   if (full) {
-    const lines = underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, inner =>
-      itemLines(item, place, { ...options, columns: inner }),
-    )
+    const lines = behindBar(options, inner => itemLines(item, place, { ...options, columns: inner }))
     return lines.length === 0
       ? []
       : [...wrapLine(theme.paint('dim', oneLine(instance, AGENT_NAME_CHARS)), columns), ...lines]
   }
   const told = describeAgentItem(item, place)
   if (told === null) return []
-  return [
-    cutLine(
-      `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`,
-      columns,
-    ),
-  ]
+  const line = `${theme.paint('dim', agentLabel(instance, state))}  ${theme.paint(roleOf(told.tone), told.text)}`
+  return [cutLine(line, columns)]
 }
 
 /** A question that was noted for the person: its text in bold, its details indented below. */
@@ -327,4 +301,80 @@ function planLines(event: RecordedOf<'plan-ready'>, options: BlockOptions): stri
     ...wrapLine(theme.paint('strong', planInWords(event)), columns),
     ...taskLines({ board, plan: [] }, { columns, rows, theme }),
   ]
+}
+
+const NAME_CHARS = 200
+const GOAL_CHARS = 1000
+const CARD_ROWS = 6
+const FACT_ROWS = 2
+
+/** The card at the beginning of a session: its goal, and its limits, gates and permissions. */
+function sessionCreatedCard(event: RecordedOf<'session-created'>, options: BlockOptions): string[] {
+  const { full } = options
+  const codex = [event.model, event.effort].filter(value => value !== null).map(value => oneLine(value, NAME_CHARS))
+  const goal = safeText(clipText(event.goal.trim(), full ? MOST_TEXT : GOAL_CHARS))
+  const facts = [
+    `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
+    ...(codex.length === 0 ? [] : [`model ${codex.join(', ')}`]),
+    ...[wordsForGates(event.gates), wordsForReviewTerms(event.review)].filter(words => words !== null),
+  ]
+  const rows = [
+    ...cardText(goal, { most: full ? null : CARD_ROWS, role: 'strong' }, options),
+    '',
+    ...facts.flatMap(fact => cardText(fact, { most: FACT_ROWS, role: 'dim' }, options)),
+  ]
+  return cardLines(`session ${oneLine(event.session, NAME_CHARS)}`, rows, options)
+}
+
+/** The card at the end of a session: its outcome, how to go on, its goal, what it used, and how many questions are open. */
+function sessionEndedCard(event: RecordedOf<'session-ended'>, state: SessionState, options: LineOptions): string[] {
+  const { text, hint, tone } = describeOutcome(event.outcome, state)
+  const used = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
+  const rows = [
+    ...cardText(text, { most: CARD_ROWS, role: roleOf(tone) }, options),
+    ...cardText(hint ?? '', { most: CARD_ROWS, role: 'plain' }, options),
+    ...cardText(oneLine(state.goal, GOAL_CHARS), { most: FACT_ROWS, role: 'plain' }, options),
+    ...cardText(used, { most: FACT_ROWS, role: 'dim' }, options),
+    ...cardText(wordsForQuestions(state.questions) ?? '', { most: FACT_ROWS, role: 'warning' }, options),
+  ]
+  return cardLines(`session ${oneLine(event.session, NAME_CHARS)} ended`, rows, options)
+}
+
+/** A text wrapped to the card's width and painted; at most `most` rows, the last with an ellipsis. `[]` for ''. */
+function cardText(text: string, { most, role }: { most: number | null; role: Role }, options: LineOptions): string[] {
+  if (text === '') return []
+  const columns = innerColumns(options)
+  const rows = text.split('\n').flatMap(line => wrapLine(line, columns))
+  return firstRows(rows, most ?? rows.length, columns).map(row => options.theme.paint(role, row))
+}
+
+const NARROWEST_CARD = 24
+const WIDEST_CARD = 84
+// Both borders, and the space between each and the row.
+const BORDER_CELLS = 4
+
+/** The width of a row inside a card. */
+function innerColumns({ columns, theme }: LineOptions): number {
+  return hasBorder(columns, theme) ? Math.min(columns, WIDEST_CARD) - BORDER_CELLS : columns
+}
+
+/** A title and painted rows inside a border; without the border on a narrow terminal and for a screen reader. */
+function cardLines(title: string, rows: readonly string[], { columns, theme }: LineOptions): string[] {
+  if (!hasBorder(columns, theme)) {
+    return [theme.paint('strong', title), ...rows].flatMap(row => wrapLine(row, columns))
+  }
+  const inner = innerColumns({ columns, theme })
+  const width = inner + BORDER_CELLS
+  const border = (text: string) => theme.paint('accent', text)
+  const name = cutLine(title, width - 6)
+  const top = padLine(`╭─ ${name} `, width - 1).replace(/ +$/, spaces => ` ${'─'.repeat(spaces.length - 1)}`)
+  return [
+    border(`${top}╮`),
+    ...rows.flatMap(row => wrapLine(row, inner)).map(row => `${border('│')} ${padLine(row, inner)} ${border('│')}`),
+    border(`╰${'─'.repeat(width - 2)}╯`),
+  ]
+}
+
+function hasBorder(columns: number, theme: Theme): boolean {
+  return theme.symbols && columns >= NARROWEST_CARD
 }

@@ -1,4 +1,3 @@
-import { unreachable } from '../../base/errors.ts'
 import type { Item, ItemFileChange } from '../../core/events/items.ts'
 import { cutLine, safeText, wrapLine } from '../../words/cells.ts'
 import { shownPath } from '../../words/names.ts'
@@ -42,18 +41,9 @@ function rowsOf({ change, diff }: ItemFileChange, full: boolean): DiffRow[] {
 function nameOf({ change, path, movedTo }: ItemFileChange, directory: string, theme: Theme): string {
   const name = theme.paint('strong', shownPath(path, directory))
   const sign = theme.symbols ? theme.paint('accent', '✎ ') : ''
-  switch (change) {
-    case 'add':
-      return `${sign}new ${name}`
-    case 'delete':
-      return `${sign}deleted ${name}`
-    case 'update':
-      return `${sign}${theme.symbols ? '' : 'changed '}${name}`
-    case 'move':
-      return `${sign}moved ${name} to ${theme.paint('strong', shownPath(movedTo ?? '?', directory))}`
-    default:
-      return unreachable(change)
-  }
+  const words = { add: 'new ', delete: 'deleted ', update: theme.symbols ? '' : 'changed ', move: 'moved ' }
+  const to = change === 'move' ? ` to ${theme.paint('strong', shownPath(movedTo ?? '?', directory))}` : ''
+  return `${sign}${words[change]}${name}${to}`
 }
 
 function lineCounts(change: ItemFileChange, theme: Theme): string {

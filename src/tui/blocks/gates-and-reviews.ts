@@ -4,9 +4,17 @@ import type { SessionState } from '../../core/state/state.ts'
 import { cutLine, oneLine, safeText, wrapLine } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { gateInWords, isRepeated, placeOf, reviewEndInWords, SEVERITY_TONES } from '../../words/proof.ts'
-import type { Theme } from '../terminal/theme.ts'
 import { outputTail } from './item-lines.ts'
-import { type BlockOptions, clipText, firstRows, type LineOptions, MOST_TEXT, roleOf, underPrefix } from './layout.ts'
+import {
+  type BlockOptions,
+  behindBar,
+  clipText,
+  firstRows,
+  type LineOptions,
+  MOST_TEXT,
+  roleOf,
+  underPrefix,
+} from './layout.ts'
 
 type GateEnded = RecordedOf<'gate-ended'>
 
@@ -31,7 +39,8 @@ export function gateLines(event: GateEnded, state: SessionState, options: BlockO
   const paint = (text: string) => theme.paint(roleOf(tone), text)
   const ending = [...(theme.symbols ? endBesideSign(event, end) : [end]), time].join(', ')
   const line = [ending, ...remarks].join('; ')
-  const head = `${signOf(event, theme, paint)}${theme.paint('strong', safeText(name))}${paint(`  ${safeText(line)}`)}`
+  const sign = theme.symbols ? paint(SIGNS[event.status]) : ''
+  const head = `${sign}${theme.paint('strong', safeText(name))}${paint(`  ${safeText(line)}`)}`
   return [
     ...wrapLine(head, columns),
     ...underPrefix({ first: '  ', columns }, inner => notes.flatMap(note => wrapLine(paint(safeText(note)), inner))),
@@ -43,10 +52,6 @@ export function gateLines(event: GateEnded, state: SessionState, options: BlockO
 function endBesideSign({ status, exitCode }: GateEnded, end: string): string[] {
   if (status === 'passed') return []
   return [status === 'failed' && exitCode !== null ? `exit ${exitCode}` : end]
-}
-
-function signOf({ status }: GateEnded, theme: Theme, paint: (text: string) => string): string {
-  return theme.symbols ? paint(SIGNS[status]) : ''
 }
 
 type ReviewEnded = RecordedOf<'review-ended'>
@@ -100,8 +105,7 @@ function findingLines(finding: Finding, isRepeat: boolean, { columns, theme, ful
 }
 
 /** Lines of a reviewer's work: behind a vertical bar; for a screen reader below the word `reviewer:`. */
-export function reviewerLines({ columns, theme }: LineOptions, draw: (columns: number) => string[]): string[] {
-  if (theme.symbols) return underPrefix({ first: theme.paint('dim', '┃ '), repeats: true, columns }, draw)
-  const lines = draw(columns)
-  return lines.length === 0 ? [] : [...wrapLine('reviewer:', columns), ...lines]
+export function reviewerLines(options: LineOptions, draw: (columns: number) => string[]): string[] {
+  const lines = behindBar(options, draw)
+  return options.theme.symbols || lines.length === 0 ? lines : [...wrapLine('reviewer:', options.columns), ...lines]
 }

@@ -1,5 +1,4 @@
 import { basename } from 'node:path'
-import { unreachable } from '../../base/errors.ts'
 import type { Item } from '../../core/events/items.ts'
 import type { LiveItem } from '../../core/events/live-board.ts'
 import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
@@ -8,7 +7,15 @@ import { type Description, describe, safeOutput, shownCommand } from '../../word
 import { formatClock, formatCount, formatDuration } from '../../words/numbers.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { changeLines } from './file-changes.ts'
-import { type BlockOptions, describedLines, firstRows, type LineOptions, MOST_TEXT, underPrefix } from './layout.ts'
+import {
+  type BlockOptions,
+  describedLines,
+  firstRows,
+  type LineOptions,
+  type LiveOptions,
+  MOST_TEXT,
+  underPrefix,
+} from './layout.ts'
 import { highlightCode, inlineLines, lexInline, markdownLines } from './markdown.ts'
 
 /** A completed item of the agent as finished lines; `[]` for user messages, which are shown by the events of the round. */
@@ -28,9 +35,6 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
         ...wrapLine(theme.paint('strong', 'plan'), columns),
         ...markdownLines(item.text, { columns, theme, first: true }),
       ]
-    // Written by codemachine or the person; shown by `round-started` or `steered`.
-    case 'user-message':
-      return []
     case 'sub-agent':
       return options.full && item.prompt !== null
         ? withMore(describeItem({ ...item, prompt: null }, place), item.prompt, options)
@@ -39,14 +43,9 @@ export function itemLines(item: Item, place: ItemPlace, options: BlockOptions): 
       return options.full && item.error !== null
         ? withMore(describeItem({ ...item, error: null }, place), item.error, options)
         : describedLines(describeItem(item, place), options)
-    case 'web-search':
-    case 'tool-call':
-    case 'image':
-    case 'compaction':
-    case 'unknown':
-      return describedLines(describeItem(item, place), options)
+    // Every other kind is in `describeItem`, and a message of the user, which the events of the round show, is null there.
     default:
-      return unreachable(item)
+      return describedLines(describeItem(item, place), options)
   }
 }
 
@@ -158,12 +157,6 @@ function dimmed(text: string, theme: Theme, roles: readonly Role[] = []): string
     .filter(line => line.trim() !== '')
 }
 
-/** Where what still runs is drawn: on at most `rows` lines, at the time `now` (Unix time, ms). */
-export interface LiveOptions extends LineOptions {
-  rows: number
-  now: number
-}
-
 /** The newest lines of an item that still runs. `text`: its output so far; of a message, the part not printed yet. */
 export function liveItemLines(
   { item, text, startedAt }: Pick<LiveItem, 'item' | 'text' | 'startedAt'>,
@@ -180,26 +173,14 @@ export function liveItemLines(
       return thoughtTail(tailOf(text, TAIL_CHARS), { columns, theme, rows: Math.min(rows, THOUGHT_ROWS) })
     case 'command':
       return runningCommand(item.command, text, time, options)
-    case 'file-change':
-      return [
-        withTime(
-          `changing ${item.changes.map(({ path }) => oneLine(basename(path), NAME_CHARS)).join(', ')}`,
-          time,
-          columns,
-        ),
-      ]
+    case 'file-change': {
+      const names = item.changes.map(({ path }) => oneLine(basename(path), NAME_CHARS))
+      return [withTime(`changing ${names.join(', ')}`, time, columns)]
+    }
     case 'user-message':
       return []
-    case 'web-search':
-    case 'mcp-tool-call':
-    case 'tool-call':
-    case 'sub-agent':
-    case 'image':
-    case 'compaction':
-    case 'unknown':
-      return [withTime(describeItem(item, NOWHERE)?.text ?? '', time, columns)]
     default:
-      return unreachable(item)
+      return [withTime(describeItem(item, NOWHERE)?.text ?? '', time, columns)]
   }
 }
 

@@ -8,6 +8,12 @@ export interface LineOptions {
   theme: Theme
 }
 
+/** Where what changes in place is drawn: on at most `rows` lines, at the time `now` (Unix time, ms). */
+export interface LiveOptions extends LineOptions {
+  rows: number
+  now: number
+}
+
 /** How a finished block is drawn. `full`: all of it, for the pager; otherwise cut to what the scrollback should hold. */
 export interface BlockOptions extends LineOptions {
   full: boolean
@@ -50,6 +56,11 @@ export function underPrefix({ first, repeats, columns }: Prefix, draw: (columns:
   })
 }
 
+/** The lines that `draw` returns for the columns beside a vertical bar; without the bar for a screen reader. */
+export function behindBar({ columns, theme }: LineOptions, draw: (columns: number) => string[]): string[] {
+  return underPrefix({ first: theme.symbols ? theme.paint('dim', '┃ ') : '', repeats: true, columns }, draw)
+}
+
 /** A description as lines, with its further lines indented; `[]` for null. Painted as `role`; by its tone when that is null. */
 export function describedLines(
   description: Description | null,
@@ -67,14 +78,5 @@ export function describedLines(
 
 /** The role that a tone is painted in. */
 export function roleOf(tone: Tone): Role {
-  return ROLES[tone]
-}
-
-const ROLES: Readonly<Record<Tone, Role>> = {
-  plain: 'plain',
-  quiet: 'dim',
-  strong: 'strong',
-  good: 'good',
-  warning: 'warning',
-  bad: 'bad',
+  return tone === 'quiet' ? 'dim' : tone
 }

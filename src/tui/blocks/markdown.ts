@@ -1,5 +1,4 @@
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
-import { unreachable } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import { cutLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
@@ -54,18 +53,8 @@ function blockLines(block: MarkedToken, options: LineOptions): string[] {
     case 'checkbox':
       return []
     // Inline tokens, which never stand on their own.
-    case 'br':
-    case 'codespan':
-    case 'del':
-    case 'em':
-    case 'escape':
-    case 'image':
-    case 'link':
-    case 'list_item':
-    case 'strong':
-      return wrapAll(inlineLines([block], theme), columns)
     default:
-      return unreachable(block)
+      return wrapAll(inlineLines([block], theme), columns)
   }
 }
 
@@ -161,38 +150,29 @@ function paintNodes(nodes: Nodes, role: Role, paint: (text: string, role: Role) 
   }
 }
 
-const SYNTAX_ROLES: Readonly<Record<string, Role>> = {
-  keyword: 'keyword',
-  'selector-tag': 'keyword',
-  tag: 'keyword',
-  built_in: 'type',
-  type: 'type',
-  'selector-class': 'type',
-  'selector-id': 'type',
-  literal: 'number',
-  number: 'number',
-  string: 'string',
-  regexp: 'string',
-  symbol: 'string',
-  comment: 'comment',
-  meta: 'comment',
-  doctag: 'comment',
-  title: 'name',
-  name: 'name',
-  attr: 'name',
-  attribute: 'name',
-  section: 'heading',
-  addition: 'added',
-  deletion: 'removed',
-  emphasis: 'emphasis',
-  strong: 'strong',
-  subst: 'plain',
+const SYNTAX_CLASSES: Readonly<Partial<Record<Role, readonly string[]>>> = {
+  keyword: ['keyword', 'selector-tag', 'tag'],
+  type: ['built_in', 'type', 'selector-class', 'selector-id'],
+  number: ['literal', 'number'],
+  string: ['string', 'regexp', 'symbol'],
+  comment: ['comment', 'meta', 'doctag'],
+  name: ['title', 'name', 'attr', 'attribute'],
+  heading: ['section'],
+  added: ['addition'],
+  removed: ['deletion'],
+  emphasis: ['emphasis'],
+  strong: ['strong'],
+  plain: ['subst'],
 }
+
+const SYNTAX_ROLES = new Map(
+  Object.entries(SYNTAX_CLASSES).flatMap(([role, classes]) => classes.map(name => [name, role as Role])),
+)
 
 /** The role for a node's classes, of which the first is its kind: `hljs-title function_`. */
 function syntaxRoleOf(classes: unknown): Role | undefined {
   const [first] = Array.isArray(classes) ? classes : []
-  return SYNTAX_ROLES[String(first).replace('hljs-', '')]
+  return SYNTAX_ROLES.get(String(first).replace('hljs-', ''))
 }
 
 /**
@@ -260,20 +240,8 @@ function writeToken(token: MarkedToken, inline: Inline): void {
       write(token.text, roles, url)
       break
     // Shown as it is written.
-    case 'del':
-    case 'html':
-    case 'def':
-    case 'blockquote':
-    case 'code':
-    case 'hr':
-    case 'list':
-    case 'list_item':
-    case 'space':
-    case 'table':
-      write(token.raw, roles, url)
-      break
     default:
-      unreachable(token)
+      write(token.raw, roles, url)
   }
 }
 
@@ -393,14 +361,8 @@ function tableRowLines(cells: readonly string[], widths: readonly number[], alig
 
 function aligned(text: string, width: number, align: Tokens.Table['align'][number]): string {
   const room = Math.max(0, width - widthOf(text))
-  switch (align) {
-    case 'right':
-      return ' '.repeat(room) + text
-    case 'center':
-      return padLine(' '.repeat(Math.floor(room / 2)) + text, width)
-    default:
-      return padLine(text, width)
-  }
+  if (align === 'right') return ' '.repeat(room) + text
+  return padLine(align === 'center' ? ' '.repeat(Math.floor(room / 2)) + text : text, width)
 }
 
 function rowsAsLists(header: readonly string[], rows: readonly (readonly string[])[], columns: number): string[] {

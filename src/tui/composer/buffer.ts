@@ -1,5 +1,20 @@
-import { addChip, type Chips, escapePlaceholders, expandChips, foldLarge } from './chips.ts'
-import { cleanText, EMPTY_TEXT, endOf, insertAt, type Place, placeCaret, removeTo, type Text } from './text.ts'
+import {
+  addChip,
+  CHIP,
+  type Chips,
+  cleanText,
+  EMPTY_TEXT,
+  endOf,
+  escapePlaceholders,
+  expandChips,
+  foldLarge,
+  insertAt,
+  isChip,
+  type Place,
+  placeCaret,
+  removeTo,
+  type Text,
+} from './text.ts'
 
 /** A text that is being edited, with its undo stack and kill ring. Immutable. */
 export interface TextBuffer {
@@ -47,12 +62,8 @@ export function paste(buffer: TextBuffer, pasted: string): TextBuffer {
   const clean = cleanText(pasted)
   if (clean === '') return buffer
   const chip = foldLarge(clean)
-  if (chip === null) {
-    const held = escapePlaceholders(clean, buffer.chips)
-    return { ...changed(buffer, insertAt(buffer.text, held.text)), chips: held.chips }
-  }
-  const { chips, character } = addChip(buffer.chips, chip)
-  return { ...changed(buffer, insertAt(buffer.text, character)), chips }
+  const { text, chips } = chip === null ? escapePlaceholders(clean, buffer.chips) : addChip(buffer.chips, chip)
+  return { ...changed(buffer, insertAt(buffer.text, text)), chips }
 }
 
 // A longer line would make every key slow.
@@ -64,8 +75,7 @@ export function replaceAll(buffer: TextBuffer, replacement: string): TextBuffer 
   const lines: string[] = []
   for (const line of cleanText(replacement).split('\n')) {
     const chip = line.length > LINE_CHARS ? foldLarge(line) : null
-    const added = chip === null ? null : addChip(chips, chip)
-    const held = added === null ? escapePlaceholders(line, chips) : { text: added.character, chips: added.chips }
+    const held = chip === null ? escapePlaceholders(line, chips) : addChip(chips, chip)
     lines.push(held.text)
     chips = held.chips
   }
@@ -137,4 +147,40 @@ const MOST_UNDOS = 100
 function changed(buffer: TextBuffer, text: Text, goesOn = false): TextBuffer {
   const undo = goesOn ? buffer.undo : [...buffer.undo.slice(-MOST_UNDOS + 1), buffer.text]
   return { ...buffer, text, undo, last: null, goal: null }
+}
+
+/** An unsent text as JSON for a file; `caret` is in UTF-16 units, where a pasted part counts as two. */
+export interface Draft {
+  readonly parts: readonly (string | { readonly pasted: string })[]
+  readonly caret: number
+}
+
+/** The draft of a buffer. */
+export function draftOf({ text, chips }: TextBuffer): Draft {
+  const before = text.lines.slice(0, text.row).reduce((units, line) => units + line.length + 1, 0)
+  const parts: (string | { pasted: string })[] = []
+  for (const piece of text.lines.join('\n').split(CHIP)) {
+    const chip = isChip(piece) ? chips.get(piece) : undefined
+    const last = parts.at(-1)
+    if (chip !== undefined) parts.push({ pasted: chip.text })
+    else if (typeof last === 'string') parts[parts.length - 1] = last + piece
+    else if (piece !== '') parts.push(piece)
+  }
+  return { parts, caret: before + text.column }
+}
+
+/** The buffer for a draft. */
+export function bufferOf({ parts, caret }: Draft): TextBuffer {
+  let chips: Chips = new Map()
+  let all = ''
+  for (const part of parts) {
+    const clean = cleanText(typeof part === 'string' ? part : part.pasted)
+    const chip = typeof part === 'string' ? null : foldLarge(clean)
+    const added = chip === null ? escapePlaceholders(clean, chips) : addChip(chips, chip)
+    all += added.text
+    chips = added.chips
+  }
+  const before = all.slice(0, Math.max(0, caret)).split('\n')
+  const place = { row: before.length - 1, column: before.at(-1)?.length ?? 0 }
+  return { ...EMPTY_BUFFER, chips, text: placeCaret({ lines: all.split('\n'), row: 0, column: 0 }, place) }
 }

@@ -1,5 +1,8 @@
 import {
+  bufferOf,
   cleared,
+  type Draft,
+  draftOf,
   EMPTY_BUFFER,
   erase,
   expanded,
@@ -8,7 +11,6 @@ import {
   type TextBuffer,
   type as typeText,
 } from './buffer.ts'
-import { addChip, CHIP, type Chips, escapePlaceholders, expandChips, foldLarge, isChip } from './chips.ts'
 import {
   complete,
   type FileWord,
@@ -23,9 +25,8 @@ import {
   selectNext,
 } from './completion.ts'
 import { PROMPT, textColumns } from './drawing.ts'
-import { extendQuery, type HistorySearch, type HistoryWalk, searchKey, walkTo, withoutDuplicates } from './history.ts'
 import { chordOf, directionOf, editKey, type Key, moveVertically } from './keys.ts'
-import { caretLine, cleanText, isAtLineEnd, isEmpty, placeCaret } from './text.ts'
+import { caretLine, cleanText, expandChips, isAtLineEnd, isEmpty, previousBoundary } from './text.ts'
 
 /** The prompt field: a text buffer with its history and the completion popup. Keys it does not handle come back as intents. */
 export class Composer {
@@ -35,7 +36,7 @@ export class Composer {
   #columns = textColumns(80, PROMPT)
   #commands: readonly SlashCommand[] = []
   #history: readonly string[] = []
-  #walk: (HistoryWalk<TextBuffer> & { recalled: TextBuffer }) | null = null
+  #walk: HistoryWalk | null = null
   /** The word that no popup is opened for: its popup was closed, or it was not typed. */
   #dismissed: string | null = null
   #asked: { query: string } | null = null
@@ -128,8 +129,8 @@ export class Composer {
   #searchKey(key: Key, search: HistorySearch): ComposerIntent | null {
     const step = searchKey(search, key)
     if (step === null) return { kind: 'unhandled' }
-    this.#set({ search: step.kind === 'searching' ? step.search : null })
-    if (step.kind === 'taken' && step.text !== null) this.setText(step.text)
+    this.#set({ search: step.search })
+    if (step.taken !== undefined) this.setText(step.taken)
     return null
   }
 
@@ -290,38 +291,80 @@ const FIXED_INTENTS: ReadonlyMap<string, ComposerIntent> = new Map<string, Compo
   ['escape', { kind: 'interrupt' }],
 ])
 
-/** An unsent text as JSON for a file; `caret` is in UTF-16 units, where a pasted part counts as two. */
-interface Draft {
-  readonly parts: readonly (string | { readonly pasted: string })[]
-  readonly caret: number
+/** A walk through the prompts that were sent before: without duplicates, the newest last. */
+interface HistoryWalk {
+  readonly texts: readonly string[]
+  /** The index of the text that is shown. */
+  readonly index: number
+  /** The content of the field when the walk began. */
+  readonly draft: TextBuffer
+  /** The content while the text is shown unchanged. */
+  readonly recalled: TextBuffer
 }
 
-/** The draft of a buffer. */
-export function draftOf({ text, chips }: TextBuffer): Draft {
-  const before = text.lines.slice(0, text.row).reduce((units, line) => units + line.length + 1, 0)
-  const parts: (string | { pasted: string })[] = []
-  for (const piece of text.lines.join('\n').split(CHIP)) {
-    const chip = isChip(piece) ? chips.get(piece) : undefined
-    const last = parts.at(-1)
-    if (chip !== undefined) parts.push({ pasted: chip.text })
-    else if (typeof last === 'string') parts[parts.length - 1] = last + piece
-    else if (piece !== '') parts.push(piece)
-  }
-  return { parts, caret: before + text.column }
+/** A history without duplicates: each text stands where it was sent last. */
+function withoutDuplicates(entries: readonly string[]): string[] {
+  return [...new Set(entries.toReversed())].reverse()
 }
 
-/** The buffer for a draft. */
-export function bufferOf({ parts, caret }: Draft): TextBuffer {
-  let chips: Chips = new Map()
-  let all = ''
-  for (const part of parts) {
-    const clean = cleanText(typeof part === 'string' ? part : part.pasted)
-    const chip = typeof part === 'string' ? null : foldLarge(clean)
-    const added = chip === null ? escapePlaceholders(clean, chips) : addChip(chips, chip)
-    all += 'text' in added ? added.text : added.character
-    chips = added.chips
+/** The index of the nearest older (-1) or newer (1) text that differs from the shown one; null beyond either end. */
+function walkTo(texts: readonly string[], from: number, direction: -1 | 1, shown: string): number | null {
+  let index = from + direction
+  while (texts[index] === shown) index += direction
+  return index >= 0 && index < texts.length ? index : null
+}
+
+/** A reverse search through the prompts that were sent before. */
+export interface HistorySearch {
+  readonly query: string
+  readonly texts: readonly string[]
+  /** The index of the match that is shown; null for an empty query and where nothing matches. */
+  readonly index: number | null
+}
+
+const OLDER = new Set(['ctrl+r', 'up', 'ctrl+p'])
+const CANCEL = new Set(['escape', 'ctrl+g', 'ctrl+c'])
+const TAKE = new Set(['return', 'tab', 'right', 'ctrl+f', 'end', 'ctrl+e'])
+
+/** The search after a key, null when it is over, and the match that was taken, if one was. Null for any other key. */
+function searchKey(
+  search: HistorySearch,
+  key: Key,
+): { search: HistorySearch | null; taken?: string | undefined } | null {
+  const chord = chordOf(key)
+  const { query, texts, index } = search
+  if (chord === '') return { search: extendQuery(search, key.input) }
+  if (chord === 'backspace') return { search: searchFor(search, query.slice(0, previousBoundary(query, query.length))) }
+  if (OLDER.has(chord)) return { search: searchOlder(search) }
+  if (CANCEL.has(chord)) return { search: null }
+  return TAKE.has(chord) ? { search: null, taken: index === null ? undefined : texts[index] } : null
+}
+
+const QUERY_CHARS = 200
+
+/** The search with a text added to its query; of the text only the first line counts. */
+function extendQuery(search: HistorySearch, added: string): HistorySearch {
+  const [line = ''] = cleanText(added).split('\n')
+  return searchFor(search, (search.query + line).slice(0, QUERY_CHARS).toWellFormed())
+}
+
+/** The search for another query, from the newest text on. */
+function searchFor(search: HistorySearch, query: string): HistorySearch {
+  return { ...search, query, index: query === '' ? null : findOlder(search.texts, query, search.texts.length) }
+}
+
+/** The search at the next older match; unchanged if there is none. */
+function searchOlder(search: HistorySearch): HistorySearch {
+  if (search.index === null) return search
+  return { ...search, index: findOlder(search.texts, search.query, search.index) ?? search.index }
+}
+
+function findOlder(texts: readonly string[], query: string, before: number): number | null {
+  // Smart case: capitals in the query match only capitals.
+  const folded = query === query.toLowerCase()
+  for (let index = before - 1; index >= 0; index -= 1) {
+    const text = texts[index] ?? ''
+    if ((folded ? text.toLowerCase() : text).includes(query)) return index
   }
-  const before = all.slice(0, Math.max(0, caret)).split('\n')
-  const place = { row: before.length - 1, column: before.at(-1)?.length ?? 0 }
-  return { ...EMPTY_BUFFER, chips, text: placeCaret({ lines: all.split('\n'), row: 0, column: 0 }, place) }
+  return null
 }

@@ -1,4 +1,6 @@
+import type { Key as InkKey } from 'ink'
 import { erase, kill, moveTo, paste, type TextBuffer, type, undo, yank, yankOlder } from './buffer.ts'
+import { placeBeside } from './drawing.ts'
 import {
   isAtLineEnd,
   left,
@@ -11,7 +13,6 @@ import {
   wordLeft,
   wordRight,
 } from './text.ts'
-import { placeBeside } from './visual-rows.ts'
 
 /** One key press: either a named key (`input` is empty) or the text that it gives (`name` is null). */
 export interface Key {
@@ -22,45 +23,27 @@ export interface Key {
   name: KeyName | null
 }
 
-/** The keys that give no text. */
-export type KeyName =
-  | 'up'
-  | 'down'
-  | 'left'
-  | 'right'
-  | 'home'
-  | 'end'
-  | 'return'
-  | 'tab'
-  | 'backspace'
-  | 'delete'
-  | 'escape'
-  | 'pageup'
-  | 'pagedown'
+/** The keys that give no text, by what Ink calls them. */
+const NAMES = {
+  upArrow: 'up',
+  downArrow: 'down',
+  leftArrow: 'left',
+  rightArrow: 'right',
+  home: 'home',
+  end: 'end',
+  return: 'return',
+  tab: 'tab',
+  backspace: 'backspace',
+  delete: 'delete',
+  escape: 'escape',
+  pageUp: 'pageup',
+  pageDown: 'pagedown',
+} as const satisfies Partial<Record<keyof InkKey, string>>
 
-/** The second argument of Ink's `useInput` handler: what a key press is beside its text. */
-export interface InkKey {
-  upArrow: boolean
-  downArrow: boolean
-  leftArrow: boolean
-  rightArrow: boolean
-  pageDown: boolean
-  pageUp: boolean
-  home: boolean
-  end: boolean
-  return: boolean
-  escape: boolean
-  ctrl: boolean
-  shift: boolean
-  tab: boolean
-  backspace: boolean
-  delete: boolean
-  meta: boolean
-  /** The Command or Windows key. */
-  super?: boolean
-  hyper?: boolean
-  eventType?: 'press' | 'repeat' | 'release'
-}
+const NAMES_IN_INK = Object.keys(NAMES) as (keyof typeof NAMES)[]
+
+/** The keys that give no text. */
+export type KeyName = (typeof NAMES)[keyof typeof NAMES]
 
 /**
  * The keys of one call of Ink's input handler: none for a key release, for the terminal's own keys (with Command) and for
@@ -82,20 +65,8 @@ export function keysFromInk(input: string, ink: InkKey): readonly Key[] {
 const NO_MODIFIERS = { ctrl: false, meta: false, shift: false }
 
 function nameOf(ink: InkKey): KeyName | null {
-  if (ink.upArrow) return 'up'
-  if (ink.downArrow) return 'down'
-  if (ink.leftArrow) return 'left'
-  if (ink.rightArrow) return 'right'
-  if (ink.home) return 'home'
-  if (ink.end) return 'end'
-  if (ink.return) return 'return'
-  if (ink.tab) return 'tab'
-  if (ink.backspace) return 'backspace'
-  if (ink.delete) return 'delete'
-  if (ink.escape) return 'escape'
-  if (ink.pageUp) return 'pageup'
-  if (ink.pageDown) return 'pagedown'
-  return null
+  const name = NAMES_IN_INK.find(each => ink[each])
+  return name === undefined ? null : NAMES[name]
 }
 
 // A terminal without the kitty protocol cannot tell these apart, so they are the same key with it.
@@ -141,10 +112,11 @@ export function editKey(buffer: TextBuffer, key: Key, columns: number): TextBuff
   if (edit !== undefined) return edit(buffer)
   const direction = directionOf(key)
   if (direction !== null) return moveVertically(buffer, direction, columns)
-  if (key.name !== null || key.ctrl || key.meta || key.input === '') return null
-  return key.input.includes('\n') || key.input.includes('\r')
-    ? paste(buffer, key.input)
-    : typeOrPaste(buffer, key.input)
+  const { input } = key
+  if (key.name !== null || key.ctrl || key.meta || input === '') return null
+  // A text of more than four characters in one piece is a paste.
+  const isPaste = /[\r\n]/.test(input) || [...input.slice(0, 8)].length > 4
+  return isPaste ? paste(buffer, input) : type(buffer, input)
 }
 
 /** The modifiers and name of a key: `ctrl+a`, `alt+left`; Shift only with Enter and Tab. Empty for plain text. */
@@ -167,11 +139,6 @@ export function moveVertically(buffer: TextBuffer, direction: -1 | 1, columns: n
   return to === null ? null : moveTo(buffer, to.place, to.goal)
 }
 
-/** A text of more than four characters in one piece is a paste. */
-function typeOrPaste(buffer: TextBuffer, input: string): TextBuffer {
-  return [...input.slice(0, 8)].length > 4 ? paste(buffer, input) : type(buffer, input)
-}
-
 function newline(buffer: TextBuffer): TextBuffer {
   return { ...type(buffer, '\n'), last: null }
 }
@@ -191,45 +158,25 @@ function killToStart(buffer: TextBuffer): TextBuffer {
 const move = (to: (text: Text) => Place) => (buffer: TextBuffer) => moveTo(buffer, to(buffer.text))
 const eraseTo = (to: (text: Text) => Place) => (buffer: TextBuffer) => erase(buffer, to(buffer.text))
 const killTo = (to: (text: Text) => Place) => (buffer: TextBuffer) => kill(buffer, to(buffer.text))
-const killWordLeft = killTo(text => wordLeft(text))
-const moveWordLeft = move(text => wordLeft(text))
 
-const EDITS = new Map<string, (buffer: TextBuffer) => TextBuffer>(
-  Object.entries({
-    left: move(left),
-    right: move(right),
-    home: move(lineStart),
-    end: move(lineEnd),
-    backspace: eraseTo(left),
-    delete: eraseTo(right),
-    'ctrl+a': move(lineStart),
-    'ctrl+b': move(left),
-    'ctrl+d': eraseTo(right),
-    'ctrl+e': move(lineEnd),
-    'ctrl+f': move(right),
-    'ctrl+h': eraseTo(left),
-    'ctrl+j': newline,
-    'ctrl+k': killToEnd,
-    'ctrl+u': killToStart,
-    'ctrl+w': killTo(text => wordLeft(text, SPACED_WORD)),
-    'ctrl+y': yank,
-    'ctrl+_': undo,
-    'ctrl+-': undo,
-    'ctrl+/': undo,
-    'ctrl+left': moveWordLeft,
-    'ctrl+right': move(wordRight),
-    'ctrl+backspace': killWordLeft,
-    'ctrl+delete': killTo(wordRight),
-    'ctrl+return': newline,
-    'shift+return': newline,
-    'alt+return': newline,
-    'alt+b': moveWordLeft,
-    'alt+f': move(wordRight),
-    'alt+d': killTo(wordRight),
-    'alt+y': yankOlder,
-    'alt+left': moveWordLeft,
-    'alt+right': move(wordRight),
-    'alt+backspace': killWordLeft,
-    'alt+delete': killTo(wordRight),
-  }),
-)
+const CHORDS_OF_EDITS: readonly (readonly [edit: (buffer: TextBuffer) => TextBuffer, ...chords: string[]])[] = [
+  [move(left), 'left', 'ctrl+b'],
+  [move(right), 'right', 'ctrl+f'],
+  [move(lineStart), 'home', 'ctrl+a'],
+  [move(lineEnd), 'end', 'ctrl+e'],
+  [move(text => wordLeft(text)), 'ctrl+left', 'alt+left', 'alt+b'],
+  [move(wordRight), 'ctrl+right', 'alt+right', 'alt+f'],
+  [eraseTo(left), 'backspace', 'ctrl+h'],
+  [eraseTo(right), 'delete', 'ctrl+d'],
+  [killToEnd, 'ctrl+k'],
+  [killToStart, 'ctrl+u'],
+  [killTo(text => wordLeft(text, SPACED_WORD)), 'ctrl+w'],
+  [killTo(text => wordLeft(text)), 'ctrl+backspace', 'alt+backspace'],
+  [killTo(wordRight), 'ctrl+delete', 'alt+delete', 'alt+d'],
+  [newline, 'ctrl+j', 'ctrl+return', 'shift+return', 'alt+return'],
+  [yank, 'ctrl+y'],
+  [yankOlder, 'alt+y'],
+  [undo, 'ctrl+_', 'ctrl+-', 'ctrl+/'],
+]
+
+const EDITS = new Map(CHORDS_OF_EDITS.flatMap(([edit, ...chords]) => chords.map(chord => [chord, edit] as const)))

@@ -115,16 +115,16 @@ function elapsedPart(state: SessionState, now: number): LinePart {
   return { forms: isBuild ? [full, clock, formatClock(elapsed)] : [full, clock], importance: 75, role: 'plain' }
 }
 
-const DOING_ROLES: Readonly<Record<Doing['kind'], Role>> = {
-  'at-work': 'accent',
-  waiting: 'warning',
-  held: 'warning',
-  done: 'good',
-  ended: 'bad',
+const DOINGS: Readonly<Record<Doing['kind'], { role: Role; symbol: string }>> = {
+  'at-work': { role: 'accent', symbol: '▸ ' },
+  waiting: { role: 'warning', symbol: '⏳ ' },
+  held: { role: 'warning', symbol: '⏸ ' },
+  done: { role: 'good', symbol: '✔ ' },
+  ended: { role: 'bad', symbol: '✖ ' },
 }
 
 function doingParts({ kind, words, short, time, next }: Doing, least = ENOUGH_DOING): LinePart[] {
-  const now: LinePart = { forms: [words, short], importance: 100, least, tail: time, role: DOING_ROLES[kind] }
+  const now: LinePart = { forms: [words, short], importance: 100, least, tail: time, role: DOINGS[kind].role }
   return next === null ? [now] : [now, { forms: [next, next.split(' ', 1)[0] ?? ''], importance: 90, role: 'warning' }]
 }
 
@@ -291,20 +291,12 @@ function roomBesideDoing({ kind, short, time, next }: Doing, columns: number): n
 const TITLE_CELLS = 80
 const DOING_CELLS = 36
 
-const SYMBOLS: Readonly<Record<Doing['kind'], string>> = {
-  'at-work': '▸ ',
-  waiting: '⏳ ',
-  held: '⏸ ',
-  done: '✔ ',
-  ended: '✖ ',
-}
-
 /**
  * The title of the terminal's window: `▸ R4 T2/15 npm test — linkcheck`. One line without control characters, at most 80
  * cells wide; words alone if `symbols` is false. Contains no running time, so that it changes rarely. `now`: Unix ms.
  */
 export function windowTitle(
-  { state, board, live }: { state: SessionState; board: TaskBoard | null; live: readonly LiveItem[] },
+  { state, board, live }: Omit<HeaderData, 'queued'>,
   { symbols, now }: { symbols: boolean; now: number },
 ): string {
   const { kind, words, short } = doing(state, live, now)
@@ -315,6 +307,6 @@ export function windowTitle(
     cutLine(symbols ? short : words, DOING_CELLS),
   ]
   const title = titleOf(state, board)
-  const line = `${symbols ? SYMBOLS[kind] : ''}${facts.join(' ')}${title === '' ? '' : ` — ${title}`}`
+  const line = `${symbols ? DOINGS[kind].symbol : ''}${facts.join(' ')}${title === '' ? '' : ` — ${title}`}`
   return cutLine(line, TITLE_CELLS)
 }

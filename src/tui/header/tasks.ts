@@ -88,33 +88,24 @@ function focusOf(entries: readonly Entry[]): number {
   return entries.length - 1
 }
 
-const MARKS: Readonly<Record<Progress, string>> = { done: '✔', claimed: '◐', now: '▸', parked: '✘', 'to-do': '○' }
-const WORDS: Readonly<Record<Progress, string>> = {
-  done: 'done:',
-  claimed: 'said to be done:',
-  now: 'now:',
-  parked: 'parked:',
-  'to-do': 'to do:',
+const SHOWN: Readonly<Record<Progress, { mark: string; word: string; role: Role }>> = {
+  done: { mark: '✔', word: 'done:', role: 'dim' },
+  claimed: { mark: '◐', word: 'said to be done:', role: 'dim' },
+  now: { mark: '▸', word: 'now:', role: 'accent' },
+  parked: { mark: '✘', word: 'parked:', role: 'warning' },
+  'to-do': { mark: '○', word: 'to do:', role: 'plain' },
 }
 
 function entryText(entry: Entry, theme: Theme): string {
   if ('heading' in entry) return oneLine(entry.heading, NAME_CHARS)
   if ('more' in entry) return `${theme.symbols ? '  … ' : ''}${entry.more} more ${entry.where}`
-  const name = oneLine(entry.name, NAME_CHARS)
-  return theme.symbols ? `  ${MARKS[entry.progress]} ${name}` : `${WORDS[entry.progress]} ${name}`
-}
-
-const ROLES: Readonly<Record<Progress, Role>> = {
-  done: 'dim',
-  claimed: 'dim',
-  now: 'accent',
-  parked: 'warning',
-  'to-do': 'plain',
+  const { mark, word } = SHOWN[entry.progress]
+  return `${theme.symbols ? `  ${mark}` : word} ${oneLine(entry.name, NAME_CHARS)}`
 }
 
 function roleOf(entry: Entry): Role {
   if ('heading' in entry) return 'heading'
-  return 'more' in entry ? 'dim' : ROLES[entry.progress]
+  return 'more' in entry ? 'dim' : SHOWN[entry.progress].role
 }
 
 const MINUTE = 60_000

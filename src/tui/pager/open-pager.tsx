@@ -5,7 +5,8 @@ import type { Clock } from '../../base/clock.ts'
 import { keysFromInk } from '../composer/keys.ts'
 import type { TerminalOutput } from '../terminal/output.ts'
 import type { Theme } from '../terminal/theme.ts'
-import { Pager, type PagerSource } from './pager.ts'
+import { Pager } from './pager.ts'
+import type { PagerSource } from './source.ts'
 
 interface PagerScreenOptions {
   stdin: NodeJS.ReadableStream
@@ -17,19 +18,17 @@ interface PagerScreenOptions {
   clock: Clock
   /** Closes the pager. */
   signal: AbortSignal
-  /** Where it opens; at the end it follows added lines. Default: the end. */
-  at?: 'start' | 'end'
 }
 
 /** The longest delay until added lines are shown, ms. */
 const GROWTH_MS = 50
 
-/** Shows a pager on the alternate screen; resolves when the person has left it and the terminal is as before. */
+/** Shows the end of a pager's lines on the alternate screen, and follows added ones; resolves when the person has left it and the terminal is as before. */
 export async function openPager(options: PagerScreenOptions): Promise<void> {
-  const { stdin, output, title, source, theme, clock, signal, at = 'end' } = options
+  const { stdin, output, title, source, theme, clock, signal } = options
   if (signal.aborted) return
   const stdout = new LentOutput(output)
-  const pager = new Pager({ title, source, theme, at })
+  const pager = new Pager({ title, source, theme, at: 'end' })
   const left = new AbortController()
   // Runs before Ink's own listener: terminals differ in what they keep of this screen after a resize, so it is drawn anew.
   const clear = () => {
@@ -59,10 +58,8 @@ export async function openPager(options: PagerScreenOptions): Promise<void> {
   }
 }
 
-interface PagerScreenProps {
+interface PagerScreenProps extends Pick<PagerScreenOptions, 'source' | 'clock'> {
   pager: Pager
-  source: PagerSource
-  clock: Clock
   stdout: LentOutput
   left: AbortController
 }

@@ -1,7 +1,7 @@
 import { cutLine, oneLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Theme } from '../terminal/theme.ts'
-import { compileSearch, type Search, SearchHits } from './search.ts'
+import { compileSearch, type PagerSource, type Search, SearchHits } from './source.ts'
 
 /** The state of a pager: the part of its lines that is shown, and the effect of each key. Draws nothing itself. */
 export class Pager {
@@ -68,26 +68,8 @@ export class Pager {
     else this.#top = this.#viewport.moved(this.#top, 0)
     const { rows: shown, last } = this.#viewport.from(this.#top, this.#height)
     while (shown.length < this.#height) shown.push('')
-    const { title, source, theme } = this.#options
-    const status = pagerStatus(
-      {
-        title,
-        first: this.#top.index,
-        last,
-        count: source.count,
-        isFollowing: this.#isFollowing,
-        hits: this.#hits,
-        hit: this.#hit,
-        typed: this.#typed && (this.#typed.step === 1 ? '/' : '?') + this.#typed.text,
-        message: this.#message,
-      },
-      columns,
-      theme,
-    )
-    return {
-      lines: [...shown, status.line],
-      caret: status.caret === null ? null : { x: status.caret, y: this.#height },
-    }
+    const { line, caret } = this.#status(last, columns)
+    return { lines: [...shown, line], caret: caret === null ? null : { x: caret, y: this.#height } }
   }
 
   /** Handles a key; true if it leaves the pager. */
@@ -110,42 +92,18 @@ export class Pager {
       this.#typed.text += name
       return false
     }
-    switch (name) {
-      case 'q':
-      case 'escape':
-      case 'ctrl+e':
-      case 'ctrl+c':
-      case 'ctrl+o':
-        return true
-      case 'g':
-      case '<':
-      case 'home':
-        this.#goTo({ index: 0, row: 0 })
-        break
-      case 'G':
-      case '>':
-      case 'end':
-      case 'f':
-        this.#isFollowing = true
-        break
-      case '/':
-      case '?':
-        this.#typed = { text: '', step: name === '/' ? 1 : -1 }
-        break
-      case 'n':
-        this.#goToHit(this.#step)
-        break
-      case 'N':
-        this.#goToHit(this.#step === 1 ? -1 : 1)
-        break
-      default:
-        this.#move(name)
-    }
+    if (LEAVE.has(name)) return true
+    if (TO_START.has(name)) this.#goTo({ index: 0, row: 0 })
+    else if (TO_END.has(name)) this.#isFollowing = true
+    else if (name === '/' || name === '?') this.#typed = { text: '', step: name === '/' ? 1 : -1 }
+    else if (name === 'n') this.#goToHit(this.#step)
+    else if (name === 'N') this.#goToHit(this.#step === 1 ? -1 : 1)
+    else this.#move(name)
     return false
   }
 
   #move(name: string): void {
-    const rows = ROWS[name]?.(this.#height)
+    const rows = MOVES.find(([, ...names]) => names.includes(name))?.[0](this.#height)
     if (rows === undefined) return
     const wasFollowing = this.#isFollowing
     this.#goTo(this.#viewport.moved(this.#top, rows))
@@ -190,6 +148,38 @@ export class Pager {
     this.#hit = found
     this.#goTo({ index: found, row: 0 })
   }
+
+  /** The status line; `caret`: the column of the cursor while a search is typed, else null. `last`: the last line shown. */
+  #status(last: number, columns: number): { line: string; caret: number | null } {
+    if (this.#typed) {
+      // Typing happens at the end.
+      let shown = (this.#typed.step === 1 ? '/' : '?') + this.#typed.text
+      while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
+      return { line: shown, caret: widthOf(shown) }
+    }
+    const parts = [this.#message ?? this.#position(last), this.#found(), this.#isFollowing ? 'following' : null]
+    const said = parts.filter(part => part !== null).join(' · ')
+    const room = columns - widthOf(said) - KEYS.length - 4
+    const title = oneLine(this.#options.title, 80)
+    const left = room > widthOf(title) ? `${title} · ${said}` : said
+    const line = columns - widthOf(left) > KEYS.length + 1 ? `${padLine(left, columns - KEYS.length)}${KEYS}` : left
+    return { line: this.#options.theme.paint('selected', padLine(cutLine(line, columns), columns)), caret: null }
+  }
+
+  #position(last: number): string {
+    const { count } = this.#options.source
+    if (count === 0) return 'nothing yet'
+    const percent = last >= count - 1 ? 'end' : `${Math.floor((100 * (last + 1)) / count)} %`
+    return `${grouped(this.#top.index + 1)}–${grouped(last + 1)} of ${grouped(count)} · ${percent}`
+  }
+
+  #found(): string | null {
+    if (!this.#hits) return null
+    const { search, count, isComplete } = this.#hits
+    const text = oneLine(search.text, 20)
+    const ordinal = this.#hit === null ? 0 : this.#hits.ordinal(this.#hit)
+    return `${text}: ${ordinal > 0 ? `${grouped(ordinal)} of ` : ''}${grouped(count)}${isComplete ? '' : '+'}`
+  }
 }
 
 /** What a pager shows. `at`: where it opens; at the end it follows added lines. */
@@ -204,26 +194,19 @@ const SEARCH_CHARS = 200
 /** Lines that are searched in one step, which takes a few milliseconds. */
 const LINES_PER_STEP = 20_000
 
-/** How many rows each key moves, on a screen of `height` rows. */
-const ROWS: Partial<Record<string, (height: number) => number>> = {
-  up: () => -1,
-  k: () => -1,
-  'ctrl+p': () => -1,
-  down: () => 1,
-  j: () => 1,
-  return: () => 1,
-  'ctrl+n': () => 1,
-  pageup: height => -height,
-  b: height => -height,
-  'ctrl+b': height => -height,
-  pagedown: height => height,
-  ' ': height => height,
-  'ctrl+f': height => height,
-  u: height => -Math.ceil(height / 2),
-  'ctrl+u': height => -Math.ceil(height / 2),
-  d: height => Math.ceil(height / 2),
-  'ctrl+d': height => Math.ceil(height / 2),
-}
+const LEAVE = new Set(['q', 'escape', 'ctrl+e', 'ctrl+c', 'ctrl+o'])
+const TO_START = new Set(['g', '<', 'home'])
+const TO_END = new Set(['G', '>', 'end', 'f'])
+
+/** How many rows keys move, on a screen of `height` rows. */
+const MOVES: readonly (readonly [rows: (height: number) => number, ...names: string[]])[] = [
+  [() => -1, 'up', 'k', 'ctrl+p'],
+  [() => 1, 'down', 'j', 'return', 'ctrl+n'],
+  [height => -height, 'pageup', 'b', 'ctrl+b'],
+  [height => height, 'pagedown', ' ', 'ctrl+f'],
+  [height => -Math.ceil(height / 2), 'u', 'ctrl+u'],
+  [height => Math.ceil(height / 2), 'd', 'ctrl+d'],
+]
 
 function isBelow(place: Place, other: Place): boolean {
   return place.index > other.index || (place.index === other.index && place.row > other.row)
@@ -234,17 +217,6 @@ function shorter(text: string): string {
     .slice(0, -1)
     .map(({ segment }) => segment)
     .join('')
-}
-
-/** Lines to page through: painted and safe for the terminal. */
-export interface PagerSource {
-  readonly count: number
-  /** The line at an index from 0 to below `count`. Lines do not change. */
-  line(index: number): string
-  /** Calls the listener after lines were added, with the number of lines dropped at the start. Returns the unsubscribe function. */
-  onGrow(listener: (dropped: number) => void): () => void
-  /** Lays the lines out for another width; they are added again from the first on. Left out: lines do not depend on the width. */
-  resize?(columns: number): void
 }
 
 /** A row: the index of its line, and of the row within the wrapped line. */
@@ -316,53 +288,7 @@ class Viewport {
   }
 }
 
-interface PagerStatus {
-  title: string
-  /** The indices of the first and the last line on the screen. */
-  first: number
-  last: number
-  count: number
-  isFollowing: boolean
-  hits: SearchHits | null
-  /** The line of the hit that was jumped to. */
-  hit: number | null
-  /** The search that is being typed, with its `/` or `?`. */
-  typed: string | null
-  message: string | null
-}
-
-/** The status line; `caret`: the column of the cursor while a search is typed, else null. */
-function pagerStatus(status: PagerStatus, columns: number, theme: Theme): { line: string; caret: number | null } {
-  const { typed } = status
-  if (typed !== null) {
-    // Typing happens at the end.
-    let shown = typed
-    while (widthOf(shown) > columns - 1) shown = shown.slice(Math.max(1, shown.length - columns))
-    return { line: shown, caret: widthOf(shown) }
-  }
-  const parts = status.message === null ? [place(status), found(status)] : [status.message, found(status)]
-  const said = [...parts, status.isFollowing ? 'following' : null].filter(part => part !== null).join(' · ')
-  const room = columns - widthOf(said) - KEYS.length - 4
-  const title = oneLine(status.title, 80)
-  const left = room > widthOf(title) ? `${title} · ${said}` : said
-  const line = columns - widthOf(left) > KEYS.length + 1 ? `${padLine(left, columns - KEYS.length)}${KEYS}` : left
-  return { line: theme.paint('selected', padLine(cutLine(line, columns), columns)), caret: null }
-}
-
 const KEYS = '/ search  q back'
-
-function place({ first, last, count }: PagerStatus): string {
-  if (count === 0) return 'nothing yet'
-  const percent = last >= count - 1 ? 'end' : `${Math.floor((100 * (last + 1)) / count)} %`
-  return `${grouped(first + 1)}–${grouped(last + 1)} of ${grouped(count)} · ${percent}`
-}
-
-function found({ hits, hit }: PagerStatus): string | null {
-  if (!hits) return null
-  const text = oneLine(hits.search.text, 20)
-  const ordinal = hit === null ? 0 : hits.ordinal(hit)
-  return `${text}: ${ordinal > 0 ? `${grouped(ordinal)} of ` : ''}${grouped(hits.count)}${hits.isComplete ? '' : '+'}`
-}
 
 /** `12,345` */
 function grouped(count: number): string {

@@ -31,7 +31,11 @@ function fullFrame(model: ScreenModel, { columns, rows, now }: { columns: number
   return layOut(
     {
       main: most => {
-        if (session !== null) return underBlank(workLines(session, items, { columns, rows: most - 1, theme, now }))
+        if (session !== null) {
+          const lines = workLines(session, items, { columns, rows: most - 1, theme, now })
+          // The scrollback above ends without a blank line.
+          return lines.length === 0 ? [] : ['', ...lines]
+        }
         if (facts === null || showsSession) return []
         const space = !scrollback.hasLines || most < ROWS_FOR_START ? [] : ['']
         return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
@@ -68,11 +72,6 @@ function boardOf(model: ScreenModel, state: SessionState | null): TaskBoard | nu
 
 function startingLine({ showsSession, theme }: ScreenModel): string[] {
   return showsSession ? [theme.paint('dim', theme.symbols ? 'starting …' : 'starting')] : []
-}
-
-/** A blank line before the lines: the scrollback above ends without one. */
-function underBlank(lines: readonly string[]): readonly string[] {
-  return lines.length === 0 ? lines : ['', ...lines]
 }
 
 /** The usual height of the start screen. */

@@ -69,6 +69,9 @@ export type Question = PickerQuestion & {
   takesCommands?: true
 }
 
+const WHILE_HELD = { whileHeld: true, takesCommands: true } as const
+const STOP = { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' }
+
 /** Esc: interrupts the turn, and asks how it goes on. */
 export async function askAfterInterrupt(context: QuestionContext): Promise<void> {
   const { model } = context
@@ -100,11 +103,10 @@ function heldQuestion(model: ScreenModel, held: 'round' | 'check' | null, isWait
         label: 'Skip to the next in the queue',
         hint: model.queued === 0 ? 'nothing waits: the session ends' : `${formatCount(model.queued, 'prompt')} waiting`,
       },
-      { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' },
+      STOP,
     ],
     freeText: 'Tell it something …',
-    whileHeld: true,
-    takesCommands: true,
+    ...WHILE_HELD,
     ...(held === null ? {} : { escGoesOn: true }),
   }
 }
@@ -146,8 +148,7 @@ export async function askToStart(context: QuestionContext, hasChanged: boolean):
     title: hasChanged ? 'The plan was changed as shown above. Start?' : 'Nothing of the plan was changed. Start?',
     options: [{ id: 'start', label: 'Start', hint: 'the work goes on by this plan' }],
     freeText: 'Modify again …',
-    whileHeld: true,
-    takesCommands: true,
+    ...WHILE_HELD,
   })
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
   if (answer.kind === 'text') await sendWritten(context, { type: 'replan', text: answer.text })
@@ -163,13 +164,8 @@ export async function askAboutNewPlan(context: QuestionContext): Promise<void> {
   const tasks = model.pane.state?.build?.tasks.length ?? 0
   const answer = await model.choose({
     title: `The plan has ${formatCount(tasks, 'task')}. Start the build?`,
-    options: [
-      { id: 'start', label: 'Start the build' },
-      { id: 'change', label: 'Change the plan' },
-      { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' },
-    ],
-    whileHeld: true,
-    takesCommands: true,
+    options: [{ id: 'start', label: 'Start the build' }, { id: 'change', label: 'Change the plan' }, STOP],
+    ...WHILE_HELD,
   })
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
   if (answer.kind !== 'chosen') return noticeHeld(context, answer)
@@ -185,8 +181,7 @@ async function askForChange(context: QuestionContext): Promise<void> {
     body: ['The agent that leads the team changes it, and you see the difference. Esc goes back.'],
     options: [],
     freeText: 'What is to be different',
-    whileHeld: true,
-    takesCommands: true,
+    ...WHILE_HELD,
   })
   if (answer.kind === 'text' && model.isRunning) await sendWritten(context, { type: 'replan', text: answer.text })
   else if (answer.kind === 'closed' || answer.kind === 'left') await askAboutNewPlan(context)

@@ -1,4 +1,4 @@
-import { render, useApp, useCursor, useInput, usePaste, useStdout } from 'ink'
+import { type Key as InkKey, render, useApp, useCursor, useInput, usePaste, useStdout } from 'ink'
 import { useEffect, useSyncExternalStore } from 'react'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
@@ -7,14 +7,13 @@ import type { Tone } from '../../words/names.ts'
 import { outputLines } from '../blocks/item-lines.ts'
 import { roleOf } from '../blocks/layout.ts'
 import { loadGrammars } from '../blocks/markdown.ts'
-import { type InkKey, type Key, keysFromInk } from '../composer/keys.ts'
+import type { ScreenProcess } from '../cli-context.ts'
+import { type Key, keysFromInk } from '../composer/keys.ts'
 import { openPager, Rows } from '../pager/open-pager.tsx'
-import type { PagerSource } from '../pager/pager.ts'
-import { narrowingOf, TerminalOutput, type TerminalStream } from '../terminal/output.ts'
-import { TerminalRestorer } from '../terminal/restore.ts'
+import type { PagerSource } from '../pager/source.ts'
+import { narrowingOf, TerminalOutput, TerminalRestorer, type TerminalStream } from '../terminal/output.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { Controls, type ScreenHost } from './controls.ts'
-import type { Frame } from './frame.ts'
 import { ScreenModel, type ScreenModelOptions } from './model.ts'
 import { Painter } from './painter.ts'
 import { type Answer, type Question, SessionView } from './questions.ts'
@@ -59,8 +58,7 @@ export class Screen {
     this.#painter = new Painter({ model, output, clock, closed: this.#closed.signal })
     const app = (
       <App
-        subscribe={this.#painter.subscribe}
-        frame={this.#painter.frame}
+        painter={this.#painter}
         onKeys={keys => {
           for (const key of keys) this.#controls.key(key)
           this.#draw()
@@ -272,16 +270,14 @@ export class Screen {
   }
 }
 
-interface ScreenOptions extends Omit<ScreenModelOptions, 'size' | 'onChange'> {
+interface ScreenOptions
+  extends Omit<ScreenModelOptions, 'size' | 'onChange'>,
+    Pick<ScreenProcess, 'writeNow' | 'rawModeOff'> {
   stdin: NodeJS.ReadableStream
   stdout: TerminalStream
   env: Readonly<Record<string, string | undefined>>
   clock: Clock
   host: ScreenHost
-  /** Writes to the terminal synchronously. */
-  writeNow(text: string): void
-  /** Switches the terminal's echo and line editing on again. */
-  rawModeOff(): void
   /** Called when the terminal has gone. */
   onGone(): void
   /** Called with the error of an action of a key, or of drawing. */
@@ -297,17 +293,15 @@ interface Mounted {
 }
 
 interface AppProps {
-  subscribe(listener: () => void): () => void
-  /** The present frame; the same object until it changes. */
-  frame(): Frame
+  painter: Painter
   onKeys(keys: readonly Key[]): void
   onPaste(text: string): void
   onMounted(mounted: Mounted): void
 }
 
 /** The frame as Ink draws it. */
-function App({ subscribe, frame, onKeys, onPaste, onMounted }: AppProps) {
-  const { lines, caret } = useSyncExternalStore(subscribe, frame)
+function App({ painter, onKeys, onPaste, onMounted }: AppProps) {
+  const { lines, caret } = useSyncExternalStore(painter.subscribe, painter.frame)
   const { write } = useStdout()
   const { suspendTerminal } = useApp()
   const { setCursorPosition } = useCursor()

@@ -1,5 +1,3 @@
-import { unreachable } from '../../base/errors.ts'
-
 /** The setting `screen.theme`, the terminal's environment, and whether a screen reader is used. */
 export interface ThemeOptions {
   theme: 'auto' | 'dark' | 'light' | 'plain'
@@ -10,7 +8,7 @@ export interface ThemeOptions {
 /** The theme for a terminal. With `NO_COLOR` and `plain` no SGR is used at all, not even bold and dim. */
 export function openTheme({ theme, env, reader }: ThemeOptions): Theme {
   const depth = depthOf(theme, env)
-  const styles = depth === 'none' ? NO_STYLES : stylesOf(theme, depth)
+  const styles: Styles = depth === 'none' ? {} : stylesOf(theme, depth)
   const links = theme !== 'plain' && !reader && hasLinks(env)
   return {
     symbols: !reader,
@@ -41,7 +39,6 @@ interface Style {
 }
 type Styles = Partial<Record<Role, Style>>
 
-const NO_STYLES: Styles = {}
 const BOLD: Style = { open: '1', close: '22' }
 const DIM: Style = { open: '2', close: '22' }
 const ITALIC: Style = { open: '3', close: '23' }
@@ -49,7 +46,7 @@ const UNDERLINED: Style = { open: '4', close: '24' }
 const INVERSE: Style = { open: '7', close: '27' }
 
 /** For any background: the terminal's own palette, which its user has made readable. */
-const PALETTE: Styles = {
+const PALETTE = {
   dim: DIM,
   strong: BOLD,
   emphasis: ITALIC,
@@ -72,52 +69,29 @@ const PALETTE: Styles = {
   name: palette(34),
   type: palette(36),
   selected: INVERSE,
-}
+} as const satisfies Record<string, Style>
 
-type Colours = Partial<Record<Role, string>>
-
-const ON_DARK: Colours = {
-  dim: '8b949e',
-  accent: '58a6ff',
-  good: '56d364',
-  warning: 'e3b341',
-  bad: 'ff7b72',
-  heading: '79c0ff',
-  code: 'a5d6ff',
-  link: '58a6ff',
-  quote: '9da7b1',
-  person: 'd2a8ff',
-  added: '56d364',
-  removed: 'ff7b72',
-  hunk: '79c0ff',
-  keyword: 'ff7b72',
-  string: 'a5d6ff',
-  number: '79c0ff',
-  comment: '8b949e',
-  name: 'd2a8ff',
-  type: 'ffa657',
-}
-
-const ON_LIGHT: Colours = {
-  dim: '59636e',
-  accent: '0550ae',
-  good: '116329',
-  warning: '7d4e00',
-  bad: 'b3151e',
-  heading: '0550ae',
-  code: '0a3069',
-  link: '0550ae',
-  quote: '59636e',
-  person: '6639ba',
-  added: '116329',
-  removed: 'a40e26',
-  hunk: '0550ae',
-  keyword: 'a40e26',
-  string: '0a3069',
-  number: '0550ae',
-  comment: '59636e',
-  name: '6639ba',
-  type: '953800',
+/** The exact colours on a dark and on a light background. */
+const COLOURS: Readonly<Partial<Record<Role, { dark: string; light: string }>>> = {
+  dim: { dark: '8b949e', light: '59636e' },
+  accent: { dark: '58a6ff', light: '0550ae' },
+  good: { dark: '56d364', light: '116329' },
+  warning: { dark: 'e3b341', light: '7d4e00' },
+  bad: { dark: 'ff7b72', light: 'b3151e' },
+  heading: { dark: '79c0ff', light: '0550ae' },
+  code: { dark: 'a5d6ff', light: '0a3069' },
+  link: { dark: '58a6ff', light: '0550ae' },
+  quote: { dark: '9da7b1', light: '59636e' },
+  person: { dark: 'd2a8ff', light: '6639ba' },
+  added: { dark: '56d364', light: '116329' },
+  removed: { dark: 'ff7b72', light: 'a40e26' },
+  hunk: { dark: '79c0ff', light: '0550ae' },
+  keyword: { dark: 'ff7b72', light: 'a40e26' },
+  string: { dark: 'a5d6ff', light: '0a3069' },
+  number: { dark: '79c0ff', light: '0550ae' },
+  comment: { dark: '8b949e', light: '59636e' },
+  name: { dark: 'd2a8ff', light: '6639ba' },
+  type: { dark: 'ffa657', light: '953800' },
 }
 
 function depthOf(theme: ThemeOptions['theme'], env: ThemeOptions['env']): Depth {
@@ -126,29 +100,15 @@ function depthOf(theme: ThemeOptions['theme'], env: ThemeOptions['env']): Depth 
   return /256/.test(env.TERM ?? '') ? '256' : '16'
 }
 
+/** The palette's styles, or with exact colours in place of its own. */
 function stylesOf(theme: ThemeOptions['theme'], depth: Depth): Styles {
-  switch (theme) {
-    case 'auto':
-    case 'plain':
-      return PALETTE
-    case 'dark':
-      return depth === '16' ? PALETTE : stylesFor(ON_DARK, depth)
-    case 'light':
-      return depth === '16' ? PALETTE : stylesFor(ON_LIGHT, depth)
-    default:
-      return unreachable(theme)
-  }
-}
-
-/** The palette's styles with exact colours in place of its own. */
-function stylesFor(colours: Colours, depth: Depth): Styles {
-  const exact = Object.entries(colours).map(([role, hex]) => [role, { open: colour(hex, depth), close: '39' }])
-  return {
-    ...PALETTE,
-    ...(Object.fromEntries(exact) as Styles),
-    heading: { open: `1;${colour(colours.heading ?? '', depth)}`, close: '22;39' },
-    link: { open: `4;${colour(colours.link ?? '', depth)}`, close: '24;39' },
-  }
+  if (theme === 'auto' || theme === 'plain' || depth === '16') return PALETTE
+  const exact = Object.entries(COLOURS).map(([role, on]) => {
+    const begin = { heading: '1;', link: '4;' }[role] ?? ''
+    const end = { heading: '22;', link: '24;' }[role] ?? ''
+    return [role, { open: begin + colour(on[theme], depth), close: `${end}39` }]
+  })
+  return { ...PALETTE, ...Object.fromEntries(exact) }
 }
 
 function palette(code: number): Style {
@@ -217,31 +177,8 @@ function gradientAt(place: number): string {
   return mixed.map(channel => channel.toString(16).padStart(2, '0')).join('')
 }
 
-/** The meaning of a piece of text, which decides how it is painted. */
-export type Role =
-  | 'plain'
-  | 'dim'
-  | 'strong'
-  | 'emphasis'
-  | 'accent'
-  | 'good'
-  | 'warning'
-  | 'bad'
-  | 'heading'
-  | 'code'
-  | 'link'
-  | 'quote'
-  | 'person'
-  | 'added'
-  | 'removed'
-  | 'hunk'
-  | 'keyword'
-  | 'string'
-  | 'number'
-  | 'comment'
-  | 'name'
-  | 'type'
-  | 'selected'
+/** The meaning of a piece of text, which decides how it is painted; `plain` never is. */
+export type Role = 'plain' | keyof typeof PALETTE
 
 /** Colours, links and symbols for one terminal. */
 export interface Theme {

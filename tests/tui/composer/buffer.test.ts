@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cleared, EMPTY_BUFFER, expanded, paste, type TextBuffer, type } from '../../../src/tui/composer/buffer.ts'
-import { bufferOf, draftOf } from '../../../src/tui/composer/composer.ts'
+import {
+  bufferOf,
+  cleared,
+  draftOf,
+  EMPTY_BUFFER,
+  expanded,
+  paste,
+  type TextBuffer,
+  type,
+} from '../../../src/tui/composer/buffer.ts'
 import { editKey } from '../../../src/tui/composer/keys.ts'
 import { graphemesOf } from '../../../src/tui/composer/text.ts'
 import { cpuMs } from '../../support/cpu-time.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { LineBuffer } from '../../../src/tui/pager/line-buffer.ts'
 import { Pager } from '../../../src/tui/pager/pager.ts'
-import { compileSearch } from '../../../src/tui/pager/search.ts'
+import { compileSearch, LineBuffer } from '../../../src/tui/pager/source.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 import { key } from './keys.ts'

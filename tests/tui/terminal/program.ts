@@ -3,10 +3,9 @@ import { Box, render, Text, useApp, useInput, usePaste } from 'ink'
 import { createElement as h, useEffect, useState } from 'react'
 import { systemClock } from '../../../src/base/clock.ts'
 import { suspendSelf } from '../../../src/platform/terminal.ts'
-import { LineBuffer } from '../../../src/tui/pager/line-buffer.ts'
 import { openPager } from '../../../src/tui/pager/open-pager.tsx'
-import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
-import { TerminalRestorer } from '../../../src/tui/terminal/restore.ts'
+import { LineBuffer } from '../../../src/tui/pager/source.ts'
+import { TerminalOutput, TerminalRestorer } from '../../../src/tui/terminal/output.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 
 // A small program with a screen, ended and suspended in each way that there is.

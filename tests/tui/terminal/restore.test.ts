@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { TerminalOutput } from '../../../src/tui/terminal/output.ts'
-import { TerminalRestorer } from '../../../src/tui/terminal/restore.ts'
+import { TerminalOutput, TerminalRestorer } from '../../../src/tui/terminal/output.ts'
 import { Screen } from './screen.ts'
 
 function careFor(term = 'xterm-256color') {
