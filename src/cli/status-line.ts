@@ -19,6 +19,6 @@ export async function statusInOneLine(context: CliContext, directory: string): P
 }
 
 async function lineOf(records: Records, runner: LockHolder, { clock }: CliContext): Promise<string | null> {
-  const { runningInOneLine } = await import('../app/watch/running-session.ts')
+  const { runningInOneLine } = await import('../app/watch/task-watch.ts')
   return await runningInOneLine(records, runner, clock.now())
 }

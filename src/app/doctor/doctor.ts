@@ -4,6 +4,7 @@ import { type SandboxChoice, sandboxTerms, shieldEnvironment } from '../../engin
 import type { Finding } from '../../words/doctor.ts'
 import type { World } from '../world.ts'
 import {
+  type CheckRun,
   checkDirectory,
   checkDisk,
   checkGit,
@@ -11,11 +12,12 @@ import {
   checkNode,
   checkRecords,
   checkSettings,
+  openCheckRun,
+  problem,
   recordsRoot,
   type SettingsInUse,
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
-import { type CheckRun, openCheckRun, problem } from './finding.ts'
 
 /** More than anything on a healthy machine takes, ms. */
 const LOOK_MS = 3_000
