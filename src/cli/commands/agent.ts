@@ -20,7 +20,7 @@ import { isWithin, realWorkDirectory } from '../../platform/files.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { directoryOf, type RunFlags, readText } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 /** What is asked of an agent on the command line. */
@@ -194,18 +194,18 @@ interface ListedAgent {
 }
 
 /** `codemachine agents list`: the agents, as they would work in a directory. */
-export async function agentsList(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
-  const listed = await listAgents(context, await realWorkDirectory(options.directory))
-  context.stdout.write(options.json ? `${JSON.stringify(listed)}\n` : tables(listed))
+export async function agentsList(context: CliContext, flags: LookFlags): Promise<number> {
+  const listed = await listAgents(context, await realWorkDirectory(directoryOf(context, flags)))
+  context.stdout.write(flags.json ? `${JSON.stringify(listed)}\n` : tables(listed))
   return 0
 }
 
 /** `codemachine agents show`: the prompt of an agent, as it would get it in a directory. */
-export async function agentsShow(context: CliContext, options: { directory: string; name: string }): Promise<number> {
-  const directory = await realWorkDirectory(options.directory)
+export async function agentsShow(context: CliContext, name: string, flags: DirectoryFlags): Promise<number> {
+  const directory = await realWorkDirectory(directoryOf(context, flags))
   const agents = loadAgents()
   // How a disabled one would work is looked at before it is enabled.
-  const found = findAnyAgent([...agents.main, ...agents.sub], options.name)
+  const found = findAnyAgent([...agents.main, ...agents.sub], name)
   if ('problem' in found) throw new UserError(found.problem, { hint: 'codemachine agents list shows all of them.' })
   const prompt = await instructionsOf(found.agent, agents, directory)
   if ('problem' in prompt) throw new UserError(prompt.problem)
@@ -215,8 +215,8 @@ export async function agentsShow(context: CliContext, options: { directory: stri
 }
 
 /** `codemachine agents validate`: what is wrong with the agents and their prompts; exit code 2 if anything is. */
-export async function agentsValidate(context: CliContext, options: { directory: string }): Promise<number> {
-  const problems = await findAgentProblems(await realWorkDirectory(options.directory))
+export async function agentsValidate(context: CliContext, flags: DirectoryFlags): Promise<number> {
+  const problems = await findAgentProblems(await realWorkDirectory(directoryOf(context, flags)))
   for (const problem of problems) context.stderr.write(`codemachine: ${safeText(problem)}\n`)
   if (problems.length > 0) return 2
   const { main, sub } = loadAgents()

@@ -72,9 +72,9 @@ async function workOn(context: CliContext, options: RunOptions, work: Work, show
 }
 
 /** `codemachine resume`: goes on with a session that has not come to its end, then with what waits. */
-export async function resume(context: CliContext, session: string | null, flags: RunFlags): Promise<number> {
+export async function resume(context: CliContext, session: string | undefined, flags: RunFlags): Promise<number> {
   const options = runOptionsOf(flags)
-  const wanted = { session, rereadsGates: flags.rereadGates ?? false }
+  const wanted = { session: session ?? null, rereadsGates: flags.rereadGates ?? false }
   if (!wantsScreen(context, flags)) return await goOnWith(context, options, wanted, flags)
   const { runOnScreen } = await import('../../tui/host/screen-home.ts')
   return await runOnScreen(context, options, inner => goOnWith(inner, options, wanted, flags))
