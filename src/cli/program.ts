@@ -181,7 +181,7 @@ function refuseFlagsBefore(program: Command, command: Command): void {
   const before = program.options.find(option => program.getOptionValueSource(option.attributeName()) === 'cli')
   if (before === undefined) return
   const flag = before.short ?? before.long ?? ''
-  const name = nameOf(command, program)
+  const name = nameOf(command)
   if (!command.options.some(({ long }) => long === before.long)) {
     throw new UserError(`${before.long} means nothing to ${name}; leave it out.`)
   }
@@ -190,9 +190,9 @@ function refuseFlagsBefore(program: Command, command: Command): void {
 }
 
 /** `queue add`. */
-function nameOf(command: Command, program: Command): string {
+function nameOf(command: Command): string {
   const { parent } = command
-  return parent === null || parent === program ? command.name() : `${nameOf(parent, program)} ${command.name()}`
+  return parent === null || parent.parent === null ? command.name() : `${nameOf(parent)} ${command.name()}`
 }
 
 function wordsOf(flag: string, value: unknown): string {
@@ -208,13 +208,9 @@ function refuseMistypedCommand(words: readonly string[], commands: readonly stri
   const [word] = words
   if (word === undefined || word === '-' || /\s/.test(word)) return
   const meant = nearestName(word, commands)
-  if (meant === null && words.length === 1 && /^[a-z][a-z-]+$/.test(word)) {
-    throw new UserError(`There is no command "${word}"; codemachine --help lists them.`, {
-      hint: `To work on "${word}" as a goal, say more about it.`,
-    })
-  }
-  if (meant === null) return
-  throw new UserError(`There is no command "${word}"; did you mean "codemachine ${meant}"?`, {
+  if (meant === null && (words.length > 1 || !/^[a-z][a-z-]+$/.test(word))) return
+  const instead = meant === null ? 'codemachine --help lists them.' : `did you mean "codemachine ${meant}"?`
+  throw new UserError(`There is no command "${word}"; ${instead}`, {
     hint:
       words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
   })
@@ -238,9 +234,5 @@ function nameMissingArguments(program: Command): void {
 
 function sentenceOf(command: Command, argument: Argument): string {
   const shown = `<${argument.name()}${argument.variadic ? '...' : ''}>`
-  return `${fullNameOf(command)} needs ${shown}: ${argument.description}.`
-}
-
-function fullNameOf(command: Command): string {
-  return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
+  return `codemachine ${nameOf(command)} needs ${shown}: ${argument.description}.`
 }

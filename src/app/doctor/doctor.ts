@@ -35,15 +35,6 @@ export async function* examine(
   options: { directory: string; codexBin: string | null },
 ): AsyncGenerator<readonly Finding[]> {
   await using run = await openCheckRun(world)
-  yield* makeChecks(run, options)
-}
-
-/** Runs all checks, and yields the findings of each in order, as soon as it and those before it have ended. */
-async function* makeChecks(
-  run: CheckRun,
-  options: { directory: string; codexBin: string | null },
-): AsyncGenerator<readonly Finding[]> {
-  const { world } = run
   const deadline = world.clock.monotonic() + ANSWERS_MS
   yield await run.look('node', LOOK_MS, () => checkNode(world))
   const place = await run.check('directory', LOOK_MS, () => checkDirectory(options.directory))

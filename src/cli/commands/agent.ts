@@ -21,6 +21,7 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
+import { inColumns } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 /** What is asked of an agent on the command line. */
@@ -177,16 +178,12 @@ function shownOn({ isTTY }: CliContext['stdout'], text: string): string {
 }
 
 /** An agent as `agents list --json` shows it. */
-interface ListedAgent {
-  name: string
+interface ListedAgent extends Pick<Agent, 'name' | 'displayName' | 'description' | 'enabled'> {
   /** `main`: runs builds; `sub`: is given tasks. */
   kind: 'main' | 'sub'
-  displayName: string
-  description: string
   /** What the settings say, or else `config/*.agents.js`, whether codex offers it or not; null: codex's own choice. */
   model: string | null
   effort: string | null
-  enabled: boolean
   /** Whose prompt counts; null: there is none that can be used. */
   prompt: 'project' | 'shipped' | null
   /** Why there is none. */
@@ -246,12 +243,8 @@ async function listAgents(context: CliContext, directory: string): Promise<Liste
 }
 
 function tables(listed: readonly ListedAgent[]): string {
-  const rows = [HEADINGS, ...listed.map(rowOf)]
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]) =>
-    `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd()
-  const of = (kind: ListedAgent['kind']) =>
-    [HEADINGS, ...listed.filter(agent => agent.kind === kind).map(rowOf)].map(line)
+  const [headings, ...rows] = inColumns([HEADINGS, ...listed.map(rowOf)]).map(line => `  ${line}`)
+  const of = (kind: ListedAgent['kind']) => [headings ?? '', ...rows.filter((_, index) => listed[index]?.kind === kind)]
   const lines = ['They run a build:', ...of('main'), '', 'They are given tasks:', ...of('sub')]
   return `${lines.map(safeText).join('\n')}\n`
 }

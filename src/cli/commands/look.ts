@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { findSession, latestSession } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
-import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { fold } from '../../core/state/fold.ts'
 import {
   elapsedMs,
@@ -20,11 +19,11 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
 import { describeEvent } from '../../words/event.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
-import { type Activity, activityOf, describeOutcome } from '../../words/outcome.ts'
+import { activityOf, describeOutcome } from '../../words/outcome.ts'
 import { boardNow, tasksOfBoard } from '../../words/plan.ts'
 import { buildReport, proofReport, type SessionReport, type StatusReport, statusLines } from '../../words/status.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
-import { jsonView, PacedOutput, plainView } from '../output.ts'
+import { inColumns, jsonView, PacedOutput, plainView } from '../output.ts'
 
 const GOAL_CHARS = 80
 
@@ -36,15 +35,8 @@ const IN_WORDS: Record<SessionStatus, string> = {
 }
 
 /** A session as `list --json` shows it. */
-interface ListedSession {
-  id: string
-  goal: string
-  standing: SessionStatus
-  /** What it is doing, as `status --json` says it; null if it does not run. */
-  activity: Activity | null
-  outcome: SessionOutcome | null
+interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
   rounds: number
-  tokens: number
   durationMs: number
   /** ISO 8601 in UTC. */
   createdAt: string
@@ -56,7 +48,12 @@ export async function list(context: CliContext, flags: LookFlags): Promise<numbe
   const sessions = await listSessions(records, context)
   if (flags.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
   else if (sessions.length === 0) context.stdout.write(await none(records))
-  else context.stdout.write(table(sessions.map(rowOf)))
+  else
+    context.stdout.write(
+      inColumns(sessions.map(rowOf))
+        .map(line => `${line}\n`)
+        .join(''),
+    )
   return 0
 }
 
@@ -103,13 +100,6 @@ function rowOf(session: ListedSession): string[] {
 function inWords({ outcome, activity, standing }: ListedSession): string {
   if (outcome !== null) return describeOutcome(outcome).short
   return activity === 'paused' ? 'paused' : IN_WORDS[standing]
-}
-
-/** Rows in columns of even width, the last of which may be of any. */
-function table(rows: readonly string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
-  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
-  return rows.map(row => `${line(row).trimEnd()}\n`).join('')
 }
 
 /** `codemachine status`: what runs in a work directory, how far its session is, and what waits. */

@@ -120,17 +120,6 @@ function asJson(
   { session, since, tree }: ReviewedWork,
   { model, effort }: ReturnType<typeof reviewThread>,
 ): object {
-  return {
-    session,
-    since,
-    tree,
-    model,
-    effort,
-    verdict: answer?.verdict ?? null,
-    summary: answer?.summary ?? null,
-    findings: answer?.findings ?? [],
-    problem,
-    durationMs,
-    tokens,
-  }
+  const { verdict = null, summary = null, findings = [] } = answer ?? {}
+  return { session, since, tree, model, effort, verdict, summary, findings, problem, durationMs, tokens }
 }

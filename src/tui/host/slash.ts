@@ -117,26 +117,24 @@ async function showDoctor({ context, records, person }: SlashPlace): Promise<voi
   if (!context.signal.aborted) screen.say(`\n${conclusionOf(findings)}\n`, 'plain')
 }
 
-const THEMES = ['auto', 'dark', 'light', 'plain'] as const
+const THEMES = {
+  auto: "your terminal's own",
+  dark: 'tuned for a dark background',
+  light: 'tuned for a light background',
+  plain: 'none',
+}
+
+const THEME_NAMES = Object.keys(THEMES) as (keyof typeof THEMES)[]
 
 async function chooseTheme({ context, person }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
   const typed = rest.trim()
+  const options = THEME_NAMES.map(name => ({ id: name, label: name, hint: THEMES[name] }))
   const answer =
-    typed === ''
-      ? await screen.choose({
-          title: 'Which colours?',
-          options: [
-            { id: 'auto', label: 'auto', hint: "your terminal's own" },
-            { id: 'dark', label: 'dark', hint: 'tuned for a dark background' },
-            { id: 'light', label: 'light', hint: 'tuned for a light background' },
-            { id: 'plain', label: 'plain', hint: 'none' },
-          ],
-        })
-      : { kind: 'chosen' as const, id: typed }
+    typed === '' ? await screen.choose({ title: 'Which colours?', options }) : { kind: 'chosen' as const, id: typed }
   if (answer.kind !== 'chosen') return
-  const theme = THEMES.find(each => each === answer.id)
-  if (theme === undefined) return screen.notice(`There is no theme ${typed}; use ${THEMES.join(', ')}`, 'warning')
+  const theme = THEME_NAMES.find(each => each === answer.id)
+  if (theme === undefined) return screen.notice(`There is no theme ${typed}; use ${THEME_NAMES.join(', ')}`, 'warning')
   screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader }))
   screen.say(
     `The colours are ${theme} on this screen. To keep them, put screen.theme = "${theme}" into your config.toml.`,
