@@ -1,4 +1,4 @@
-import { findQuestion, findSession } from '../../app/find.ts'
+import { findQuestion, findSession, questionsOrNone } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import {
   type AskedQuestion,
@@ -11,7 +11,7 @@ import {
   writeAnswer,
 } from '../../records/answers.ts'
 import { openQueue } from '../../records/queue.ts'
-import { openRecords, type Records } from '../../records/records.ts'
+import { openRecords } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
 import { questionLines } from '../../words/status.ts'
@@ -35,30 +35,15 @@ export async function questions(
   const records = await openRecords({ ...context, directory: directoryOf(context, place) })
   const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
   const ids = session === undefined ? await records.sessions() : [await findSession(records, session, say)]
+  // A journal that cannot be read does not hide the questions of others.
+  const read = session === undefined ? questionsOrNone : questionsOf
   const asked: AskedQuestion[] = []
-  for (const id of all ? ids : ids.slice(-NEWEST))
-    asked.push(...(await readable(records, id, say, session !== undefined)))
+  for (const id of all ? ids : ids.slice(-NEWEST)) asked.push(...(await read(records, id, say)))
   const shown = asked.filter(({ answer }) => all || answer === null)
   if (json) stdout.write(`${JSON.stringify(shown.map(each => ({ id: questionId(each), ...each })))}\n`)
   else if (shown.length === 0) stdout.write(none(asked.length, all))
   else stdout.write(`${questionLines(shown).join('\n')}\n`)
   return 0
-}
-
-/** A journal that cannot be read does not hide the questions of others. */
-async function readable(
-  records: Records,
-  id: string,
-  say: (problem: string) => void,
-  isNamed: boolean,
-): Promise<AskedQuestion[]> {
-  try {
-    return await questionsOf(records, id, say)
-  } catch (error) {
-    if (!(error instanceof UserError) || isNamed) throw error
-    say(error.message)
-    return []
-  }
 }
 
 function none(answered: number, all: boolean): string {

@@ -130,15 +130,25 @@ async function chooseTheme({ context, person }: SlashPlace, rest: string): Promi
   const { screen } = person
   const typed = rest.trim()
   const options = THEME_NAMES.map(name => ({ id: name, label: name, hint: THEMES[name] }))
-  const answer =
-    typed === '' ? await screen.choose({ title: 'Which colours?', options }) : { kind: 'chosen' as const, id: typed }
-  if (answer.kind !== 'chosen') return
-  const theme = THEME_NAMES.find(each => each === answer.id)
+  const chosen = await typedOrChosen(screen, typed, { title: 'Which colours?', options })
+  if (chosen === null) return
+  const theme = THEME_NAMES.find(each => each === chosen)
   if (theme === undefined) return screen.notice(`There is no theme ${typed}; use ${THEME_NAMES.join(', ')}`, 'warning')
   screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader }))
   screen.say(
     `The colours are ${theme} on this screen. To keep them, put screen.theme = "${theme}" into your config.toml.`,
   )
+}
+
+/** What was typed behind a command, or else is chosen; null: nothing is. */
+async function typedOrChosen(
+  screen: PersonScreen['screen'],
+  typed: string,
+  question: Parameters<PersonScreen['screen']['choose']>[0],
+): Promise<string | null> {
+  if (typed !== '') return typed
+  const answer = await screen.choose(question)
+  return answer.kind === 'chosen' ? answer.id : null
 }
 
 const GOAL_CHARS = 80
@@ -315,19 +325,16 @@ async function templatesSlash({ context, records, person, start }: SlashPlace, r
   const options = start?.options() ?? {}
   const typed = rest.trim().replace(/^(?:list|select)\b\s*/, '')
   const { settings } = await settingsOf(context, records.directory, options)
-  const answer =
-    typed === ''
-      ? await screen.choose({
-          title: 'What does /start start in this project?',
-          options: TEMPLATES.map(({ name, description }) => ({
-            id: name,
-            label: name,
-            hint: name === settings.mode ? `${description} (chosen)` : description,
-          })),
-        })
-      : { kind: 'chosen' as const, id: typed }
-  if (answer.kind !== 'chosen') return
-  screen.say(await chooseTemplate(context, records.directory, templateNamed(answer.id), options))
+  const chosen = await typedOrChosen(screen, typed, {
+    title: 'What does /start start in this project?',
+    options: TEMPLATES.map(({ name, description }) => ({
+      id: name,
+      label: name,
+      hint: name === settings.mode ? `${description} (chosen)` : description,
+    })),
+  })
+  if (chosen === null) return
+  screen.say(await chooseTemplate(context, records.directory, templateNamed(chosen), options))
   const { mode } = (await settingsOf(context, records.directory, options)).settings
   if (screen.model.facts !== null) screen.model.facts = { ...screen.model.facts, mode }
   screen.changed()
