@@ -1,10 +1,11 @@
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
+import type { SessionState } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
 import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
-import { hasEvents, problemOfJournal } from '../records/journal.ts'
+import { foldJournal, hasEvents, problemOfJournal } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import { oneLine } from '../words/cells.ts'
@@ -153,7 +154,11 @@ export async function findQuestion(
   throw new UserError(`There is no question "${oneLine(typed, 60)}" in ${records.directory}.`, { hint: hint(others) })
 }
 
-async function questionsOrNone(
+/**
+ * What was asked in a session; nothing if its journal cannot be read.
+ * @param onProblem told why not, and a sentence for each answer that cannot be read
+ */
+export async function questionsOrNone(
   records: Records,
   id: string,
   onProblem: (problem: string) => void,
@@ -164,6 +169,16 @@ async function questionsOrNone(
     if (!(error instanceof UserError)) throw error
     onProblem(error.message)
     return []
+  }
+}
+
+/** What a session has come to; null if its journal holds none, or cannot be read. */
+export async function readableState(records: Pick<Records, 'journal'>, id: string): Promise<SessionState | null> {
+  try {
+    return await foldJournal(records.journal(id), id)
+  } catch (error) {
+    if (error instanceof UserError) return null
+    throw error
   }
 }
 

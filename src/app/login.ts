@@ -288,8 +288,9 @@ function loginOf(answer: unknown): LoginState {
   return { kind: 'unknown', why: 'codex answered nothing that is known' }
 }
 
-function accountName(account: object): string {
-  const { type, planType } = { type: null, planType: null, ...account }
+/** How a person calls an account of codex's answer to `account/read`. */
+export function accountName(account: unknown): string {
+  const { type, planType } = Object(account)
   if (type === 'apiKey') return 'an API key'
   if (type === 'chatgpt') return typeof planType === 'string' ? `ChatGPT (${planType})` : 'ChatGPT'
   return String(type)

@@ -65,11 +65,10 @@ export class OpenProject implements Project {
   }
 
   async run(goal: string, options: RunGoalOptions = {}): Promise<EndedSession> {
-    const problem = problemOfPrompt(goal)
-    if (problem !== null) throw new UserError(problem)
+    const text = checked(goal).trim()
     const { template = 'goal' } = options
     return await this.#runOne(options, (observer, signal) =>
-      this.workThrough({ first: { text: goal.trim(), template }, alone: true }, observer, {}, signal),
+      this.workThrough({ first: { text, template }, alone: true }, observer, {}, signal),
     )
   }
 
@@ -80,8 +79,7 @@ export class OpenProject implements Project {
   }
 
   async ask(ask: Ask): Promise<Reply | null> {
-    const problem = 'text' in ask ? problemOfPrompt(ask.text) : null
-    if (problem !== null) throw new UserError(problem)
+    if ('text' in ask) checked(ask.text)
     return await askRun(this.#world, this.records, ask)
   }
 

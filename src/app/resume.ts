@@ -9,7 +9,7 @@ import { oneLine } from '../words/cells.ts'
 import { resumeCommand } from '../words/commands.ts'
 import { formatCount, formatSpan } from '../words/numbers.ts'
 import { describeOutcome } from '../words/outcome.ts'
-import { findSession, latestSession } from './find.ts'
+import { findSession, latestSession, readableState } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
 import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume } from './resume-terms.ts'
@@ -161,18 +161,9 @@ async function newerBuild(
   if (template !== 'build') return null
   const ids = await records.sessions()
   for (const later of ids.slice(ids.indexOf(id) + 1).reverse()) {
-    if (await isBuild(records.journal(later), later)) return later
+    if ((await readableState(records, later))?.template === 'build') return later
   }
   return null
-}
-
-async function isBuild(path: string, id: string): Promise<boolean> {
-  try {
-    return (await foldJournal(path, id))?.template === 'build'
-  } catch (error) {
-    if (error instanceof UserError) return false
-    throw error
-  }
 }
 
 /** A session that was left in the middle, in words. */

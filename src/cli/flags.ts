@@ -38,14 +38,27 @@ export interface DirectoryFlags {
   cd?: string
 }
 
-/** Told with which exit code a command has ended. */
-export type Ended = (exitCode: number) => void
+/** The same, of a command that can answer as JSON. */
+export interface LookFlags extends DirectoryFlags {
+  json?: boolean
+}
+
+/** A command: told what was typed, its arguments first and its flags last. Resolves with the exit code. */
+type Carried = (context: CliContext, ...typed: never[]) => Promise<number>
+
+/** Makes the action of a command, which is loaded when it is called, and whose exit code is the program's. */
+export type Does = (load: () => Promise<Carried>) => (...typed: unknown[]) => Promise<void>
 
 const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access']
 
 /** Adds `-C`. */
 export function withDirectory(command: Command): Command {
   return command.option('-C, --cd <dir>', 'the work directory, if it is not this one')
+}
+
+/** The same for a command that can answer as JSON, with what its `--json` says. */
+export function withLook(command: Command, asJson = 'as JSON'): Command {
+  return withDirectory(command).option('--json', asJson)
 }
 
 /** The work directory that is meant. */

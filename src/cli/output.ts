@@ -133,6 +133,17 @@ export class PacedOutput implements Disposable {
   }
 }
 
+/** Rows as lines, in columns of even width, the last of which may be of any. */
+export function inColumns(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
+  return rows.map(row =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
 /** Writes warnings on stderr, each in one line. */
 export function warnOn({ stderr }: Pick<CliContext, 'stderr'>): (warning: string) => void {
   return warning => void stderr.write(`codemachine: ${oneLine(warning, 2_000)}\n`)

@@ -1,57 +1,45 @@
 import { Argument, type Command, Option } from 'commander'
+import type { Ask } from '../app/library.ts'
 import { TEMPLATES, templateNamed } from '../app/start/template-names.ts'
 import { UserError } from '../base/errors.ts'
-import type { CliContext } from '../tui/cli-context.ts'
-import type { ReviewFlags } from './commands/review.ts'
-import type { StartFlags } from './commands/run.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
-  directoryOf,
-  type Ended,
+  type Does,
+  type LookFlags,
   withDirectory,
+  withLook,
   withRunFlags,
   worktreeOption,
 } from './flags.ts'
-import { addRunningCommands } from './running.ts'
+
+/** Loads what runs all night. */
+export async function withSmallHeap<Commands>(load: () => Promise<Commands>): Promise<Commands> {
+  const { keepHeapSmall } = await import('../platform/heap.ts')
+  keepHeapSmall()
+  return await load()
+}
 
 /** The commands that show the agents of a build. */
-export function addAgents(program: Command, context: CliContext, ended: Ended): void {
+export function addAgents(program: Command, does: Does): void {
   const agents = program.command('agents').description('the agents of a build: who they are, and their prompts')
   const load = () => import('./commands/agent.ts')
-  withDirectory(agents.command('list'))
+  withLook(agents.command('list'))
     .description('all agents, with their models and whose prompt they work by')
-    .option('--json', 'as JSON')
-    .action(async (flags: DirectoryFlags & { json?: true }) => {
-      ended(
-        await (await load()).agentsList(context, { directory: directoryOf(context, flags), json: flags.json ?? false }),
-      )
-    })
+    .action(does(async () => (await load()).agentsList))
   withDirectory(agents.command('show'))
     .argument('<name>', 'the agent, as `agents list` shows it')
     .description('the prompt of an agent, as it would get it here')
-    .action(async (name: string, flags: DirectoryFlags) => {
-      ended(await (await load()).agentsShow(context, { directory: directoryOf(context, flags), name }))
-    })
+    .action(does(async () => (await load()).agentsShow))
   withDirectory(agents.command('validate'))
     .description("look whether the agents' configuration and all their prompts can be used")
-    .action(async (flags: DirectoryFlags) => {
-      ended(await (await load()).agentsValidate(context, { directory: directoryOf(context, flags) }))
-    })
+    .action(does(async () => (await load()).agentsValidate))
 }
-
-interface LoginFlags {
-  deviceAuth?: true
-  withApiKey?: true
-  codexBin?: string
-}
-
-const NO_ARGUMENT =
-  'Behind login may stand status, --device-auth or --with-api-key, which reads the key from standard input; a key is never an argument.'
 
 /** The login that is made for codemachine. */
-export function addLogin(program: Command, context: CliContext, ended: Ended): void {
+export function addLogin(program: Command, does: Does): void {
   const load = () => import('./commands/login.ts')
+  const logIn = does(async () => (await load()).login)
   const login = program
     .command('login')
     .description("log codex in for codemachine's rounds; your own codex login stays as it is")
@@ -60,48 +48,38 @@ export function addLogin(program: Command, context: CliContext, ended: Ended): v
     .addOption(codexBinOption())
     .allowUnknownOption()
     .allowExcessArguments()
-    .action(async ({ deviceAuth, withApiKey, codexBin }: LoginFlags) => {
+    .action(async (flags: object) => {
       // What was typed may be a key, and is not repeated.
       if (login.args.length > 0) throw new UserError(NO_ARGUMENT)
-      const way = withApiKey ? 'api-key' : deviceAuth ? 'device' : 'browser'
-      ended(await (await load()).login(context, { way, ...(codexBin === undefined ? {} : { codexBin }) }))
+      await logIn(flags, login)
     })
+  const status = does(async () => (await load()).loginStatus)
   login
     .command('status')
     .description('which login rounds use')
     .addOption(codexBinOption())
-    .action(async (flags: Pick<LoginFlags, 'codexBin'>) => {
-      ended(await (await load()).loginStatus(context, { ...login.opts<LoginFlags>(), ...flags }))
-    })
+    .action((flags: object, command) => status({ ...login.opts(), ...flags }, command))
   program
     .command('logout')
     .description("take codemachine's own login away; rounds use your own codex login then")
     .addOption(codexBinOption())
-    .action(async (flags: Pick<LoginFlags, 'codexBin'>) => {
-      const { logout } = await import('./commands/login.ts')
-      ended(await logout(context, flags))
-    })
+    .action(does(async () => (await load()).logout))
 }
+
+const NO_ARGUMENT =
+  'Behind login may stand status, --device-auth or --with-api-key, which reads the key from standard input; a key is never an argument.'
 
 /** The commands of the morning: what was done, whether it is true, and how to take it over or undo it. */
-export function addProof(program: Command, context: CliContext, ended: Ended): void {
-  addReport(program, context, ended)
-  addQuestions(program, context, ended)
-  addVerify(program, context, ended)
-  addReview(program, context, ended)
-  addSavepoints(program, context, ended)
-  addLand(program, context, ended)
+export function addProof(program: Command, does: Does): void {
+  addReport(program, does)
+  addQuestions(program, does)
+  addVerify(program, does)
+  addReview(program, does)
+  addSavepoints(program, does)
+  addLand(program, does)
 }
 
-interface ReportFlags {
-  html?: true
-  md?: true
-  json?: true
-  open?: true
-  output?: string
-}
-
-function addReport(program: Command, context: CliContext, ended: Ended): void {
+function addReport(program: Command, does: Does): void {
   withDirectory(program.command('report'))
     .description('what a session has done: the outcome and its proof, changes, rounds, and what is left')
     .argument('[session]', 'the session; without it, the newest')
@@ -110,54 +88,38 @@ function addReport(program: Command, context: CliContext, ended: Ended): void {
     .addOption(new Option('--json', 'as JSON').conflicts('open'))
     .option('--open', 'open the page in the browser')
     .option('--output <file>', 'where it is written to; - is stdout')
-    .action(async (session: string | undefined, flags: DirectoryFlags & ReportFlags) => {
-      const { report } = await import('./commands/report.ts')
-      const format = flags.html ? 'html' : flags.md ? 'md' : flags.json ? 'json' : 'card'
-      const { open = false, output = null } = flags
-      const place = { directory: directoryOf(context, flags), named: flags.cd ?? null }
-      ended(await report(context, { ...place, session: session ?? null, format, open, output }))
-    })
+    .action(does(async () => (await import('./commands/report.ts')).report))
 }
 
-function addQuestions(program: Command, context: CliContext, ended: Ended): void {
+function addQuestions(program: Command, does: Does): void {
   const load = () => import('./commands/questions.ts')
   const questions = withDirectory(program.command('questions'))
     .argument('[session]', 'the session; without it, the newest ones')
     .description('what the agent would have asked, and what it assumed instead')
     .option('--all', 'also what is answered, of all sessions')
     .option('--json', 'as JSON')
-    .action(async (session: string | undefined, flags: DirectoryFlags & { all?: true; json?: true }) => {
-      const { all = false, json = false } = flags
-      const options = { directory: directoryOf(context, flags), session: session ?? null, all, json }
-      ended(await (await load()).questions(context, options))
-    })
+    .action(does(async () => (await load()).questions))
+  const answer = does(async () => (await load()).answerQuestion)
   withDirectory(questions.command('answer'))
     .argument('<id>', 'the question, as `questions` shows it; Q1 for that of the newest session')
     .argument('<answer...>', 'the answer, or the number of an option; - reads it from standard input')
     .description('answer a question: the answer becomes a prompt in the queue')
     .option('--again', 'answer it although that was done already')
-    .action(async (id: string, words: string[], flags: DirectoryFlags & { again?: true }) => {
-      const answer = words.join(' ')
-      const directory = directoryOf(context, { ...questions.opts<DirectoryFlags>(), ...flags })
-      const options = { directory, id, answer, again: flags.again ?? false }
-      ended(await (await load()).answerQuestion(context, options))
-    })
+    .action((id: string, words: string[], flags: object, command) =>
+      answer(id, words, { ...questions.opts(), ...flags }, command),
+    )
 }
 
-function addVerify(program: Command, context: CliContext, ended: Ended): void {
+function addVerify(program: Command, does: Does): void {
   withDirectory(program.command('verify'))
     .argument('[session]', 'the session; without it, the newest that is done')
     .description('run the gates of a session that is done again: still true, broken since which commit, or cannot tell')
     .addOption(codexBinOption())
     .option('--json', 'as JSON')
-    .action(async (session: string | undefined, flags: DirectoryFlags & { codexBin?: string; json?: true }) => {
-      const { verify } = await import('./commands/verify.ts')
-      const { json = false, ...rest } = flags
-      ended(await verify(context, { ...rest, directory: directoryOf(context, flags), session: session ?? null, json }))
-    })
+    .action(does(async () => (await import('./commands/verify.ts')).verify))
 }
 
-function addReview(program: Command, context: CliContext, ended: Ended): void {
+function addReview(program: Command, does: Does): void {
   withDirectory(program.command('review'))
     .argument('[session]', 'the session whose work is reviewed; without it, the newest')
     .description('have a reviewer look at the work of a session with fresh eyes; it changes nothing')
@@ -166,46 +128,27 @@ function addReview(program: Command, context: CliContext, ended: Ended): void {
     .option('--effort <level>', 'its reasoning effort: low, medium, high, …')
     .addOption(codexBinOption())
     .option('--json', 'as JSON')
-    .action(async (session: string | undefined, flags: ReviewFlags) => {
-      const { review } = await import('./commands/review.ts')
-      ended(await review(context, session ?? null, flags))
-    })
+    .action(does(async () => (await import('./commands/review.ts')).review))
 }
 
-type DiffFlags = DirectoryFlags & { stat?: true; json?: true }
-type PruneFlags = DirectoryFlags & { olderThan?: string; largerThan?: string; all?: true; dryRun?: true }
-
-function addSavepoints(program: Command, context: CliContext, ended: Ended): void {
-  withDirectory(program.command('savepoints'))
+function addSavepoints(program: Command, does: Does): void {
+  const load = () => import('./commands/savepoints.ts')
+  withLook(program.command('savepoints'))
     .argument('[session]', 'only those of this session')
     .description('the states of the files that were kept: what each session began with, and what each round left')
-    .option('--json', 'as JSON')
-    .action(async (session: string | undefined, flags: DirectoryFlags & { json?: true }) => {
-      const { savepoints } = await import('./commands/savepoints.ts')
-      const options = { directory: directoryOf(context, flags), session: session ?? null, json: flags.json ?? false }
-      ended(await savepoints(context, options))
-    })
+    .action(does(async () => (await load()).savepoints))
   withDirectory(program.command('diff'))
     .argument('[from]', 'a savepoint, such as 3, 20261121_1/3 or start; without it, start')
     .argument('[to]', 'a savepoint; without it, now')
     .description('what has changed in the files since the newest session began, or between two savepoints')
     .option('--stat', 'only which files, and how many lines')
     .option('--json', 'the same as JSON')
-    .action(async (from: string | undefined, to: string | undefined, flags: DiffFlags) => {
-      const { diff } = await import('./commands/savepoints.ts')
-      const { stat = false, json = false } = flags
-      ended(
-        await diff(context, { directory: directoryOf(context, flags), from: from ?? null, to: to ?? null, stat, json }),
-      )
-    })
+    .action(does(async () => (await load()).diff))
   withDirectory(program.command('rewind'))
     .argument('<savepoint>', 'a savepoint, such as 3 (after round 3), 20261121_1/3 or start')
     .description('make the files those of a savepoint; only files change, and it can be undone')
     .option('-n, --dry-run', 'only say what would change')
-    .action(async (to: string, flags: DirectoryFlags & { dryRun?: true }) => {
-      const { rewind } = await import('./commands/savepoints.ts')
-      ended(await rewind(context, { directory: directoryOf(context, flags), to, dryRun: flags.dryRun ?? false }))
-    })
+    .action(does(async () => (await load()).rewind))
   withDirectory(program.command('prune [session]'))
     .description(
       'let old savepoints go, or those of a session, and give their room back; the newest session keeps its own',
@@ -214,62 +157,128 @@ function addSavepoints(program: Command, context: CliContext, ended: Ended): voi
     .option('--larger-than <size>', 'the oldest, until the others take no more than that, such as 2G')
     .option('--all', 'every one, those of the newest session, too')
     .option('-n, --dry-run', 'only say what would go')
-    .action(async (session: string | undefined, flags: PruneFlags) => {
-      const { pruneSavepoints } = await import('./commands/savepoints.ts')
-      const { olderThan = null, largerThan = null, all = false, dryRun = false } = flags
-      const directory = directoryOf(context, flags)
-      const options = { directory, session: session ?? null, olderThan, largerThan, all, dryRun }
-      ended(await pruneSavepoints(context, options))
-    })
+    .action(does(async () => (await load()).pruneSavepoints))
 }
 
-function addLand(program: Command, context: CliContext, ended: Ended): void {
+function addLand(program: Command, does: Does): void {
   withDirectory(program.command('land'))
     .argument('[name]', 'the worktree; without it, the only one with something to land')
     .description('merge what was done in a worktree into the branch that is checked out here')
     .option('--message <text>', 'the message of the merge')
     .option('--commit <text>', 'first commit, with this message, what is not committed in the worktree')
-    .action(async (name: string | undefined, flags: DirectoryFlags & { message?: string; commit?: string }) => {
-      const { land } = await import('./commands/land.ts')
-      const { message = null, commit = null } = flags
-      ended(await land(context, { directory: directoryOf(context, flags), name: name ?? null, message, commit }))
-    })
+    .action(does(async () => (await import('./commands/land.ts')).land))
 }
 
 /** The commands that ask a running codemachine for something, from another terminal. */
-export function addRunning(program: Command, context: CliContext, ended: Ended): void {
-  addQueue(program, context, ended)
-  addRunningCommands(program, context, ended)
+export function addRunning(program: Command, does: Does): void {
+  addQueue(program, does)
+  for (const running of RUNNING_COMMANDS) {
+    const command = withDirectory(program.command(running.name)).description(running.description)
+    if (running.flag !== undefined) command.option(...running.flag)
+    if (running.text !== undefined) command.argument('<text...>', running.text)
+    const ask = does(async () => (await import('./commands/ask.ts')).askRunning)
+    command.action((...typed: unknown[]) => ask(running, ...(running.text === undefined ? [[]] : []), ...typed))
+  }
 }
 
-function addQueue(program: Command, context: CliContext, ended: Ended): void {
+/** A command that asks something of the codemachine that runs in the work directory. */
+export interface RunningCommand {
+  name: string
+  /** For the help. */
+  description: string
+  /** What its words are, for the help; left out: it takes none. They are the text of what is asked, and `-` is standard input. */
+  text?: string
+  /** A flag, with its description. */
+  flag?: readonly [name: string, description: string]
+  /** What is asked. */
+  ask(said: { text: string; now: boolean }): Ask
+  /** What one would do to a run, as in `there is nothing to steer`; left out: its name. */
+  verb?: string
+  /** How to get what is wanted where nobody runs. */
+  withoutRun: string
+  /** What to do if the run does not take it; left out: look what it is doing. */
+  refused?: string
+}
+
+const HOW_THEY_STAND = 'How its sessions stand: codemachine list'
+const TO_RESUME = 'To go on with a session: codemachine resume'
+
+/** All of them, in the order of the help. */
+const RUNNING_COMMANDS: readonly RunningCommand[] = [
+  {
+    name: 'steer',
+    description: 'tell the running agent something, from another terminal',
+    text: 'what to tell it; - reads it from standard input',
+    ask: ({ text }) => ({ type: 'steer', text }),
+    withoutRun: 'To have it done as a session of its own: codemachine queue add "…"',
+    refused: 'If the session goes on, say it again; else: codemachine queue add "…"',
+  },
+  {
+    name: 'stop',
+    description: 'end the run after this round, from another terminal; resume goes on from there',
+    flag: ['--now', 'interrupt the round'],
+    ask: ({ now }) => ({ type: 'stop', now }),
+    withoutRun: HOW_THEY_STAND,
+  },
+  {
+    name: 'pause',
+    description: 'start no further round until unpause, from another terminal',
+    ask: () => ({ type: 'pause' }),
+    withoutRun: HOW_THEY_STAND,
+  },
+  {
+    name: 'unpause',
+    description: 'go on after pause',
+    ask: () => ({ type: 'unpause' }),
+    withoutRun: TO_RESUME,
+  },
+  {
+    name: 'retry',
+    description: 'end what it waits for now, from another terminal: it tries again at once',
+    ask: () => ({ type: 'retry' }),
+    withoutRun: TO_RESUME,
+  },
+  {
+    name: 'interrupt',
+    description: 'interrupt the round and hold, from another terminal: unpause goes on',
+    ask: () => ({ type: 'interrupt' }),
+    withoutRun: HOW_THEY_STAND,
+  },
+  {
+    name: 'skip',
+    description: 'end this session and go on with the next in the queue, from another terminal',
+    ask: () => ({ type: 'skip' }),
+    withoutRun: 'What waits: codemachine queue list',
+  },
+  {
+    name: 'replan',
+    description: 'have the plan changed, from another terminal; then it holds until unpause',
+    text: 'what to change; - reads it from standard input',
+    ask: ({ text }) => ({ type: 'replan', text }),
+    verb: 'change the plan of',
+    withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume goes on.',
+  },
+]
+
+function addQueue(program: Command, does: Does): void {
   const queue = program.command('queue').description('the prompts that wait; each becomes a session of its own')
   const load = () => import('./commands/ask.ts')
   withDirectory(queue.command('add'))
     .argument('<prompt...>', 'the prompt; - reads it from standard input')
     .description('add a prompt at the end')
-    .action(async (words: string[], flags: DirectoryFlags) => {
-      ended(await (await load()).queueAdd(context, directoryOf(context, flags), words.join(' ')))
-    })
-  withDirectory(queue.command('list'))
+    .action(does(async () => (await load()).queueAdd))
+  withLook(queue.command('list'))
     .description('show the prompts that wait')
-    .option('--json', 'as JSON')
-    .action(async (flags: DirectoryFlags & { json?: true }) => {
-      ended(await (await load()).queueList(context, directoryOf(context, flags), flags.json ?? false))
-    })
+    .action(does(async () => (await load()).queueList))
   withDirectory(queue.command('edit'))
     .argument('<id>', 'the number that `queue list` shows')
     .argument('<prompt...>', 'the new prompt; - reads it from standard input')
     .description('replace a prompt')
-    .action(async (id: string, words: string[], flags: DirectoryFlags) => {
-      ended(await (await load()).queueEdit(context, directoryOf(context, flags), id, words.join(' ')))
-    })
+    .action(does(async () => (await load()).queueEdit))
   withDirectory(queue.command('rm'))
     .argument('<id>', 'the number that `queue list` shows')
     .description('take a prompt out')
-    .action(async (id: string, flags: DirectoryFlags) => {
-      ended(await (await load()).queueRemove(context, directoryOf(context, flags), id))
-    })
+    .action(does(async () => (await load()).queueRemove))
 }
 
 const NAMES = TEMPLATES.map(({ name }) => name)
@@ -277,7 +286,9 @@ const NAMES = TEMPLATES.map(({ name }) => name)
 const asTyped = (name: string) => name
 
 /** The commands that build a project from its specification. */
-export function addStart(program: Command, context: CliContext, ended: Ended): void {
+export function addStart(program: Command, does: Does): void {
+  const start = does(async () => (await withSmallHeap(() => import('./commands/run.ts'))).start)
+  const dryStart = does(async () => (await import('./commands/dry-start.ts')).dryStart)
   withRunFlags(program.command('start'), '50, or no limit if --max-time or --max-tokens is given')
     .description(
       'build what .codemachine/inputs/specifications.md asks for; in at most 50 rounds, if no limit is named',
@@ -290,45 +301,29 @@ export function addStart(program: Command, context: CliContext, ended: Ended): v
     )
     .addOption(worktreeOption())
     .option('-n, --dry-run', 'only print the prompts and commands; nothing is started and nothing spent')
-    .action(async ({ dryRun, ...flags }: StartFlags & { dryRun?: true }) => {
-      if (dryRun) {
-        const { dryStart } = await import('./commands/dry-start.ts')
-        return ended(await dryStart(context, flags))
-      }
-      const { keepHeapSmall } = await import('../platform/heap.ts')
-      keepHeapSmall()
-      const { start } = await import('./commands/run.ts')
-      ended(await start(context, flags))
-    })
-  addTemplates(program, context, ended)
+    .action((flags: { dryRun?: true }, command) => (flags.dryRun ? dryStart : start)(flags, command))
+  addTemplates(program, does)
 }
 
-function addTemplates(program: Command, context: CliContext, ended: Ended): void {
+function addTemplates(program: Command, does: Does): void {
   const load = () => import('./commands/dry-start.ts')
-  const list = async (flags: DirectoryFlags & { json?: true }) => {
-    const directory = directoryOf(context, flags)
-    ended(await (await load()).listTemplates(context, { directory, json: flags.json ?? false }))
-  }
+  const list = does(async () => (await load()).listTemplates)
+  const select = does(async () => (await load()).selectTemplate)
   const templates = program.command('templates').description('the kinds of work that start can start')
-  withDirectory(templates)
-    .option('--json', 'as JSON')
+  withLook(templates)
     .allowExcessArguments()
-    .action(async (flags: DirectoryFlags & { json?: true }) => {
+    .action(async (flags: LookFlags) => {
       const [name] = templates.args
       if (name !== undefined) {
         throw new UserError(`To choose it: codemachine templates select ${templateNamed(name)}`)
       }
-      await list(flags)
+      await list(flags, templates)
     })
-  withDirectory(templates.command('list'))
+  withLook(templates.command('list'))
     .description('show them, and which is chosen')
-    .option('--json', 'as JSON')
-    .action(async (flags: DirectoryFlags & { json?: true }) => await list({ ...templates.opts(), ...flags }))
+    .action((flags: LookFlags, command) => list({ ...templates.opts(), ...flags }, command))
   withDirectory(templates.command('select'))
     .addArgument(new Argument('<name>', 'which one').choices(NAMES).argParser(asTyped))
     .description('choose one for this project, in its codemachine.toml')
-    .action(async (name: string, flags: DirectoryFlags) => {
-      const directory = directoryOf(context, { ...templates.opts<DirectoryFlags>(), ...flags })
-      ended(await (await load()).selectTemplate(context, directory, name))
-    })
+    .action((name: string, flags: DirectoryFlags, command) => select(name, { ...templates.opts(), ...flags }, command))
 }

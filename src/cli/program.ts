@@ -4,18 +4,16 @@ import { version } from '../base/package.ts'
 import { nearestName } from '../base/text.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { shellWord } from '../words/commands.ts'
-import type { DemoFlags } from './commands/demo.ts'
 import {
   codexBinOption,
-  type DirectoryFlags,
-  directoryOf,
-  type Ended,
+  type Does,
   type RunFlags,
   withDirectory,
+  withLook,
   withRunFlags,
   worktreeOption,
 } from './flags.ts'
-import { addAgents, addLogin, addProof, addRunning, addStart } from './program-parts.ts'
+import { addAgents, addLogin, addProof, addRunning, addStart, withSmallHeap } from './program-parts.ts'
 
 const EXAMPLES = `
 Examples:
@@ -41,8 +39,11 @@ Exit codes:
   130, 143 interrupted: codemachine resume goes on from there
 `
 
-/** The whole command line. What a command imports is loaded when it is called. */
-export function buildProgram(context: CliContext, ended: Ended): Command {
+/**
+ * The whole command line. What a command imports is loaded when it is called.
+ * @param ended told with which exit code a command has ended
+ */
+export function buildProgram(context: CliContext, ended: (exitCode: number) => void): Command {
   const program = new Command('codemachine')
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
     .version(version, '-V, --version', 'show the version')
@@ -74,15 +75,14 @@ export function buildProgram(context: CliContext, ended: Ended): Command {
     const { run } = await withSmallHeap(() => import('./commands/run.ts'))
     ended(await run(context, words.length === 0 ? null : words.join(' '), flags))
   })
-  addStart(program, context, ended)
-  addResume(program, context, ended)
-  addLooking(program, context, ended)
-  addRunning(program, context, ended)
-  addProof(program, context, ended)
-  addAgents(program, context, ended)
-  addLogin(program, context, ended)
-  addDemo(program, context, ended)
-  addDoctor(program, context, ended)
+  // The last that was typed is the command itself.
+  const does: Does =
+    load =>
+    async (...typed) =>
+      ended(await (await load())(context, ...(typed.slice(0, -1) as never[])))
+  for (const add of [addStart, addResume, addLooking, addRunning, addProof, addAgents, addLogin, addDemo, addDoctor]) {
+    add(program, does)
+  }
   nameMissingArguments(program)
   return program
 }
@@ -110,66 +110,41 @@ function withAgentFlags(program: Command): void {
     )
 }
 
-/** For what runs all night. */
-async function withSmallHeap<Command>(load: () => Promise<Command>): Promise<Command> {
-  const { keepHeapSmall } = await import('../platform/heap.ts')
-  keepHeapSmall()
-  return await load()
-}
-
-function addResume(program: Command, context: CliContext, ended: Ended): void {
+function addResume(program: Command, does: Does): void {
   withRunFlags(program.command('resume'))
     .argument('[session]', 'the session; without it, the newest that is not done')
     .option('--reread-gates', 'take gates and review from the files as they are now, not those that it began with')
     .description(
       'go on with a session that was interrupted, cut off or stopped by its limit; a limit counts from its start',
     )
-    .action(async (session: string | undefined, flags: RunFlags) => {
-      const { resume } = await withSmallHeap(() => import('./commands/run.ts'))
-      ended(await resume(context, session ?? null, flags))
-    })
+    .action(does(async () => (await withSmallHeap(() => import('./commands/run.ts'))).resume))
 }
 
-function addLooking(program: Command, context: CliContext, ended: Ended): void {
-  withDirectory(program.command('list'))
+function addLooking(program: Command, does: Does): void {
+  const look = () => import('./commands/look.ts')
+  withLook(program.command('list'))
     .description('all sessions of this directory')
-    .option('--json', 'as JSON')
-    .action(async (flags: DirectoryFlags & { json?: true }) => {
-      const { list } = await import('./commands/look.ts')
-      ended(await list(context, { directory: directoryOf(context, flags), json: flags.json ?? false }))
-    })
+    .action(does(async () => (await look()).list))
+  const status = does(async () => (await look()).status)
+  const statusInOneLine = does(async () => (await import('./status-line.ts')).statusInOneLine)
   withDirectory(program.command('status'))
     .description('what runs here, and how far it is')
     .addOption(new Option('--json', 'as JSON').conflicts('line'))
     .option('--line', 'one short line of what runs here or in a folder above, for the status bar of tmux')
-    .action(async (flags: DirectoryFlags & { json?: true; line?: true }) => {
-      if (flags.line) {
-        const { statusInOneLine } = await import('./status-line.ts')
-        return ended(await statusInOneLine(context, directoryOf(context, flags)))
-      }
-      const { status } = await import('./commands/look.ts')
-      ended(await status(context, { directory: directoryOf(context, flags), json: flags.json ?? false }))
-    })
+    .action((flags: { line?: true }, command) => (flags.line ? statusInOneLine : status)(flags, command))
   withDirectory(program.command('logs'))
     .description('what happened in a session')
     .argument('[session]', 'the session; without it, the newest')
     .option('-f, --follow', 'go on as it happens')
     .option('--json', 'events as JSON lines')
-    .action(async (session: string | undefined, flags: DirectoryFlags & { follow?: true; json?: true }) => {
-      const { logs } = await import('./commands/look.ts')
-      const { follow = false, json = false } = flags
-      ended(await logs(context, { directory: directoryOf(context, flags), session: session ?? null, follow, json }))
-    })
+    .action(does(async () => (await look()).logs))
   withDirectory(program.command('watch'))
     .description('watch a session that runs elsewhere, as it happens')
     .argument('[session]', 'the session; without it, the one that runs, or else the newest')
-    .action(async (session: string | undefined, flags: DirectoryFlags) => {
-      const { watch } = await withSmallHeap(() => import('./commands/look.ts'))
-      ended(await watch(context, { directory: directoryOf(context, flags), session: session ?? null }))
-    })
+    .action(does(async () => (await withSmallHeap(look)).watch))
 }
 
-function addDemo(program: Command, context: CliContext, ended: Ended): void {
+function addDemo(program: Command, does: Does): void {
   program
     .command('demo')
     .description('build a small project with the real codex and a scripted model: no account, no network')
@@ -182,27 +157,19 @@ function addDemo(program: Command, context: CliContext, ended: Ended): void {
     .option('--fast', 'do not slow the model down to a pace that can be read')
     .option('--plain', 'plain lines')
     .option('--json', 'events as JSON lines')
-    .action(async (flags: DemoFlags) => {
-      const { demo } = await import('./commands/demo.ts')
-      ended(await demo(context, flags))
-    })
+    .action(does(async () => (await import('./commands/demo.ts')).demo))
 }
 
-function addDoctor(program: Command, context: CliContext, ended: Ended): void {
+function addDoctor(program: Command, does: Does): void {
+  const load = () => import('./commands/doctor.ts')
   withDirectory(program.command('doctor'))
     .description('look whether all that codemachine needs is there, and say how to mend what is not')
     .addOption(codexBinOption())
     .option('--json', 'as JSON')
-    .action(async (flags: DirectoryFlags & { codexBin?: string; json?: true }) => {
-      const { doctor } = await import('./commands/doctor.ts')
-      ended(await doctor(context, { ...flags, directory: directoryOf(context, flags) }))
-    })
+    .action(does(async () => (await load()).doctor))
   withDirectory(program.command('notify'))
     .description('send a sample notification in every way that the settings name')
-    .action(async (flags: DirectoryFlags) => {
-      const { notify } = await import('./commands/doctor.ts')
-      ended(await notify(context, { directory: directoryOf(context, flags) }))
-    })
+    .action(does(async () => (await load()).notify))
 }
 
 /**
@@ -214,7 +181,7 @@ function refuseFlagsBefore(program: Command, command: Command): void {
   const before = program.options.find(option => program.getOptionValueSource(option.attributeName()) === 'cli')
   if (before === undefined) return
   const flag = before.short ?? before.long ?? ''
-  const name = nameOf(command, program)
+  const name = nameOf(command)
   if (!command.options.some(({ long }) => long === before.long)) {
     throw new UserError(`${before.long} means nothing to ${name}; leave it out.`)
   }
@@ -223,9 +190,9 @@ function refuseFlagsBefore(program: Command, command: Command): void {
 }
 
 /** `queue add`. */
-function nameOf(command: Command, program: Command): string {
+function nameOf(command: Command): string {
   const { parent } = command
-  return parent === null || parent === program ? command.name() : `${nameOf(parent, program)} ${command.name()}`
+  return parent === null || parent.parent === null ? command.name() : `${nameOf(parent)} ${command.name()}`
 }
 
 function wordsOf(flag: string, value: unknown): string {
@@ -241,13 +208,9 @@ function refuseMistypedCommand(words: readonly string[], commands: readonly stri
   const [word] = words
   if (word === undefined || word === '-' || /\s/.test(word)) return
   const meant = nearestName(word, commands)
-  if (meant === null && words.length === 1 && /^[a-z][a-z-]+$/.test(word)) {
-    throw new UserError(`There is no command "${word}"; codemachine --help lists them.`, {
-      hint: `To work on "${word}" as a goal, say more about it.`,
-    })
-  }
-  if (meant === null) return
-  throw new UserError(`There is no command "${word}"; did you mean "codemachine ${meant}"?`, {
+  if (meant === null && (words.length > 1 || !/^[a-z][a-z-]+$/.test(word))) return
+  const instead = meant === null ? 'codemachine --help lists them.' : `did you mean "codemachine ${meant}"?`
+  throw new UserError(`There is no command "${word}"; ${instead}`, {
     hint:
       words.length > 1 ? 'If it is a goal, put it in quotes.' : `To work on "${word}" as a goal, say more about it.`,
   })
@@ -271,9 +234,5 @@ function nameMissingArguments(program: Command): void {
 
 function sentenceOf(command: Command, argument: Argument): string {
   const shown = `<${argument.name()}${argument.variadic ? '...' : ''}>`
-  return `${fullNameOf(command)} needs ${shown}: ${argument.description}.`
-}
-
-function fullNameOf(command: Command): string {
-  return command.parent === null ? command.name() : `${fullNameOf(command.parent)} ${command.name()}`
+  return `codemachine ${nameOf(command)} needs ${shown}: ${argument.description}.`
 }

@@ -15,14 +15,14 @@ async function ownPrompt(place: Place, name: string, text: string): Promise<void
 
 test('the agents are listed with model, effort and whose prompt counts, and nothing is written', async () => {
   await using place = await makePlace()
-  expect(await agentsList(place.context, { directory: place.directory, json: false })).toBe(0)
+  expect(await agentsList(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(await readdir(place.directory)).toEqual([])
   expect(place.written()).toMatch(
     /^They run a build:\n {2}agent {17}model wanted {2}effort {2}prompt\n {2}agents-builder {8}gpt-5-codex {3}high {4}the shipped prompt\n/,
   )
   await ownPrompt(place, 'backend-dev', 'You build the server.')
   await ownPrompt(place, 'qa-engineer', ' ')
-  await agentsList(place.context, { directory: place.directory, json: false })
+  await agentsList(place.context, { cd: place.directory, json: false })
   expect(place.written()).toMatch(/^ {2}backend-dev {11}gpt-5-codex {3}high {4}the project's own prompt$/m)
   expect(place.written()).toMatch(/^ {2}qa-engineer .+ no usable prompt: codemachine agents validate says why$/m)
 })
@@ -30,7 +30,7 @@ test('the agents are listed with model, effort and whose prompt counts, and noth
 test('a model and an effort of the settings replace those of all agents', async () => {
   await using place = await makePlace()
   const context = { ...place.context, env: { CODEMACHINE_MODEL: 'other', CODEMACHINE_EFFORT: 'low' } }
-  await agentsList(context, { directory: place.directory, json: true })
+  await agentsList(context, { cd: place.directory, json: true })
   const listed: { kind: string; model: string; effort: string; prompt: string }[] = JSON.parse(place.written())
   expect(listed.map(({ kind }) => kind).join(' ')).toBe('main main main sub sub sub sub sub sub sub sub')
   for (const agent of listed) expect(agent).toMatchObject({ model: 'other', effort: 'low', prompt: 'shipped' })
@@ -39,31 +39,31 @@ test('a model and an effort of the settings replace those of all agents', async 
 test('the prompt of an agent is shown as it would get it', async () => {
   await using place = await makePlace()
   await ownPrompt(place, 'backend-dev', 'You build the server.')
-  expect(await agentsShow(place.context, { directory: place.directory, name: 'backend-dev' })).toBe(0)
+  expect(await agentsShow(place.context, 'backend-dev', { cd: place.directory })).toBe(0)
   expect(place.written()).toMatch(/^You build the server\.\n\n## Memory\n[\s\S]+ costs more than the work\.\n$/)
-  await agentsShow(place.context, { directory: place.directory, name: 'master-mind' })
+  await agentsShow(place.context, 'master-mind', { cd: place.directory })
   expect(place.written()).toContain('## How you work through the plan')
   expect(place.written()).toContain('`.codemachine/projects/<session>/MAIN.md`')
 })
 
 test('an agent that there is not is refused with the nearest name', async () => {
   await using place = await makePlace()
-  const show = (name: string) => agentsShow(place.context, { directory: place.directory, name })
+  const show = (name: string) => agentsShow(place.context, name, { cd: place.directory })
   await expect(show('backend')).rejects.toThrow('There is no agent "backend"; did you mean "backend-dev"?')
   await expect(show('../backend-dev')).rejects.toThrow('There is no agent "../backend-dev"; ')
-  await expect(agentsList(place.context, { directory: join(place.directory, 'none'), json: true })).rejects.toThrow(
+  await expect(agentsList(place.context, { cd: join(place.directory, 'none'), json: true })).rejects.toThrow(
     /none cannot be worked in: there is no such directory\./,
   )
 })
 
 test('what is wrong with the agents is said in a sentence each, with exit code 2', async () => {
   await using place = await makePlace()
-  expect(await agentsValidate(place.context, { directory: place.directory })).toBe(0)
+  expect(await agentsValidate(place.context, { cd: place.directory })).toBe(0)
   expect(place.written()).toBe('11 agents, and nothing is wrong with them.\n')
   await ownPrompt(place, 'frontend', 'x')
   await ownPrompt(place, 'qa-engineer', 'x'.repeat(70_000))
   const stderr = new PassThrough()
-  expect(await agentsValidate({ ...place.context, stderr }, { directory: place.directory })).toBe(2)
+  expect(await agentsValidate({ ...place.context, stderr }, { cd: place.directory })).toBe(2)
   expect(String(stderr.read())).toBe(
     [
       'codemachine: .codemachine/agents/frontend.md: There is no agent "frontend"; did you mean "frontend-dev"?\n',

@@ -12,7 +12,7 @@ const usage = sampleEvents.usage
 
 test('where nothing has run yet, it says how to start', async () => {
   await using place = await makePlace()
-  expect(await list(place.context, { directory: place.directory, json: false })).toBe(0)
+  expect(await list(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(place.written()).toMatch(/^There are no sessions in .+ yet\. Start one with: codemachine "…"\n$/)
 })
 
@@ -24,7 +24,7 @@ test('sessions are listed in columns, the newest last', async () => {
     sampleEvents['round-ended'],
     sampleEvents['session-ended'],
   ])
-  expect(await list(place.context, { directory: place.directory, json: false })).toBe(0)
+  expect(await list(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(place.written()).toBe(
     [
       '20261120_2   2026-11-20 22:41  done, unverified  1 round   0 tokens      2h05m  one\n',
@@ -38,7 +38,7 @@ test('a session that did not end is running while its codemachine runs, and cut 
   await place.journal('20261120_1', [created, started, usage])
   const standings = async () => {
     const before = place.written().length
-    await list(place.context, { directory: place.directory, json: true })
+    await list(place.context, { cd: place.directory, json: true })
     return JSON.parse(place.written().slice(before)).map((session: { standing: string }) => session.standing)
   }
   const at = Date.parse(recorded([created])[0]?.at ?? '')
@@ -57,16 +57,16 @@ test('a session that holds until a person goes on is listed as paused', async ()
   await place.journal('20261120_1', held)
   const at = Date.parse(recorded([created])[0]?.at ?? '')
   await using _lock = await takeRunLock(place.records.lock, { ...place.context, now: new Date(at - 1000) })
-  await list(place.context, { directory: place.directory, json: false })
+  await list(place.context, { cd: place.directory, json: false })
   expect(place.written()).toMatch(/^20261120_1 {2}\S+ \S+ {2}paused {2}1 round /)
-  await list(place.context, { directory: place.directory, json: true })
+  await list(place.context, { cd: place.directory, json: true })
   expect(place.written()).toContain('"standing":"running","activity":"paused"')
 })
 
 test('a goal from outside cannot steer the terminal', async () => {
   await using place = await makePlace()
   await place.journal('20261120_1', [{ ...created, goal: '\x1b[2Jgone' }])
-  await list(place.context, { directory: place.directory, json: false })
+  await list(place.context, { cd: place.directory, json: false })
   expect(place.written()).toContain('␛[2Jgone')
 })
 
@@ -79,7 +79,7 @@ test('100,000 events are listed while a person watches', async () => {
   const thousand = `${JSON.stringify(line)}\n`.repeat(1000)
   for (let i = 0; i < 100; i++) appendFileSync(path, thousand)
   const startedAt = cpuMs()
-  await list(place.context, { directory: place.directory, json: true })
+  await list(place.context, { cd: place.directory, json: true })
   const took = cpuMs() - startedAt
   expect(JSON.parse(place.written())).toMatchObject([{ id: '20261120_1', standing: 'cut-off' }])
   // Measured at a third of it.

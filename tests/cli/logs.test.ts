@@ -2,7 +2,7 @@ import { appendFile, readFile, rm } from 'node:fs/promises'
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
-import { type LogsOptions, logs } from '../../src/cli/commands/look.ts'
+import { type LogsFlags, logs } from '../../src/cli/commands/look.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import { takeRunLock } from '../../src/records/run-lock.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
@@ -17,8 +17,8 @@ const lineOf = (event: SessionEvent) =>
     .map(each => `${JSON.stringify(each)}\n`)
     .join('')
 
-function show(place: Place, options: Partial<LogsOptions> = {}): Promise<number> {
-  return logs(place.context, { directory: place.directory, session: null, follow: false, json: false, ...options })
+function show(place: Place, { session, ...flags }: LogsFlags & { session?: string | undefined } = {}): Promise<number> {
+  return logs(place.context, session, { cd: place.directory, ...flags })
 }
 
 const lock = (place: Place) => takeRunLock(place.records.lock, { ...place.context, now: new Date(0) })
@@ -51,7 +51,7 @@ test('--json gives the lines of the journal, without its first', async () => {
 })
 
 test.each([
-  [null, '20261121_1'],
+  [undefined, '20261121_1'],
   ['20261120_1', '20261120_1'],
   ['12', '20261120_12'],
   ['_12', '20261120_12'],
@@ -181,10 +181,7 @@ test('a slow reader does not make the log pile up in memory', async () => {
       setImmediate(done)
     },
   })
-  await logs(
-    { ...place.context, stdout: slow },
-    { directory: place.directory, session: null, follow: false, json: false },
-  )
+  await logs({ ...place.context, stdout: slow }, undefined, { cd: place.directory })
   await new Promise<void>(resolve => slow.end(resolve))
   expect(read.match(/warning/g)).toHaveLength(500)
   expect(most).toBeLessThan(4000)

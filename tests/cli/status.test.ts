@@ -27,7 +27,7 @@ async function said(
     ? await takeRunLock(place.records.lock, { ...place.context, now: new Date(at - 1000) })
     : { [Symbol.asyncDispose]: async () => {} }
   await place.journal('20261120_1', events)
-  await status(looking(place, ms), { directory: place.directory, json: false })
+  await status(looking(place, ms), { cd: place.directory, json: false })
   const lines = place.written().trimEnd().split('\n').slice(1)
   return Object.fromEntries(lines.map(line => [line.slice(2, 9).trim(), line.slice(11)]))
 }
@@ -40,7 +40,7 @@ async function writeTasks(place: Place, text: string): Promise<void> {
 
 test('where nothing has run yet, it says so', async () => {
   await using place = await makePlace()
-  expect(await status(place.context, { directory: place.directory, json: false })).toBe(0)
+  expect(await status(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(place.written()).toMatch(/^Nothing runs in .+\.\nThere are no sessions yet\.\n {2}queue {4}nothing waits\n$/)
 })
 
@@ -58,7 +58,7 @@ test('of a running session: the round, what it does, what it has used, and what 
   ])
   await writeTasks(place, '{"tasks":[{"id":"T1","name":"a","done":true},{"id":"T2","name":"b","done":false}]}')
   await openQueue(place.records.queue).add('then the docs', new Date(at))
-  await status(looking(place), { directory: place.directory, json: false })
+  await status(looking(place), { cd: place.directory, json: false })
   const [who, ...lines] = place.written().trimEnd().split('\n')
   expect(who).toMatch(new RegExp(`^codemachine runs in .+ \\(pid ${process.pid} on .+, since 22:41\\)\\.$`))
   expect(lines).toEqual([
@@ -84,7 +84,7 @@ test('of a session that is over: how it ended, and why its last claim was refuse
       outcome: { kind: 'needs-person', reason: 'You are logged out.', hint: { do: 'say', text: 'Log in.' } },
     },
   ])
-  await status(place.context, { directory: place.directory, json: false })
+  await status(place.context, { cd: place.directory, json: false })
   expect(place.written()).toContain('  state    needs a person: You are logged out.  Log in.\n')
   expect(place.written()).toContain('  claim    refused (tasks-left): tasks.json still has 1 task.\n')
 })
@@ -93,7 +93,7 @@ test('tasks that are half-written are not counted', async () => {
   await using place = await makePlace()
   await place.journal('20261120_1', [created])
   await writeTasks(place, '{"tasks":[')
-  await status(place.context, { directory: place.directory, json: true })
+  await status(place.context, { cd: place.directory, json: true })
   expect(JSON.parse(place.written())).toMatchObject({ session: { tasks: null } })
 })
 
@@ -107,7 +107,7 @@ test('a memory folder that is a link is not followed', async () => {
     '{"tasks":[{"id":"T1","name":"a","done":true}]}',
   )
   await symlink(outside, join(place.records.directory, '.codemachine'))
-  await status(place.context, { directory: place.directory, json: true })
+  await status(place.context, { cd: place.directory, json: true })
   expect(JSON.parse(place.written())).toMatchObject({ session: { tasks: null } })
 })
 
@@ -116,7 +116,7 @@ test('the session that was written to last is the one it tells of, whatever its 
   const other = await place.journal('20261120_2', [created, sampleEvents['session-ended']])
   await utimes(other, 1, 1)
   await place.journal('20261120_1', [created, sampleEvents['session-ended'], sampleEvents['session-resumed']])
-  await status(place.context, { directory: place.directory, json: true })
+  await status(place.context, { cd: place.directory, json: true })
   expect(JSON.parse(place.written())).toMatchObject({
     runner: null,
     session: {
@@ -174,7 +174,7 @@ describe('what it is doing', () => {
     await using place = await makePlace()
     await using _lock = await takeRunLock(place.records.lock, { ...place.context, now: new Date(at - 1000) })
     await place.journal('20261120_1', [created, ...events])
-    await status(looking(place), { directory: place.directory, json: true })
+    await status(looking(place), { cd: place.directory, json: true })
     expect(JSON.parse(place.written())).toMatchObject({ session: { standing: 'running', activity } })
   })
 
@@ -201,7 +201,7 @@ describe('what it is doing', () => {
     await using place = await makePlace()
     const events = [created, sampleEvents['keep-awake'], started, offline, paused, stopAsked, windingDown]
     await place.journal('20261120_1', events)
-    await status(looking(place), { directory: place.directory, json: true })
+    await status(looking(place), { cd: place.directory, json: true })
     expect(JSON.parse(place.written())).toMatchObject({
       session: {
         standing: 'cut-off',
@@ -248,6 +248,6 @@ test('that it has got stuck, what was done about it, when usage is renewed, and 
   })
   await using place = await makePlace()
   await place.journal('20261120_1', [created, limits])
-  await status(looking(place), { directory: place.directory, json: false })
+  await status(looking(place), { cd: place.directory, json: false })
   expect(place.written()).toContain('  usage    92 % of the window of 5 h, resets 23:51, 1 h 10 min from now\n')
 })

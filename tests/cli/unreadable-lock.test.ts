@@ -22,7 +22,7 @@ async function spoilt(): Promise<{ place: Place; said: () => string; problem: st
 test('status of a directory whose lock cannot be read says so, and not that nothing runs', async () => {
   const { place, said, problem } = await spoilt()
   await using _place = place
-  expect(await status(place.context, { directory: place.directory, json: false })).toBe(0)
+  expect(await status(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(said()).toBe(problem)
   expect(place.written()).toMatch(/^It is not known whether codemachine runs in .+\.\n/)
   expect(place.written()).toContain('  state    not ended; it is not known whether it runs\n')
@@ -31,7 +31,7 @@ test('status of a directory whose lock cannot be read says so, and not that noth
 test('status --json says that it is not known', async () => {
   const { place, said, problem } = await spoilt()
   await using _place = place
-  await status(place.context, { directory: place.directory, json: true })
+  await status(place.context, { cd: place.directory, json: true })
   expect(said()).toBe(problem)
   expect(JSON.parse(place.written())).toMatchObject({ runner: 'unknown', session: { standing: 'unknown' } })
 })
@@ -39,7 +39,7 @@ test('status --json says that it is not known', async () => {
 test('list says so too', async () => {
   const { place, said, problem } = await spoilt()
   await using _place = place
-  expect(await list(place.context, { directory: place.directory, json: false })).toBe(0)
+  expect(await list(place.context, { cd: place.directory, json: false })).toBe(0)
   expect(said()).toBe(problem)
   expect(place.written()).toContain('  not ended  ')
 })
@@ -47,7 +47,7 @@ test('list says so too', async () => {
 test('logs -f goes on until the session ends', async () => {
   const { place, said, problem, journal } = await spoilt()
   await using _place = place
-  const options = { directory: place.directory, session: null, follow: true, json: false }
+  const options = { cd: place.directory, follow: true }
   // A clock on which no time passes: it has read all there is, and waits for more.
   const asleep = Promise.withResolvers<'waits'>()
   const wait = (_ms: number, signal?: AbortSignal) =>
@@ -55,7 +55,7 @@ test('logs -f goes on until the session ends', async () => {
       signal?.addEventListener('abort', () => resolve())
       asleep.resolve('waits')
     })
-  const following = logs({ ...place.context, clock: { ...place.context.clock, wait } }, options)
+  const following = logs({ ...place.context, clock: { ...place.context.clock, wait } }, undefined, options)
   expect(await Promise.race([asleep.promise, following])).toBe('waits')
   for (const event of recorded([ended])) await appendFile(journal, `${JSON.stringify(event)}\n`)
   expect(await following).toBe(0)
@@ -67,7 +67,7 @@ test('logs -f of a session that ended says nothing of the lock', async () => {
   const { place, said, journal } = await spoilt()
   await using _place = place
   for (const event of recorded([ended])) await appendFile(journal, `${JSON.stringify(event)}\n`)
-  expect(await logs(place.context, { directory: place.directory, session: null, follow: true, json: false })).toBe(0)
+  expect(await logs(place.context, undefined, { cd: place.directory, follow: true })).toBe(0)
   expect(said()).toBe('')
   await rm(place.records.lock)
 })

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reportAtEnd } from '../../src/app/reports.ts'
 import { UserError } from '../../src/base/errors.ts'
-import { type ReportOptions, report } from '../../src/cli/commands/report.ts'
+import { type ReportFlags, report } from '../../src/cli/commands/report.ts'
 import { runProcess } from '../../src/platform/run-process.ts'
 import { takeRunLock } from '../../src/records/run-lock.ts'
 import { makePlace, type Place } from '../cli/place.ts'
@@ -14,10 +14,8 @@ import { openScene } from '../support/scene.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 import { eventfulNight, goodNight, ID, type MadeUpNight } from './made-up-night.ts'
 
-function show(place: Place, options: Partial<ReportOptions> = {}): Promise<number> {
-  const { context, directory } = place
-  const rest = { session: null, format: 'card' as const, open: false, output: null, named: null }
-  return report(context, { directory, ...rest, ...options })
+function show({ context, directory }: Place, { session, ...flags }: ReportFlags & { session?: string } = {}) {
+  return report({ ...context, cwd: directory }, session, flags)
 }
 
 const ASKED = { encoding: 'utf8', outputLimit: 100_000, timeoutMs: 20_000 } as const
@@ -50,7 +48,7 @@ test('without a format the card is shown, and says how the whole report is had',
 test('--html writes one page into the session’s folder and prints its path; the card knows it from then on', async () => {
   await using place = await makePlace()
   const folder = await lived(place, goodNight())
-  await show(place, { format: 'html' })
+  await show(place, { html: true })
   const path = join(folder, 'report.html')
   expect(place.written()).toBe(`${path}\n`)
   expect(await readFile(path, 'utf8')).toContain('<svg')
@@ -62,19 +60,19 @@ test('--html writes one page into the session’s folder and prints its path; th
 test('--json and --md go to stdout, or into a file', async () => {
   await using place = await makePlace()
   await lived(place, goodNight())
-  await show(place, { format: 'json' })
+  await show(place, { json: true })
   expect(JSON.parse(place.written())).toMatchObject({
     format: 'codemachine-report',
     v: 1,
     session: ID,
     standing: 'ended',
   })
-  await show(place, { format: 'md', output: 'report.md' })
+  await show(place, { md: true, output: 'report.md' })
   expect(await readFile(join(place.directory, 'report.md'), 'utf8')).toMatch(
     /^# Done — verified by 2 gates, reviewed; flaky: tests\n/,
   )
   const missing = join(place.directory, 'no', 'such.md')
-  expect(await refusal(show(place, { format: 'md', output: missing }))).toEqual([
+  expect(await refusal(show(place, { md: true, output: missing }))).toEqual([
     2,
     `The report cannot be written to ${missing}: its folder is not there; name another file.`,
     null,
@@ -110,7 +108,8 @@ test('a session that runs is told as being at work, one that was cut off as such
   expect(place.written()).toContain(`${ID}  cut off`)
   expect(place.written()).toContain(`  codemachine resume ${ID}\n`)
   await using _lock = await takeRunLock(place.records.lock, { ...place.context, now: new Date(0) })
-  await show(place, { named: '../else where' })
+  await symlink(place.directory, join(place.directory, '..', 'else where'))
+  await show(place, { cd: '../else where' })
   expect(place.written()).toContain(`${ID}  at work`)
   expect(place.written()).toContain(`  codemachine watch ${ID} -C '../else where'\n`)
 })
@@ -121,13 +120,13 @@ test('a link that an agent put in the place of the page is not followed, and one
   const mine = join(place.directory, 'mine.txt')
   await writeFile(mine, 'mine')
   await symlink(mine, join(folder, 'report.html'))
-  await show(place, { format: 'html' })
+  await show(place, { html: true })
   expect(await readFile(mine, 'utf8')).toBe('mine')
   await lived(place, goodNight(), '20261121_1')
   await symlink(place.directory, join(place.directory, '.codemachine', 'projects', '20261122_1'))
   await mkdir(join(place.records.journal('20261122_1'), '..'))
   await writeFile(place.records.journal('20261122_1'), await readFile(place.records.journal(ID)))
-  expect(await refusal(show(place, { session: '20261122_1', format: 'html' }))).toMatchObject([
+  expect(await refusal(show(place, { session: '20261122_1', html: true }))).toMatchObject([
     2,
     expect.stringContaining('is not a real folder'),
     '--output FILE writes it to another place.',
@@ -139,7 +138,7 @@ test('where the session’s folder is gone its page lies in the records, and wha
   await lived(place, goodNight())
   place.context.env.PATH = process.env.PATH
   await rm(join(place.directory, '.codemachine'), { recursive: true })
-  await show(place, { format: 'html' })
+  await show(place, { html: true })
   const path = join(place.records.sessionFolder(ID), 'report.html')
   expect(place.written()).toBe(`${path}\n`)
   expect(await readFile(path, 'utf8')).toContain('5 savepoints, which were pruned')

@@ -20,8 +20,8 @@ import { endTree } from '../../platform/end-processes.ts'
 import { pathExists } from '../../platform/files.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Finding } from '../../words/doctor.ts'
-import { recordsRoot, type SettingsInUse } from './checks.ts'
-import { type Checked, type CheckRun, ok, problem, warning } from './finding.ts'
+import { accountName } from '../login.ts'
+import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInUse, warning } from './checks.ts'
 
 /** The answer to one request, or why there is none. */
 type Answer = { result: unknown } | { failure: string }
@@ -200,13 +200,6 @@ function loginFinding(answer: CodexAnswers['accountRead'], { codex, home, settin
     return problem('login', 'codex is not logged in.', `Log in: ${made}`)
   }
   return unknown('it answered nothing that is known')
-}
-
-function accountName(account: unknown): string {
-  const { type, planType } = Object(account)
-  if (type === 'apiKey') return 'an API key'
-  if (type === 'chatgpt') return typeof planType === 'string' ? `ChatGPT (${planType})` : 'ChatGPT'
-  return String(type)
 }
 
 function sandboxFindings({ warnings, sandbox }: CodexAnswers, { settings, platform }: Asked): Finding[] {

@@ -4,6 +4,7 @@ import { type SandboxChoice, sandboxTerms, shieldEnvironment } from '../../engin
 import type { Finding } from '../../words/doctor.ts'
 import type { World } from '../world.ts'
 import {
+  type CheckRun,
   checkDirectory,
   checkDisk,
   checkGit,
@@ -11,11 +12,12 @@ import {
   checkNode,
   checkRecords,
   checkSettings,
+  openCheckRun,
+  problem,
   recordsRoot,
   type SettingsInUse,
 } from './checks.ts'
 import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
-import { type CheckRun, openCheckRun, problem } from './finding.ts'
 
 /** More than anything on a healthy machine takes, ms. */
 const LOOK_MS = 3_000
@@ -33,15 +35,6 @@ export async function* examine(
   options: { directory: string; codexBin: string | null },
 ): AsyncGenerator<readonly Finding[]> {
   await using run = await openCheckRun(world)
-  yield* makeChecks(run, options)
-}
-
-/** Runs all checks, and yields the findings of each in order, as soon as it and those before it have ended. */
-async function* makeChecks(
-  run: CheckRun,
-  options: { directory: string; codexBin: string | null },
-): AsyncGenerator<readonly Finding[]> {
-  const { world } = run
   const deadline = world.clock.monotonic() + ANSWERS_MS
   yield await run.look('node', LOOK_MS, () => checkNode(world))
   const place = await run.check('directory', LOOK_MS, () => checkDirectory(options.directory))

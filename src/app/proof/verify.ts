@@ -85,7 +85,7 @@ async function verifyLocked(
   const commands = await commandsFor(world, records, { ...options, overrides })
   if ('problem' in commands) return judged(cannotTell(commands.problem), [])
   opened.use(await openSandboxTraces([records.directory], records.traces))
-  const again = new GatesAgain({
+  const again: GatesAgain = {
     ...commands,
     sandbox: {
       mode: certificate.sandbox,
@@ -95,7 +95,7 @@ async function verifyLocked(
     directory: records.directory,
     workTree: fingerprints,
     signal: world.signal,
-  })
+  }
   const gates = await guarded(records, repository, certificate.session, say, () => runAll(again, required, say))
   const notStarted = gates.find(({ status }) => status === 'not-started')
   const failing = gates.filter(gate => !passes(gate))
@@ -109,7 +109,7 @@ async function verifyLocked(
     tree,
     isKept: changed !== null,
     key: records.key,
-    run: (gate, directory) => again.inScratch(gate, directory),
+    run: (gate, directory) => runInScratch(again, gate, directory),
     differs: (before, after) => fingerprints.changed(before, after),
     say,
   })
@@ -120,7 +120,7 @@ async function runAll(again: GatesAgain, gates: Certificate['gates'], say: Say):
   const runs: GateRun[] = []
   for (const gate of gates) {
     say(`runs again: ${gate.name}`)
-    runs.push(await again.inWorkDirectory(gate))
+    runs.push(await runAgain(again, gate))
   }
   return runs
 }
@@ -233,58 +233,43 @@ async function compareCopy(directory: string, id: string, text: string, say: (re
   say(`${join(folder, 'done.json')} is not what codemachine wrote there; it is not believed, and the record is.`)
 }
 
-interface GatesAgainOptions {
+/** With what gates of a certificate are run again. */
+interface GatesAgain {
   /** All that gates run with, but for where and in what sandbox. */
   commands: Omit<SandboxCommandsOptions, 'directory' | 'sandbox'>
   /** Of the session that is verified. */
   sandbox: SandboxChoice
   directory: string
-  workTree: WorkTree
+  /** Null: files that were laid out elsewhere. */
+  workTree: WorkTree | null
   redactor: Redactor
   signal: AbortSignal
 }
 
-/** Runs gates of a certificate again. An `Interrupted` if the program has to end. */
-class GatesAgain {
-  readonly #options: GatesAgainOptions
+/** On files that were laid out elsewhere, once; of the person's repository nothing can be written there. */
+async function runInScratch(again: GatesAgain, gate: CertifiedGate, directory: string): Promise<GateRun> {
+  return await runAgain({ ...again, directory, sandbox: { ...again.sandbox, writable: [] }, workTree: null }, gate)
+}
 
-  constructor(options: GatesAgainOptions) {
-    this.#options = options
-  }
-
-  /** In the work directory; one that fails once more on the same files. */
-  async inWorkDirectory(gate: CertifiedGate): Promise<GateRun> {
-    const { directory, sandbox, workTree } = this.#options
-    return await this.#run(gate, directory, sandbox, workTree)
-  }
-
-  /** On files that were laid out elsewhere, once; of the person's repository nothing can be written there. */
-  async inScratch(gate: CertifiedGate, directory: string): Promise<GateRun> {
-    return await this.#run(gate, directory, { ...this.#options.sandbox, writable: [] }, null)
-  }
-
-  async #run(
-    gate: CertifiedGate,
-    directory: string,
-    sandbox: SandboxChoice,
-    workTree: WorkTree | null,
-  ): Promise<GateRun> {
-    const { commands, redactor, signal } = this.#options
-    if (signal.aborted) throw new Interrupted(signal.reason)
-    await using door = openSandboxCommands({ ...commands, directory, sandbox })
-    const { status, exitCode, durationMs, output, problem, changedCount } = await runGate(
-      { ...gate, protect: [], everyRound: false },
-      {
-        door,
-        workTree: workTree ?? UNSEEN,
-        signal,
-        redact: text => redactor.text(text),
-        isAgainOnFailure: workTree !== null,
-      },
-    )
-    if (status === 'broken-off') throw new Interrupted(signal.reason)
-    return { gate, status, exitCode, durationMs, output, problem, changedCount }
-  }
+/** Runs a gate of a certificate again; in the work directory one that fails once more on the same files. An `Interrupted` if the program has to end. */
+async function runAgain(
+  { commands, directory, sandbox, workTree, redactor, signal }: GatesAgain,
+  gate: CertifiedGate,
+): Promise<GateRun> {
+  if (signal.aborted) throw new Interrupted(signal.reason)
+  await using door = openSandboxCommands({ ...commands, directory, sandbox })
+  const { status, exitCode, durationMs, output, problem, changedCount } = await runGate(
+    { ...gate, protect: [], everyRound: false },
+    {
+      door,
+      workTree: workTree ?? UNSEEN,
+      signal,
+      redact: text => redactor.text(text),
+      isAgainOnFailure: workTree !== null,
+    },
+  )
+  if (status === 'broken-off') throw new Interrupted(signal.reason)
+  return { gate, status, exitCode, durationMs, output, problem, changedCount }
 }
 
 /** What a gate does to files that are thrown away does not matter. */
@@ -298,7 +283,7 @@ async function commandsFor(
   world: World,
   records: Records,
   { codexBin, overrides, onDebug }: Pick<VerifyOptions, 'codexBin' | 'onDebug'> & Pick<Found, 'overrides'>,
-): Promise<Pick<GatesAgainOptions, 'commands' | 'redactor'> | { problem: string }> {
+): Promise<Pick<GatesAgain, 'commands' | 'redactor'> | { problem: string }> {
   const loaded = await settingsOf(world, records.directory, codexBin === undefined ? {} : { codexBin })
   const codex = await chooseOrSay(() => chooseCodex(world, records, loaded))
   if ('problem' in codex) return codex

@@ -1,7 +1,6 @@
 import { join, relative } from 'node:path'
 import { type Agent, type AgentRoster, loadAgents } from '../../agents/agent.ts'
 import {
-  agentForRound,
   agentInstructions,
   buildInstructions,
   compositePrompt,
@@ -24,23 +23,17 @@ import { sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
 import type { World } from '../world.ts'
 import type { TemplateName } from './template-names.ts'
-import { refuseUnusablePrompts } from './templates.ts'
+import { mainAgent, refuseUnusablePrompts } from './templates.ts'
 
 /** A kind of round, as codex would be given it. */
-interface DryRound {
+interface DryRound extends ReturnType<typeof asSet> {
   /** Null where a template has one kind only. */
   part: RoundPart | null
-  agent: string
-  model: string | null
-  effort: string | null
   developerInstructions: string
 }
 
 /** An agent that is given tasks, as codex would be run for one of them. */
-interface DryAgent {
-  agent: string
-  model: string | null
-  effort: string | null
+interface DryAgent extends ReturnType<typeof asSet> {
   /** Whose its prompt is. */
   from: 'project' | 'shipped'
   /** Program and arguments; the last one is the composite prompt. */
@@ -110,13 +103,11 @@ function roundOfGoal(agent: Agent, options: DryRunOptions): DryRound {
   return { part: null, ...asSet(agent, options), developerInstructions }
 }
 
-async function roundOfBuild({ main, sub }: AgentRoster, part: RoundPart, options: DryRunOptions): Promise<DryRound> {
+async function roundOfBuild(agents: AgentRoster, part: RoundPart, options: DryRunOptions): Promise<DryRound> {
   const { directory } = options
-  const name = agentForRound(part)
-  const agent = main.find(each => each.name === name)
-  if (agent === undefined) throw new Error(`config/main.agents.js has no ${name}.`)
+  const agent = mainAgent(agents, part)
   const place = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, isBuild: true })
-  const found = await buildInstructions(agent, part, { directory, main: relative(directory, place.main) }, sub)
+  const found = await buildInstructions(agent, part, { directory, main: relative(directory, place.main) }, agents.sub)
   if ('problem' in found) throw new UserError(found.problem)
   return { part, ...asSet(agent, options), developerInstructions: found.text }
 }

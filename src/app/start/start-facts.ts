@@ -1,12 +1,11 @@
 import { join, relative, sep } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageRoot } from '../../base/package.ts'
-import { type SessionState, sessionStatusOf } from '../../core/state/state.ts'
+import { sessionStatusOf } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
 import { runWithExeca } from '../../platform/run-with-execa.ts'
-import { foldJournal } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
@@ -15,6 +14,7 @@ import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
 import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
 import { memoryRoot } from '../../workspace/memory/session-memory.ts'
+import { readableState } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { askLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
 import { settingsOf } from '../open-run.ts'
@@ -158,7 +158,7 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
   const found: ResumableSession[] = []
   let hasBuild = false
   for (const id of (await records.sessions()).slice(-MOST_READ).reverse()) {
-    const state = await readState(records, id)
+    const state = await readableState(records, id)
     if (state === null) continue
     const isBuild = state.template === 'build'
     const isOldBuild = hasBuild && isBuild
@@ -173,15 +173,6 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
 
 const MOST_READ = 50
 const MOST_SHOWN = 5
-
-async function readState(records: Records, id: string): Promise<SessionState | null> {
-  try {
-    return await foldJournal(records.journal(id), id)
-  } catch (error) {
-    if (error instanceof UserError) return null
-    throw error
-  }
-}
 
 /** The codex that a session would use, of the settings; a `UserError` if there is none. */
 export async function codexInUse(

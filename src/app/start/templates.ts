@@ -48,7 +48,8 @@ export async function templateOf(
   )
 }
 
-function mainAgent({ main }: AgentRoster, part: RoundPart): Agent {
+/** The agent that leads rounds of this part. */
+export function mainAgent({ main }: Pick<AgentRoster, 'main'>, part: RoundPart): Agent {
   const name = agentForRound(part)
   const agent = main.find(each => each.name === name)
   if (agent === undefined) throw new Error(`There is no agent ${name}.`)

@@ -1,4 +1,5 @@
 import { rename, rm, writeFile } from 'node:fs/promises'
+import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import { isEvent } from '../../core/events/checks.ts'
@@ -199,7 +200,7 @@ export async function readLiveSnapshot(path: string): Promise<LiveSnapshot | nul
   if (file.kind !== 'text') return null
   try {
     const value: unknown = JSON.parse(file.text)
-    return isSnapshot(value) ? value : null
+    return v.is(snapshotSchema, value) ? value : null
   } catch {
     return null
   }
@@ -208,30 +209,27 @@ export async function readLiveSnapshot(path: string): Promise<LiveSnapshot | nul
 /** Far more than what runs at one time comes to. */
 const MOST_BYTES = 32 * 1024 * 1024
 
-function isSnapshot(value: unknown): value is LiveSnapshot {
-  if (!isObject(value)) return false
-  const { pid, startTime, session, items } = value
-  if (typeof pid !== 'number' || (startTime !== null && typeof startTime !== 'string')) return false
-  if (typeof session !== 'string' || typeof value.events !== 'number' || typeof value.sequence !== 'number')
-    return false
-  return Array.isArray(items) && items.every(isShared)
-}
+const snapshotSchema = v.object({
+  pid: v.number(),
+  startTime: v.nullable(v.string()),
+  session: v.string(),
+  events: v.number(),
+  sequence: v.number(),
+  items: v.array(
+    v.object({
+      round: v.number(),
+      item: v.custom<Item>(isItem),
+      startedAt: v.number(),
+      text: v.string(),
+      dropped: v.number(),
+      instance: v.exactOptional(v.string()),
+    }),
+  ),
+})
 
-function isShared(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const { round, item, startedAt, text, dropped, instance } = value
-  if (instance !== undefined && typeof instance !== 'string') return false
-  if (![round, startedAt, dropped].every(each => typeof each === 'number') || typeof text !== 'string') return false
+function isItem(item: unknown): boolean {
   // The journal says what an item has to have.
-  return isEvent({ type: 'item-completed', at: new Date(0).toISOString(), item }) && hasId(item)
-}
-
-function hasId(item: unknown): boolean {
-  return isObject(item) && typeof item.id === 'string'
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
+  return isEvent({ type: 'item-completed', at: new Date(0).toISOString(), item }) && typeof Object(item).id === 'string'
 }
 
 const MOST_CHARACTERS = 64 * 1024

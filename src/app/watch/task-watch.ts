@@ -2,10 +2,14 @@ import { dirname, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
+import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import type { SessionState } from '../../core/state/state.ts'
+import { emptyState, type SessionState, sessionStatusOf } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
+import { readJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
+import type { LockHolder } from '../../records/run-lock.ts'
+import { statusLine } from '../../words/status.ts'
 import { fileState, findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
 import { planPaths } from '../../workspace/memory/plan-files.ts'
 import { sessionFolder } from '../../workspace/memory/session-folder.ts'
@@ -16,6 +20,7 @@ import {
   parseBoardMain,
   parseBoardTasks,
 } from '../../workspace/memory/tasks-file.ts'
+import { latestSession } from '../find.ts'
 
 /** Where a session's memory lies: its folder, and the work directory with that folder in it. Absolute paths. */
 export interface BoardPlace {
@@ -155,4 +160,14 @@ class BoardFile<T> {
   #isSettled(changedAt: number): boolean {
     return this.#clock !== null && changedAt < this.#clock.now() - COARSEST_STAMP_MS
   }
+}
+
+/** The session that the runner is at, as `statusLine` says it; null if it is at none just now. */
+export async function runningInOneLine(records: Records, runner: LockHolder, now: number): Promise<string | null> {
+  const id = await latestSession(records, () => {})
+  if (id === null) return null
+  let state = emptyState(id)
+  for await (const event of readJournal(records.journal(id))) state = fold(state, event)
+  if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
+  return statusLine(state, await readTaskBoard(boardPlaceOf(records, id, () => state)), now)
 }

@@ -20,13 +20,16 @@ import { isWithin, realWorkDirectory } from '../../platform/files.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { directoryOf, type RunFlags, readText } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
+import { inColumns } from '../output.ts'
+import { listenersOn, runOptionsOf } from '../run-options.ts'
 
 /** What is asked of an agent on the command line. */
 export interface AskedAgent {
   agent: string
   /** As typed; `-` is standard input. */
   task: string
+  /** Whether what codex shows is shown while it works, in the place of the result alone. */
   stream: boolean
   /** What it is to write, as typed; none: anything. */
   paths: readonly string[]
@@ -61,8 +64,35 @@ async function workAlone(context: CliContext, asked: AskedAgent, folder: string)
   if (asked.paths.length > 0) {
     throw new UserError(`--path keeps the agents of a running session apart, and none runs in ${folder}; leave it out.`)
   }
-  const { agentAlone } = await import('./agent-alone.ts')
   return await agentAlone(context, asked)
+}
+
+/**
+ * `codemachine --agent NAME "task"` where no session runs: one task of one agent, through `codex exec`, in the project
+ * around the directory. Resolves with 0, 130 or 143; throws a `UserError` for what a person has to mend (2) and for a task
+ * that codex did not get to its end (4).
+ */
+export async function agentAlone(context: CliContext, call: Omit<AskedAgent, 'paths'>): Promise<number> {
+  const { stdout, stderr, signal } = context
+  let isShown = false
+  const show = (text: string) => {
+    isShown = true
+    stdout.write(safeText(text))
+  }
+  // Where a session runs it is not wanted.
+  const { runAgentAlone } = await import('../../app/agents/agent-alone.ts')
+  const end = await runAgentAlone(context, {
+    agent: call.agent,
+    readTask: () => readText(context, call.task),
+    options: runOptionsOf(call.flags),
+    onText: call.stream ? show : null,
+    onRemark: remark => void stderr.write(`${safeText(remark)}\n`),
+    onDebug: listenersOn(context, call.flags).onDebug,
+  })
+  if (end.kind === 'terminated') return signal.reason === 'SIGTERM' ? 143 : 130
+  if (!isShown) stdout.write(`${stdout.isTTY ? safeText(end.result) : end.result}\n`)
+  if (end.problem !== null) stderr.write(`${safeText(end.problem)}\n`)
+  return 0
 }
 
 /** Those that were typed of the flags that say how an agent works by itself. */
@@ -148,16 +178,12 @@ function shownOn({ isTTY }: CliContext['stdout'], text: string): string {
 }
 
 /** An agent as `agents list --json` shows it. */
-interface ListedAgent {
-  name: string
+interface ListedAgent extends Pick<Agent, 'name' | 'displayName' | 'description' | 'enabled'> {
   /** `main`: runs builds; `sub`: is given tasks. */
   kind: 'main' | 'sub'
-  displayName: string
-  description: string
   /** What the settings say, or else `config/*.agents.js`, whether codex offers it or not; null: codex's own choice. */
   model: string | null
   effort: string | null
-  enabled: boolean
   /** Whose prompt counts; null: there is none that can be used. */
   prompt: 'project' | 'shipped' | null
   /** Why there is none. */
@@ -165,18 +191,18 @@ interface ListedAgent {
 }
 
 /** `codemachine agents list`: the agents, as they would work in a directory. */
-export async function agentsList(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
-  const listed = await listAgents(context, await realWorkDirectory(options.directory))
-  context.stdout.write(options.json ? `${JSON.stringify(listed)}\n` : tables(listed))
+export async function agentsList(context: CliContext, flags: LookFlags): Promise<number> {
+  const listed = await listAgents(context, await realWorkDirectory(directoryOf(context, flags)))
+  context.stdout.write(flags.json ? `${JSON.stringify(listed)}\n` : tables(listed))
   return 0
 }
 
 /** `codemachine agents show`: the prompt of an agent, as it would get it in a directory. */
-export async function agentsShow(context: CliContext, options: { directory: string; name: string }): Promise<number> {
-  const directory = await realWorkDirectory(options.directory)
+export async function agentsShow(context: CliContext, name: string, flags: DirectoryFlags): Promise<number> {
+  const directory = await realWorkDirectory(directoryOf(context, flags))
   const agents = loadAgents()
   // How a disabled one would work is looked at before it is enabled.
-  const found = findAnyAgent([...agents.main, ...agents.sub], options.name)
+  const found = findAnyAgent([...agents.main, ...agents.sub], name)
   if ('problem' in found) throw new UserError(found.problem, { hint: 'codemachine agents list shows all of them.' })
   const prompt = await instructionsOf(found.agent, agents, directory)
   if ('problem' in prompt) throw new UserError(prompt.problem)
@@ -186,8 +212,8 @@ export async function agentsShow(context: CliContext, options: { directory: stri
 }
 
 /** `codemachine agents validate`: what is wrong with the agents and their prompts; exit code 2 if anything is. */
-export async function agentsValidate(context: CliContext, options: { directory: string }): Promise<number> {
-  const problems = await findAgentProblems(await realWorkDirectory(options.directory))
+export async function agentsValidate(context: CliContext, flags: DirectoryFlags): Promise<number> {
+  const problems = await findAgentProblems(await realWorkDirectory(directoryOf(context, flags)))
   for (const problem of problems) context.stderr.write(`codemachine: ${safeText(problem)}\n`)
   if (problems.length > 0) return 2
   const { main, sub } = loadAgents()
@@ -217,12 +243,8 @@ async function listAgents(context: CliContext, directory: string): Promise<Liste
 }
 
 function tables(listed: readonly ListedAgent[]): string {
-  const rows = [HEADINGS, ...listed.map(rowOf)]
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]) =>
-    `  ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd()
-  const of = (kind: ListedAgent['kind']) =>
-    [HEADINGS, ...listed.filter(agent => agent.kind === kind).map(rowOf)].map(line)
+  const [headings, ...rows] = inColumns([HEADINGS, ...listed.map(rowOf)]).map(line => `  ${line}`)
+  const of = (kind: ListedAgent['kind']) => [headings ?? '', ...rows.filter((_, index) => listed[index]?.kind === kind)]
   const lines = ['They run a build:', ...of('main'), '', 'They are given tasks:', ...of('sub')]
   return `${lines.map(safeText).join('\n')}\n`
 }

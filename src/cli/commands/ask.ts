@@ -3,8 +3,8 @@ import { UserError } from '../../base/errors.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
-import { readText } from '../flags.ts'
-import type { RunningCommand } from '../running.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, readText } from '../flags.ts'
+import type { RunningCommand } from '../program-parts.ts'
 
 /**
  * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A
@@ -12,13 +12,13 @@ import type { RunningCommand } from '../running.ts'
  */
 export async function askRunning(
   context: CliContext,
-  directory: string,
-  { ask, text, verb, withoutRun, refused }: RunningCommand,
-  said: { text: string; now: boolean },
+  { name, ask, text, verb = name, withoutRun, refused = WHAT_IT_DOES }: RunningCommand,
+  words: readonly string[],
+  flags: DirectoryFlags & { now?: true },
 ): Promise<number> {
-  const typed = text === undefined ? '' : await readText(context, said.text)
-  await using project = await OpenProject.open(context, { directory })
-  const answer = await project.ask(ask({ ...said, text: typed }))
+  const typed = text === undefined ? '' : await readText(context, words.join(' '))
+  await using project = await openHere(context, flags)
+  const answer = await project.ask(ask({ text: typed, now: flags.now ?? false }))
   if (answer === null) {
     throw new UserError(`No codemachine runs in ${project.directory}, so there is nothing to ${verb}.`, {
       hint: withoutRun,
@@ -29,39 +29,50 @@ export async function askRunning(
   return 0
 }
 
+const WHAT_IT_DOES = 'What it is doing: codemachine status'
+
 /** `queue add`. */
-export async function queueAdd(context: CliContext, directory: string, prompt: string): Promise<number> {
-  const text = await readText(context, prompt)
-  const { queue } = await OpenProject.open(context, { directory })
+export async function queueAdd(context: CliContext, words: readonly string[], flags: DirectoryFlags): Promise<number> {
+  const text = await readText(context, words.join(' '))
+  const { queue } = await openHere(context, flags)
   const { id } = await queue.add(text)
   context.stdout.write(`Queued as ${id}: ${oneLine(text, 80)}\n`)
   return 0
 }
 
 /** `queue list`. */
-export async function queueList(context: CliContext, directory: string, json: boolean): Promise<number> {
-  const { queue } = await OpenProject.open(context, { directory })
+export async function queueList(context: CliContext, flags: LookFlags): Promise<number> {
+  const { queue } = await openHere(context, flags)
   const { prompts, problems } = await queue.list()
   for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
-  if (json) context.stdout.write(`${JSON.stringify(prompts)}\n`)
+  if (flags.json) context.stdout.write(`${JSON.stringify(prompts)}\n`)
   else if (prompts.length === 0) context.stdout.write('Nothing waits. Add a prompt with: codemachine queue add "…"\n')
   else for (const { id, prompt } of prompts) context.stdout.write(`${id}  ${oneLine(prompt, 100)}\n`)
   return 0
 }
 
 /** `queue edit`. */
-export async function queueEdit(context: CliContext, directory: string, id: string, prompt: string): Promise<number> {
-  const text = await readText(context, prompt)
-  const { queue } = await OpenProject.open(context, { directory })
+export async function queueEdit(
+  context: CliContext,
+  id: string,
+  words: readonly string[],
+  flags: DirectoryFlags,
+): Promise<number> {
+  const text = await readText(context, words.join(' '))
+  const { queue } = await openHere(context, flags)
   await queue.edit(id, text)
   context.stdout.write(`${id.padStart(6, '0')} is now: ${oneLine(text, 80)}\n`)
   return 0
 }
 
 /** `queue rm`. */
-export async function queueRemove(context: CliContext, directory: string, id: string): Promise<number> {
-  const { queue } = await OpenProject.open(context, { directory })
+export async function queueRemove(context: CliContext, id: string, flags: DirectoryFlags): Promise<number> {
+  const { queue } = await openHere(context, flags)
   await queue.remove(id)
   context.stdout.write(`Took ${id.padStart(6, '0')} out of the queue.\n`)
   return 0
+}
+
+async function openHere(context: CliContext, flags: DirectoryFlags): Promise<OpenProject> {
+  return await OpenProject.open(context, { directory: directoryOf(context, flags) })
 }

@@ -4,17 +4,17 @@ import { sendSamples } from '../../app/open-run.ts'
 import { UserError } from '../../base/errors.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
-import { wantsColour } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour } from '../flags.ts'
 
 /** `codemachine doctor`: looks whether all that a run needs is there, and changes nothing. 4 if something has to be mended. */
 export async function doctor(
   context: CliContext,
-  { directory, codexBin, json }: { directory: string; codexBin?: string; json?: boolean },
+  { codexBin, json, ...place }: LookFlags & { codexBin?: string },
 ): Promise<number> {
   const { stdout, signal } = context
   const paint = wantsColour(context) ? coloured : undefined
   const findings: Finding[] = []
-  for await (const found of examine(context, { directory, codexBin: codexBin ?? null })) {
+  for await (const found of examine(context, { directory: directoryOf(context, place), codexBin: codexBin ?? null })) {
     findings.push(...found)
     if (json) continue
     for (const line of found.flatMap(finding => linesOfFinding(finding, paint))) stdout.write(`${line}\n`)
@@ -31,8 +31,8 @@ function coloured(word: string, status: Finding['status']): string {
 }
 
 /** `codemachine notify`: sends a sample through every way that the settings name, and says what became of it. */
-export async function notify(context: CliContext, options: { directory: string }): Promise<number> {
-  const results = await sendSamples(context, options.directory, context.stdout.isTTY ? context.stdout : null)
+export async function notify(context: CliContext, flags: DirectoryFlags): Promise<number> {
+  const results = await sendSamples(context, directoryOf(context, flags), context.stdout.isTTY ? context.stdout : null)
   if (results.length === 0) {
     throw new UserError('The settings name no way to notify you; set notify.command, notify.webhook or notify.bell.', {
       hint: 'In your own config.toml: docs/notifications.md shows how.',

@@ -8,7 +8,7 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { safeText } from '../../words/cells.ts'
 import { shellWord } from '../../words/commands.ts'
 import { readSpecification } from '../../workspace/memory/specification.ts'
-import { directoryOf } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags } from '../flags.ts'
 import { runOptionsOf } from '../run-options.ts'
 import type { StartFlags } from './run.ts'
 
@@ -73,11 +73,8 @@ function described({ agent, model, effort }: { agent: string; model: string | nu
 }
 
 /** `codemachine templates`: what `start` can start, and which of it is chosen. */
-export async function listTemplates(
-  context: CliContext,
-  { directory, json }: { directory: string; json: boolean },
-): Promise<number> {
-  const { settings, sources } = await settingsOf(context, directory, {})
+export async function listTemplates(context: CliContext, { json, ...place }: LookFlags): Promise<number> {
+  const { settings, sources } = await settingsOf(context, directoryOf(context, place), {})
   const templates = TEMPLATES.map(each => ({ ...each, chosen: each.name === settings.mode }))
   if (json) {
     context.stdout.write(`${JSON.stringify(templates)}\n`)
@@ -92,7 +89,7 @@ export async function listTemplates(
 }
 
 /** `codemachine templates select`: has `start` start sessions of that template in this project. */
-export async function selectTemplate(context: CliContext, directory: string, typed: string): Promise<number> {
-  context.stdout.write(`${await chooseTemplate(context, directory, templateNamed(typed))}\n`)
+export async function selectTemplate(context: CliContext, typed: string, flags: DirectoryFlags): Promise<number> {
+  context.stdout.write(`${await chooseTemplate(context, directoryOf(context, flags), templateNamed(typed))}\n`)
   return 0
 }

@@ -17,25 +17,26 @@ import {
   readTargetBranch,
 } from '../../workspace/worktree/land.ts'
 import { type Checkout, checkWorktreeName, openCheckout, runGitIn } from '../../workspace/worktree/worktree.ts'
+import { type DirectoryFlags, directoryOf } from '../flags.ts'
 
-interface LandOptions {
-  directory: string
-  /** Null: the only one that has something to land. */
-  name: string | null
-  /** Of the merge; null: one that names the branch. */
-  message: string | null
-  /** With what message what is not committed in the worktree is committed first; null: it is not. */
-  commit: string | null
+interface LandFlags extends DirectoryFlags {
+  /** Of the merge; left out: one that names the branch. */
+  message?: string
+  /** With what message what is not committed in the worktree is committed first; left out: it is not. */
+  commit?: string
 }
 
-/** `codemachine land`: merges what was done in a worktree into the branch that is checked out. */
-export async function land(context: CliContext, options: LandOptions): Promise<number> {
-  const { directory, name, commit } = options
+/**
+ * `codemachine land`: merges what was done in a worktree into the branch that is checked out.
+ * @param name left out: the only one that has something to land
+ */
+export async function land(context: CliContext, name: string | undefined, flags: LandFlags): Promise<number> {
+  const { commit } = flags
   for (const flag of ['message', 'commit'] as const) {
-    if (options[flag]?.trim() === '') throw new UserError(`--${flag} is blank; use a message for git.`)
+    if (flags[flag]?.trim() === '') throw new UserError(`--${flag} is blank; use a message for git.`)
   }
-  const checkout = await openCheckout(directory, context.env)
-  const chosen = name === null ? await theOnly(checkout) : await named(checkout, name)
+  const checkout = await openCheckout(directoryOf(context, flags), context.env)
+  const chosen = name === undefined ? await theOnly(checkout) : await named(checkout, name)
   const { root } = checkout.repository
   for (const top of chosen.top === null ? [root] : [root, chosen.top]) {
     await refuseRunning(context, top, () => foldersOf(checkout, top, top === root ? 'HEAD' : chosen.branch))
@@ -44,11 +45,11 @@ export async function land(context: CliContext, options: LandOptions): Promise<n
   const { branch, top } = chosen
   await using _checkout = await hold(context, root)
   await using _worktree = top === null ? null : await hold(context, top)
-  const message = options.message ?? `Merge branch '${branch}'`
+  const message = flags.message ?? `Merge branch '${branch}'`
   if (chosen.uncommitted.length === 0 || top === null) {
     return tell(context, checkout, chosen, await landBranch(checkout, { branch, aside: null, message }))
   }
-  if (commit === null) throw uncommitted(chosen, top)
+  if (commit === undefined) throw uncommitted(chosen, top)
   const aside = await commitUncommitted(checkout, top, commit)
   const landing = await landBranch(checkout, { branch, aside, message })
   if (landing.kind === 'landed') await advanceWorktreeBranch(checkout, top, aside)

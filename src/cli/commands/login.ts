@@ -1,14 +1,18 @@
-import { homeOfRounds, type LoginWay, loginOfRounds, logOut, openLoginPlace } from '../../app/login.ts'
+import { homeOfRounds, loginOfRounds, logOut, openLoginPlace } from '../../app/login.ts'
 import { UserError } from '../../base/errors.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { askKey, logInOnTerminal } from '../../tui/login-terminal.ts'
 import { afterLogin, afterLogout, beforeLogin, roundsUse, withoutLogin } from '../../words/login.ts'
 
+interface LoginFlags {
+  deviceAuth?: true
+  withApiKey?: true
+  codexBin?: string
+}
+
 /** `codemachine login`: 0 if somebody has logged in, 4 if not, 130 if they left by Ctrl+C. A browser wants a terminal. */
-export async function login(
-  context: CliContext,
-  { way, ...flags }: { way: LoginWay; codexBin?: string },
-): Promise<number> {
+export async function login(context: CliContext, { deviceAuth, withApiKey, ...flags }: LoginFlags): Promise<number> {
+  const way = withApiKey ? 'api-key' : deviceAuth ? 'device' : 'browser'
   if (way === 'browser' && !(context.stdin.isTTY && context.stdout.isTTY)) {
     throw new UserError(
       'Nobody can answer a browser here, where there is no terminal; use --device-auth, or --with-api-key with the key on standard input.',
@@ -32,7 +36,7 @@ function left({ signal, stderr }: CliContext, interrupted: boolean, sentence: st
 }
 
 /** `codemachine login status`: what rounds use; 4 if nobody is logged in there. */
-export async function loginStatus(context: CliContext, flags: { codexBin?: string }): Promise<number> {
+export async function loginStatus(context: CliContext, flags: Pick<LoginFlags, 'codexBin'>): Promise<number> {
   const rounds = await loginOfRounds(await openLoginPlace(context, flags))
   if ('problem' in rounds) throw new UserError(rounds.problem, { exitCode: 4 })
   context.stdout.write(`${roundsUse(rounds)}\n`)
@@ -40,7 +44,7 @@ export async function loginStatus(context: CliContext, flags: { codexBin?: strin
 }
 
 /** `codemachine logout`: takes the login away that was made for codemachine, and says what rounds use then. */
-export async function logout(context: CliContext, flags: { codexBin?: string }): Promise<number> {
+export async function logout(context: CliContext, flags: Pick<LoginFlags, 'codexBin'>): Promise<number> {
   const place = await openLoginPlace(context, flags)
   const wasIn = await logOut(place)
   context.stdout.write(`${afterLogout(wasIn, await loginOfRounds(place))}\n`)

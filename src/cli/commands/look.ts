@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { findSession, latestSession } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
-import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { fold } from '../../core/state/fold.ts'
 import {
   elapsedMs,
@@ -20,11 +19,11 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
 import { describeEvent } from '../../words/event.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
-import { type Activity, activityOf, describeOutcome } from '../../words/outcome.ts'
+import { activityOf, describeOutcome } from '../../words/outcome.ts'
 import { boardNow, tasksOfBoard } from '../../words/plan.ts'
 import { buildReport, proofReport, type SessionReport, type StatusReport, statusLines } from '../../words/status.ts'
-import { wantsColour, wantsScreen } from '../flags.ts'
-import { jsonView, PacedOutput, plainView } from '../output.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
+import { inColumns, jsonView, PacedOutput, plainView } from '../output.ts'
 
 const GOAL_CHARS = 80
 
@@ -36,27 +35,25 @@ const IN_WORDS: Record<SessionStatus, string> = {
 }
 
 /** A session as `list --json` shows it. */
-interface ListedSession {
-  id: string
-  goal: string
-  standing: SessionStatus
-  /** What it is doing, as `status --json` says it; null if it does not run. */
-  activity: Activity | null
-  outcome: SessionOutcome | null
+interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
   rounds: number
-  tokens: number
   durationMs: number
   /** ISO 8601 in UTC. */
   createdAt: string
 }
 
 /** `codemachine list`: the sessions of a work directory, the newest last; those that cannot be read are named on stderr. */
-export async function list(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
-  const records = await openRecords({ ...context, directory: options.directory })
+export async function list(context: CliContext, flags: LookFlags): Promise<number> {
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const sessions = await listSessions(records, context)
-  if (options.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
+  if (flags.json) context.stdout.write(`${JSON.stringify(sessions)}\n`)
   else if (sessions.length === 0) context.stdout.write(await none(records))
-  else context.stdout.write(table(sessions.map(rowOf)))
+  else
+    context.stdout.write(
+      inColumns(sessions.map(rowOf))
+        .map(line => `${line}\n`)
+        .join(''),
+    )
   return 0
 }
 
@@ -105,18 +102,11 @@ function inWords({ outcome, activity, standing }: ListedSession): string {
   return activity === 'paused' ? 'paused' : IN_WORDS[standing]
 }
 
-/** Rows in columns of even width, the last of which may be of any. */
-function table(rows: readonly string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]?.length ?? 0)))
-  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
-  return rows.map(row => `${line(row).trimEnd()}\n`).join('')
-}
-
 /** `codemachine status`: what runs in a work directory, how far its session is, and what waits. */
-export async function status(context: CliContext, options: { directory: string; json: boolean }): Promise<number> {
+export async function status(context: CliContext, flags: LookFlags): Promise<number> {
   const { stdout, clock } = context
-  const report = await readStatus(context, options.directory)
-  stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${statusLines(report, clock.now()).join('\n')}\n`)
+  const report = await readStatus(context, directoryOf(context, flags))
+  stdout.write(flags.json ? `${JSON.stringify(report)}\n` : `${statusLines(report, clock.now()).join('\n')}\n`)
   return 0
 }
 
@@ -212,31 +202,30 @@ async function countTasks(records: Records, state: SessionState, isRunning: bool
   return board && tasksOfBoard(board, isRunning)
 }
 
-export interface LogsOptions {
-  directory: string
-  /** As typed; null for the latest. */
-  session: string | null
+export interface LogsFlags extends LookFlags {
   /** Go on until the session ends, or nobody runs it any more. */
-  follow: boolean
-  json: boolean
+  follow?: boolean
 }
 
 /** `codemachine logs`: what happened in a session, through the same views as while it runs. */
-export async function logs(context: CliContext, options: LogsOptions): Promise<number> {
+export async function logs(
+  context: CliContext,
+  session: string | undefined,
+  { follow = false, json = false, ...place }: LogsFlags,
+): Promise<number> {
   const { clock, stdout } = context
-  const records = await openRecords({ ...context, directory: options.directory })
-  const id = await findSession(records, options.session, problem => context.stderr.write(`codemachine: ${problem}\n`))
+  const { records, id } = await sessionHere(context, session, place)
   const path = records.journal(id)
   const isOver = lookout(context, records)
-  if (!(await hasEvents(path)) && (!options.follow || (await isOver()))) {
+  if (!(await hasEvents(path)) && (!follow || (await isOver()))) {
     throw new UserError(`${path} holds no session.`)
   }
   using output = new PacedOutput(stdout, context.signal)
   const write = (text: string) => output.write(text)
-  const view = options.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
+  const view = json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
   let state = emptyState(id)
   const following = { clock, signal: output.ended, isOver: async () => state.ended !== null || (await isOver()) }
-  const events = options.follow ? followJournal(path, following) : readJournal(path)
+  const events = follow ? followJournal(path, following) : readJournal(path)
   for await (const event of events) {
     state = fold(state, event)
     view.event(event, state)
@@ -257,13 +246,20 @@ function lookout({ platform, stderr }: CliContext, { lock }: Records): () => Pro
 }
 
 /** `codemachine watch`: a session that another process runs, as it happens. Without a terminal: in plain lines. */
-export async function watch(
-  context: CliContext,
-  options: { directory: string; session: string | null },
-): Promise<number> {
-  if (!wantsScreen(context, {})) return await logs(context, { ...options, follow: true, json: false })
-  const records = await openRecords({ ...context, directory: options.directory })
-  const id = await findSession(records, options.session, problem => context.stderr.write(`codemachine: ${problem}\n`))
+export async function watch(context: CliContext, session: string | undefined, flags: DirectoryFlags): Promise<number> {
+  if (!wantsScreen(context, {})) return await logs(context, session, { ...flags, follow: true })
+  const { records, id } = await sessionHere(context, session, flags)
   const { openWatchScreen } = await import('../../tui/host/watch-screen.ts')
   return await openWatchScreen(context, records, id)
+}
+
+/** The session that is meant; without a word the latest. */
+async function sessionHere(
+  context: CliContext,
+  session: string | undefined,
+  flags: DirectoryFlags,
+): Promise<{ records: Records; id: string }> {
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
+  return { records, id: await findSession(records, session ?? null, say) }
 }

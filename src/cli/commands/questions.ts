@@ -1,4 +1,4 @@
-import { findQuestion, findSession } from '../../app/find.ts'
+import { findQuestion, findSession, questionsOrNone } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import {
   type AskedQuestion,
@@ -11,33 +11,34 @@ import {
   writeAnswer,
 } from '../../records/answers.ts'
 import { openQueue } from '../../records/queue.ts'
-import { openRecords, type Records } from '../../records/records.ts'
+import { openRecords } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
 import { questionLines } from '../../words/status.ts'
-import { readText } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, readText } from '../flags.ts'
 
 /** How many of the newest sessions are looked into where a person names none. */
 const NEWEST = 20
 
-export interface QuestionsOptions {
-  directory: string
-  /** As typed; null for the newest ones. */
-  session: string | null
+interface QuestionsFlags extends LookFlags {
   /** Also what is answered; and where no session is named, of all of them. */
-  all: boolean
-  json: boolean
+  all?: boolean
 }
 
 /** `codemachine questions`: what agents would have asked, the newest last. */
-export async function questions(context: CliContext, options: QuestionsOptions): Promise<number> {
+export async function questions(
+  context: CliContext,
+  session: string | undefined,
+  { all = false, json, ...place }: QuestionsFlags,
+): Promise<number> {
   const { stdout, stderr } = context
-  const { session, all, json } = options
-  const records = await openRecords({ ...context, directory: options.directory })
+  const records = await openRecords({ ...context, directory: directoryOf(context, place) })
   const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
-  const ids = session === null ? await records.sessions() : [await findSession(records, session, say)]
+  const ids = session === undefined ? await records.sessions() : [await findSession(records, session, say)]
+  // A journal that cannot be read does not hide the questions of others.
+  const read = session === undefined ? questionsOrNone : questionsOf
   const asked: AskedQuestion[] = []
-  for (const id of all ? ids : ids.slice(-NEWEST)) asked.push(...(await readable(records, id, say, session !== null)))
+  for (const id of all ? ids : ids.slice(-NEWEST)) asked.push(...(await read(records, id, say)))
   const shown = asked.filter(({ answer }) => all || answer === null)
   if (json) stdout.write(`${JSON.stringify(shown.map(each => ({ id: questionId(each), ...each })))}\n`)
   else if (shown.length === 0) stdout.write(none(asked.length, all))
@@ -45,52 +46,40 @@ export async function questions(context: CliContext, options: QuestionsOptions):
   return 0
 }
 
-/** A journal that cannot be read does not hide the questions of others. */
-async function readable(
-  records: Records,
-  id: string,
-  say: (problem: string) => void,
-  isNamed: boolean,
-): Promise<AskedQuestion[]> {
-  try {
-    return await questionsOf(records, id, say)
-  } catch (error) {
-    if (!(error instanceof UserError) || isNamed) throw error
-    say(error.message)
-    return []
-  }
-}
-
 function none(answered: number, all: boolean): string {
   if (all || answered === 0) return 'No agent has asked anything here.\n'
   return `No question is open; ${answered} answered: codemachine questions --all\n`
 }
 
-export interface AnswerOptions {
-  directory: string
-  /** As typed: `20261120_1/Q1`, or `Q1` for that of the newest session that has one. */
-  id: string
-  /** As typed: a text, the number of an option, or `-`. */
-  answer: string
+interface AnswerFlags extends DirectoryFlags {
   /** Answer it although that was done already. */
-  again: boolean
+  again?: true
 }
 
-/** `codemachine questions answer`: the answer becomes a queued prompt, and is remembered. */
-export async function answerQuestion(context: CliContext, options: AnswerOptions): Promise<number> {
-  const records = await openRecords({ ...context, directory: options.directory })
+/**
+ * `codemachine questions answer`: the answer becomes a queued prompt, and is remembered.
+ * @param typed `20261120_1/Q1`, or `Q1` for that of the newest session that has one
+ * @param words a text, the number of an option, or `-`
+ */
+export async function answerQuestion(
+  context: CliContext,
+  typed: string,
+  words: readonly string[],
+  flags: AnswerFlags,
+): Promise<number> {
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const say = (problem: string) => void context.stderr.write(`codemachine: ${problem}\n`)
-  const asked = await findQuestion(records, options.id, say)
+  const asked = await findQuestion(records, typed, say)
   const { session, question } = asked
   const id = questionId(asked)
   const earlier = async () => {
     const before = await readAnswer(records, session, question)
-    if (before !== null && !options.again) throw answered(id, before)
+    if (before !== null && !flags.again) throw answered(id, before)
     return before
   }
   // Before the person has typed it.
   await earlier()
-  const answer = chosen(await readText(context, options.answer), asked)
+  const answer = chosen(await readText(context, words.join(' ')), asked)
   const at = new Date(context.clock.now())
   await using claim = await claimAnswer(records, session, question, { ...context, now: at })
   if (claim === null) {

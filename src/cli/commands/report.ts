@@ -10,46 +10,34 @@ import type { ReportData } from '../../report/report-data.ts'
 import { type CommandContext, commandsHere } from '../../report/words.ts'
 import { jsonOf, pageOf, pagePath, writePage } from '../../report/write.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
-import { wantsColour } from '../flags.ts'
+import { directoryOf, type LookFlags, wantsColour } from '../flags.ts'
 import { openInBrowser, paintTone, warnOn } from '../output.ts'
 
-export interface ReportOptions {
-  directory: string
-  /** The work directory as it was named on the command line; null if it was not. */
-  named: string | null
-  /** As typed; null for the latest. */
-  session: string | null
-  format: 'card' | 'html' | 'md' | 'json'
+export interface ReportFlags extends LookFlags {
+  html?: true
+  md?: true
   /** Show the page in a browser. */
-  open: boolean
-  /** As typed: a file, or `-` for stdout; null: where that format goes without it. */
-  output: string | null
+  open?: boolean
+  /** As typed: a file, or `-` for stdout; left out: where that format goes without it. */
+  output?: string
 }
 
 /** `codemachine report`: what a session has done, by its journal alone. */
-export async function report(context: CliContext, options: ReportOptions): Promise<number> {
+export async function report(context: CliContext, session: string | undefined, flags: ReportFlags): Promise<number> {
   const { stderr } = context
+  const { output = null, cd: named = null } = flags
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
-  const project = await OpenProject.open(context, { directory: options.directory })
+  const project = await OpenProject.open(context, { directory: directoryOf(context, flags) })
   const { records } = project
-  const data = await project.reportOf(options.session, say)
-  const gone = options.format !== 'json' && (await areSavepointsGone(context, records, data, warnOn(context)))
-  const commands = { ...commandsHere(data, options.named), areSavepointsGone: gone }
-  const made: Made = { context, records, data, commands, named: options.named }
-  switch (formatOf(options)) {
-    case 'card':
-      await showCard(made)
-      return 0
-    case 'md':
-      await put(made, options.output, markdownOf(data, made.commands))
-      return 0
-    case 'json':
-      await put(made, options.output, jsonOf(data))
-      return 0
-    case 'html':
-      await putPage(made, options)
-      return 0
-  }
+  const data = await project.reportOf(session ?? null, say)
+  const gone = !flags.json && (await areSavepointsGone(context, records, data, warnOn(context)))
+  const commands = { ...commandsHere(data, named), areSavepointsGone: gone }
+  const made: Made = { context, records, data, commands, named }
+  if (flags.md) await put(made, output, markdownOf(data, commands))
+  else if (flags.json) await put(made, output, jsonOf(data))
+  else if (flags.html || flags.open || output !== null) await putPage(made, output, flags.open ?? false)
+  else await showCard(made)
+  return 0
 }
 
 interface Made {
@@ -58,10 +46,6 @@ interface Made {
   data: ReportData
   commands: CommandContext
   named: string | null
-}
-
-function formatOf({ format, open, output }: ReportOptions): ReportOptions['format'] {
-  return format === 'card' && (open || output !== null) ? 'html' : format
 }
 
 /** Of a file that the card goes to. */
@@ -81,7 +65,7 @@ async function showCard({ context, records, data, named }: Made): Promise<void> 
 }
 
 /** The page's path goes to stdout, so that another command can be given it. */
-async function putPage(made: Made, { output, open }: ReportOptions): Promise<void> {
+async function putPage(made: Made, output: string | null, open: boolean): Promise<void> {
   const { context, data, commands } = made
   const page = await pageOf(data, commands)
   if (output === '-') return await put(made, output, page)

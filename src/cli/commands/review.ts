@@ -32,7 +32,7 @@ function answerLines({ verdict, summary, findings }: ReviewAnswer): string[] {
   ]
 }
 
-export interface ReviewFlags extends DirectoryFlags {
+interface ReviewFlags extends DirectoryFlags {
   /** By which what is not committed is judged, in place of a session's. */
   goal?: string
   model?: string
@@ -52,8 +52,8 @@ interface Shown {
  * `codemachine review`: has the work of a session looked at by a reviewer, who can change nothing. While it looks, no
  * session runs here. 0 if the reviewer agrees, 4 if not, or if there is no answer.
  */
-export async function review(context: CliContext, wanted: string | null, flags: ReviewFlags): Promise<number> {
-  if (wanted !== null && flags.goal !== undefined) {
+export async function review(context: CliContext, wanted: string | undefined, flags: ReviewFlags): Promise<number> {
+  if (wanted !== undefined && flags.goal !== undefined) {
     throw new UserError('Name a session, or say with --goal by what to judge what is not committed; not both.')
   }
   const goal = flags.goal === undefined ? null : await readText(context, flags.goal)
@@ -80,14 +80,14 @@ export async function review(context: CliContext, wanted: string | null, flags: 
   return answer?.verdict === 'agreed' ? 0 : 4
 }
 
-async function sessionToReview(context: CliContext, wanted: string | null, flags: ReviewFlags): Promise<string> {
+async function sessionToReview(context: CliContext, wanted: string | undefined, flags: ReviewFlags): Promise<string> {
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
-  if (wanted === null && (await records.sessions()).length === 0) {
+  if (wanted === undefined && (await records.sessions()).length === 0) {
     throw new UserError(`There are no sessions in ${records.directory} yet.`, {
       hint: 'To review what is not committed: codemachine review --goal "…"',
     })
   }
-  return await findSession(records, wanted, problem => context.stderr.write(`codemachine: ${problem}\n`))
+  return await findSession(records, wanted ?? null, problem => context.stderr.write(`codemachine: ${problem}\n`))
 }
 
 function shownOf(reviewed: Reviewed): Shown {
@@ -120,17 +120,6 @@ function asJson(
   { session, since, tree }: ReviewedWork,
   { model, effort }: ReturnType<typeof reviewThread>,
 ): object {
-  return {
-    session,
-    since,
-    tree,
-    model,
-    effort,
-    verdict: answer?.verdict ?? null,
-    summary: answer?.summary ?? null,
-    findings: answer?.findings ?? [],
-    problem,
-    durationMs,
-    tokens,
-  }
+  const { verdict = null, summary = null, findings = [] } = answer ?? {}
+  return { session, since, tree, model, effort, verdict, summary, findings, problem, durationMs, tokens }
 }

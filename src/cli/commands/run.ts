@@ -72,12 +72,22 @@ async function workOn(context: CliContext, options: RunOptions, work: Work, show
 }
 
 /** `codemachine resume`: goes on with a session that has not come to its end, then with what waits. */
-export async function resume(context: CliContext, session: string | null, flags: RunFlags): Promise<number> {
+export async function resume(context: CliContext, session: string | undefined, flags: RunFlags): Promise<number> {
   const options = runOptionsOf(flags)
-  const wanted = { session, rereadsGates: flags.rereadGates ?? false }
-  if (!wantsScreen(context, flags)) return await goOnWith(context, options, wanted, flags)
+  const wanted = { session: session ?? null, rereadsGates: flags.rereadGates ?? false }
+  return await whereShown(context, options, flags, inner => goOnWith(inner, options, wanted, flags))
+}
+
+/** Does work of a run on the screen, if a person watches one, else in lines. */
+async function whereShown(
+  context: CliContext,
+  options: RunOptions,
+  flags: ShowFlags,
+  work: (inner: CliContext) => Promise<number>,
+): Promise<number> {
+  if (!wantsScreen(context, flags)) return await work(context)
   const { runOnScreen } = await import('../../tui/host/screen-home.ts')
-  return await runOnScreen(context, options, inner => goOnWith(inner, options, wanted, flags))
+  return await runOnScreen(context, options, work)
 }
 
 async function goOnWith(
@@ -157,25 +167,15 @@ export async function start(
     const isComplete = await askWhetherComplete(context, specification)
     if (!isComplete) return 0
   }
-  const first = { text: goalOf(specification), template, asksPlan: !yes }
-  if (wanted === null) return await beginWhereShown(context, options, { first, resumable }, flags)
+  const begin = async (there: RunOptions, goal: Specification) => {
+    const first = { text: goalOf(goal), template, asksPlan: !yes }
+    return await whereShown(context, there, flags, inner => workOn(inner, there, { first, resumable }, flags))
+  }
+  if (wanted === null) return await begin(options, specification)
   const { startInWorktree } = await import('../../app/start/worktree.ts')
   return await startInWorktree(context, { ...wanted, directory }, sayOn(context), async inside => {
-    const text = goalOf(await readSpecification(inside))
-    const there = { ...options, directory: inside }
-    return await beginWhereShown(context, there, { first: { ...first, text }, resumable }, flags)
+    return await begin({ ...options, directory: inside }, await readSpecification(inside))
   })
-}
-
-async function beginWhereShown(
-  context: CliContext,
-  options: RunOptions,
-  work: Work,
-  flags: ShowFlags,
-): Promise<number> {
-  if (!wantsScreen(context, flags)) return await workOn(context, options, work, flags)
-  const { runOnScreen } = await import('../../tui/host/screen-home.ts')
-  return await runOnScreen(context, options, inner => workOn(inner, options, work, flags))
 }
 
 async function askWhetherComplete(context: CliContext, specification: Specification): Promise<boolean> {

@@ -23,15 +23,8 @@ import {
   savepointBytes,
 } from '../../workspace/savepoints/savepoint-store.ts'
 import type { SavepointWriter } from '../../workspace/savepoints/savepoint-writer.ts'
-import { wantsColour } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour } from '../flags.ts'
 import { PacedOutput, warnOn } from '../output.ts'
-
-export interface SavepointsCommand {
-  directory: string
-  /** As typed; null for all. */
-  session: string | null
-  json: boolean
-}
 
 /** A savepoint as `savepoints --json` shows it. */
 interface ListedSavepoint {
@@ -48,17 +41,14 @@ interface ListedSavepoint {
 }
 
 /** `codemachine savepoints`: what can be looked at and gone back to, the newest last. */
-export async function savepoints(
-  context: CliContext,
-  { directory, session, json }: SavepointsCommand,
-): Promise<number> {
-  const records = await openRecords({ ...context, directory })
-  const wanted = session === null ? null : await findSession(records, session)
+export async function savepoints(context: CliContext, session: string | undefined, flags: LookFlags): Promise<number> {
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const wanted = session === undefined ? null : await findSession(records, session)
   await using open = await lookAtSavepoints(context, records, warnOn(context))
   const all = (await open?.savepoints.list()) ?? []
   const some = all.filter(each => wanted === null || each.session === wanted)
   const listed = open === null ? [] : await withChanges(open.savepoints, some)
-  if (json) context.stdout.write(`${JSON.stringify(listed)}\n`)
+  if (flags.json) context.stdout.write(`${JSON.stringify(listed)}\n`)
   else if (listed.length === 0) context.stdout.write(`There are no savepoints ${wanted ? `of ${wanted}` : 'here'}.\n`)
   else context.stdout.write(table(listed))
   return 0
@@ -103,23 +93,21 @@ function inWords(session: string | null, round: number, changes: ListedSavepoint
   return files === 0 ? 'nothing changed' : `${formatCount(files, 'file')}  +${added} -${removed}`
 }
 
-export interface RewindCommand {
-  directory: string
-  /** Name of the savepoint as typed. */
-  to: string
-  dryRun: boolean
-}
-
 /**
  * `codemachine rewind`: makes the files of the work directory those of a savepoint. Nothing else changes: no branch,
  * index, stash or memory. What the files were is kept before.
+ * @param to name of the savepoint as typed
  */
-export async function rewind(context: CliContext, command: RewindCommand): Promise<number> {
+export async function rewind(
+  context: CliContext,
+  to: string,
+  flags: DirectoryFlags & { dryRun?: true },
+): Promise<number> {
   const { stdout, clock } = context
-  const records = await openRecords({ ...context, directory: command.directory })
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   await using open = await holdSavepoints(context, records, warnOn(context))
   const { savepoints, fingerprints } = open
-  const target = await savepoints.resolve(command.to, () => fingerprints.take())
+  const target = await savepoints.resolve(to, () => fingerprints.take())
   const now = await fingerprints.take()
   // So that what is there now is here whole, and can be compared.
   await savepoints.changes(target.tree, now, 0)
@@ -128,7 +116,7 @@ export async function rewind(context: CliContext, command: RewindCommand): Promi
     stdout.write(`The files are as at ${target.name} already; nothing was changed.\n`)
     return 0
   }
-  if (command.dryRun) {
+  if (flags.dryRun) {
     stdout.write(`${listOf(plan)}${keptOf(plan)}Rewinding to ${target.name} would mean: ${sumOf(plan)}.\n`)
     return 0
   }
@@ -200,26 +188,25 @@ function sumOf({ write, remove }: RewindPlan): string {
 const mostListed = 1000
 const mostNamed = 5
 
-export interface DiffCommand {
-  directory: string
-  /** Names of savepoints as typed; null: what the newest session began with, and the files as they are. */
-  from: string | null
-  to: string | null
-  stat: boolean
-  json: boolean
-}
-
-/** `codemachine diff`: what has become of the files between two savepoints, or since one. */
-export async function diff(context: CliContext, command: DiffCommand): Promise<number> {
-  const records = await openRecords({ ...context, directory: command.directory })
+/**
+ * `codemachine diff`: what has become of the files between two savepoints, or since one. Left out: what the newest
+ * session began with, and the files as they are.
+ */
+export async function diff(
+  context: CliContext,
+  from: string | undefined,
+  to: string | undefined,
+  flags: LookFlags & { stat?: true },
+): Promise<number> {
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   await using open = await lookAtSavepoints(context, records, warnOn(context))
   if (open === null)
     throw new UserError(`There are no savepoints in ${records.directory} yet: no session has made one.`)
-  const before = await resolve(open, command.from ?? 'start')
-  const after = await resolve(open, command.to ?? 'now')
-  if (command.json || command.stat) {
+  const before = await resolve(open, from ?? 'start')
+  const after = await resolve(open, to ?? 'now')
+  if (flags.json || flags.stat) {
     const changes = await open.savepoints.changes(before.tree, after.tree, mostPaths)
-    if (command.json) context.stdout.write(`${JSON.stringify({ from: before.name, to: after.name, ...changes })}\n`)
+    if (flags.json) context.stdout.write(`${JSON.stringify({ from: before.name, to: after.name, ...changes })}\n`)
     else context.stdout.write(statOf(changes))
     return 0
   }
@@ -282,21 +269,22 @@ const mostPaths = 1000
 const chunk = 64 * 1024
 
 /** Texts as typed. */
-export interface PruneCommand {
-  directory: string
-  /** Null: by age and size. */
-  session: string | null
-  olderThan: string | null
-  largerThan: string | null
-  all: boolean
-  dryRun: boolean
+interface PruneFlags extends DirectoryFlags {
+  olderThan?: string
+  largerThan?: string
+  all?: boolean
+  dryRun?: true
 }
 
-/** `codemachine prune`: lets old savepoints go, or those of one session, and gives their room back. */
-export async function pruneSavepoints(context: CliContext, command: PruneCommand): Promise<number> {
+/** `codemachine prune`: lets old savepoints go, by age and size, or those of one session, and gives their room back. */
+export async function pruneSavepoints(
+  context: CliContext,
+  session: string | undefined,
+  flags: PruneFlags,
+): Promise<number> {
   const { stdout, stderr } = context
-  const records = await openRecords({ ...context, directory: command.directory })
-  const rule = await ruleOf(context, records, command)
+  const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
+  const rule = await ruleOf(context, records, session, flags)
   await using open = await holdSavepoints(context, records, warnOn(context))
   const { git } = open.fingerprints
   const savepoints = await open.savepoints.list()
@@ -305,8 +293,8 @@ export async function pruneSavepoints(context: CliContext, command: PruneCommand
   const rest = savepoints.filter(({ id }) => !gone.has(id))
   // Not for nothing: an older git cannot say it, nor can any of what is broken.
   const needed =
-    command.dryRun || rule.mostBytes !== null ? await savepointBytes(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
-  if (command.dryRun) {
+    flags.dryRun || rule.mostBytes !== null ? await savepointBytes(git, [{ name: '', savepoints: rest, at: 0 }]) : 0
+  if (flags.dryRun) {
     const freed = Math.max(0, (await objectBytesOnDisk(git)) - needed)
     if (batches.length > 0)
       stdout.write(`${inWordsOfPrune(batches)} would go, and about ${formatBytes(freed)} be free.\n`)
@@ -324,16 +312,20 @@ export async function pruneSavepoints(context: CliContext, command: PruneCommand
 
 type Rule = PruneRule & { only: string | null }
 
-async function ruleOf(context: CliContext, records: Records, command: PruneCommand): Promise<Rule> {
-  const { session, olderThan, largerThan, all } = command
-  if (session !== null) {
-    if (olderThan !== null || largerThan !== null || all) {
+async function ruleOf(
+  context: CliContext,
+  records: Records,
+  session: string | undefined,
+  { olderThan, largerThan, all = false }: PruneFlags,
+): Promise<Rule> {
+  if (session !== undefined) {
+    if (olderThan !== undefined || largerThan !== undefined || all) {
       throw new UserError('Name a session, or say with --older-than, --larger-than or --all what may go; not both.')
     }
     return { before: null, mostBytes: null, all: true, only: await findSession(records, session) }
   }
-  const age = olderThan === null ? null : read(parseDuration, olderThan, '--older-than', '30d or 12h')
-  const mostBytes = largerThan === null ? null : read(parseBytes, largerThan, '--larger-than', '2G or 500M')
+  const age = olderThan === undefined ? null : read(parseDuration, olderThan, '--older-than', '30d or 12h')
+  const mostBytes = largerThan === undefined ? null : read(parseBytes, largerThan, '--larger-than', '2G or 500M')
   const ageMs = age ?? (mostBytes === null ? defaultAgeMs : null)
   const before = ageMs === null ? null : context.clock.now() - ageMs
   return { before, mostBytes, all, only: null, spare: await newestUnfinished(records) }

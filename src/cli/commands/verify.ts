@@ -7,21 +7,23 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { oneLine } from '../../words/cells.ts'
 import { formatCount, formatDayAndTime, formatDuration } from '../../words/numbers.ts'
 import { shortHash } from '../../workspace/git/commits.ts'
+import { directoryOf, type LookFlags } from '../flags.ts'
 import { listenersOn } from '../run-options.ts'
 
-export interface VerifyOptions {
-  directory: string
-  /** As typed; null for the newest that is done. */
-  session: string | null
-  json: boolean
-  codexBin?: string
-}
-
 /** `codemachine verify`: whether what was proved when a session was done is still true, and if not, since when. */
-export async function verify(context: CliContext, { directory, json, ...options }: VerifyOptions): Promise<number> {
+export async function verify(
+  context: CliContext,
+  session: string | undefined,
+  { json, ...options }: LookFlags & { codexBin?: string },
+): Promise<number> {
   const say = (text: string) => void context.stderr.write(`codemachine: ${oneLine(text, 1000)}\n`)
-  const records = await openRecords({ ...context, directory })
-  const verified = await verifySession(context, records, { ...options, say, onDebug: listenersOn(context, {}).onDebug })
+  const records = await openRecords({ ...context, directory: directoryOf(context, options) })
+  const verified = await verifySession(context, records, {
+    ...options,
+    session: session ?? null,
+    say,
+    onDebug: listenersOn(context, {}).onDebug,
+  })
   context.stdout.write(json ? `${JSON.stringify(jsonOf(verified))}\n` : describeVerification(verified))
   return verified.verdict.kind === 'still-true' ? 0 : 4
 }

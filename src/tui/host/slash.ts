@@ -1,8 +1,14 @@
 import { findSession } from '../../app/find.ts'
 import type { RunOptions } from '../../app/library.ts'
+import { settingsOf } from '../../app/open-run.ts'
 import { reportCard } from '../../app/reports.ts'
+import { findUnfinished } from '../../app/resume.ts'
+import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
 import { codexInUse, listServers, resumableSessions } from '../../app/start/start-facts.ts'
+import { TEMPLATES, type TemplateName, templateNamed } from '../../app/start/template-names.ts'
+import { chooseTemplate } from '../../app/start/templates.ts'
 import type { NewStart } from '../../app/work-through.ts'
+import { UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
@@ -61,17 +67,12 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return screen.say(`codemachine ${version}, ${await codexVersion(place)}`)
     case 'mcp':
       return await showServers(place)
-    case 'doctor': {
+    case 'doctor':
       return await showDoctor(place)
-    }
-    case 'start': {
-      const { startSlash } = await import('./slash-start.ts')
+    case 'start':
       return await startSlash(place, rest)
-    }
-    case 'templates': {
-      const { templatesSlash } = await import('./slash-start.ts')
+    case 'templates':
       return await templatesSlash(place, rest)
-    }
     case 'login':
       return await loginOnScreen(place, await codexInUse(context, place.settings), rest)
     case 'logout':
@@ -116,30 +117,38 @@ async function showDoctor({ context, records, person }: SlashPlace): Promise<voi
   if (!context.signal.aborted) screen.say(`\n${conclusionOf(findings)}\n`, 'plain')
 }
 
-const THEMES = ['auto', 'dark', 'light', 'plain'] as const
+const THEMES = {
+  auto: "your terminal's own",
+  dark: 'tuned for a dark background',
+  light: 'tuned for a light background',
+  plain: 'none',
+}
+
+const THEME_NAMES = Object.keys(THEMES) as (keyof typeof THEMES)[]
 
 async function chooseTheme({ context, person }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
   const typed = rest.trim()
-  const answer =
-    typed === ''
-      ? await screen.choose({
-          title: 'Which colours?',
-          options: [
-            { id: 'auto', label: 'auto', hint: "your terminal's own" },
-            { id: 'dark', label: 'dark', hint: 'tuned for a dark background' },
-            { id: 'light', label: 'light', hint: 'tuned for a light background' },
-            { id: 'plain', label: 'plain', hint: 'none' },
-          ],
-        })
-      : { kind: 'chosen' as const, id: typed }
-  if (answer.kind !== 'chosen') return
-  const theme = THEMES.find(each => each === answer.id)
-  if (theme === undefined) return screen.notice(`There is no theme ${typed}; use ${THEMES.join(', ')}`, 'warning')
+  const options = THEME_NAMES.map(name => ({ id: name, label: name, hint: THEMES[name] }))
+  const chosen = await typedOrChosen(screen, typed, { title: 'Which colours?', options })
+  if (chosen === null) return
+  const theme = THEME_NAMES.find(each => each === chosen)
+  if (theme === undefined) return screen.notice(`There is no theme ${typed}; use ${THEME_NAMES.join(', ')}`, 'warning')
   screen.setTheme(openTheme({ theme, env: context.env, reader: person.isForReader }))
   screen.say(
     `The colours are ${theme} on this screen. To keep them, put screen.theme = "${theme}" into your config.toml.`,
   )
+}
+
+/** What was typed behind a command, or else is chosen; null: nothing is. */
+async function typedOrChosen(
+  screen: PersonScreen['screen'],
+  typed: string,
+  question: Parameters<PersonScreen['screen']['choose']>[0],
+): Promise<string | null> {
+  if (typed !== '') return typed
+  const answer = await screen.choose(question)
+  return answer.kind === 'chosen' ? answer.id : null
 }
 
 const GOAL_CHARS = 80
@@ -263,4 +272,70 @@ async function showReport({ context, records, person }: SlashPlace, rest: string
     onWarning: warning => screen.say(`codemachine: ${oneLine(warning, 2_000)}`, 'warning'),
   })
   screen.print(lines.map(({ text, tone }) => screen.model.theme.paint(roleOf(tone), text)))
+}
+
+/**
+ * `/start [build|goal] [--yes]`: builds what the specification asks for, once a person says that it is complete. Throws a
+ * `UserError` if it cannot be built by.
+ */
+async function startSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
+  const { screen } = person
+  if (start === null) return screen.notice('A session that is only watched is no place to start one', 'warning')
+  const isBusy = () => screen.notice('A session is at work; /stop ends it, and then this can be started', 'warning')
+  if (start.isRunning()) return isBusy()
+  const words = rest.split(/\s+/).filter(word => word !== '')
+  const [typed, more] = words.filter(word => !YES.includes(word))
+  if (more !== undefined) {
+    throw new UserError(`/start does not know what to do with "${more}"; type /start, or /start build or /start goal.`)
+  }
+  const { settings } = await settingsOf(context, records.directory, start.options())
+  const template: TemplateName = typed === undefined ? settings.mode : templateNamed(typed)
+  const specification = await specificationOf(records.directory, template)
+  if (start.isRunning()) return isBusy()
+  const text = goalOf(specification)
+  if (words.some(word => YES.includes(word))) return start.begin({ text, template, asksPlan: false })
+  const left = await findUnfinished(context, records, problem => screen.say(`codemachine: ${problem}`, 'warning'))
+  if (start.isRunning()) return isBusy()
+  const answer = await screen.choose({
+    title: IS_IT_COMPLETE,
+    body: [
+      ...describeSpecification(specification),
+      ...(left === null
+        ? []
+        : [`${left.what}: ${left.about}. This starts a new session; /resume goes on with that one.`]),
+    ],
+    options: [
+      { id: 'start', label: 'Yes, start', hint: `${template}: ${descriptionOf(template)}` },
+      { id: 'not-yet', label: 'Not yet', hint: 'nothing is started' },
+    ],
+  })
+  if (answer.kind === 'chosen' && answer.id === 'start') return start.begin({ text, template, asksPlan: true })
+  screen.say(`Nothing is started. Write what is missing into ${specification.path}, and type /start again.`)
+}
+
+const YES = ['--yes', '-y']
+
+function descriptionOf(template: TemplateName): string {
+  return TEMPLATES.find(({ name }) => name === template)?.description ?? ''
+}
+
+/** `/templates [name]`: what `/start` starts in this project. A `UserError` if it cannot be chosen. */
+async function templatesSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
+  const { screen } = person
+  const options = start?.options() ?? {}
+  const typed = rest.trim().replace(/^(?:list|select)\b\s*/, '')
+  const { settings } = await settingsOf(context, records.directory, options)
+  const chosen = await typedOrChosen(screen, typed, {
+    title: 'What does /start start in this project?',
+    options: TEMPLATES.map(({ name, description }) => ({
+      id: name,
+      label: name,
+      hint: name === settings.mode ? `${description} (chosen)` : description,
+    })),
+  })
+  if (chosen === null) return
+  screen.say(await chooseTemplate(context, records.directory, templateNamed(chosen), options))
+  const { mode } = (await settingsOf(context, records.directory, options)).settings
+  if (screen.model.facts !== null) screen.model.facts = { ...screen.model.facts, mode }
+  screen.changed()
 }

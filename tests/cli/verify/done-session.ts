@@ -104,7 +104,7 @@ export async function runVerify(
   const { directory = place.directory, json = true, signal, codexBin } = options
   const context = contextOf(place, directory, signal)
   const [stdout, stderr] = [keep(context.stdout), keep(context.stderr)]
-  const exitCode = await verify(context, { directory, session: null, json, ...(codexBin ? { codexBin } : {}) })
+  const exitCode = await verify(context, undefined, { cd: directory, json, ...(codexBin ? { codexBin } : {}) })
   return { exitCode, stdout: stdout(), stderr: stderr(), answer: () => JSON.parse(stdout()) }
 }
 
