@@ -103,7 +103,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
       ...hold(withPersonSaid(state, event.text), at),
       replan: appendRequest(state.replan, event.text),
     }),
-  replanned: replanned,
+  replanned,
   stuck: (state, event) =>
     withNotice({ ...state, stall: { ...state.stall, remedy: event.remedy } }, stuckNotice(event, state.stall.tried)),
   'session-ended': (state, event) => ({

@@ -15,7 +15,7 @@ import {
   planInWords,
   requestInWords,
 } from '../../words/plan.ts'
-import { describeProof, isReviewAnswer, isReviewing } from '../../words/proof.ts'
+import { describeQuestion, isReviewAnswer, isReviewing } from '../../words/proof.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { diffLines, readDiff } from './file-changes.ts'
@@ -73,7 +73,7 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
     case 'review-ended':
       return reviewLines(event, options)
     case 'question-asked':
-      return questionLines(describeProof(event, state, KEY_HINTS), options)
+      return questionLines(describeQuestion(event, KEY_HINTS), options)
     case 'plan-updated':
       return checklistLines(event, options)
     case 'replanned':
