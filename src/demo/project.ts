@@ -1,29 +1,55 @@
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { packageFile } from '../base/package.ts'
-import { addFile, type PatchedFile, updateFile } from './actions.ts'
+import { type Action, findSessionPaths, play, projectSources } from './actions.ts'
+import { reply, roundsScript, type Script, type ScriptStep } from './model/reply.ts'
 
-/** The source files of a demo project, in `demo/<project>`. `demo/README.md` says how they are named. */
-interface ProjectSources {
-  /** The content of one source file. */
-  text(source: string): string
-  /** Adds `path` to the project with the content of `source`, which is the same path if left out. */
-  add(path: string, source?: string): PatchedFile
-  /** Changes `path` in the project by a `.patch` file. */
-  update(path: string, source: string): PatchedFile
+const sources = projectSources('linkcheck')
+
+/** The goal of the demo's session. */
+export const demoGoal = `Build linkcheck, a command that finds the links in Markdown files that lead nowhere: to missing files, and to missing headings.
+It prints the file and line of each, and its exit code tells whether there are any. Plain JavaScript, no dependencies,
+with tests for node --test and a short README.`
+
+/** A round, with the items of each reply. */
+interface Round {
+  steps: readonly (readonly Action[])[]
 }
 
-/** The sources of a demo project. Each file is read when it is needed, so loading the demo reads none. */
-export function projectSources(project: 'linkcheck' | 'reading-list'): ProjectSources {
-  const text = (source: string) => readFileSync(packageFile(join('demo', project, source)), 'utf8')
-  return {
-    text,
-    add: (path, source = path) => addFile(path, text(source)),
-    update: (path, source) => updateFile(path, text(source)),
+/**
+ * The script of the demo in five rounds: plan, core, rest, a review whose done claim is refused, and a second look
+ * whose claim is accepted. The developer instructions of each conversation have to name the session's `MAIN.md`.
+ * `watchable` sends text at reading speed.
+ */
+export function demoScript(pace: 'instant' | 'watchable'): Script {
+  const deltaMs = pace === 'watchable' ? 40 : 0
+  const rounds = sources.json<readonly Round[]>('rounds.json')
+  return roundsScript(rounds.map(({ steps }) => steps.map(step => scriptStep(step, deltaMs))))
+}
+
+function scriptStep(step: readonly Action[], deltaMs: number): ScriptStep {
+  return request => {
+    const session = findSessionPaths(request.developerTexts)
+    if (session === null) throw new Error('the developer instructions name no .codemachine/projects/<id>/MAIN.md')
+    const scene = { sources, session, plan: sources.text('codemachine/session/tasks.json') }
+    return { ...reply(...step.map(action => play(action, scene))), deltaMs }
   }
+}
+
+/**
+ * Creates the git repository of the demo in `directory`, which has to be empty or missing: an idea in one commit.
+ * `env`: the environment of git.
+ */
+export async function createDemoRepository(
+  directory: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  await createRepository(
+    directory,
+    { files: { 'IDEA.md': sources.text('IDEA.md') }, message: 'Write down the idea' },
+    env,
+  )
 }
 
 /**
@@ -54,18 +80,4 @@ const GIT_CONFIG = {
   'commit.gpgSign': 'false',
   'core.hooksPath': '.git/hooks',
   'core.autocrlf': 'false',
-}
-
-/** Where the session that is played keeps its memory; paths as codex was told them. */
-export interface SessionPaths {
-  main: string
-  tasks: string
-  kb: string
-}
-
-/** Finds the session's folder in the developer messages of a request; `null` if they name none. */
-export function findSessionPaths(developerTexts: readonly string[]): SessionPaths | null {
-  const found = /([^\s`'"]*\.codemachine)\/projects\/[^\s`'"/]+(?=\/MAIN\.md)/.exec(developerTexts.join('\n'))
-  if (found?.[1] === undefined) return null
-  return { main: `${found[0]}/MAIN.md`, tasks: `${found[0]}/tasks.json`, kb: `${found[1]}/kb` }
 }

@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs'
+import { packageFile } from '../base/package.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { placeOf, SEVERITY_TONES } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
 import { Html, html, items, moment, prose, section, table } from './html.ts'
-import { PAGE_STYLE } from './page-style.ts'
 import type {
   ReportAgent,
   ReportBuild,
@@ -51,7 +52,8 @@ ${
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <title>${`${short} · ${data.session} · codemachine`}</title>
-<style>${new Html(PAGE_STYLE)}</style>
+<style>
+${pageStyle()}</style>
 </head>
 <body>
 <main>
@@ -76,6 +78,14 @@ ${footer(data)}
 }
 </html>
 `
+}
+
+let style: Html | null = null
+
+/** The look of the page, for a phone first, light and dark, and on paper. Read when the first page is drawn. */
+function pageStyle(): Html {
+  style ??= new Html(readFileSync(packageFile('config/report.css'), 'utf8'))
+  return style
 }
 
 const LONG_GOAL = 600

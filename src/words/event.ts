@@ -24,9 +24,25 @@ import {
   wordsForWait,
   wordsForWindDown,
 } from './outcome.ts'
-import { agentLabel, describeBuild, isPlanShown, isToldOfAgent, wordsForPart } from './plan.ts'
 import {
-  describeProof,
+  agentLabel,
+  describeAgentEnd,
+  describeAgentStart,
+  describePlanReady,
+  describeRefusedPlan,
+  describeTask,
+  isPlanShown,
+  isToldOfAgent,
+  wordsForPart,
+} from './plan.ts'
+import {
+  describeAccepted,
+  describeGate,
+  describeProtected,
+  describeQuestion,
+  describeRefusal,
+  describeReviewEnd,
+  describeReviewStart,
   isReviewAnswer,
   isReviewing,
   wordsForGates,
@@ -79,7 +95,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'model-rerouted': ({ from, to, reason }) =>
     describe(`codex changed the model: ${name(from)} → ${name(to)} (${text(reason)})`, 'warning'),
   'request-answered': describeRequest,
-  'question-asked': describeProof,
+  'question-asked': (event, _, hints) => describeQuestion(event, hints),
   steered: describeSteering,
   warning: ({ message }) => describe(`warning: ${text(message)}`, 'warning'),
   error: describeError,
@@ -96,22 +112,23 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
       `warning: Round ${round} changed ${PROJECT_FILE}; what it says now counts from the next run on.`,
       'warning',
     ),
-  'protected-changed': describeProof,
+  'protected-changed': describeProtected,
 
-  'plan-refused': describeBuild,
-  'plan-ready': describeBuild,
-  'agent-started': describeBuild,
-  'agent-ended': describeBuild,
-  'task-judged': describeBuild,
-  'tasks-judged': describeBuild,
+  'plan-refused': describeRefusedPlan,
+  'plan-ready': describePlanReady,
+  'agent-started': describeAgentStart,
+  'agent-ended': describeAgentEnd,
+  'task-judged': describeTask,
+  // Each task for which that changes something has been told.
+  'tasks-judged': null,
 
   'gate-started': null,
-  'gate-ended': describeProof,
-  'done-nominated': describeProof,
-  'review-started': describeProof,
-  'review-ended': describeProof,
-  'done-refused': describeProof,
-  'done-accepted': describeProof,
+  'gate-ended': describeGate,
+  'done-nominated': ({ by }) => describe(`claimed done by ${by.map(name).join(' and ')}`),
+  'review-started': describeReviewStart,
+  'review-ended': describeReviewEnd,
+  'done-refused': describeRefusal,
+  'done-accepted': describeAccepted,
 }
 
 const NAME_CHARS = 200

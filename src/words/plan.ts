@@ -1,6 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import { RUN_AGENT } from '../core/contracts/tools.ts'
-import type { BuildEvent, Recorded, RecordedOf } from '../core/events/events.ts'
+import type { RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { type BuildTask, MOST_FAILURES, type RoundPart, type TaskBoard, taskOf } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -16,34 +16,15 @@ const RESULT_LINES = 12
 const MOST_TASKS = 60
 const MOST_AGENTS = 20
 
-/** What a person is told of a plan, of the agents that carry it out, and of its tasks; null if nothing. Pure. */
-export function describeBuild(event: Recorded<BuildEvent>, state: SessionState): Description | null {
-  switch (event.type) {
-    case 'plan-refused':
-      return describeRefusedPlan(event, state)
-    case 'plan-ready':
-      return describePlanReady(event)
-    case 'agent-started':
-      return describeAgentStart(event)
-    case 'agent-ended':
-      return describeAgentEnd(event)
-    case 'task-judged':
-      return describeTask(event, state)
-    // Each task for which that changes something has been told.
-    case 'tasks-judged':
-      return null
-    default:
-      return unreachable(event)
-  }
-}
-
-function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { build }: SessionState): Description {
+/** What a person is told of a plan that cannot be used. */
+export function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { build }: SessionState): Description {
   const again = build !== null && build.refusals > 1 ? `, for the ${ordinal(build.refusals)} time` : ''
   const words = clipLines(problem, PROBLEM_LINES, 'the journal has all of it')
   return describe(`the plan cannot be used${again}:\n${words}`, 'warning')
 }
 
-function describePlanReady({ tasks, agents }: RecordedOf<'plan-ready'>): Description {
+/** What a person is told of a plan that is ready, with its tasks. */
+export function describePlanReady({ tasks, agents }: RecordedOf<'plan-ready'>): Description {
   const shown = tasks.slice(0, MOST_TASKS)
   const left = tasks.length - shown.length
   const lines = shown.flatMap((task, i) => {
@@ -63,7 +44,8 @@ export function planInWords({ tasks, agents }: Pick<RecordedOf<'plan-ready'>, 't
   return `the plan is ready: ${formatCount(tasks.length, 'task')}${team === '' ? '' : `, with prompts for ${team}${more}`}`
 }
 
-function describeAgentStart(event: RecordedOf<'agent-started'>): Description {
+/** What a person is told of an agent that begins. */
+export function describeAgentStart(event: RecordedOf<'agent-started'>): Description {
   const facts = agentFacts(event)
   const more = facts === '' ? '' : `  (${facts})`
   return describe(`agent ${line(event.instance)} starts: ${requestInWords(event.tasks, event.request)}${more}`)
@@ -91,7 +73,8 @@ const ENDS: Readonly<Record<RecordedOf<'agent-ended'>['status'], Tone>> = {
   terminated: 'warning',
 }
 
-function describeAgentEnd(event: RecordedOf<'agent-ended'>): Description {
+/** What a person is told of an agent that has ended. */
+export function describeAgentEnd(event: RecordedOf<'agent-ended'>): Description {
   const { instance, result, status } = event
   const words = clipLines(result, RESULT_LINES, 'the journal has more of it')
   const text = `agent ${line(instance)} ${agentEndInWords(event)}${words === '' ? '' : `\n${words}`}`
@@ -104,7 +87,8 @@ export function agentEndInWords({ status, durationMs, tokens }: RecordedOf<'agen
   return [end, formatDuration(durationMs), ...(tokens === null ? [] : [formatTokens(tokens.total)])].join(', ')
 }
 
-function describeTask(event: RecordedOf<'task-judged'>, { build }: SessionState): Description {
+/** What a person is told of a task that was judged. */
+export function describeTask(event: RecordedOf<'task-judged'>, { build }: SessionState): Description {
   const { task, name, verdict, detail, phase } = event
   const title = `${line(task)} ${line(name)}`
   const why = detail === null ? '' : `: ${oneLine(detail, TEXT_CHARS)}`
@@ -149,20 +133,16 @@ function line(text: string): string {
 const SHORT_NAME_CHARS = 120
 const MOST_NAMED_TASKS = 6
 
+const PARTS: Readonly<Record<RoundPart, string>> = {
+  'team-building': 'team building',
+  orchestration: 'building',
+  summary: 'summary',
+  'last-look': 'last look',
+}
+
 /** What a round of a build is for: `team building`. */
 export function wordsForPart(part: RoundPart): string {
-  switch (part) {
-    case 'team-building':
-      return 'team building'
-    case 'orchestration':
-      return 'building'
-    case 'summary':
-      return 'summary'
-    case 'last-look':
-      return 'last look'
-    default:
-      return unreachable(part)
-  }
+  return PARTS[part]
 }
 
 const STAMP = /-\d{8}T\d{6,}.*$/

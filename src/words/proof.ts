@@ -7,45 +7,10 @@ import { oneLine } from './cells.ts'
 import { clipLines, type Description, describe, type Hints, safeOutput, type Tone, wordsForCause } from './names.ts'
 import { formatCount, formatDuration, formatTokens } from './numbers.ts'
 
-type ProofEvent = RecordedOf<
-  | 'protected-changed'
-  | 'gate-ended'
-  | 'question-asked'
-  | 'review-started'
-  | 'review-ended'
-  | 'done-nominated'
-  | 'done-refused'
-  | 'done-accepted'
->
-
 const NAME_CHARS = 200
 const TEXT_CHARS = 2000
 const MOST_FILES = 20
 const MOST_OPTIONS = 20
-
-/** What a person is told of a claim, of what codemachine does to prove it, and of what is noted for them. Pure. */
-export function describeProof(event: ProofEvent, state: SessionState, hints: Hints): Description {
-  switch (event.type) {
-    case 'protected-changed':
-      return describeProtected(event)
-    case 'gate-ended':
-      return describeGate(event, state)
-    case 'question-asked':
-      return describeQuestion(event, hints)
-    case 'review-started':
-      return describeReviewStart(event)
-    case 'review-ended':
-      return describeReviewEnd(event)
-    case 'done-nominated':
-      return describe(`claimed done by ${event.by.map(name).join(' and ')}`)
-    case 'done-refused':
-      return describe(`claim refused (${name(event.reason)}): ${refusalInWords(event)}`, 'warning')
-    case 'done-accepted':
-      return describeAccepted(event, state)
-    default:
-      return unreachable(event)
-  }
-}
 
 const TOUCHES: Readonly<Record<RecordedOf<'protected-changed'>['files'][number]['how'], string>> = {
   changed: 'changed',
@@ -53,7 +18,8 @@ const TOUCHES: Readonly<Record<RecordedOf<'protected-changed'>['files'][number][
   skipped: 'tests in it marked to be skipped',
 }
 
-function describeProtected({ round, files, count }: RecordedOf<'protected-changed'>): Description {
+/** What a person is told of protected files that a round touched. */
+export function describeProtected({ round, files, count }: RecordedOf<'protected-changed'>): Description {
   const shown = files.slice(0, MOST_FILES).map(({ path, how, gates }) => {
     const of = gates.length === 0 ? '' : `  (gate ${gates.map(gateName).join(', ')})`
     return `${name(path)}: ${TOUCHES[how]}${of}`
@@ -67,7 +33,8 @@ function describeProtected({ round, files, count }: RecordedOf<'protected-change
   return describe(lines.join('\n'), 'warning')
 }
 
-function describeQuestion(
+/** What a person is told of a question that is kept for them. */
+export function describeQuestion(
   { session, question, text, options, assumption }: RecordedOf<'question-asked'>,
   hints: Hints,
 ): Description {
@@ -86,12 +53,15 @@ function describeQuestion(
 /** What these refusals are about has been told in full just before. */
 const TOLD_BEFORE = new Set<string>(['gate-failed', 'review-findings'] satisfies RefusalReason[])
 
-function refusalInWords({ reason, detail }: RecordedOf<'done-refused'>): string {
+/** What a person is told of a claim that was refused. */
+export function describeRefusal({ reason, detail }: RecordedOf<'done-refused'>): Description {
   const text = detail.trim()
-  return line(TOLD_BEFORE.has(reason) ? (text.split('\n', 1)[0] ?? '') : text)
+  const words = line(TOLD_BEFORE.has(reason) ? (text.split('\n', 1)[0] ?? '') : text)
+  return describe(`claim refused (${name(reason)}): ${words}`, 'warning')
 }
 
-function describeAccepted({ tree, verified }: RecordedOf<'done-accepted'>, state: SessionState): Description {
+/** What a person is told of a claim that was accepted. */
+export function describeAccepted({ tree, verified }: RecordedOf<'done-accepted'>, state: SessionState): Description {
   const proof = verified === undefined ? '' : `: ${wordsForProof(verified, state)}`
   return describe(`claim accepted for the files as they are now (tree ${name(tree.slice(0, 12))})${proof}`, 'good')
 }
@@ -126,7 +96,7 @@ export interface GateInWords {
 }
 
 /** How a gate came out, with the last lines that it printed if that is not good. */
-function describeGate(event: GateEnded, state: SessionState): Description {
+export function describeGate(event: GateEnded, state: SessionState): Description {
   const { name, end, time, remarks, notes, isOutputShown, tone } = gateInWords(event, state)
   const line = [`${name}: ${end}, ${time}`, ...remarks].join('; ')
   return describe([line, ...notes, ...(isOutputShown ? lastLines(event.output) : [])].join('\n'), tone)
@@ -267,7 +237,7 @@ export const SEVERITY_TONES: Readonly<Record<Finding['severity'], Tone>> = {
 }
 
 /** A review that begins, why, and with what. */
-function describeReviewStart({ review, causes, model, effort }: RecordedOf<'review-started'>): Description {
+export function describeReviewStart({ review, causes, model, effort }: RecordedOf<'review-started'>): Description {
   const why = causes.map(cause => (Object.hasOwn(CAUSES, cause) ? CAUSES[cause] : oneLine(cause, NAME_CHARS)))
   const terms = [model, effort].filter(term => term !== null).map(term => oneLine(term, NAME_CHARS))
   const reasons = why.length === 0 ? '' : `: ${why.join(', and ')}`
@@ -275,7 +245,7 @@ function describeReviewStart({ review, causes, model, effort }: RecordedOf<'revi
 }
 
 /** What a review came to, with each finding on lines of its own. */
-function describeReviewEnd(event: ReviewEnded): Description {
+export function describeReviewEnd(event: ReviewEnded): Description {
   const { answer } = event
   const tone = answer?.verdict === 'agreed' ? 'good' : 'warning'
   if (answer === null) return describe(reviewEndInWords(event), tone)

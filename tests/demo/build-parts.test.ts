@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadPrompt } from '../../src/base/package.ts'
-import { buildScript } from '../../src/demo/build.ts'
-import { planText } from '../../src/demo/build-rounds.ts'
+import { buildScript, planText } from '../../src/demo/build.ts'
 import type { ModelRequest } from '../../src/demo/model/reply.ts'
 
 /** A work directory whose plan has these tasks done. */

@@ -61,13 +61,22 @@ const schema = v.object({
 
 /** What is asked for in a call's arguments; or what is wrong with them, a sentence for the agent. */
 export function readRunAgent(args: unknown): AgentTask | { problem: string } {
-  const result = v.safeParse(schema, args)
-  if (result.success) return result.output
-  const [issue] = result.issues
+  return readCall(schema, args, { fields: '`agent`, `task` and `paths`', result: 'No agent was started' })
+}
+
+/** The arguments of a call; or what is wrong with them. `words`: what the call takes, and what became of it. */
+function readCall<T>(
+  schema: v.GenericSchema<unknown, T>,
+  args: unknown,
+  words: { fields: string; result: string },
+): T | { problem: string } {
+  const read = v.safeParse(schema, args)
+  if (read.success) return read.output
+  const [issue] = read.issues
   const place = v.getDotPath(issue)
-  if (place === null) return { problem: 'Call it with an object of `agent`, `task` and `paths`.' }
+  if (place === null) return { problem: `Call it with an object of ${words.fields}.` }
   const what = issue.received === 'undefined' ? 'is missing' : `is wrong: ${issue.message}`
-  return { problem: `\`${place}\` ${what}. No agent was started; call it again.` }
+  return { problem: `\`${place}\` ${what}. ${words.result}; call it again.` }
 }
 
 /** Name of the tool by which an agent asks what only a person can decide. */
@@ -135,13 +144,10 @@ const questionSchema = v.object({
 
 /** The question in a call's arguments; or what is wrong with them, a sentence for the agent. */
 export function readQuestion(args: unknown): Question | { problem: string } {
-  const result = v.safeParse(questionSchema, args)
-  if (result.success) return result.output
-  const [issue] = result.issues
-  const place = v.getDotPath(issue)
-  if (place === null) return { problem: 'Call it with an object of `question`, `options` and `assumption`.' }
-  const what = issue.received === 'undefined' ? 'is missing' : `is wrong: ${issue.message}`
-  return { problem: `\`${place}\` ${what}. Nothing was kept; call it again.` }
+  return readCall(questionSchema, args, {
+    fields: '`question`, `options` and `assumption`',
+    result: 'Nothing was kept',
+  })
 }
 
 /** By what a question is known again: its words, whatever their case and the space between them. */

@@ -11,15 +11,15 @@ import type {
   SessionEvent,
 } from './events.ts'
 import type { Item } from './items.ts'
-import type {
-  Gate,
-  GateResult,
-  OutcomeHint,
-  RoundClass,
-  RoundOutcome,
-  SessionLimits,
-  SessionOutcome,
-  WaitReason,
+import {
+  type Gate,
+  type GateResult,
+  type OutcomeHint,
+  type RoundOutcome,
+  type SessionLimits,
+  type SessionOutcome,
+  USES_UP_A_ROUND,
+  type WaitReason,
 } from './outcome.ts'
 
 /** Whether a value from a journal is what is expected. */
@@ -79,22 +79,7 @@ const counts = fields({ input: number, cachedInput: number, output: number, reas
 
 /** Of `RoundOutcome`. */
 const outcomeOfRound = fields({
-  class: oneOf(
-    ...Object.keys({
-      worked: true,
-      interrupted: true,
-      'context-full': true,
-      refused: true,
-      window: true,
-      throttle: true,
-      network: true,
-      quota: true,
-      auth: true,
-      config: true,
-      silent: true,
-      crashed: true,
-    } satisfies Record<RoundClass, true>),
-  ),
+  class: oneOf(...Object.keys(USES_UP_A_ROUND)),
   message: nullOr(text),
   retryAt: missingOr(number),
 })

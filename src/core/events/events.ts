@@ -1,6 +1,7 @@
 import type { MemoryProblem } from '../contracts/memory.ts'
+import type { Judgement } from '../rules/plan-rule.ts'
 import type { Finding, ReviewAnswer, ReviewCause, ReviewTerms } from '../rules/review.ts'
-import type { AgentStatus, RoundPart, TaskVerdict } from '../state/plan.ts'
+import type { AgentStatus, RoundPart } from '../state/plan.ts'
 import type { SessionState } from '../state/state.ts'
 import type { Item } from './items.ts'
 import type {
@@ -72,16 +73,7 @@ export type BuildEvent =
       durationMs: number
       tokens: TokenCounts | null
     }
-  /** `detail`: why, a sentence; null if the verdict says it all. */
-  | {
-      type: 'task-judged'
-      round: number
-      task: string
-      name: string
-      phase: string | null
-      verdict: TaskVerdict
-      detail: string | null
-    }
+  | ({ type: 'task-judged'; round: number } & Judgement)
   /** Every task has been looked at after this round. */
   | { type: 'tasks-judged'; round: number }
 

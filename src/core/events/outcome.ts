@@ -13,7 +13,8 @@ export type RoundClass =
   | 'silent'
   | 'crashed'
 
-const USES_UP_A_ROUND = {
+/** Each class of a round, and whether one that ended so uses up one of the person's limit. */
+export const USES_UP_A_ROUND = {
   worked: true,
   interrupted: true,
   'context-full': true,

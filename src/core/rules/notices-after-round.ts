@@ -1,4 +1,3 @@
-import { unreachable } from '../../base/errors.ts'
 import type { EventOf } from '../events/events.ts'
 import type { RoundClass } from '../events/outcome.ts'
 import type { SessionState } from '../state/state.ts'
@@ -72,27 +71,8 @@ export function endsPlanChange(
 ): boolean {
   // A person has asked for more meanwhile, which makes one change with this.
   if (running === null || running.replan !== replan) return false
-  return running.isInterrupted || isFinal(end)
+  return running.isInterrupted || FINAL.has(end)
 }
 
-/** True for ends that another try would not better. */
-function isFinal(end: RoundClass): boolean {
-  switch (end) {
-    case 'worked':
-    case 'refused':
-    case 'context-full':
-      return true
-    case 'interrupted':
-    case 'window':
-    case 'throttle':
-    case 'network':
-    case 'quota':
-    case 'auth':
-    case 'config':
-    case 'silent':
-    case 'crashed':
-      return false
-    default:
-      return unreachable(end)
-  }
-}
+/** Ends that another try would not better. */
+const FINAL: ReadonlySet<RoundClass> = new Set(['worked', 'refused', 'context-full'])

@@ -9,7 +9,7 @@ import {
   type TaskVerdict,
 } from '../state/plan.ts'
 
-/** What is made of one task of the plan. `detail`: why, a sentence. */
+/** What is made of one task of the plan. `detail`: why, a sentence; null if the verdict says it all. */
 export interface Judgement {
   task: string
   name: string

@@ -1,4 +1,3 @@
-import { unreachable } from '../../base/errors.ts'
 import type { ClaimEvent, EventOf } from '../events/events.ts'
 import { type GateResult, hasPassed } from '../events/outcome.ts'
 import { gateNotice, refusalNotice } from '../rules/notices.ts'
@@ -6,28 +5,34 @@ import { withNotice } from '../rules/notices-after-round.ts'
 import { findingKey, type Reviews } from '../rules/review.ts'
 import { stallAfterRefusal } from '../rules/stall.ts'
 import { buildAfterGate, buildAfterRefusal } from './fold-plan.ts'
-import { type Claim, failuresAfter, gateFailuresAfter, type SessionState, sessionTokens } from './state.ts'
+import {
+  type Claim,
+  type FoldsOf,
+  failuresAfter,
+  gateFailuresAfter,
+  type SessionState,
+  sessionTokens,
+} from './state.ts'
 
 /** The state after one more event of a done claim. Pure. */
-export function foldClaim(state: SessionState, event: ClaimEvent, at: number): SessionState {
-  switch (event.type) {
-    case 'gate-started':
-      return { ...state, checking: { kind: 'gate', gate: event.gate, when: event.when, since: at } }
-    case 'gate-ended':
-      return endGate({ ...state, checking: null, build: buildAfterGate(state.build, event) }, event)
-    case 'done-nominated':
-      return { ...state, claim: { state: 'nominated', by: event.by, tree: event.tree ?? null, results: [] } }
-    case 'review-started':
-      return { ...state, checking: { kind: 'review', review: event.review, since: at, heard: state.personSaid } }
-    case 'review-ended':
-      return endReview(state, event, at)
-    case 'done-refused':
-      return refuse(state, event)
-    case 'done-accepted':
-      return { ...state, claim: accepted(state.claim, event) }
-    default:
-      return unreachable(event)
-  }
+export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
+  'gate-started': (state, event, at) => ({
+    ...state,
+    checking: { kind: 'gate', gate: event.gate, when: event.when, since: at },
+  }),
+  'gate-ended': (state, event) =>
+    endGate({ ...state, checking: null, build: buildAfterGate(state.build, event) }, event),
+  'done-nominated': (state, event) => ({
+    ...state,
+    claim: { state: 'nominated', by: event.by, tree: event.tree ?? null, results: [] },
+  }),
+  'review-started': (state, event, at) => ({
+    ...state,
+    checking: { kind: 'review', review: event.review, since: at, heard: state.personSaid },
+  }),
+  'review-ended': endReview,
+  'done-refused': refuse,
+  'done-accepted': (state, event) => ({ ...state, claim: accepted(state.claim, event) }),
 }
 
 function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionState {

@@ -14,7 +14,7 @@ import {
   type RoundPart,
   taskOf,
 } from './plan.ts'
-import type { SessionState } from './state.ts'
+import type { FoldsOf, SessionState } from './state.ts'
 
 /** The template whose sessions are builds. */
 const BUILD = 'build'
@@ -23,37 +23,29 @@ const SUMMARY_CHARACTERS = 8000
 const REQUEST_CHARACTERS = 200
 
 /** The state after one more event of a build. Pure. */
-export function foldBuild(state: SessionState, event: BuildEvent, at: number): SessionState {
-  const { build, running, agents } = state
-  switch (event.type) {
-    case 'plan-refused':
-      return { ...state, build: planRefused(build, event) }
-    case 'plan-ready':
-      return { ...state, build: planReady(build, event) }
-    case 'agent-started':
-      return {
-        ...state,
-        agents: withAgent(agents, event, at),
-        running: running && { ...running, hasWorked: true },
-      }
-    case 'agent-ended': {
-      const ended = agents.find(({ instance }) => instance === event.instance)
-      return {
-        ...state,
-        agents: agents.filter(each => each !== ended),
-        build: ended !== undefined && event.status === 'completed' ? workedOn(build, ended, event.round) : build,
-      }
+export const BUILD_FOLDS: FoldsOf<BuildEvent> = {
+  'plan-refused': (state, event) => ({ ...state, build: planRefused(state.build, event) }),
+  'plan-ready': (state, event) => ({ ...state, build: planReady(state.build, event) }),
+  'agent-started': (state, event, at) => ({
+    ...state,
+    agents: withAgent(state.agents, event, at),
+    running: state.running && { ...state.running, hasWorked: true },
+  }),
+  'agent-ended': (state, event) => {
+    const { agents, build } = state
+    const ended = agents.find(({ instance }) => instance === event.instance)
+    return {
+      ...state,
+      agents: agents.filter(each => each !== ended),
+      build: ended !== undefined && event.status === 'completed' ? workedOn(build, ended, event.round) : build,
     }
-    case 'task-judged': {
-      const notice = taskNotice(event)
-      const next = { ...state, build: taskJudged(build, event) }
-      return notice === null ? next : withNotice(next, notice)
-    }
-    case 'tasks-judged':
-      return { ...state, build: build && { ...build, judged: true } }
-    default:
-      return unreachable(event)
-  }
+  },
+  'task-judged': (state, event) => {
+    const notice = taskNotice(event)
+    const next = { ...state, build: taskJudged(state.build, event) }
+    return notice === null ? next : withNotice(next, notice)
+  },
+  'tasks-judged': state => ({ ...state, build: state.build && { ...state.build, judged: true } }),
 }
 
 /** The build of a session that begins; null if it is none. */

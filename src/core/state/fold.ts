@@ -1,4 +1,3 @@
-import { unreachable } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import { questionKey } from '../contracts/tools.ts'
 import type { EventOf, FileEvent, LifecycleEvent, Recorded, RoundEvent, SessionEvent } from '../events/events.ts'
@@ -14,14 +13,15 @@ import {
 import { appendRequest, noticesAfterCutOff, noticesAfterRound, withNotice } from '../rules/notices-after-round.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
 import {
+  CLAIM_FOLDS,
   claimAtResume,
-  foldClaim,
   protectedChangedAfter,
   reviewsAtResume,
   savepointAfter,
   withPersonSaid,
 } from './fold-claim.ts'
 import {
+  BUILD_FOLDS,
   buildAfterBrokenMemory,
   buildAfterRound,
   buildAfterUnpause,
@@ -29,11 +29,11 @@ import {
   buildAtResume,
   buildAtRound,
   firstBuild,
-  foldBuild,
   lastWordsLimit,
 } from './fold-plan.ts'
 import {
   discountSleep,
+  type FoldsOf,
   failuresAfter,
   hold,
   interruptRound,
@@ -46,172 +46,80 @@ import {
 /** The state after one more event. Pure: no clock, file or process. */
 export function fold(state: SessionState, event: Recorded): SessionState {
   const at = Date.parse(event.at)
-  const next = apply(state, event, at)
-  return next === state
-    ? { ...state, events: state.events + 1, updatedAt: at }
-    : { ...next, events: state.events + 1, updatedAt: at }
-}
-
-function apply(state: SessionState, event: SessionEvent, at: number): SessionState {
-  switch (event.type) {
-    case 'session-created':
-    case 'session-resumed':
-    case 'keep-awake':
-    case 'waiting':
-    case 'wait-ended':
-    case 'stop-asked':
-    case 'paused':
-    case 'held':
-    case 'unpaused':
-    case 'interrupt-asked':
-    case 'skip-asked':
-    case 'replan-asked':
-    case 'replanned':
-    case 'stuck':
-    case 'session-ended':
-      return foldLifecycle(state, event, at)
-    case 'round-started':
-    case 'turn-started':
-    case 'item-completed':
-    case 'plan-updated':
-    case 'usage':
-    case 'limits':
-    case 'model-rerouted':
-    case 'request-answered':
-    case 'question-asked':
-    case 'steered':
-    case 'warning':
-    case 'error':
-    case 'turn-continued':
-    case 'winding-down':
-    case 'machine-slept':
-    case 'round-ended':
-      return foldRound(state, event, at)
-    case 'memory-broken':
-    case 'repository-restored':
-    case 'savepoint':
-    case 'settings-changed':
-    case 'protected-changed':
-      return foldFiles(state, event)
-    case 'plan-refused':
-    case 'plan-ready':
-    case 'agent-started':
-    case 'agent-ended':
-    case 'task-judged':
-    case 'tasks-judged':
-      return foldBuild(state, event, at)
-    case 'gate-started':
-    case 'gate-ended':
-    case 'done-nominated':
-    case 'review-started':
-    case 'review-ended':
-    case 'done-refused':
-    case 'done-accepted':
-      return foldClaim(state, event, at)
-    default:
-      return unreachable(event)
-  }
+  // The table has for each type a function of events of that type, which the compiler cannot follow here.
+  const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
+  return { ...apply(state, event, at), events: state.events + 1, updatedAt: at }
 }
 
 /** The state after one more event of the files. Pure. */
-function foldFiles(state: SessionState, event: FileEvent): SessionState {
-  switch (event.type) {
-    case 'memory-broken':
-      return withNotice({ ...state, build: buildAfterBrokenMemory(state.build, event) }, memoryNotice(event.problem))
-    case 'repository-restored':
-      return withNotice(state, restoredNotice(event.paths))
-    case 'savepoint':
-      return { ...state, savepoint: savepointAfter(state, event) }
-    case 'settings-changed':
-      return state
-    case 'protected-changed':
-      return withNotice(
-        { ...state, protectedChanged: protectedChangedAfter(state, event.files) },
-        protectedNotice(event.files),
-      )
-    default:
-      return unreachable(event)
-  }
+const FILE_FOLDS: FoldsOf<FileEvent> = {
+  'memory-broken': (state, event) =>
+    withNotice({ ...state, build: buildAfterBrokenMemory(state.build, event) }, memoryNotice(event.problem)),
+  'repository-restored': (state, event) => withNotice(state, restoredNotice(event.paths)),
+  savepoint: (state, event) => ({ ...state, savepoint: savepointAfter(state, event) }),
+  'settings-changed': state => state,
+  'protected-changed': (state, event) =>
+    withNotice({ ...state, protectedChanged: protectedChangedAfter(state, event.files) }, protectedNotice(event.files)),
 }
 
 /** The state after one more event of the session as a whole. Pure. */
-function foldLifecycle(state: SessionState, event: LifecycleEvent, at: number): SessionState {
-  switch (event.type) {
-    case 'session-created':
-      return {
-        ...state,
-        goal: event.goal,
-        template: event.template,
-        directory: event.directory,
-        queued: event.queued,
-        limits: event.limits,
-        sandbox: event.sandbox,
-        network: event.network,
-        model: event.model,
-        effort: event.effort,
-        overrides: event.overrides,
-        said: event.said,
-        host: event.host,
-        gates: event.gates ?? [],
-        review: event.review ?? null,
-        protectFrom: event.protectFrom ?? null,
-        build: firstBuild(event),
-        createdAt: at,
-        beganAt: at,
-      }
-    case 'session-resumed':
-      return resume(state, event, at)
-    case 'keep-awake':
-      return { ...state, keptAwake: event.by }
-    case 'waiting':
-      return {
-        ...releaseHold(state, at),
-        waiting: { until: Date.parse(event.until), since: at, reason: event.reason, cause: event.cause },
-      }
-    case 'wait-ended':
-      return endWait(state, event, at)
-    case 'stop-asked':
-      return { ...state, stopAsked: true }
-    case 'paused':
-      return hold(state, at)
-    case 'held':
-      return { ...state, heldSince: state.heldSince ?? at }
-    case 'unpaused':
-      return { ...releaseHold(state, at), pausedAt: null, build: buildAfterUnpause(state.build) }
-    case 'interrupt-asked':
-      return interruptRound(hold(state, at))
-    case 'skip-asked':
-      return state
-    case 'replan-asked':
-      return interruptRound({
-        ...hold(withPersonSaid(state, event.text), at),
-        replan: appendRequest(state.replan, event.text),
-      })
-    case 'replanned':
-      return replanned(state, event)
-    case 'stuck':
-      return withNotice(
-        { ...state, stall: { ...state.stall, remedy: event.remedy } },
-        stuckNotice(event, state.stall.tried),
-      )
-    case 'session-ended':
-      return {
-        ...state,
-        running: null,
-        agents: [],
-        build: buildAtCut(state),
-        ...noticesAfterCutOff(state),
-        pausedAt: null,
-        heldSince: null,
-        checking: null,
-        offlineSince: null,
-        windingDown: null,
-        waiting: event.outcome.kind === 'interrupted' ? state.waiting : null,
-        ended: { outcome: event.outcome, exitCode: event.exitCode, durationMs: event.durationMs },
-      }
-    default:
-      return unreachable(event)
-  }
+const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
+  'session-created': (state, event, at) => ({
+    ...state,
+    goal: event.goal,
+    template: event.template,
+    directory: event.directory,
+    queued: event.queued,
+    limits: event.limits,
+    sandbox: event.sandbox,
+    network: event.network,
+    model: event.model,
+    effort: event.effort,
+    overrides: event.overrides,
+    said: event.said,
+    host: event.host,
+    gates: event.gates ?? [],
+    review: event.review ?? null,
+    protectFrom: event.protectFrom ?? null,
+    build: firstBuild(event),
+    createdAt: at,
+    beganAt: at,
+  }),
+  'session-resumed': resume,
+  'keep-awake': (state, event) => ({ ...state, keptAwake: event.by }),
+  waiting: (state, event, at) => ({
+    ...releaseHold(state, at),
+    waiting: { until: Date.parse(event.until), since: at, reason: event.reason, cause: event.cause },
+  }),
+  'wait-ended': endWait,
+  'stop-asked': state => ({ ...state, stopAsked: true }),
+  paused: (state, _, at) => hold(state, at),
+  held: (state, _, at) => ({ ...state, heldSince: state.heldSince ?? at }),
+  unpaused: (state, _, at) => ({ ...releaseHold(state, at), pausedAt: null, build: buildAfterUnpause(state.build) }),
+  'interrupt-asked': (state, _, at) => interruptRound(hold(state, at)),
+  'skip-asked': state => state,
+  'replan-asked': (state, event, at) =>
+    interruptRound({
+      ...hold(withPersonSaid(state, event.text), at),
+      replan: appendRequest(state.replan, event.text),
+    }),
+  replanned,
+  stuck: (state, event) =>
+    withNotice({ ...state, stall: { ...state.stall, remedy: event.remedy } }, stuckNotice(event, state.stall.tried)),
+  'session-ended': (state, event) => ({
+    ...state,
+    running: null,
+    agents: [],
+    build: buildAtCut(state),
+    ...noticesAfterCutOff(state),
+    pausedAt: null,
+    heldSince: null,
+    checking: null,
+    offlineSince: null,
+    windingDown: null,
+    waiting: event.outcome.kind === 'interrupted' ? state.waiting : null,
+    ended: { outcome: event.outcome, exitCode: event.exitCode, durationMs: event.durationMs },
+  }),
 }
 
 function resume(state: SessionState, event: EventOf<'session-resumed'>, at: number): SessionState {
@@ -264,81 +172,76 @@ function replanned(state: SessionState, { files }: EventOf<'replanned'>): Sessio
 }
 
 /** The state after one more event of a round. Pure. */
-function foldRound(state: SessionState, event: RoundEvent, at: number): SessionState {
-  switch (event.type) {
-    case 'round-started':
-      return {
-        ...releaseHold(state, at),
-        running: {
-          round: event.round,
-          part: event.part ?? null,
-          replan: state.replan,
-          startedAt: at,
-          thread: null,
-          turn: null,
-          told: state.notices.length,
-          steered: [],
-          hasWorked: false,
-          isInterrupted: false,
-          commandMs: 0,
-          lastWords: null,
-        },
-        agents: [],
-        build: buildAtRound(state.build, event.part ?? null),
-        claim: { state: 'none' },
-        checking: null,
-        plan: [],
-        waiting: null,
-      }
-    case 'turn-started':
-      return online({
-        ...state,
-        running: state.running && { ...state.running, thread: event.thread, turn: event.turn },
-        modelInUse: event.model ?? state.modelInUse,
-        effortInUse: event.effort === undefined ? state.effortInUse : event.effort,
-      })
-    case 'item-completed':
-      return online(workOn(state, event.item, event.instance === undefined))
-    case 'plan-updated':
-      return { ...state, plan: event.steps }
-    case 'usage':
-      return online({
-        ...state,
-        threadTokens: { ...state.threadTokens, [event.thread]: event.total },
-        ...(event.thread === state.running?.thread
-          ? { contextWindow: event.contextWindow, contextTokens: event.last.total }
-          : {}),
-      })
-    case 'limits':
-      return {
-        ...state,
-        primaryWindow: event.primary,
-        secondaryWindow: event.secondary,
-        hasCredits: event.credits ?? false,
-      }
-    case 'model-rerouted':
-      return { ...state, modelInUse: event.to }
-    case 'request-answered':
-      return state
-    case 'question-asked':
-      return { ...state, questions: state.questions + 1, asked: [...state.asked, questionKey(event.text)] }
-    case 'steered':
-      return steered(withPersonSaid(state, event.text), event)
-    case 'warning':
-      return state
-    case 'error':
-      return event.waitsForNetwork ? { ...state, offlineSince: state.offlineSince ?? at } : state
-    case 'turn-continued':
-      return state
-    case 'winding-down':
-      return { ...state, windingDown: event.limit }
-    case 'machine-slept':
-      return discountSleep(state, event.ms)
-    case 'round-ended':
-      return endRound(state, event, at)
-    default:
-      return unreachable(event)
-  }
+const ROUND_FOLDS: FoldsOf<RoundEvent> = {
+  'round-started': (state, event, at) => ({
+    ...releaseHold(state, at),
+    running: {
+      round: event.round,
+      part: event.part ?? null,
+      replan: state.replan,
+      startedAt: at,
+      thread: null,
+      turn: null,
+      told: state.notices.length,
+      steered: [],
+      hasWorked: false,
+      isInterrupted: false,
+      commandMs: 0,
+      lastWords: null,
+    },
+    agents: [],
+    build: buildAtRound(state.build, event.part ?? null),
+    claim: { state: 'none' },
+    checking: null,
+    plan: [],
+    waiting: null,
+  }),
+  'turn-started': (state, event) =>
+    online({
+      ...state,
+      running: state.running && { ...state.running, thread: event.thread, turn: event.turn },
+      modelInUse: event.model ?? state.modelInUse,
+      effortInUse: event.effort === undefined ? state.effortInUse : event.effort,
+    }),
+  'item-completed': (state, event) => online(workOn(state, event.item, event.instance === undefined)),
+  'plan-updated': (state, event) => ({ ...state, plan: event.steps }),
+  usage: (state, event) =>
+    online({
+      ...state,
+      threadTokens: { ...state.threadTokens, [event.thread]: event.total },
+      ...(event.thread === state.running?.thread
+        ? { contextWindow: event.contextWindow, contextTokens: event.last.total }
+        : {}),
+    }),
+  limits: (state, event) => ({
+    ...state,
+    primaryWindow: event.primary,
+    secondaryWindow: event.secondary,
+    hasCredits: event.credits ?? false,
+  }),
+  'model-rerouted': (state, event) => ({ ...state, modelInUse: event.to }),
+  'request-answered': state => state,
+  'question-asked': (state, event) => ({
+    ...state,
+    questions: state.questions + 1,
+    asked: [...state.asked, questionKey(event.text)],
+  }),
+  steered: (state, event) => steered(withPersonSaid(state, event.text), event),
+  warning: state => state,
+  error: (state, event, at) => (event.waitsForNetwork ? { ...state, offlineSince: state.offlineSince ?? at } : state),
+  'turn-continued': state => state,
+  'winding-down': (state, event) => ({ ...state, windingDown: event.limit }),
+  'machine-slept': (state, event) => discountSleep(state, event.ms),
+  'round-ended': endRound,
+}
+
+/** The state after one more event of each type. Pure. */
+const FOLDS: FoldsOf<SessionEvent> = {
+  ...LIFECYCLE_FOLDS,
+  ...ROUND_FOLDS,
+  ...FILE_FOLDS,
+  ...BUILD_FOLDS,
+  ...CLAIM_FOLDS,
 }
 
 /** What comes from the model shows that the network is there. */

@@ -1,6 +1,6 @@
 import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../contracts/memory.ts'
-import type { EventOf, RefusalReason, RunOverrides, TokenCounts } from '../events/events.ts'
+import type { EventOf, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
 import type {
   Gate,
   GateResult,
@@ -168,6 +168,11 @@ export interface SessionState {
   events: number
   /** Unix time of the last event, ms. */
   updatedAt: number
+}
+
+/** For each event of a union, how the state is after it. `at`: Unix time, ms. Pure. */
+export type FoldsOf<E extends SessionEvent> = {
+  readonly [T in E['type']]: (state: SessionState, event: EventOf<T>, at: number) => SessionState
 }
 
 /** A session before its first event. */

@@ -16,7 +16,7 @@ import {
   requestInWords,
 } from '../../words/plan.ts'
 import {
-  describeProof,
+  describeQuestion,
   isReviewAnswer,
   isReviewing,
   wordsForGates,
@@ -89,7 +89,7 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
     case 'review-ended':
       return reviewLines(event, options)
     case 'question-asked':
-      return questionLines(describeProof(event, state, KEY_HINTS), options)
+      return questionLines(describeQuestion(event, KEY_HINTS), options)
     case 'plan-updated':
       return checklistLines(event, options)
     case 'replanned':
