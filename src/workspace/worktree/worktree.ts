@@ -6,6 +6,7 @@ import { runWithExeca } from '../../platform/run-with-execa.ts'
 import {
   findGit,
   findRepository,
+  fromLatin1,
   type GitResult,
   type GitSetting,
   type PersonRepository,
@@ -245,23 +246,18 @@ export async function runGitOrUserError(
 ): Promise<string> {
   const result = await runGitIn(checkout, args)
   if (!result.ok) throw new UserError(`git could not ${what}: ${gitErrorLine(result)}.`)
-  return decoded(result.stdout)
+  return fromLatin1(result.stdout)
 }
 
 /** Git's error message on one line, at most 500 characters, without control characters. */
 export function gitErrorLine({ stderr }: GitResult): string {
-  const lines = decoded(stderr)
+  const lines = fromLatin1(stderr)
     .split('\n')
     .map(line => line.trim().replace(/^(?:fatal|error): /, ''))
   const said = lines.filter(line => line !== '' && !/^(?:hint|warning):/.test(line))
   const why = said.slice(0, 2).join(' ').replace(/\.$/, '').slice(0, 500)
   // It may name what an agent has named.
   return why.replace(/\p{Cc}|\p{Bidi_Control}/gu, '?') || 'it does not say why'
-}
-
-/** Decodes UTF-8 from the latin1 text that `runGit` returns. */
-export function decoded(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
 /** One work tree of a repository. */
