@@ -2,7 +2,7 @@ import { mkdir, realpath, rmdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { messageOf, UserError } from '../../base/errors.ts'
 import { pathExists } from '../../platform/files.ts'
-import { runWithExeca } from '../../platform/run-with-execa.ts'
+import { runWithExeca } from '../../platform/run-process.ts'
 import {
   findGit,
   findRepository,
