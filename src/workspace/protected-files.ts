@@ -92,12 +92,8 @@ interface ProtectedChangesOptions {
  * tests to be skipped, configures a test runner, or is named by a gate. If the older tree no longer exists, every
  * protected file counts as changed.
  */
-export async function protectedChanges({
-  gates,
-  before,
-  after,
-  git,
-}: ProtectedChangesOptions): Promise<ProtectedChanges> {
+export async function protectedChanges(options: ProtectedChangesOptions): Promise<ProtectedChanges> {
+  const { gates, before, after, git } = options
   const protecting = gates.filter(({ protect }) => protect.length > 0)
   if (protecting.length === 0 || before === after) return { files: [], count: 0 }
   const named = protecting.map(({ name, protect }) => ({ name, ...protectedGlobs(protect) }))

@@ -79,14 +79,21 @@ async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Ma
   const texts = new Map<string, string>()
   for (const some of await inPortions(setting, hashes)) {
     const { stdout } = await runGit(setting, ['cat-file', '--batch'], asLines(some))
-    for (let at = 0; at < stdout.length; ) {
-      const end = stdout.indexOf('\n', at)
-      const [hash = '', , size = ''] = stdout.slice(at, end).split(' ')
-      const length = Number(size)
-      if (end === -1 || !Number.isInteger(length)) break
-      texts.set(hash, stdout.slice(end + 1, end + 1 + length))
-      at = end + 1 + length + 1
-    }
+    for (const [hash, text] of parseObjects(stdout, 'blob')) texts.set(hash, text)
+  }
+  return texts
+}
+
+/** By hash, the objects of a type in the output of `cat-file --batch`: of each a line with its length, its content, a newline. */
+export function parseObjects(output: string, wanted: 'blob' | 'commit'): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (let at = 0; at < output.length; ) {
+    const end = output.indexOf('\n', at)
+    if (end === -1) break
+    const [, id, type, size] = output.slice(at, end).match(/^([0-9a-f]+) (\w+) (\d+)$/) ?? []
+    const length = size === undefined ? -1 : Number(size)
+    if (id !== undefined && type === wanted) texts.set(id, output.slice(end + 1, end + 1 + length))
+    at = end + 1 + length + 1
   }
   return texts
 }
