@@ -1,7 +1,6 @@
 import { constants, type FileHandle, lutimes, open, opendir, realpath, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import { unreachable } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
 import { problemOfTask } from '../core/contracts/tools.ts'
 import { renameIfThere, succeeds } from '../platform/files.ts'
@@ -115,20 +114,10 @@ export function parseReply(text: string): AgentReply | null {
 
 /** The exit code of the command that has sent the request; `null` while it waits. */
 export function replyExitCode(state: AgentReply['state']): 0 | 4 | 143 | null {
-  switch (state) {
-    case 'started':
-      return null
-    case 'completed':
-      return 0
-    case 'error':
-    case 'refused':
-      return 4
-    case 'terminated':
-      return 143
-    default:
-      return unreachable(state)
-  }
+  return EXIT_CODES[state]
 }
+
+const EXIT_CODES = { started: null, completed: 0, error: 4, refused: 4, terminated: 143 } as const
 
 /** JSON makes at most six bytes of one character, and the file has 2 MiB. */
 const MOST_REPLY_CHARACTERS = 256 * 1024

@@ -112,18 +112,15 @@ interface BuildPlaces {
 
 /** The main agent that runs a round of a build. */
 export function agentForRound(part: RoundPart): MainAgentName {
-  switch (part) {
-    case 'team-building':
-      return 'agents-builder'
-    case 'orchestration':
-    case 'last-look':
-      return 'master-mind'
-    case 'summary':
-      return 'project-summarizer'
-    default:
-      return unreachable(part)
-  }
+  return AGENT_FOR_ROUND[part]
 }
+
+const AGENT_FOR_ROUND = {
+  'team-building': 'agents-builder',
+  orchestration: 'master-mind',
+  'last-look': 'master-mind',
+  summary: 'project-summarizer',
+} as const satisfies Record<RoundPart, MainAgentName>
 
 /**
  * The developer instructions of a main agent in a round of a build; or why there are none, a sentence. Never uses a

@@ -152,7 +152,8 @@ class SessionMemory {
       for (;;) {
         const obstacle = await findObstacle(this.#root, folder)
         if (obstacle === null) return lost
-        lost ??= { problem: `its folder ${describeObstacle(obstacle)}; leave the folder where it is.`, setAside: null }
+        const what = `${obstacle.path} ${WHAT_WAS_THERE[obstacle.kind]}`
+        lost ??= { problem: `its folder ${what}; leave the folder where it is.`, setAside: null }
         if (obstacle.kind === 'missing') {
           await makeMemoryFolder(this.#root, folder)
         } else {
@@ -164,26 +165,17 @@ class SessionMemory {
       const code = systemErrorCode(error)
       if (code === null) throw error
       if (isNoRoom(error)) throw diskFull(join(this.#root, folder), error)
-      return (
-        lost ?? {
-          problem: `its folder cannot be used (${code}); make it a folder that can be written to.`,
-          setAside: null,
-        }
-      )
+      const problem = `its folder cannot be used (${code}); make it a folder that can be written to.`
+      return lost ?? { problem, setAside: null }
     }
   }
 }
 
-function describeObstacle({ path, kind }: Obstacle): string {
-  switch (kind) {
-    case 'missing':
-      return `${path} was gone`
-    case 'link':
-      return `${path} was a link`
-    case 'not-a-directory':
-      return `${path} was not a folder`
-  }
-}
+const WHAT_WAS_THERE = {
+  missing: 'was gone',
+  link: 'was a link',
+  'not-a-directory': 'was not a folder',
+} as const satisfies Record<Obstacle['kind'], string>
 
 /** A kind of memory file: its name, its maximum size in bytes, and its parser. */
 interface MemoryFileKind<T> {

@@ -217,9 +217,9 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
   const repository = await findRepository(real)
   const setting = await personGit(repository?.root ?? real, env)
   if (repository === null) {
-    const bare = await readGit(setting, ['rev-parse', '--is-bare-repository'])
+    const { stdout: bare } = await runGitIn({ setting }, ['rev-parse', '--is-bare-repository'])
     throw new UserError(
-      bare === 'true'
+      bare.trim() === 'true'
         ? `${real} is a bare repository, which has no files to work on; run it in a clone of it.`
         : `${real} is not in a git repository; make one with git init and a first commit.`,
     )
@@ -317,11 +317,6 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
       LC_ALL: 'C',
     },
   }
-}
-
-async function readGit(setting: GitSetting, args: readonly string[]): Promise<string> {
-  const { stdout } = await runGitIn({ setting }, args)
-  return stdout.trim()
 }
 
 /** The prefix of all worktree branches. */
