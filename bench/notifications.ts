@@ -63,7 +63,7 @@ async function rateOf(peer: string, directory: string): Promise<number> {
       { mode: 'workspace-write', network: false, writable: [] },
       capabilitiesOf('0.169.0'),
     ),
-    clientVersion: '0',
+    codemachineVersion: '0',
     clock: systemClock,
     silenceMs: 60_000,
     commandMs: 60_000,

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { systemErrorCode, UserError } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
-import { readTextFile, renameAsBroken, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { readTextFile, renameAsBroken, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { planPaths, projectFolders, specificationFile } from '../workspace/memory/plan-files.ts'
 import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
 
@@ -54,8 +54,7 @@ async function writeOrExplain(root: string, name: string, entry: MemoryEntry): P
 async function appendEntry(root: string, name: string, entry: MemoryEntry): Promise<string | null> {
   const obstacle = await makeMemoryFolder(root, promptPaths.memoryFolder)
   if (obstacle !== null) {
-    const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
-    return `${obstacle.path} ${what}, so ${name} has no memory; put a folder in its place.`
+    return `${obstacle.path} ${whatIsThere(obstacle)}, so ${name} has no memory; put a folder in its place.`
   }
   const file = agentMemoryFile(name)
   const kind = await kindOf(join(root, file))

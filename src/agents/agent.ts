@@ -29,11 +29,11 @@ export interface AgentRoster {
   goal: Agent
 }
 
-/** The name of a main agent that every build needs. */
-export type MainAgentName = 'agents-builder' | 'master-mind' | 'project-summarizer'
-
 /** The names of the main agents that every build needs. */
-export const MAIN_AGENT_NAMES: readonly MainAgentName[] = ['agents-builder', 'master-mind', 'project-summarizer']
+export const MAIN_AGENT_NAMES = ['agents-builder', 'master-mind', 'project-summarizer'] as const
+
+/** The name of a main agent that every build needs. */
+export type MainAgentName = (typeof MAIN_AGENT_NAMES)[number]
 
 /**
  * Reads `config/*.agents.js`. Throws a `UserError` that names the file and the place if a file throws or is invalid, or
@@ -42,24 +42,18 @@ export const MAIN_AGENT_NAMES: readonly MainAgentName[] = ['agents-builder', 'ma
  */
 export function loadAgents(options: { folder?: string } = {}): AgentRoster {
   const folder = options.folder ?? packageFile('config')
-  const files = { main: 'main.agents.js', sub: 'sub.agents.js', goal: 'goal.agents.js' } as const
-  const main = readAgents(join(folder, files.main))
-  const sub = readAgents(join(folder, files.sub))
-  const ofGoal = readAgents(join(folder, files.goal))
-  refuseDuplicates([
-    { path: join(folder, files.main), agents: main },
-    { path: join(folder, files.sub), agents: sub },
-    { path: join(folder, files.goal), agents: ofGoal },
-  ])
+  const main = readAgents(join(folder, 'main.agents.js'))
+  const sub = readAgents(join(folder, 'sub.agents.js'))
+  const ofGoal = readAgents(join(folder, 'goal.agents.js'))
+  refuseDuplicates([main, sub, ofGoal])
   for (const name of MAIN_AGENT_NAMES) {
-    if (!main.some(agent => agent.name === name)) {
-      throw new UserError(`${join(folder, files.main)} has no agent "${name}"; every build needs it, so add it.`)
+    if (!main.agents.some(agent => agent.name === name)) {
+      throw new UserError(`${main.path} has no agent "${name}"; every build needs it, so add it.`)
     }
   }
-  const [goal] = ofGoal
-  if (goal === undefined)
-    throw new UserError(`${join(folder, files.goal)} has no agent; add the one that works on goals.`)
-  return { main, sub, goal }
+  const [goal] = ofGoal.agents
+  if (goal === undefined) throw new UserError(`${ofGoal.path} has no agent; add the one that works on goals.`)
+  return { main: main.agents, sub: sub.agents, goal }
 }
 
 /** The enabled agent of a name; or why there is none, a sentence that names the others. */
@@ -131,9 +125,14 @@ const agentsSchema = v.array(
   'use a list of agents',
 )
 
-function readAgents(path: string): readonly Agent[] {
+interface AgentsFile {
+  path: string
+  agents: readonly Agent[]
+}
+
+function readAgents(path: string): AgentsFile {
   const result = v.safeParse(agentsSchema, loadModule(path))
-  if (result.success) return result.output
+  if (result.success) return { path, agents: result.output }
   const [issue] = result.issues
   const place = (issue.path ?? []).map(({ key }) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`)).join('')
   throw new UserError(`${path}: ${place === '' ? 'what it exports' : `agents${place}`} ${problemOf(issue)}.`)
@@ -168,7 +167,7 @@ function firstLine(text: string): string {
   return text.split('\n', 1)[0] ?? ''
 }
 
-function refuseDuplicates(files: readonly { path: string; agents: readonly Agent[] }[]): void {
+function refuseDuplicates(files: readonly AgentsFile[]): void {
   const seen = new Map<string, string>()
   const ofMemory = new Map<string, string>()
   for (const { path, agents } of files) {

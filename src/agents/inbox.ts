@@ -1,11 +1,16 @@
 import { constants, type FileHandle, lutimes, open, opendir, realpath, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import { systemErrorCode, unreachable } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
 import { problemOfTask } from '../core/contracts/tools.ts'
-import { renameIfThere } from '../platform/files.ts'
-import { fileState, findObstacle, readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { renameIfThere, succeeds } from '../platform/files.ts'
+import {
+  fileState,
+  findObstacle,
+  readTextFile,
+  whatIsThere,
+  writeFileInside,
+} from '../workspace/files/inside-directory.ts'
 import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
 
 /*
@@ -67,7 +72,8 @@ export const inboxFiles = {
  */
 export function parseInboxFileName(name: string): { id: string; file: keyof typeof inboxFiles } | null {
   const [, id, rest] = /^(\d{15}-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})\.([a-z.]+)$/.exec(name) ?? []
-  const file = rest === undefined ? undefined : KIND_BY_ENDING.get(rest)
+  const files = Object.keys(inboxFiles) as (keyof typeof inboxFiles)[]
+  const file = id === undefined ? undefined : files.find(each => inboxFiles[each](id) === `${id}.${rest}`)
   return id === undefined || file === undefined ? null : { id, file }
 }
 
@@ -108,31 +114,13 @@ export function parseReply(text: string): AgentReply | null {
 
 /** The exit code of the command that has sent the request; `null` while it waits. */
 export function replyExitCode(state: AgentReply['state']): 0 | 4 | 143 | null {
-  switch (state) {
-    case 'started':
-      return null
-    case 'completed':
-      return 0
-    case 'error':
-    case 'refused':
-      return 4
-    case 'terminated':
-      return 143
-    default:
-      return unreachable(state)
-  }
+  return EXIT_CODES[state]
 }
+
+const EXIT_CODES = { started: null, completed: 0, error: 4, refused: 4, terminated: 143 } as const
 
 /** JSON makes at most six bytes of one character, and the file has 2 MiB. */
 const MOST_REPLY_CHARACTERS = 256 * 1024
-
-const KIND_BY_ENDING: ReadonlyMap<string, keyof typeof inboxFiles> = new Map([
-  ['request.json', 'request'],
-  ['taken', 'taken'],
-  ['cancel', 'cancel'],
-  ['reply.json', 'reply'],
-  ['stream', 'stream'],
-])
 
 const text = (most: number) => v.pipe(v.string('is no text'), v.maxLength(most, `has more than ${most} characters`))
 
@@ -178,8 +166,8 @@ export class InboxFolder {
     if (await this.isReal()) return null
     const obstacle = await makeMemoryFolder(this.#root, inboxFolder)
     if (obstacle === null) return null
-    const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
-    return `${join(this.#root, obstacle.path)} ${what}, so no agent can be asked through it; move it away.`
+    const what = `${join(this.#root, obstacle.path)} ${whatIsThere(obstacle)}`
+    return `${what}, so no agent can be asked through it; move it away.`
   }
 
   /** The first 10,000 file names, sorted; none if the folder is not a real one. */
@@ -241,16 +229,6 @@ export class InboxFolder {
 }
 
 const MOST_NAMES = 10_000
-
-async function succeeds(action: Promise<void>): Promise<boolean> {
-  try {
-    await action
-    return true
-  } catch (error) {
-    if (systemErrorCode(error) === null) throw error
-    return false
-  }
-}
 
 /** Streams an agent's messages to the sender of a request, at most 1 MiB. Disposing writes the rest. */
 export class StreamWriter implements AsyncDisposable {

@@ -5,8 +5,8 @@ import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
 import { loadPrompt, packageFile } from '../base/package.ts'
 import { clipEnd, fillPlaceholders } from '../base/text.ts'
 import type { RoundPart } from '../core/state/plan.ts'
-import { findObstacle, readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
-import { makeMemoryFolder } from '../workspace/memory/session-memory.ts'
+import { findObstacle, readTextFile, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { makeMemoryFolderOrRefuse } from '../workspace/memory/session-memory.ts'
 import {
   type Agent,
   type AgentRoster,
@@ -48,8 +48,8 @@ export async function readOwnPrompt(directory: string, name: string): Promise<Pr
   const obstacle = await findObstacle(root, promptPaths.agentsFolder)
   if (obstacle?.kind === 'missing') return null
   if (obstacle !== null) {
-    const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
-    return { problem: `${obstacle.path} ${what}, so no prompt is read there; put a folder in its place.` }
+    const what = `${obstacle.path} ${whatIsThere(obstacle)}`
+    return { problem: `${what}, so no prompt is read there; put a folder in its place.` }
   }
   const file = join(promptPaths.agentsFolder, `${name}.md`)
   return await readPrompt(join(root, file), file)
@@ -67,11 +67,7 @@ export async function readShippedPrompt(agent: Agent): Promise<AgentPrompt> {
  * The developer instructions of an agent that is given a task: its prompt, and the path of its memory file.
  * @param prompt the result of `readAgentPrompt` if left out
  */
-export async function agentInstructions(
-  agent: Agent,
-  directory: string,
-  prompt?: AgentPrompt,
-): Promise<{ text: string } | { problem: string }> {
+export async function agentInstructions(agent: Agent, directory: string, prompt?: AgentPrompt): Promise<PromptText> {
   const counts = prompt ?? (await readAgentPrompt(agent, directory))
   if ('problem' in counts) return counts
   return { text: `${counts.text.trimEnd()}\n\n${memoryInstructions(agent, directory)}` }
@@ -83,11 +79,8 @@ export function compositePrompt(instructions: string, request: string): string {
 }
 
 function memoryInstructions({ name }: Agent, directory: string): string {
-  return fillPlaceholders(loadPrompt('controls/memory'), {
-    directory,
-    memory: agentMemoryFile(name),
-    ...promptPaths,
-  }).trimEnd()
+  const values = { directory, memory: agentMemoryFile(name), ...promptPaths }
+  return fillPlaceholders(loadPrompt('controls/memory'), values).trimEnd()
 }
 
 async function readPrompt(path: string, shown: string): Promise<PromptText | null> {
@@ -119,18 +112,15 @@ interface BuildPlaces {
 
 /** The main agent that runs a round of a build. */
 export function agentForRound(part: RoundPart): MainAgentName {
-  switch (part) {
-    case 'team-building':
-      return 'agents-builder'
-    case 'orchestration':
-    case 'last-look':
-      return 'master-mind'
-    case 'summary':
-      return 'project-summarizer'
-    default:
-      return unreachable(part)
-  }
+  return AGENT_FOR_ROUND[part]
 }
+
+const AGENT_FOR_ROUND = {
+  'team-building': 'agents-builder',
+  orchestration: 'master-mind',
+  'last-look': 'master-mind',
+  summary: 'project-summarizer',
+} as const satisfies Record<RoundPart, MainAgentName>
 
 /**
  * The developer instructions of a main agent in a round of a build; or why there are none, a sentence. Never uses a
@@ -142,7 +132,7 @@ export async function buildInstructions(
   part: RoundPart,
   places: BuildPlaces,
   team: readonly Agent[],
-): Promise<{ text: string } | { problem: string }> {
+): Promise<PromptText> {
   const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await readShippedPrompt(agent)
   if ('problem' in prompt) return prompt
   const values = placeholderValues(places, team)
@@ -290,12 +280,8 @@ export interface BuildPrompts {
  * Opens the prompts of a build. To be called before the first round, so that the person's files are told from agents'
  * files.
  */
-export async function openBuildPrompts({
-  directory,
-  team,
-  isPlanReady,
-  tell,
-}: BuildPromptsOptions): Promise<BuildPrompts> {
+export async function openBuildPrompts(options: BuildPromptsOptions): Promise<BuildPrompts> {
+  const { directory, team, isPlanReady, tell } = options
   const first = await readPromptFolder(directory, team)
   const before = new Set(first.unexpected.map(({ stamp }) => stamp))
   const told = new Set<string>()
@@ -372,13 +358,7 @@ const MOST_BYTES = 1024 * 1024
  */
 export async function writeAgentsConfig(directory: string, { main, sub }: AgentRoster): Promise<void> {
   const root = await realpath(directory)
-  const obstacle = await makeMemoryFolder(root, promptPaths.agentsFolder)
-  if (obstacle !== null) {
-    const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
-    throw new UserError(
-      `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can keep the agents' prompts there.`,
-    )
-  }
+  await makeMemoryFolderOrRefuse(root, promptPaths.agentsFolder, "keep the agents' prompts there")
   const text = `${JSON.stringify({ main: main.map(configData), sub: sub.map(configData) }, null, 2)}\n`
   const read = await readTextFile(join(root, promptPaths.agentsConfig), MOST_BYTES)
   if (read.kind === 'text' && read.text === text) return

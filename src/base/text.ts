@@ -32,6 +32,16 @@ export function fillPlaceholders(text: string, values: Readonly<Record<string, s
   })
 }
 
+/** Whether the letters occur in the text in the same order. */
+export function hasInOrder(text: string, letters: string): boolean {
+  let at = 0
+  for (const letter of letters) {
+    at = text.indexOf(letter, at) + letter.length
+    if (at < letter.length) return false
+  }
+  return true
+}
+
 const NEWLINE = 0x0a
 
 /**

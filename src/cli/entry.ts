@@ -104,7 +104,7 @@ function whereTyped(process: NodeJS.Process): string | null {
 
 /** Loaded only now: it brings what most commands start without. */
 async function killStarted({ pid, platform }: NodeJS.Process): Promise<void> {
-  const { killMarkedNow } = await import('../platform/kill-marked-now.ts')
+  const { killMarkedNow } = await import('../platform/end-processes.ts')
   killMarkedNow(pid, platform, systemClock)
 }
 

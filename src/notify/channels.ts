@@ -3,8 +3,7 @@ import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { version } from '../base/package.ts'
 import { isWritableByAgents, type WritableByAgents } from '../platform/files.ts'
-import { findProgram, isProgram, pathVariable, searchPathOutside } from '../platform/run-process.ts'
-import { EXECA_OPTIONS, OWN_GROUP } from '../platform/run-with-execa.ts'
+import { EXECA_OPTIONS, findProgram, isProgram, OWN_GROUP, withSearchPathOutside } from '../platform/run-process.ts'
 import { type Notification, plainLine } from './notification.ts'
 
 /** A way in which notifications reach a person: a command, a webhook, or the terminal. */
@@ -86,14 +85,12 @@ async function run(
   { clock, env, home, where }: CommandOptions,
   signal: AbortSignal,
 ): Promise<{ kind: string; how: string } | null> {
-  const name = pathVariable(env)
   const { execa } = await import('execa')
   const child = execa(path, args, {
     ...EXECA_OPTIONS,
     ...OWN_GROUP,
     cwd: home,
-    // What it starts in its turn must not be a program of an agent either.
-    env: { ...env, [name]: searchPathOutside(env[name] ?? '', where) },
+    env: withSearchPathOutside(env, where),
     // The command need not read its stdin.
     input,
     stdout: 'ignore',

@@ -255,24 +255,17 @@ function inWords(facts: NotificationFacts, at: string): { title: string; message
     }
     case 'waiting': {
       const until = Date.parse(facts.until)
-      return {
-        title: `waiting until ${timeOf(until)}`,
-        message: `It goes on in ${formatSpan(until - Date.parse(at))} (${roundInWords(facts.cause)}).`,
-      }
+      const message = `It goes on in ${formatSpan(until - Date.parse(at))} (${roundInWords(facts.cause)}).`
+      return { title: `waiting until ${timeOf(until)}`, message }
     }
-    case 'stuck':
-      return {
-        title: 'stuck',
-        message: `${sentence(wordsForStall(facts.why, facts.rounds))} The next round is ${wordsForRemedy(facts.remedy)}.`,
-      }
+    case 'stuck': {
+      const why = sentence(wordsForStall(facts.why, facts.rounds))
+      return { title: 'stuck', message: `${why} The next round is ${wordsForRemedy(facts.remedy)}.` }
+    }
     case 'round-ended': {
-      const spent = [formatSpan(facts.durationMs), ...(facts.tokens === null ? [] : [formatTokens(facts.tokens)])].join(
-        ', ',
-      )
-      return {
-        title: `round ${facts.round} ended`,
-        message: `${roundInWords(facts.roundOutcome)}; ${spent}, ${formatCount(facts.changedCount, 'file')} changed.`,
-      }
+      const tokens = facts.tokens === null ? '' : `, ${formatTokens(facts.tokens)}`
+      const changed = `${formatSpan(facts.durationMs)}${tokens}, ${formatCount(facts.changedCount, 'file')} changed.`
+      return { title: `round ${facts.round} ended`, message: `${roundInWords(facts.roundOutcome)}; ${changed}` }
     }
     case 'paused':
       return { title: 'paused', message: 'It goes on after `codemachine unpause`.' }
@@ -322,14 +315,11 @@ function outcomeInWords(outcome: SessionOutcome): { title: string; message: stri
     }
     case 'stalled':
       return { title: 'stalled', message: sentence(wordsForStall(outcome.why, outcome.rounds)) }
-    case 'interrupted':
-      return {
-        title: 'interrupted',
-        message:
-          outcome.by === 'stop' || outcome.by === 'skip'
-            ? `Ended by \`codemachine ${outcome.by}\`.`
-            : `Ended by ${outcome.by}.`,
-      }
+    case 'interrupted': {
+      const isCommand = outcome.by === 'stop' || outcome.by === 'skip'
+      const by = isCommand ? `\`codemachine ${outcome.by}\`` : outcome.by
+      return { title: 'interrupted', message: `Ended by ${by}.` }
+    }
     default:
       return unreachable(outcome)
   }

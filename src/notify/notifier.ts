@@ -119,24 +119,18 @@ function isWanted(notification: Notification, { events }: NotifySettings): boole
 }
 
 function dropped({ name }: Channel): DeliveryProblem {
-  return {
-    kind: `${name}-dropped`,
-    sentence: `Notifications come faster than the ${name} takes them, and some were dropped.`,
-  }
+  const sentence = `Notifications come faster than the ${name} takes them, and some were dropped.`
+  return { kind: `${name}-dropped`, sentence }
 }
 
 function cutShort({ name }: Channel): DeliveryProblem {
-  return {
-    kind: `${name}-cut-short`,
-    sentence: `The notification ${name} took too long at the end, and the last notification may not have arrived.`,
-  }
+  const sentence = `The notification ${name} took too long at the end, and the last notification may not have arrived.`
+  return { kind: `${name}-cut-short`, sentence }
 }
 
 function unexpected({ name }: Channel, error: unknown): DeliveryProblem {
-  return {
-    kind: `${name}-unexpected`,
-    sentence: `The notification ${name} failed: ${plainLine(messageOf(error), 200)}.`,
-  }
+  const sentence = `The notification ${name} failed: ${plainLine(messageOf(error), 200)}.`
+  return { kind: `${name}-unexpected`, sentence }
 }
 
 /** A person who has just paused or interrupted a session is still there: a shorter pause is not told. ms. */

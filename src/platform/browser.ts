@@ -1,5 +1,5 @@
 import { messageOf } from '../base/errors.ts'
-import { EXECA_OPTIONS, runWithExeca } from './run-with-execa.ts'
+import { EXECA_OPTIONS, runWithExeca } from './run-process.ts'
 
 /**
  * Opens a local page in the person's browser, and does not wait for it. Null if the program that opens it was started;

@@ -54,9 +54,7 @@ export async function stageFile(directory: string, content: string): Promise<Sta
   const temporary = join(directory, `.${randomUUID()}.tmp`)
   const discard = () => rm(temporary, { force: true })
   try {
-    await using file = await open(temporary, 'wx', 0o600)
-    await file.writeFile(content)
-    await file.sync()
+    await writeNew(temporary, content)
   } catch (error) {
     await discard()
     throw error
@@ -123,6 +121,14 @@ async function readFirst(file: Pick<FileHandle, 'read'>, size: number): Promise<
     length += bytesRead
   }
   return bytes.subarray(0, length)
+}
+
+/** Whether an action does not fail; why it does is of no interest. */
+export function succeeds(action: Promise<unknown>): Promise<boolean> {
+  return action.then(
+    () => true,
+    () => false,
+  )
 }
 
 /** Whether something, if only a dangling link, has this path; throws if that may not be known. */

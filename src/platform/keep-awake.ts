@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { endTree } from './end-processes.ts'
 import type { WritableByAgents } from './files.ts'
-import { findProgram, pathVariable, searchPathOutside } from './run-process.ts'
+import { findProgram, withSearchPathOutside } from './run-process.ts'
 
 export interface KeepAwakeOptions {
   platform: NodeJS.Platform
@@ -35,7 +35,7 @@ export async function keepAwake(options: KeepAwakeOptions): Promise<KeptAwake> {
   if (program === null) return nothing(`codemachine knows no way to keep a machine awake on ${options.platform}.`)
   const { path, passedOver } = await findProgram(program.name, options)
   if (path === null) return nothing(notFound(program, passedOver))
-  const running = startAwakeProgram(path, program, environmentOf(options))
+  const running = startAwakeProgram(path, program, withSearchPathOutside(options.env, options.where))
   const problem = await problemOf(running, program, options)
   if (problem !== null) {
     await running.end(options)
@@ -58,12 +58,6 @@ function notFound({ name }: AwakeProgram, passedOver: readonly string[]): string
   return passedOver.length === 0
     ? `${name} was not found on the PATH.`
     : `${name} was found only where an agent can write, and is not used: ${passedOver.join(', ')}.`
-}
-
-/** The PATH has no folder in which an agent can write: the program starts others. */
-function environmentOf({ env, where }: KeepAwakeOptions): NodeJS.ProcessEnv {
-  const name = pathVariable(env)
-  return { ...env, [name]: searchPathOutside(env[name] ?? '', where) }
 }
 
 /** Why it does not hold; null if it does. */

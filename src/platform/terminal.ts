@@ -5,8 +5,7 @@ import type { Result } from 'execa'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { readBoundedText, type WritableByAgents } from './files.ts'
-import { pathVariable, searchPathOutside } from './run-process.ts'
-import { EXECA_OPTIONS } from './run-with-execa.ts'
+import { EXECA_OPTIONS, withSearchPathOutside } from './run-process.ts'
 
 export interface EditTextOptions {
   text: string
@@ -59,13 +58,8 @@ async function runEditor(
   directory: string,
   { env, platform, where }: EditTextOptions,
 ): Promise<TerminalEnd> {
-  const variable = pathVariable(env)
-  const options = {
-    ...EXECA_OPTIONS,
-    cwd: directory,
-    env: { ...env, [variable]: searchPathOutside(env[variable] ?? '', where) },
-    stdio: 'inherit' as const,
-  }
+  const stdio = 'inherit' as const
+  const options = { ...EXECA_OPTIONS, cwd: directory, env: withSearchPathOutside(env, where), stdio }
   const { execa } = await import('execa')
   return endOf(
     platform === 'win32'

@@ -8,7 +8,7 @@ import { messageOf, systemErrorCode, writing } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
 import { type Command, commandSchema, NOT_KNOWN, replySchema, replyToJson } from '../core/contracts/command.ts'
 import type { Reply } from '../core/contracts/reply.ts'
-import { readBoundedText, renameIfThere, writeWholeFile } from '../platform/files.ts'
+import { readBoundedText, renameIfThere, succeeds, writeWholeFile } from '../platform/files.ts'
 
 /**
  * Gives a command to the run that watches this directory, and waits for its answer, at most twice `timeoutMs`, and not
@@ -117,13 +117,6 @@ async function answerOld(directory: string, clock: Clock): Promise<void> {
 function mostAgeOf(name: string): number {
   if (name.endsWith('.reply.json')) return OLD_REPLY_MS
   return name.endsWith('.broken') ? OLD_BROKEN_MS : Number.POSITIVE_INFINITY
-}
-
-function succeeds(action: Promise<unknown>): Promise<boolean> {
-  return action.then(
-    () => true,
-    () => false,
-  )
 }
 
 function answer(path: string, reply: Reply): Promise<void> {

@@ -96,13 +96,7 @@ export interface GateEntry {
 }
 
 /** The values of a gate of which only the command is written. */
-const GATE_DEFAULTS = {
-  timeoutMs: 10 * 60_000,
-  required: true,
-  network: null,
-  protect: [],
-  everyRound: false,
-} as const
+const GATE_DEFAULTS = { timeoutMs: 10 * 60_000, required: true, network: null, protect: [], everyRound: false } as const
 
 /**
  * Checks and parses the gates of one file. Throws a `UserError` of one sentence, with the place, for the first mistake.

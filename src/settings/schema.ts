@@ -45,40 +45,35 @@ const wholeNumber = (min: number, max: number) =>
     v.description(`a whole number from ${min} to ${max}`),
   )
 
-/** A number of seconds. */
-const seconds = v.pipe(
-  v.number(),
-  v.minValue(0.1),
-  v.maxValue(3600),
-  v.description('a number of seconds from 0.1 to 3600'),
-)
+/** A number of some unit, with a fraction or without. */
+const numberOf = (unit: string, min: number, max: number) =>
+  v.pipe(v.number(), v.minValue(min), v.maxValue(max), v.description(`a number of ${unit} from ${min} to ${max}`))
 
-/** A number of minutes. */
-const minutes = v.pipe(
-  v.number(),
-  v.minValue(0.05),
-  v.maxValue(1440),
-  v.description('a number of minutes from 0.05 to 1440'),
-)
+const seconds = numberOf('seconds', 0.1, 3600)
+const minutes = numberOf('minutes', 0.05, 1440)
 
-/** Written with its unit, such as `8h`; ms once it is parsed. */
-const duration = v.pipe(
-  v.string(),
-  v.transform(parseDuration),
-  v.number(),
-  v.minValue(1000),
-  v.maxValue(365 * 24 * 60 * 60 * 1000),
-  v.description('a time with its unit from 1 second to 365 days, such as "8h", "90m" or "1h30m"'),
+/** From one second on, written with its unit, such as `8h`; ms once it is parsed. */
+const durationUpTo = (most: number, description: string) =>
+  v.pipe(
+    v.string(),
+    v.transform(parseDuration),
+    v.number(),
+    v.minValue(1000),
+    v.maxValue(most),
+    v.description(description),
+  )
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const duration = durationUpTo(
+  365 * DAY_MS,
+  'a time with its unit from 1 second to 365 days, such as "8h", "90m" or "1h30m"',
 )
 
 /** As `duration`, for one command. */
-export const shortDuration = v.pipe(
-  v.string(),
-  v.transform(parseDuration),
-  v.number(),
-  v.minValue(1000),
-  v.maxValue(24 * 60 * 60 * 1000),
-  v.description('a time with its unit from 1 second to 24 hours, such as "90s", "10m" or "1h30m"'),
+export const shortDuration = durationUpTo(
+  DAY_MS,
+  'a time with its unit from 1 second to 24 hours, such as "90s", "10m" or "1h30m"',
 )
 
 /** A number of tokens, written as one or with `k` or `M`. */

@@ -1,7 +1,17 @@
 import { lstat, readdir, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../base/errors.ts'
-import { GitError, readHead, runGit, runGitOrThrow, withoutBorrowedObjects, writeToPrivateGit } from './git/git.ts'
+import {
+  fromLatin1,
+  GitError,
+  pathBytes,
+  readHead,
+  runGit,
+  runGitOrThrow,
+  toLatin1,
+  withoutBorrowedObjects,
+  writeToPrivateGit,
+} from './git/git.ts'
 import {
   openPrivateGit,
   openPrivateGitReadOnly,
@@ -127,7 +137,7 @@ export class Fingerprints {
     if (!ok)
       this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
     const paths = ok ? splitAtNul(stdout) : []
-    return { paths: paths.slice(0, MOST_PATHS).map(readable), count: paths.length }
+    return { paths: paths.slice(0, MOST_PATHS).map(fromLatin1), count: paths.length }
   }
 
   async #take(): Promise<string> {
@@ -138,7 +148,7 @@ export class Fingerprints {
     const isSame = differences.gone.length === 0 && differences.present.length === 0
     if (isSame && this.#tree !== null) return this.#tree
     this.#tree = null
-    for (const path of await stagePaths(this.#working, differences)) this.#warn(`${readable(path)} cannot be read.`)
+    for (const path of await stagePaths(this.#working, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
     this.#tree = await this.#writeTree()
     this.#isToBeReadAgain = false
     return this.#tree
@@ -242,7 +252,7 @@ export class Fingerprints {
   async #list(args: readonly string[]): Promise<string> {
     const result = await runGit(this.git.setting, args)
     if (!result.ok) throw new GitError(args, result)
-    for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(readable(line))
+    for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(fromLatin1(line))
     return result.stdout
   }
 
@@ -272,10 +282,6 @@ function splitAtNul(list: string): string[] {
   const entries = list.split('\0')
   entries.pop()
   return entries
-}
-
-function readable(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
 const MOST_PATHS = 50
@@ -311,7 +317,7 @@ async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOpti
   const found: string[] = []
   let left = MOST_NAMES
   const counts = (path: string) => {
-    const inside = Buffer.from(path, 'latin1').toString('utf8').slice(git.prefix.length).normalize()
+    const inside = fromLatin1(path).slice(git.prefix.length).normalize()
     return globs.covers(inside) && (globs.names.has(inside) || isTestRunnerConfig(inside))
   }
   const isNever = (path: string) => never.some(each => path === toLatin1(each) || isBelow(path, toLatin1(each)))
@@ -347,15 +353,13 @@ async function findHiddenFiles({ git, globs, never, onTooMany }: HiddenFilesOpti
 async function listIgnored({ setting }: PrivateGit, bases: readonly string[]): Promise<string[]> {
   const within = bases.includes('') ? [] : ['--', ...bases]
   const args = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard', ...within]
-  const result = await runGit(setting, args)
-  if (!result.ok) throw new GitError(args, result)
-  return result.stdout.split('\0').slice(0, -1)
+  return splitAtNul(await runGitOrThrow(setting, args))
 }
 
 /** The entries of a folder; none if it is gone or cannot be read. */
 async function namesIn(git: PrivateGit, path: string): Promise<{ name: string; isFolder: boolean }[]> {
   try {
-    const entries = await readdir(onDisk(git, path), { withFileTypes: true, encoding: 'latin1' })
+    const entries = await readdir(pathBytes(git.setting.directory, path), { withFileTypes: true, encoding: 'latin1' })
     return entries.map(entry => ({ name: entry.name, isFolder: entry.isDirectory() }))
   } catch (error) {
     if (systemErrorCode(error) === null) throw error
@@ -365,19 +369,11 @@ async function namesIn(git: PrivateGit, path: string): Promise<{ name: string; i
 
 async function kindOf(git: PrivateGit, path: string): Promise<'folder' | 'file' | null> {
   try {
-    return (await lstat(onDisk(git, path))).isDirectory() ? 'folder' : 'file'
+    return (await lstat(pathBytes(git.setting.directory, path))).isDirectory() ? 'folder' : 'file'
   } catch (error) {
     if (systemErrorCode(error) === null) throw error
     return null
   }
-}
-
-function onDisk({ setting }: PrivateGit, path: string): Buffer {
-  return Buffer.concat([Buffer.from(setting.directory + sep), Buffer.from(path, 'latin1')])
-}
-
-function toLatin1(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1')
 }
 
 /** Git keeps nothing in a folder called `.git`. */

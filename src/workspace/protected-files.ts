@@ -1,5 +1,5 @@
 import picomatch from 'picomatch'
-import { GitError, runGit } from './git/git.ts'
+import { fromLatin1, GitError, runGitOrThrow, toLatin1 } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { addedLines, type ChangedFile, changedFiles, treeFiles } from './git/trees.ts'
 
@@ -92,12 +92,8 @@ interface ProtectedChangesOptions {
  * tests to be skipped, configures a test runner, or is named by a gate. If the older tree no longer exists, every
  * protected file counts as changed.
  */
-export async function protectedChanges({
-  gates,
-  before,
-  after,
-  git,
-}: ProtectedChangesOptions): Promise<ProtectedChanges> {
+export async function protectedChanges(options: ProtectedChangesOptions): Promise<ProtectedChanges> {
+  const { gates, before, after, git } = options
   const protecting = gates.filter(({ protect }) => protect.length > 0)
   if (protecting.length === 0 || before === after) return { files: [], count: 0 }
   const named = protecting.map(({ name, protect }) => ({ name, ...protectedGlobs(protect) }))
@@ -209,7 +205,7 @@ export async function unmatchedGlobs(git: PrivateGit, globs: readonly string[]):
   const left = new Map([...new Set(globs)].map(glob => [glob, protectedGlobs([glob])]))
   const { prefix } = git
   for (const entry of await filesBelow(git, protectedGlobs(globs).bases)) {
-    const path = Buffer.from(entry, 'latin1').toString('utf8').slice(prefix.length).normalize()
+    const path = fromLatin1(entry).slice(prefix.length).normalize()
     for (const [glob, one] of left) if (mayMatch(one, path)) left.delete(glob)
     if (left.size === 0) break
   }
@@ -231,14 +227,8 @@ async function filesBelow({ setting, prefix }: PrivateGit, bases: readonly strin
     ['-c', '-o', '--exclude-standard'],
     ['-o', '-i', '--exclude-standard', '--directory'],
   ]) {
-    const args = ['ls-files', '-z', ...which, ...within]
-    const { ok, stdout, stderr } = await runGit(setting, args)
-    if (!ok) throw new GitError(args, { ok, stdout, stderr })
-    listed.push(...stdout.split('\0').slice(0, -1))
+    const output = await runGitOrThrow(setting, ['ls-files', '-z', ...which, ...within])
+    listed.push(...output.split('\0').slice(0, -1))
   }
   return listed
-}
-
-function toLatin1(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1')
 }

@@ -2,7 +2,16 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, realpath, rm } from 'node:fs/pro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findObstacle } from './files/inside-directory.ts'
-import { GitError, type GitSetting, runGit, runGitOrThrow, writeToPrivateGit } from './git/git.ts'
+import {
+  fromLatin1,
+  GitError,
+  type GitSetting,
+  runGit,
+  runGitOrThrow,
+  UNSPLIT_INDEX,
+  withVariables,
+  writeToPrivateGit,
+} from './git/git.ts'
 import { type CarriedChanges, carriedChanges, type TreeEntry } from './git/objects.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { linkIgnoredDependencies } from './worktree/land.ts'
@@ -58,7 +67,7 @@ export class ScratchCheckouts implements AsyncDisposable {
     const commit = this.#options.commits[index]
     if (commit === undefined) throw new RangeError(`There is no commit ${index}.`)
     const submodule = this.#carried.submoduleChanged(index)
-    if (submodule !== null) return { problem: `the submodule ${readable(submodule)} changed on the way` }
+    if (submodule !== null) return { problem: `the submodule ${fromLatin1(submodule)} changed on the way` }
     return await this.#lay(commit, this.#carried.at(index))
   }
 
@@ -90,9 +99,8 @@ export class ScratchCheckouts implements AsyncDisposable {
   }
 
   #settingAt(top: string): GitSetting {
-    const { setting } = this.#options.git
-    const env = { ...setting.env, GIT_WORK_TREE: top, GIT_INDEX_FILE: join(this.#folder, 'index') }
-    return { ...setting, directory: top, env }
+    const variables = { GIT_WORK_TREE: top, GIT_INDEX_FILE: join(this.#folder, 'index') }
+    return { ...withVariables(this.#options.git.setting, variables), directory: top }
   }
 }
 
@@ -127,10 +135,3 @@ async function makeFoldersWritable(path: string): Promise<void> {
   await chmod(path, 0o700)
   for (const name of await readdir(path)) await makeFoldersWritable(join(path, name))
 }
-
-function readable(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
-}
-
-// The shared part of a split index would stay in the private git directory.
-const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { runProcess } from '../../src/platform/run-process.ts'
-import { runWithExeca } from '../../src/platform/run-with-execa.ts'
+import { runProcess, runWithExeca } from '../../src/platform/run-process.ts'
 
 const options = { env: { PATH: process.env.PATH }, encoding: 'utf8', outputLimit: 1000 } as const
 describe.each([

@@ -6,9 +6,11 @@ import { stripVTControlCharacters } from 'node:util'
 import * as v from 'valibot'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageFile } from '../../base/package.ts'
+
 import { endMarked, findMarked, MARK_VARIABLE, makeMark, parseMark } from '../../platform/end-processes.ts'
 import { isStillRunning, startTimeOf } from '../../platform/processes.ts'
-import { runWithExeca } from '../../platform/run-with-execa.ts'
+import { runWithExeca } from '../../platform/run-process.ts'
+
 import { type Settings, settingsSchema } from '../../settings/schema.ts'
 import type { Check, Finding } from '../../words/doctor.ts'
 import { findGit, findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'

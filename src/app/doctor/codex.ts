@@ -13,7 +13,7 @@ import {
   isOlderCodex,
   NEWEST_MEASURED_CODEX,
 } from '../../engines/codex/find-codex.ts'
-import { initializeParams } from '../../engines/codex/round-start.ts'
+import { shakeHands } from '../../engines/codex/round-start.ts'
 import { sandboxTerms } from '../../engines/codex/sandbox.ts'
 import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
 import { endTree } from '../../platform/end-processes.ts'
@@ -100,12 +100,11 @@ async function converse(
       (error: unknown) => ({ failure: messageOf(error) }),
     )
   try {
-    await rpc.request('initialize', initializeParams(version), INITIALIZE_MS)
+    await shakeHands(rpc, { codemachineVersion: version, requestMs: INITIALIZE_MS })
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
     return { failure: error.cause === 'closed' ? describeExit(await server.exit) : error.message }
   }
-  rpc.notify('initialized')
   const [thread, account, sandbox] = await Promise.all([
     ask('thread/start', threadStart),
     ask('account/read', {}),

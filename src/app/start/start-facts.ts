@@ -5,7 +5,9 @@ import { sessionStatusOf } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
-import { runWithExeca } from '../../platform/run-with-execa.ts'
+
+import { runWithExeca } from '../../platform/run-process.ts'
+
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'

@@ -1,4 +1,5 @@
 import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
+import { memberOf } from './wire.ts'
 
 /** The parts of codex's `TurnError` that its class is told by. */
 export interface CodexError {
@@ -128,7 +129,7 @@ function readInfo(info: unknown): { name: string; status: number | null } {
   const [entry] = Object.entries(info)
   if (!entry) return { name: 'unknown', status: null }
   const [name, detail] = entry
-  const status: unknown = typeof detail === 'object' && detail !== null ? Reflect.get(detail, 'httpStatusCode') : null
+  const status = memberOf(detail, 'httpStatusCode')
   return { name, status: typeof status === 'number' ? status : null }
 }
 

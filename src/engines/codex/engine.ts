@@ -34,39 +34,27 @@ export class CodexEngine implements Engine {
   constructor(options: CodexEngineOptions) {
     this.#options = options
     this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
-    this.#servers = new AppServers({
-      ...options,
-      env: this.#shielded.env,
-      work: 'round',
-    })
+    this.#servers = new AppServers({ ...options, env: this.#shielded.env, work: 'round' })
     this.version = options.binary.version
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const { directory, clock, log } = this.#options
     const checkLogin = this.#checkLogin
     this.#checkLogin = false
     const { server } = this.#servers.start()
     void server.exit.then(() => this.#idle.delete(server))
     return new CodexRound({
+      ...this.#options,
       server,
       thread,
-      directory,
       sandbox: this.#termsOf(thread),
       forCommands: this.#shielded.forCommands,
-      clientVersion: this.#options.codemachineVersion,
-      clock,
-      requestMs: this.#options.requestMs,
-      endMs: this.#options.endMs,
-      silenceMs: this.#options.silenceMs,
-      commandMs: this.#options.commandMs,
       checkLogin,
       onIdle: outcome => {
         this.#checkLogin ||= outcome.class === 'auth'
         if (this.#servers.isRunning(server)) this.#idle.add(server)
         void server.close()
       },
-      log,
     })
   }
 

@@ -5,7 +5,7 @@ import { LineSplitter } from '../../base/text.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import { readBoundedText } from '../../platform/files.ts'
 import { tomlString } from '../../platform/toml.ts'
-import { type CodexOptions, GIVE_UP_MS } from './app-server.ts'
+import { type CodexOptions, GIVE_UP_MS, KILL_GRACE_MS, LONGEST_WAIT_MS, PIPE_GRACE_MS } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { type AgentProfile, profileValues } from './profiles.ts'
 import { commandSettings, type SandboxChoice, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
@@ -59,9 +59,6 @@ export async function runExecAgent(options: ExecAgentOptions): Promise<ExecEnd> 
 
 const MOST_LINE_BYTES = 4 * 1024 * 1024
 const MOST_RESULT_BYTES = 4 * 1024 * 1024
-/** How long pipes may stay open after the process has ended: what it left running can hold them. */
-const PIPE_GRACE_MS = 250
-const KILL_GRACE_MS = 1_000
 
 /** Tells apart what this process starts. No app-server that carries a mark runs in a process that runs this. */
 let started = 0
@@ -104,12 +101,8 @@ async function runCodex(
     child.unref()
     log(`codex (${child.pid}) has not ended ${GIVE_UP_MS / 1000} s after it was killed; it is left behind.`)
   }
-  const { left } = await endMarked(MARK_VARIABLE, value => value === mark, {
-    clock,
-    platform,
-    self: owner.pid,
-    graceMs: endMs,
-  })
+  const how = { clock, platform, self: owner.pid, graceMs: endMs }
+  const { left } = await endMarked(MARK_VARIABLE, value => value === mark, how)
   for (const { pid, command } of left) log(`Could not end ${command} (${pid}).`)
   const silence = hung.signal.aborted
     ? `codex said nothing for ${Math.round(options.silenceMs / 60_000)} minutes`
@@ -169,9 +162,6 @@ async function endOnSignal(
   }
   return livesOn()
 }
-
-/** The longest that a timer can be set to. */
-const LONGEST_WAIT_MS = 2 ** 31 - 1
 
 async function watchSilence(
   { clock, silenceMs }: ExecAgentOptions,

@@ -1,9 +1,9 @@
-import { access, constants, open, realpath, stat } from 'node:fs/promises'
+import { open, realpath, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { CODEX_VERSION } from '../../../protocol/codex.ts'
 import { UserError } from '../../base/errors.ts'
-import { type ProcessResult, runProcess } from '../../platform/run-process.ts'
+import { isProgram, type ProcessResult, pathVariable, runProcess } from '../../platform/run-process.ts'
 
 /** The codex that runs the rounds. */
 export interface CodexBinary {
@@ -80,19 +80,12 @@ async function fileOnPath(name: string, { env, platform, directory }: CodexSearc
   const windows = platform === 'win32'
   const names = windows && !/\.\w+$/.test(name) ? [`${name}.exe`, `${name}.cmd`] : [name]
   // Windows also spells it "Path".
-  const variable = windows ? Object.keys(env).find(key => key.toUpperCase() === 'PATH') : 'PATH'
-  const folders = (env[variable ?? 'PATH'] ?? '').split(windows ? ';' : ':').filter(folder => folder !== '')
+  const variable = windows ? pathVariable(env) : 'PATH'
+  const folders = (env[variable] ?? '').split(windows ? ';' : ':').filter(folder => folder !== '')
   for (const file of folders.flatMap(folder => names.map(each => resolve(directory ?? '', folder, each)))) {
-    if ((await isFile(file)) && (windows || (await isExecutable(file)))) return file
+    if (await (windows ? isFile(file) : isProgram(file))) return file
   }
   return null
-}
-
-function isExecutable(file: string): Promise<boolean> {
-  return access(file, constants.X_OK).then(
-    () => true,
-    () => false,
-  )
 }
 
 function launcherInNodeModules(packageRoot: string): string | null {
@@ -322,10 +315,7 @@ export async function chooseCodexHome(choice: CodexHomeChoice): Promise<CodexHom
   if (!(await isDirectory(own))) {
     throw new UserError(
       `The setting codexHome is "codemachine", and there is no ${own}; log in, or set it to "auto".`,
-      {
-        hint: 'Log in: codemachine login',
-        exitCode: 4,
-      },
+      { hint: 'Log in: codemachine login', exitCode: 4 },
     )
   }
   return { path: own, owner: 'codemachine', env: { ...env, CODEX_HOME: own } }

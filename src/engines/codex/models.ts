@@ -1,7 +1,7 @@
 import { clipEnd } from '../../base/text.ts'
-import { type Ask, type AskOptions, askAppServer } from './round-start.ts'
+import { type Ask, type AskOptions, askAppServer, needsLogin } from './round-start.ts'
 import { policyIn } from './sandbox.ts'
-import { RequestFailure } from './wire.ts'
+import { memberOf, RequestFailure } from './wire.ts'
 
 /** The models that codex offers with its present configuration and login. */
 export interface OfferedModels {
@@ -34,22 +34,15 @@ export async function askOfferedModels(options: AskOptions, signal: AbortSignal)
     ])
     return { config, models }
   })
-  const isLoggedIn = memberOf(account, 'requiresOpenaiAuth') !== true || memberOf(account, 'account') !== null
-  if ('why' in asked)
-    return {
-      names: { unknown: `Codex cannot say which models it offers: ${asked.why}` },
-      usual: null,
-      shellPolicy: null,
-      isLoggedIn,
-    }
+  const isLoggedIn = !needsLogin(account)
+  if ('why' in asked) {
+    const unknown = `Codex cannot say which models it offers: ${asked.why}`
+    return { names: { unknown }, usual: null, shellPolicy: null, isLoggedIn }
+  }
   const { config, models } = asked.answer
   const configured = memberOf(config, 'config')
-  const usual =
-    textIn(configured, 'model') ??
-    textIn(
-      models.find(each => memberOf(each, 'isDefault') === true),
-      'model',
-    )
+  const byDefault = models.find(each => memberOf(each, 'isDefault') === true)
+  const usual = textIn(configured, 'model') ?? textIn(byDefault, 'model')
   return { names: namesOf(models, configured), usual, shellPolicy: policyIn(config), isLoggedIn }
 }
 
@@ -110,8 +103,4 @@ function withoutPeriod(text: string): string {
 function textIn(value: unknown, name: string): string | null {
   const text = memberOf(value, name)
   return typeof text === 'string' ? clipEnd(text, NAME_CHARACTERS) : null
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
 }

@@ -5,6 +5,7 @@ import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { keyPath, parseToml, readToml, type TomlFile, tomlString, tomlValue, topLevel } from '../../platform/toml.ts'
 import { capabilitiesOf } from './find-codex.ts'
+import { memberOf } from './wire.ts'
 
 export interface ProfilesOptions {
   /** Codex's home that is codemachine's own, which exists. Absolute. */
@@ -118,7 +119,10 @@ async function changeProfile(
       byHand.set(agent.name, theirs)
       return null
     }
-    const text = renderProfileFile(before, withModel(agent, wanted, before === null ? undefined : modelIn(before)))
+    const text = renderProfileFile(
+      before,
+      withModel(agent, wanted, before === null ? undefined : textIn(before, 'model')),
+    )
     return await changeFile(path, before?.text ?? null, text)
   }
   return before === null ? null : await changeFile(path, before.text, withoutProfile(before, agent.name))
@@ -172,7 +176,7 @@ export function profileValues({ model, modelReasoningEffort }: AgentProfile): [k
  */
 function profileByHand(file: TomlFile, name: string): AgentProfile | null {
   if (headerIn(file.text, name) !== '' || ownLines(file).length === 0) return null
-  return { name, model: modelIn(file), modelReasoningEffort: textIn(file, 'model_reasoning_effort') }
+  return { name, model: textIn(file, 'model'), modelReasoningEffort: textIn(file, 'model_reasoning_effort') }
 }
 
 /**
@@ -207,11 +211,6 @@ function withoutProfile(before: TomlFile, name: string): string | null {
   for (const { node } of ownLines(before).reverse()) text = withoutLine(text, node)
   const rest = text.slice(headerIn(text, name).length)
   return rest.trim() === '' ? null : rest
-}
-
-/** The model that a profile file names; null if it names none. */
-function modelIn(file: TomlFile): string | null {
-  return textIn(file, 'model')
 }
 
 function textIn(file: TomlFile, name: string): string | null {
@@ -333,16 +332,12 @@ function profilesIn(config: TomlFile): Map<string, AgentProfile> {
   return new Map(
     Object.entries(profiles).map(([name, profile]) => [
       name,
-      {
-        name,
-        model: textOf(profile, 'model'),
-        modelReasoningEffort: textOf(profile, 'model_reasoning_effort'),
-      },
+      { name, model: textOf(profile, 'model'), modelReasoningEffort: textOf(profile, 'model_reasoning_effort') },
     ]),
   )
 }
 
 function textOf(table: unknown, key: string): string | null {
-  const value: unknown = typeof table === 'object' && table !== null ? Reflect.get(table, key) : null
+  const value = memberOf(table, key)
   return typeof value === 'string' ? value : null
 }

@@ -1,15 +1,14 @@
 import type { JsonValue, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
-import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { ModelInUse } from '../../core/contracts/engine.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { endTree } from '../../platform/end-processes.ts'
-import { describeExit, startAppServer } from './app-server.ts'
+import { type AppServerOptions, type CodexOptions, describeExit, startAppServer } from './app-server.ts'
 import { commandSettings, policyIn, type SandboxTerms, type ShieldedEnvironment } from './sandbox.ts'
 import { dynamicTools } from './tools.ts'
-import { openRpc, RequestFailure, type Rpc } from './wire.ts'
+import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
 /** A started thread. `loggedIn`: false only if codex says that it needs a login and has none. */
 export interface StartedThread {
@@ -18,22 +17,18 @@ export interface StartedThread {
   inUse: ModelInUse
 }
 
-export interface StartThreadOptions {
-  clientVersion: string
+export interface StartThreadOptions extends Pick<CodexOptions, 'codemachineVersion' | 'requestMs'> {
   params: ThreadStartParams
   /** Variables that commands have otherwise than the app-server. */
   forCommands: ShieldedEnvironment['forCommands']
   /** Whether to ask if anybody is logged in; if not, `loggedIn` is true. */
   checkLogin: boolean
-  /** Deadline of each request, ms. */
-  requestMs: number
 }
 
 /** The handshake and `thread/start`, on a connection that has just been opened. Throws a `RequestFailure`. */
 export async function startThread(rpc: Rpc, options: StartThreadOptions): Promise<StartedThread> {
-  const { clientVersion, checkLogin, requestMs } = options
-  await rpc.request('initialize', initializeParams(clientVersion), requestMs)
-  rpc.notify('initialized')
+  const { checkLogin, requestMs } = options
+  await shakeHands(rpc, options)
   const [thread, loggedIn] = await Promise.all([
     requestThread(rpc, options),
     checkLogin ? isLoggedIn(rpc, requestMs) : true,
@@ -41,12 +36,14 @@ export async function startThread(rpc: Rpc, options: StartThreadOptions): Promis
   return { threadId: threadIdOf(thread), loggedIn, inUse: modelInUse(thread) }
 }
 
-/** The parameters of `initialize`. It asks for codex's experimental API: the granular approval policy is part of it. */
-export function initializeParams(clientVersion: string): object {
-  return {
-    clientInfo: { name: 'codemachine', title: 'codemachine', version: clientVersion },
-    capabilities: { experimentalApi: true },
-  }
+/** The handshake. It asks for codex's experimental API: the granular approval policy is part of it. */
+export async function shakeHands(
+  rpc: Rpc,
+  { codemachineVersion, requestMs }: Pick<CodexOptions, 'codemachineVersion' | 'requestMs'>,
+): Promise<void> {
+  const clientInfo = { name: 'codemachine', title: 'codemachine', version: codemachineVersion }
+  await rpc.request('initialize', { clientInfo, capabilities: { experimentalApi: true } }, requestMs)
+  rpc.notify('initialized')
 }
 
 async function requestThread(rpc: Rpc, { params, forCommands, requestMs }: StartThreadOptions): Promise<unknown> {
@@ -68,17 +65,19 @@ export async function readShellPolicy(rpc: Rpc, cwd: ThreadStartParams['cwd'], r
 /** Whether a login is there or not needed. Where codex cannot say, the turn will. */
 async function isLoggedIn(rpc: Rpc, requestMs: number): Promise<boolean> {
   try {
-    const answer = await rpc.request('account/read', {}, requestMs)
-    if (typeof answer !== 'object' || answer === null) return true
-    return !(Reflect.get(answer, 'requiresOpenaiAuth') === true && Reflect.get(answer, 'account') === null)
+    return !needsLogin(await rpc.request('account/read', {}, requestMs))
   } catch {
     return true
   }
 }
 
+/** Whether an answer to `account/read` says that a login is needed, and none is there. */
+export function needsLogin(account: unknown): boolean {
+  return memberOf(account, 'requiresOpenaiAuth') === true && memberOf(account, 'account') === null
+}
+
 function threadIdOf(answer: unknown): string {
-  const thread: unknown = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'thread') : null
-  const id: unknown = typeof thread === 'object' && thread !== null ? Reflect.get(thread, 'id') : null
+  const id = memberOf(memberOf(answer, 'thread'), 'id')
   if (typeof id !== 'string')
     throw new RequestFailure('thread/start', 'answered', 'codex started a thread without an id.')
   return id
@@ -90,8 +89,8 @@ const NAME_CHARACTERS = 200
 /** Older versions of codex say less of it. */
 function modelInUse(answer: unknown): ModelInUse {
   if (typeof answer !== 'object' || answer === null) return {}
-  const model: unknown = Reflect.get(answer, 'model')
-  const effort: unknown = Reflect.get(answer, 'reasoningEffort')
+  const model = memberOf(answer, 'model')
+  const effort = memberOf(answer, 'reasoningEffort')
   return {
     ...(typeof model === 'string' ? { model: clipEnd(model, NAME_CHARACTERS) } : {}),
     ...(typeof effort === 'string' ? { effort: clipEnd(effort, NAME_CHARACTERS) } : {}),
@@ -138,15 +137,8 @@ export function turnStartParams(
   }
 }
 
-export interface AskOptions {
-  /** The codex program. */
-  path: string
-  /** What it is started with before `app-server`. */
-  args: readonly string[]
-  env: NodeJS.ProcessEnv
-  /** Where it is started: nowhere that an agent can write. */
-  directory: string
-  clock: Clock
+/** Which codex is asked. `directory`: nowhere that an agent can write. */
+export interface AskOptions extends Pick<AppServerOptions, 'path' | 'args' | 'env' | 'directory' | 'clock'> {
   platform: NodeJS.Platform
 }
 
@@ -181,12 +173,10 @@ export async function askAppServer<T>(
   signal.addEventListener('abort', leave, { once: true })
   if (signal.aborted) leave()
   const deadline = clock.monotonic() + ANSWER_MS
-  const ask: Ask = (method, params) =>
-    rpc.request(method, params, Math.max(0, Math.round(deadline - clock.monotonic())))
+  const leftMs = () => Math.max(0, Math.round(deadline - clock.monotonic()))
   try {
-    await ask('initialize', initializeParams(version))
-    rpc.notify('initialized')
-    return { answer: await converse(ask) }
+    await shakeHands(rpc, { codemachineVersion: version, requestMs: leftMs() })
+    return { answer: await converse((method, params) => rpc.request(method, params, leftMs())) }
   } catch (error) {
     if (!(error instanceof RequestFailure)) throw error
     if (signal.aborted || error.cause === 'deadline') return { why: messageOf(error) }

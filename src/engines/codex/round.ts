@@ -7,6 +7,7 @@ import type { RoundOutcome } from '../../core/events/outcome.ts'
 import {
   type AppServer,
   type AppServerExit,
+  type CodexOptions,
   exitOutcome,
   INTERRUPTED,
   requestOutcome,
@@ -18,27 +19,20 @@ import { startThread, threadStartParams, turnStartParams } from './round-start.t
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
 import { parseUsageLimits } from './translate.ts'
-import { openRpc, RequestFailure, type Rpc } from './wire.ts'
+import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
-export interface CodexRoundOptions extends SilenceLimits {
+export interface CodexRoundOptions
+  extends SilenceLimits,
+    Pick<CodexOptions, 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
   server: AppServer
   thread: ThreadSpec
-  directory: string
   sandbox: SandboxTerms
   /** Variables that commands have otherwise than the app-server (`shieldEnvironment`); left out: none. */
   forCommands?: ShieldedEnvironment['forCommands']
-  clientVersion: string
-  clock: Clock
-  /** Deadline of a request, ms. */
-  requestMs: number
-  /** What codex gets to end a turn that is interrupted, ms. */
-  endMs: number
   /** Ask codex for its login before the thread is started. */
   checkLogin: boolean
   /** Called once, when no turn runs or will run: the process may be closed. */
   onIdle(outcome: RoundOutcome): void
-  /** Writes a line to codemachine's own log. */
-  log(message: string): void
 }
 
 /** The time that a hung codex has to end its turn before its process is closed, ms. */
@@ -156,10 +150,10 @@ export class CodexRound implements PreparedRound {
   }
 
   async #start(): Promise<Ready> {
-    const { clientVersion, checkLogin, directory, sandbox, forCommands = {}, requestMs } = this.#options
+    const { directory, sandbox, forCommands = {} } = this.#options
     const params = threadStartParams(directory, this.thread, sandbox)
     try {
-      const options = { clientVersion, params, forCommands, checkLogin, requestMs }
+      const options = { ...this.#options, params, forCommands }
       const { threadId, loggedIn, inUse } = await startThread(this.#rpc, options)
       if (!loggedIn) return { failure: { class: 'auth', message: 'Codex is not logged in' } }
       this.#threadId = threadId
@@ -177,16 +171,14 @@ export class CodexRound implements PreparedRound {
     const ready = await this.#ready
     if (this.#over) return this.#over
     if ('failure' in ready) return this.#end(this.#cause ?? ready.failure)
-    const { clock, silenceMs, commandMs, sandbox, requestMs, log } = this.#options
+    const { clock, sandbox, requestMs, log } = this.#options
     const { threadId } = ready
     const turn = new Turn({ rpc: this.#rpc, clock, threadId, log })
     this.#turn = turn
     this.#activity.beginTurn(clock.monotonic())
     const watch = watchForSilence({
+      ...this.#options,
       activity: this.#activity,
-      clock,
-      silenceMs,
-      commandMs,
       onSlept: ms => this.#feed.machineSlept(ms),
       onSilent: message => void this.#giveUp(turn, message),
     })
@@ -295,8 +287,7 @@ export class CodexRound implements PreparedRound {
 }
 
 function threadOf(message: ServerNotification): string | null {
-  const { params }: { params: unknown } = message
-  const id: unknown = typeof params === 'object' && params !== null ? Reflect.get(params, 'threadId') : null
+  const id = memberOf(message.params, 'threadId')
   return typeof id === 'string' ? id : null
 }
 

@@ -1,35 +1,26 @@
 import type { CommandExecParams } from '../../../protocol/codex.ts'
-import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import { MARK_VARIABLE } from '../../platform/end-processes.ts'
 import { shellLine } from '../../platform/run-process.ts'
-import { type AppServer, AppServers, type CodexOptions, describeExit } from './app-server.ts'
-import { initializeParams, readShellPolicy } from './round-start.ts'
+import { type AppServer, AppServers, type CodexOptions, describeExit, LONGEST_WAIT_MS } from './app-server.ts'
+import { readShellPolicy, shakeHands } from './round-start.ts'
 import { commandPolicy, commandVariables, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
 import { CommandOutput } from './translate-item.ts'
-import { openRpc, RequestFailure, type Rpc } from './wire.ts'
+import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
-interface CommandOptions {
+/** `directory`: where it runs, and where the app-server was started, for that is what a sandbox leaves writable. */
+interface CommandOptions
+  extends Pick<CodexOptions, 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'log'>,
+    Pick<SandboxCommand, 'timeoutMs' | 'signal'> {
   /** Program and arguments. */
   command: readonly string[]
-  /** Where it runs: also where the app-server was started, for that is what a sandbox leaves writable. */
-  directory: string
   sandboxPolicy: NonNullable<CommandExecParams['sandboxPolicy']>
   /** Variables that it has whatever the person's policy says. */
   env: Readonly<Record<string, string>>
   /** Variables that it has otherwise than the app-server. */
   forCommands: ShieldedEnvironment['forCommands']
-  clientVersion: string
-  clock: Clock
-  /** Deadline of a request that is not the command itself, ms. */
-  requestMs: number
-  /** How long the command may take, ms. */
-  timeoutMs: number
-  /** Ends it. */
-  signal: AbortSignal
   onOutput(bytes: Buffer): void
-  log(message: string): void
 }
 
 /** How a command ended. `not-started`: codex could not run it, or died while it ran. */
@@ -80,15 +71,12 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
 }
 
 const OUTPUT = 'command/exec/outputDelta'
-/** The longest that a timer can be set to. */
-const LONGEST_WAIT_MS = 2 ** 31 - 1
 /** The most of codex's own words that is repeated, in characters. */
 const WORDS = 500
 
 async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecParams> {
   const { command, directory, sandboxPolicy, env, forCommands, requestMs } = options
-  await rpc.request('initialize', initializeParams(options.clientVersion), requestMs)
-  rpc.notify('initialized')
+  await shakeHands(rpc, options)
   const policy = Object.keys(forCommands).length === 0 ? null : await readShellPolicy(rpc, directory, requestMs)
   return {
     command: [...command],
@@ -115,13 +103,13 @@ async function problemOf(error: RequestFailure, server: AppServer): Promise<stri
 }
 
 function bytesIn(params: unknown): Buffer {
-  const text: unknown = typeof params === 'object' && params !== null ? Reflect.get(params, 'deltaBase64') : null
+  const text = memberOf(params, 'deltaBase64')
   return Buffer.from(typeof text === 'string' ? text : '', 'base64')
 }
 
 /** Where codex says none, it did not end well. */
 function exitCodeIn(answer: unknown): number {
-  const code: unknown = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'exitCode') : null
+  const code = memberOf(answer, 'exitCode')
   return typeof code === 'number' ? code : -1
 }
 
@@ -171,11 +159,7 @@ class OneAtATime implements SandboxCommands {
   constructor(options: SandboxCommandsOptions) {
     this.#options = options
     this.#shielded = shieldEnvironment(options.env, options.agentsDirectory ?? options.directory, options.sandbox)
-    this.#servers = new AppServers({
-      ...options,
-      env: this.#shielded.env,
-      work: 'command',
-    })
+    this.#servers = new AppServers({ ...options, env: this.#shielded.env, work: 'command' })
   }
 
   run(command: SandboxCommand): Promise<CommandEnd> {
@@ -193,22 +177,18 @@ class OneAtATime implements SandboxCommands {
   async #run({ run, network, timeoutMs, ...command }: SandboxCommand): Promise<CommandEnd> {
     const signal = AbortSignal.any([command.signal, this.#closed.signal])
     if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
-    const { directory, sandbox, platform, clock, codemachineVersion, requestMs, log } = this.#options
+    const { sandbox, platform } = this.#options
     const output = new CommandOutput()
     const { server, mark } = this.#servers.start()
     const end = await runCommand(server, {
+      ...this.#options,
       command: shellLine(run, platform),
-      directory,
       sandboxPolicy: commandPolicy(sandbox, network),
       env: { [MARK_VARIABLE]: mark },
       forCommands: this.#shielded.forCommands,
-      clientVersion: codemachineVersion,
-      clock,
-      requestMs,
       timeoutMs,
       signal,
       onOutput: bytes => output.push(bytes),
-      log,
     })
     await this.#servers.sweep()
     return { ...end, output: output.text(OUTPUT_CHARACTERS) }

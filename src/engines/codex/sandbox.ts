@@ -2,8 +2,9 @@ import { join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
 import { writableByAgents } from '../../platform/files.ts'
-import { searchPathOutside } from '../../platform/run-process.ts'
+import { pathVariable, searchPathOutside } from '../../platform/run-process.ts'
 import type { CodexCapabilities } from './find-codex.ts'
+import { memberOf } from './wire.ts'
 
 type SandboxMode = 'read-only' | 'workspace-write' | 'danger-full-access'
 
@@ -62,18 +63,17 @@ export function writableTerms(
   // Without profiles the directory in which commands start is writable in any case, and they have to start in this one.
   if (choice.mode !== 'workspace-write' || !capabilities.permissionProfiles) return terms
   const paths = folders.map(folder => join(directory, folder))
-  return { ...terms, ...profileOf(directory, paths, choice) }
+  const own = Object.fromEntries(paths.map(path => [path, 'write']))
+  const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', [directory]: 'read', ...own }
+  return { ...terms, ...withProfile(SOME_FOLDERS, { filesystem, network: { enabled: choice.network } }) }
 }
 
-function profileOf(
-  directory: string,
-  paths: readonly string[],
-  { network }: SandboxChoice,
+/** A permission profile, which is defined where it is used. */
+function withProfile(
+  name: string,
+  profile: { filesystem: Record<string, string>; network?: { enabled: boolean } },
 ): Pick<SandboxTerms, 'thread' | 'turn'> {
-  const folders = Object.fromEntries(paths.map(path => [path, 'write']))
-  const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', [directory]: 'read', ...folders }
-  const profile = { filesystem, network: { enabled: network } }
-  return { thread: { permissions: SOME_FOLDERS, config: { permissions: { [SOME_FOLDERS]: profile } } }, turn: {} }
+  return { thread: { permissions: name, config: { permissions: { [name]: profile } } }, turn: {} }
 }
 
 /** Name of the permission profile of an agent that may write in some folders only. */
@@ -109,11 +109,7 @@ function rights(
   const thread = { sandbox: 'read-only' } as const
   if (choice.mode !== 'read-only') return { thread, turn: { sandboxPolicy: commandPolicy(choice, true) } }
   if (!permissionProfiles) return { thread, turn: {} }
-  const filesystem = { ':root': 'read', [join(directory, '.codemachine')]: 'write' }
-  return {
-    thread: { permissions: MEMORY_ONLY, config: { permissions: { [MEMORY_ONLY]: { filesystem } } } },
-    turn: {},
-  }
+  return withProfile(MEMORY_ONLY, { filesystem: { ':root': 'read', [join(directory, '.codemachine')]: 'write' } })
 }
 
 /**
@@ -164,9 +160,9 @@ export function shieldEnvironment(
   if (mode === 'danger-full-access') return { env, forCommands: {} }
   const shielded: NodeJS.ProcessEnv = { ...env, GIT_DIR: NO_REPOSITORY }
   const forCommands: Record<string, string | null> = { GIT_DIR: env.GIT_DIR ?? null }
-  const name = Object.keys(env).find(each => each.toUpperCase() === 'PATH')
-  const path = name === undefined ? undefined : env[name]
-  if (name !== undefined && path !== undefined) {
+  const name = pathVariable(env)
+  const path = env[name]
+  if (path !== undefined) {
     const outside = searchPathOutside(path, writableByAgents(directory, env, writable))
     shielded[name] = outside
     if (outside !== path) forCommands[name] = path
@@ -240,10 +236,6 @@ function readPolicy(policy: unknown): { exclude: string[]; filters: boolean; set
     set: isObject(set) ? set : {},
     inherit: typeof inherit === 'string' ? inherit : 'all',
   }
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return isObject(value) ? Reflect.get(value, name) : null
 }
 
 function isObject(value: unknown): value is object {

@@ -23,25 +23,14 @@ export function dynamicTools(tools: readonly HostTool[]): DynamicToolSpec[] {
   })
 }
 
-interface ToolCallOptions {
-  /** Those that the thread was started with. */
-  tools: readonly HostTool[]
-  /** Who answers; none: nobody does. */
-  onToolCall: RoundRun['onToolCall']
-  clock: Clock
-  /** How long that may take, ms. */
-  answerMs: number
-  /** Aborted when nobody waits for the answer any more. */
-  over: AbortSignal
-  log(message: string): void
-}
-
 /** Has a tool of codemachine's called; resolves in any case, as a call without an answer would hold up the turn for ever. */
 async function callHostTool(
   { tool, arguments: args }: DynamicToolCallParams,
-  options: ToolCallOptions,
+  options: RoundToolsOptions,
 ): Promise<ToolAnswer> {
-  const { tools, onToolCall, clock, answerMs, over, log } = options
+  const { tools, clock, over, log } = options
+  const onToolCall = over.aborted ? undefined : options.onToolCall()
+  const answerMs = options.commandMs * ANSWER_SHARE
   if (!tools.some(({ name }) => name === tool)) return failed(`There is no tool named "${tool}" here.`)
   if (onToolCall === undefined) return failed(`Nobody answers the tool "${tool}" now. Go on without it.`)
   using settled = ending(over)
@@ -98,17 +87,12 @@ export class RoundTools {
 
   /** Answers a call of a tool of ours. What is answered well shows as an item of codex's. */
   async call(params: DynamicToolCallParams): Promise<DynamicToolCallResponse> {
-    const { feed, tools, onToolCall, clock, commandMs, over, log } = this.#options
-    const answer = await callHostTool(params, {
-      tools,
-      onToolCall: over.aborted ? undefined : onToolCall(),
-      clock,
-      answerMs: commandMs * ANSWER_SHARE,
-      over,
-      log,
-    })
+    const answer = await callHostTool(params, this.#options)
     if (!answer.success)
-      feed.requestAnswered('item/tool/call', { subject: boundedText(params.tool), answer: boundedText(answer.text) })
+      this.#options.feed.requestAnswered('item/tool/call', {
+        subject: boundedText(params.tool),
+        answer: boundedText(answer.text),
+      })
     return toolCallResponse(answer)
   }
 

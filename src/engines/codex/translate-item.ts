@@ -17,12 +17,10 @@ export function translateItem(item: ThreadItem): Item {
       return { kind: 'user-message', id, text: boundedText(userText(item.content)) }
     case 'agentMessage':
       return { kind: 'agent-message', id, text: boundedText(item.text), phase: phaseOf(item.phase) }
-    case 'reasoning':
-      return {
-        kind: 'reasoning',
-        id,
-        text: boundedText((item.summary.length > 0 ? item.summary : item.content).join('\n\n')),
-      }
+    case 'reasoning': {
+      const parts = item.summary.length > 0 ? item.summary : item.content
+      return { kind: 'reasoning', id, text: boundedText(parts.join('\n\n')) }
+    }
     case 'plan':
       return { kind: 'plan', id, text: boundedText(item.text) }
     case 'commandExecution':
@@ -38,42 +36,24 @@ export function translateItem(item: ThreadItem): Item {
       }
     case 'fileChange':
       return { kind: 'file-change', id, status: statusOf(item.status), changes: translateChanges(item.changes) }
-    case 'mcpToolCall':
-      return {
-        kind: 'mcp-tool-call',
-        id,
-        server: item.server,
-        tool: item.tool,
-        status: statusOf(item.status),
-        durationMs: item.durationMs ?? null,
-        error: boundedOrNull(item.error?.message),
-      }
-    case 'dynamicToolCall':
-      return {
-        kind: 'tool-call',
-        id,
-        tool: item.tool,
-        status: statusOf(item.status),
-        durationMs: item.durationMs ?? null,
-      }
-    case 'collabAgentToolCall':
-      return {
-        kind: 'sub-agent',
-        id,
-        action: item.tool,
-        status: statusOf(item.status),
-        prompt: boundedOrNull(item.prompt),
-        threads: item.receiverThreadIds,
-      }
-    case 'subAgentActivity':
-      return {
-        kind: 'sub-agent',
-        id,
-        action: item.kind,
-        status: 'completed',
-        prompt: null,
-        threads: [item.agentThreadId],
-      }
+    case 'mcpToolCall': {
+      const { server, tool, durationMs = null } = item
+      const error = boundedOrNull(item.error?.message)
+      return { kind: 'mcp-tool-call', id, server, tool, status: statusOf(item.status), durationMs, error }
+    }
+    case 'dynamicToolCall': {
+      const { tool, durationMs = null } = item
+      return { kind: 'tool-call', id, tool, status: statusOf(item.status), durationMs }
+    }
+    case 'collabAgentToolCall': {
+      const { tool: action, receiverThreadIds: threads } = item
+      const prompt = boundedOrNull(item.prompt)
+      return { kind: 'sub-agent', id, action, status: statusOf(item.status), prompt, threads }
+    }
+    case 'subAgentActivity': {
+      const threads = [item.agentThreadId]
+      return { kind: 'sub-agent', id, action: item.kind, status: 'completed', prompt: null, threads }
+    }
     case 'webSearch':
       return { kind: 'web-search', id, query: boundedText(item.query) }
     case 'imageView':

@@ -4,6 +4,7 @@ import type { ModelInUse, RoundEvent, UsageLimits } from '../../core/contracts/e
 import type { LiveEvent, TokenCounts } from '../../core/events/events.ts'
 import type { UsageWindow } from '../../core/events/outcome.ts'
 import { boundedOrNull, boundedText, translateItem } from './translate-item.ts'
+import { memberOf } from './wire.ts'
 
 /** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
 export type Translation =
@@ -34,10 +35,8 @@ export function translate(message: ServerNotification, round: number, inUse: Mod
       return textDelta(round, 'plan', message.params)
     case 'item/reasoning/summaryTextDelta':
       return textDelta(round, 'reasoning', message.params)
-    case 'item/commandExecution/outputDelta': {
-      const { itemId, delta } = message.params
-      return live({ type: 'output-delta', round, item: itemId, text: delta })
-    }
+    case 'item/commandExecution/outputDelta':
+      return live({ type: 'output-delta', round, item: message.params.itemId, text: message.params.delta })
     case 'turn/plan/updated': {
       const { explanation, plan } = message.params
       return event({ type: 'plan-updated', round, explanation: boundedOrNull(explanation), steps: planSteps(plan) })
@@ -225,8 +224,4 @@ function usageWindow(window: unknown): UsageWindow | null {
 
 function numberOf(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
 }

@@ -172,6 +172,11 @@ class LineMessageReader extends AbstractMessageReader {
   }
 }
 
+/** A member of what codex sent, which may be anything; null if it has none of that name. */
+export function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
+}
+
 function parseObject(line: string): object | null {
   try {
     const value: unknown = JSON.parse(line)

@@ -1,3 +1,4 @@
+import { hasInOrder } from '../../base/text.ts'
 import type { LoginState } from '../../words/login.ts'
 import { erase, moveTo, type TextBuffer, type } from './buffer.ts'
 import { caretLine, endOf, isEmpty, type Text } from './text.ts'
@@ -73,7 +74,7 @@ export function popupFor(text: Text, commands: readonly SlashCommand[], before: 
   if (word === null || before?.kind !== 'files') return null
   if (before.word.query === word.query) return { ...before, word }
   const wanted = word.query.toLowerCase()
-  const options = before.options.filter(path => isSubsequence(wanted, path.toLowerCase()))
+  const options = before.options.filter(path => hasInOrder(path.toLowerCase(), wanted))
   return options.length === 0 ? null : { kind: 'files', word, options, selected: 0 }
 }
 
@@ -117,17 +118,7 @@ function matchCommands(commands: readonly SlashCommand[], typed: string): SlashC
 function rankOf(name: string, typed: string): number {
   if (name === typed) return 0
   if (name.startsWith(typed)) return 1
-  return isSubsequence(typed, name) ? 2 : 3
-}
-
-/** Whether the letters occur in the text in the same order. */
-function isSubsequence(letters: string, text: string): boolean {
-  let at = 0
-  for (const letter of letters) {
-    at = text.indexOf(letter, at) + letter.length
-    if (at < letter.length) return false
-  }
-  return true
+  return hasInOrder(name, typed) ? 2 : 3
 }
 
 const MOST_COMPARED = 40

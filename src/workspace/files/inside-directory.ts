@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
 import { constants, type FileHandle, lstat, mkdir, open, realpath, rename, unlink } from 'node:fs/promises'
-import { dirname, isAbsolute, join, parse, relative, sep } from 'node:path'
+import { dirname, join, parse, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { pathInside } from '../../platform/files.ts'
 
 /*
  * Safe reading and writing in a work directory, where an agent may have put a link in place of any folder or file.
@@ -22,6 +23,11 @@ export async function findObstacle(root: string, folder: string): Promise<Obstac
     if (kind !== 'directory') return { path, kind: kind === 'file' ? 'not-a-directory' : kind }
   }
   return null
+}
+
+/** What is in the way of a folder, as a predicate: `is a link`. */
+export function whatIsThere({ kind }: Obstacle): string {
+  return kind === 'link' ? 'is a link' : 'is not a folder'
 }
 
 interface MakeFolderOptions {
@@ -88,11 +94,9 @@ export async function renameAsBroken(root: string, path: string): Promise<string
 
 /** `path` relative to `directory`. Throws if it does not lie inside. */
 export function relativeInside(directory: string, path: string): string {
-  const inside = relative(directory, path)
-  if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) {
-    throw new Error(`${path} is not inside ${directory}`)
-  }
-  return inside
+  const inside = pathInside(directory, path)
+  if (inside === null) throw new Error(`${path} is not inside ${directory}`)
+  return join(inside)
 }
 
 function notAFolder(path: string): UserError {

@@ -2,6 +2,7 @@ import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { go, prepare } from 'fuzzysort'
 import type { Clock } from '../../base/clock.ts'
+import { hasInOrder } from '../../base/text.ts'
 import { runProcess } from '../../platform/run-process.ts'
 import { findRepository, type GitSetting } from '../git/git.ts'
 import { openPrivateGit, type PrivateGit } from '../git/private-git.ts'
@@ -100,7 +101,11 @@ async function listFiles(git: PrivateGit, directory: string): Promise<string> {
     listUntracked(setting),
     git.repository === null ? '' : listTrackedButIgnored(setting, join(git.repository.gitDir, 'index')),
   ])
-  const nested = present.includes('/\0') ? pathsOf(present).filter(isFolder).slice(0, MOST_NESTED) : []
+  const nested = present.includes('/\0')
+    ? pathsOf(present)
+        .filter(path => path.endsWith('/'))
+        .slice(0, MOST_NESTED)
+    : []
   const inNested = await Promise.all(nested.map(folder => listNested(setting, folder)))
   const all = [present, ...inNested, kept].join('')
   if (!UNWANTED.test(all)) return all
@@ -154,10 +159,6 @@ function pathsOf(text: string): string[] {
 
 function textOf(paths: readonly string[]): string {
   return paths.map(path => `${path}\0`).join('')
-}
-
-function isFolder(path: string): boolean {
-  return path.endsWith('/')
 }
 
 const MOST_BYTES = 32 * 1024 * 1024
@@ -222,13 +223,4 @@ function tierOf(path: string, wanted: string, words: readonly string[]): number 
   const at = path.lastIndexOf(wanted)
   if (at !== -1) return at > path.lastIndexOf('/') ? 0 : 1
   return words.every(word => hasInOrder(path, word)) ? 2 : -1
-}
-
-function hasInOrder(path: string, word: string): boolean {
-  let at = 0
-  for (const character of word) {
-    at = path.indexOf(character, at) + character.length
-    if (at < character.length) return false
-  }
-  return true
 }

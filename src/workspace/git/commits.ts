@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pathExists } from '../../platform/files.ts'
-import { type GitSetting, runGit, runGitOrThrow } from './git.ts'
+import { fromLatin1, type GitSetting, runGit, runGitOrThrow, withVariables } from './git.ts'
 import { type PrivateGit, withoutIndex } from './private-git.ts'
 
 /** A commit of the person's repository. */
@@ -22,7 +21,7 @@ type CommitsBetween = { commits: readonly Commit[] } | { problem: string }
 export async function commitsBetween(git: PrivateGit, from: string, to: string): Promise<CommitsBetween> {
   if (from === to) return { commits: [] }
   const shallow = await shallowFile(git)
-  const setting = shallow === null ? git.setting : withShallow(git.setting, shallow)
+  const setting = withShallow(git.setting, shallow)
   const [start, end] = [shortHash(from), shortHash(to)]
   if (!(await isThere(setting, to))) return { problem: `HEAD (${end}) cannot be read` }
   const isCutOff = `this clone is shallow, and its history does not reach back to ${start}`
@@ -64,16 +63,12 @@ async function shallowFile({ repository }: PrivateGit): Promise<string | null> {
 }
 
 /** Names the file to git, which takes a cut history for a broken one otherwise. */
-function withShallow(setting: GitSetting, path: string): GitSetting {
-  return { ...setting, env: { ...setting.env, GIT_SHALLOW_FILE: path } }
+function withShallow(setting: GitSetting, path: string | null): GitSetting {
+  return path === null ? setting : withVariables(setting, { GIT_SHALLOW_FILE: path })
 }
 
 async function isThere(setting: GitSetting, commit: string): Promise<boolean> {
   return (await runGit(setting, ['cat-file', '-e', `${commit}^{commit}`])).ok
-}
-
-function fromLatin1(text: string): string {
-  return Buffer.from(text, 'latin1').toString('utf8')
 }
 
 /** A commit of the person's repository since the last savepoint. */
@@ -89,11 +84,7 @@ export interface NewCommit {
  */
 export async function newCommits(git: PrivateGit, before: string | null, head: string | null): Promise<NewCommit[]> {
   if (before === null || head === null || before === head || git.repository === null) return []
-  const setting = withoutIndex(git)
-  // A shallow clone's history ends where this file says.
-  const shallow = join(git.repository.commonDir, 'shallow')
-  const isShallow = await pathExists(shallow)
-  const env = isShallow ? { ...setting.env, GIT_SHALLOW_FILE: shallow } : setting.env
+  const setting = withShallow(withoutIndex(git), await shallowFile(git))
   const range = ['--end-of-options', head, `^${before}`]
   const args = [
     ...PLAIN_LOG,
@@ -104,9 +95,9 @@ export async function newCommits(git: PrivateGit, before: string | null, head: s
     '--format=%H %<(201,trunc)%s',
     ...range,
   ]
-  const { ok, stdout } = await runGit({ ...setting, env }, args)
+  const { ok, stdout } = await runGit(setting, args)
   if (!ok) return []
-  const entries = Buffer.from(stdout, 'latin1').toString('utf8').split('\0')
+  const entries = fromLatin1(stdout).split('\0')
   return entries.flatMap(entry => parseLogEntry(entry) ?? []).reverse()
 }
 
@@ -125,7 +116,7 @@ const PLAIN_LOG = ['-c', 'core.commitGraph=false', '-c', 'i18n.logOutputEncoding
  */
 export async function isFullyCommitted(git: PrivateGit, commit: string, tree: string): Promise<boolean | null> {
   const { ok, stdout } = await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)])
-  if (!ok) return (await commitIsReadable(git, commit)) ? false : null
+  if (!ok) return (await isThere(git.setting, commit)) ? false : null
   if (stdout.trim() === tree) return true
   const listed = await runGit(git.setting, ['ls-tree', '-r', '-z', stdout.trim()])
   return !listed.ok || listed.stdout.split('\0').some(entry => entry.startsWith('160000 ')) ? null : false
@@ -135,8 +126,4 @@ export async function isFullyCommitted(git: PrivateGit, commit: string, tree: st
 export function treeRevision({ prefix }: Pick<PrivateGit, 'prefix'>, commit: string): string {
   // Names go to git in UTF-8, as they are.
   return prefix === '' ? `${commit}^{tree}` : `${commit}:${prefix.slice(0, -1)}`
-}
-
-async function commitIsReadable({ setting }: PrivateGit, commit: string): Promise<boolean> {
-  return (await runGit(setting, ['cat-file', '-e', `${commit}^{commit}`])).ok
 }

@@ -1,9 +1,9 @@
-import { access, constants, open, readdir, realpath, rm, stat } from 'node:fs/promises'
+import { open, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
+import { delimiter, dirname, join, resolve, sep } from 'node:path'
 import { diskFull, isNoRoom, UserError, writing } from '../../base/errors.ts'
-import { isWritableByAgents, lacksRoom, writableByAgents } from '../../platform/files.ts'
-import { runProcess } from '../../platform/run-process.ts'
+import { lacksRoom, writableByAgents } from '../../platform/files.ts'
+import { findProgram, runProcess } from '../../platform/run-process.ts'
 import { readTextFile } from '../files/inside-directory.ts'
 
 /** How a git command ended. Texts are latin1, so that names in any encoding come through byte for byte. */
@@ -56,6 +56,29 @@ export async function runGitOrThrow(setting: GitSetting, args: readonly string[]
   return result.stdout
 }
 
+/** Decodes a text of git's, which is latin1, as UTF-8. */
+export function fromLatin1(text: string): string {
+  return Buffer.from(text, 'latin1').toString('utf8')
+}
+
+/** A text as `runGit` takes it: its UTF-8 bytes as latin1. */
+export function toLatin1(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
+}
+
+/** The absolute path as bytes, of a latin1 path below a directory. File names may have any encoding. */
+export function pathBytes(directory: string, path: string): Buffer {
+  return Buffer.concat([Buffer.from(directory + sep), Buffer.from(path, 'latin1')])
+}
+
+/** The same setting with other variables. */
+export function withVariables(setting: GitSetting, variables: NodeJS.ProcessEnv): GitSetting {
+  return { ...setting, env: { ...setting.env, ...variables } }
+}
+
+/** Git options that keep an index in one file: the shared part of a split one would stay in the private git directory. */
+export const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']
+
 /**
  * An environment in which git reads none of the person's configuration or hooks, nor the repository it is called from.
  */
@@ -85,26 +108,14 @@ export function withoutGitVariables(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 export async function findGit(env: NodeJS.ProcessEnv, workTree: string): Promise<string> {
   const repository = await findRepository(workTree)
   const where = writableByAgents(workTree, env, repository ? [repository.gitDir, repository.commonDir] : [])
-  const name = delimiter === ';' ? 'git.exe' : 'git'
-  const passedOver: string[] = []
-  for (const folder of (env.PATH ?? env.Path ?? '').split(delimiter)) {
-    const program = join(folder, name)
-    if (!isAbsolute(folder) || !(await isProgram(program))) continue
-    if (!isWritableByAgents(program, where)) return program
-    passedOver.push(program)
-  }
+  const platform = delimiter === ';' ? 'win32' : 'linux'
+  const { path, passedOver } = await findProgram('git', { env, platform, where })
+  if (path !== null) return path
   throw new UserError(
     'git was not found on the PATH; install git (https://git-scm.com), or put its folder on the PATH.',
     passedOver.length === 0
       ? {}
       : { hint: `This does not count, as the agent can write there: ${passedOver.join(', ')}. Have git elsewhere.` },
-  )
-}
-
-function isProgram(path: string): Promise<boolean> {
-  return access(path, constants.X_OK).then(
-    () => true,
-    () => false,
   )
 }
 
@@ -345,7 +356,7 @@ export async function readPersonExcludes(
 /** Reading configuration runs nothing that it names. */
 async function globalExcludesFile(setting: GitSetting): Promise<string> {
   const { ok, stdout } = await runGit(setting, ['config', '--null', '--type=path', '--get', 'core.excludesFile'])
-  if (ok) return Buffer.from(stdout, 'latin1').toString('utf8').replace(/\0$/, '')
+  if (ok) return fromLatin1(stdout).replace(/\0$/, '')
   const { XDG_CONFIG_HOME, HOME } = setting.env
   return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'git', 'ignore')
 }

@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { treeRevision } from './commits.ts'
-import { GitError, runGit, runGitOrThrow } from './git.ts'
+import { GitError, runGit, runGitOrThrow, toLatin1 } from './git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /**
@@ -161,10 +161,6 @@ function* parseDiffRecords(output: string): Generator<DiffRecord> {
     const path = fields[index] ?? ''
     yield { kind: 'file', path, mode, hash, isSubmodule: before === SUBMODULE || mode === SUBMODULE }
   }
-}
-
-function toLatin1(path: string): string {
-  return Buffer.from(path, 'utf8').toString('latin1')
 }
 
 const ABSENT = '000000'

@@ -15,7 +15,9 @@ import {
   readPersonExcludes,
   removeUnfinishedObjects,
   runGit,
+  toLatin1,
   withoutBorrowedObjects,
+  withVariables,
   writeToPrivateGit,
 } from './git.ts'
 
@@ -64,10 +66,9 @@ export async function openPrivateGitReadOnly(
   const { gitDir, directory } = options
   const described = await locatePrivateGit(options)
   if (!(await isUsable(described))) return null
-  const { setting } = described
   const index = join(gitDir, `look-${randomUUID()}.index`)
   await writeToPrivateGit(gitDir, () => copyFile(join(gitDir, 'index'), index).catch(unlessMissing))
-  const git = { ...described, setting: { ...setting, env: { ...setting.env, GIT_INDEX_FILE: index } } }
+  const git = { ...described, setting: withVariables(described.setting, { GIT_INDEX_FILE: index }) }
   return {
     git: (await isIgnored(git)) ? withTopAt(git, directory) : git,
     forget: async () => {
@@ -78,7 +79,7 @@ export async function openPrivateGitReadOnly(
 
 /** A setting to run git without an index, so that no index is read or locked. */
 export function withoutIndex({ gitDir, setting }: PrivateGit): GitSetting {
-  return { ...setting, env: { ...setting.env, GIT_INDEX_FILE: join(gitDir, 'no-index') } }
+  return withVariables(setting, { GIT_INDEX_FILE: join(gitDir, 'no-index') })
 }
 
 /** As `withoutIndex`, with only the objects of the private git directory itself, without borrowed ones. */
@@ -117,15 +118,13 @@ async function locatePrivateGit({ gitDir, directory, repository, env }: PrivateG
  */
 async function isIgnored({ prefix, setting }: PrivateGit): Promise<boolean> {
   if (prefix === '') return false
-  const path = Buffer.from(prefix, 'utf8').toString('latin1')
   // `check-ignore` refuses literal pathspecs, and reads none from stdin.
-  const plain = { ...setting, env: { ...setting.env, GIT_LITERAL_PATHSPECS: '0' } }
-  return (await runGit(plain, ['check-ignore', '--quiet', '--no-index', '--stdin', '-z'], `${path}\0`)).ok
+  const plain = withVariables(setting, { GIT_LITERAL_PATHSPECS: '0' })
+  return (await runGit(plain, ['check-ignore', '--quiet', '--no-index', '--stdin', '-z'], `${toLatin1(prefix)}\0`)).ok
 }
 
 function withTopAt(git: PrivateGit, directory: string): PrivateGit {
-  const env = { ...git.setting.env, GIT_WORK_TREE: directory }
-  return { ...git, prefix: '', setting: { ...git.setting, directory, env } }
+  return { ...git, prefix: '', setting: { ...withVariables(git.setting, { GIT_WORK_TREE: directory }), directory } }
 }
 
 async function objectFormatOf({ commonDir }: PersonRepository): Promise<PrivateGitLocation['objectFormat']> {

@@ -1,9 +1,8 @@
 import { constants, lstat, open } from 'node:fs/promises'
-import { sep } from 'node:path'
 import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
 import { runProcess } from '../../platform/run-process.ts'
-import { GitError, type GitResult, type GitSetting, runGit, runGitOrThrow } from './git.ts'
+import { fromLatin1, GitError, type GitResult, type GitSetting, pathBytes, runGit, runGitOrThrow } from './git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /** A file that differs between two trees. A rename is a deleted and an added file. */
@@ -29,7 +28,7 @@ export async function treeFiles(git: PrivateGit, tree: string): Promise<ChangedF
   const result = await runOnOwnObjectsFirst(git, ['ls-tree', '-r', '-z', '--full-tree', tree])
   if (result === null) return null
   return [...result.matchAll(/(\d{6}) \S+ ([0-9a-f]+)\t([^\0]*)\0/g)].map(([, mode = '', hash = '', path = '']) => {
-    return { path: readable(path), how: 'added', before: null, after: isRegular(mode) ? hash : null }
+    return { path: fromLatin1(path), how: 'added', before: null, after: isRegular(mode) ? hash : null }
   })
 }
 
@@ -64,7 +63,7 @@ async function runOnOwnObjectsFirst(git: PrivateGit, args: readonly string[], in
 function parseRaw(raw: string): ChangedFile[] {
   const pattern = /:(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) (\w)\d*\0([^\0]*)\0/g
   return [...raw.matchAll(pattern)].map(([, oldMode = '', newMode = '', old = '', now = '', status, path = '']) => ({
-    path: readable(path),
+    path: fromLatin1(path),
     how: status === 'A' ? 'added' : status === 'D' ? 'deleted' : 'changed',
     before: isRegular(oldMode) ? old : null,
     after: isRegular(newMode) ? now : null,
@@ -80,14 +79,21 @@ async function readBlobs(git: PrivateGit, hashes: readonly string[]): Promise<Ma
   const texts = new Map<string, string>()
   for (const some of await inPortions(setting, hashes)) {
     const { stdout } = await runGit(setting, ['cat-file', '--batch'], asLines(some))
-    for (let at = 0; at < stdout.length; ) {
-      const end = stdout.indexOf('\n', at)
-      const [hash = '', , size = ''] = stdout.slice(at, end).split(' ')
-      const length = Number(size)
-      if (end === -1 || !Number.isInteger(length)) break
-      texts.set(hash, stdout.slice(end + 1, end + 1 + length))
-      at = end + 1 + length + 1
-    }
+    for (const [hash, text] of parseObjects(stdout, 'blob')) texts.set(hash, text)
+  }
+  return texts
+}
+
+/** By hash, the objects of a type in the output of `cat-file --batch`: of each a line with its length, its content, a newline. */
+export function parseObjects(output: string, wanted: 'blob' | 'commit'): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (let at = 0; at < output.length; ) {
+    const end = output.indexOf('\n', at)
+    if (end === -1) break
+    const [, id, type, size] = output.slice(at, end).match(/^([0-9a-f]+) (\w+) (\d+)$/) ?? []
+    const length = size === undefined ? -1 : Number(size)
+    if (id !== undefined && type === wanted) texts.set(id, output.slice(end + 1, end + 1 + length))
+    at = end + 1 + length + 1
   }
   return texts
 }
@@ -125,10 +131,6 @@ function newLines(before: string, after: string): string[] {
 
 function asLines(hashes: readonly string[]): string {
   return hashes.map(hash => `${hash}\n`).join('')
-}
-
-function readable(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
 const BLOB_BYTES = 1024 * 1024
@@ -171,11 +173,7 @@ export async function treeDiff(
   })
   if (exitCode !== 0 && failure !== 'output-limit') throw new GitError(args, { ok: false, stdout, stderr })
   const isCut = failure === 'output-limit' || stdout.length > mostBytes
-  return { text: textOf(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout), isCut }
-}
-
-function textOf(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
+  return { text: fromLatin1(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout), isCut }
 }
 
 function wholeLines(text: string): string {
@@ -193,10 +191,9 @@ export async function treeChanges(
 ): Promise<TreeChanges> {
   if (before === after) return { files: 0, added: 0, removed: 0, paths: [] }
   const args = [...PLAIN_READING, 'diff-tree', '-r', '-z', '--numstat', '--no-renames', ...PLAIN_TEXT, before, after]
-  const result = await runGit(withOwnObjectsOnly(git), args)
-  if (!result.ok) throw new GitError(args, result)
+  const output = await runGitOrThrow(withOwnObjectsOnly(git), args)
   const changes = { files: 0, added: 0, removed: 0, paths: [] as TreeChanges['paths'][number][] }
-  for (const line of result.stdout.split('\0')) {
+  for (const line of output.split('\0')) {
     const [, added, removed, path] = line.match(/^(\d+|-)\t(\d+|-)\t(.+)$/s) ?? []
     if (path === undefined) continue
     const lines = { added: linesOf(added), removed: linesOf(removed) }
@@ -204,7 +201,7 @@ export async function treeChanges(
     changes.added += lines.added ?? 0
     changes.removed += lines.removed ?? 0
     if (changes.paths.length < mostPaths) {
-      changes.paths.push({ path: Buffer.from(path, 'latin1').toString('utf8'), ...lines })
+      changes.paths.push({ path: fromLatin1(path), ...lines })
     }
   }
   return changes
@@ -268,14 +265,14 @@ async function classify(git: PrivateGit, paths: readonly string[]): Promise<Reco
   const kinds: Record<Kind, string[]> = { readable: [], unreadable: [], special: [] }
   for (let start = 0; start < paths.length; start += FILES_AT_ONCE) {
     const some = paths.slice(start, start + FILES_AT_ONCE)
-    const found = await Promise.all(some.map(path => kindOf(git.setting.directory + sep, path)))
+    const found = await Promise.all(some.map(path => kindOf(git.setting.directory, path)))
     for (const [index, path] of some.entries()) kinds[found[index] ?? 'readable'].push(path)
   }
   return kinds
 }
 
 async function kindOf(top: string, path: string): Promise<Kind> {
-  const bytes = Buffer.concat([Buffer.from(top), Buffer.from(path, 'latin1')])
+  const bytes = pathBytes(top, path)
   try {
     const stat = await lstat(bytes)
     if (stat.isSymbolicLink() || stat.isDirectory()) return 'readable'

@@ -29,24 +29,17 @@ import {
   writeGuardState,
 } from './guarded-files.ts'
 
-interface GuardOptions {
+/** `setAsideDir`: a folder in the records, where agents cannot write. Created when needed. */
+interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
   /** The person's repository before the first round; `null` if there was none. */
   repository: PersonRepository | null
-  /** Real path of the work directory. */
-  workTree: string
-  /** A folder in the records, where agents cannot write. Created when needed. */
-  setAsideDir: string
   /** A file in the records for the saved state, until the guard is closed. */
   baselineFile: string
 }
 
 /** Saves config, hooks and info of the person's repository. To be called before the first round. */
-export async function openRepositoryGuard({
-  repository,
-  workTree,
-  setAsideDir,
-  baselineFile,
-}: GuardOptions): Promise<RepositoryGuard> {
+export async function openRepositoryGuard(options: GuardOptions): Promise<RepositoryGuard> {
+  const { repository, workTree, setAsideDir, baselineFile } = options
   const tops = [repository?.root ?? workTree, workTree].map(folder => join(folder, '.git'))
   const state: GuardState = {
     workTree,
@@ -168,11 +161,8 @@ function restoreDifferences(commonDir: string, before: Baseline, now: GuardedFil
   if (changed.length === 0 && added.length === 0) return true
   const isWithin = (directories: readonly string[], path: string) =>
     directories.some(directory => path.startsWith(directory + sep))
-  removeExecutableParts(
-    changed.filter(path => isWithin(added, path)),
-    commonDir,
-    restoration,
-  )
+  const inAdded = changed.filter(path => isWithin(added, path))
+  removeExecutableParts(inAdded, commonDir, restoration)
   // Folders come before what is in them.
   for (const path of changed.sort()) {
     if (isWithin(added, path) || isWithin(gone, path)) continue

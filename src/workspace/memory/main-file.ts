@@ -88,10 +88,8 @@ export function readFrontMatter(text: string): Parsed<FrontMatter> {
   if (close === -1) return { ok: false, problem: missingClose(text.length - start) }
   const closing = /^\n---[ \t]*(?:\r?\n|$)/.exec(text.slice(close, close + 200))
   if (closing === null) {
-    return {
-      ok: false,
-      problem: `line ${lineOf(text, close + 1)} has more than ---; close the front matter with --- alone.`,
-    }
+    const problem = `line ${lineOf(text, close + 1)} has more than ---; close the front matter with --- alone.`
+    return { ok: false, problem }
   }
   const end = Math.max(start, close + 1)
   const data = parseYaml(text.slice(start, end))
@@ -244,15 +242,16 @@ function closesFence(line: string, fence: string): boolean {
   return text.startsWith(fence) && text === (fence[0] ?? '').repeat(text.length)
 }
 
-// By indexOf: a pattern would look for the end again from every one of a million beginnings.
-function withoutComments(line: string): string {
+/** A text without its closed HTML comments, `between` in the place of each; in linear time. */
+export function withoutComments(text: string, between = ''): string {
   let visible = ''
   let at = 0
   for (;;) {
-    const start = line.indexOf('<!--', at)
-    const end = start === -1 ? -1 : line.indexOf('-->', start + 4)
-    if (end === -1) return visible + line.slice(at)
-    visible += line.slice(at, start)
+    // By indexOf: a pattern would look for the end again from every one of a million beginnings.
+    const start = text.indexOf('<!--', at)
+    const end = start === -1 ? -1 : text.indexOf('-->', start + 4)
+    if (end === -1) return visible + text.slice(at)
+    visible += text.slice(at, start) + between
     at = end + 3
   }
 }

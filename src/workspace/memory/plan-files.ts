@@ -1,11 +1,11 @@
-import { lstat, opendir, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { lstat, opendir, realpath, rm } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import * as v from 'valibot'
-import { diskFull, isNoRoom, systemErrorCode, UserError } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
+import { renameIfThere, succeeds } from '../../platform/files.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../files/inside-directory.ts'
-import { makeMemoryFolder, memoryRoot } from './session-memory.ts'
+import { makeMemoryFolderOrRefuse, memoryRoot, writeIfMissing, writingInside } from './session-memory.ts'
 import { type Corrections, describeDuplicateId, describeIssue, parseJson } from './tasks-file.ts'
 
 /** The folders that agents share with the person; relative to the work directory. */
@@ -29,46 +29,20 @@ export function specificationGuide(): string {
  * a `UserError` if a link or a file is in the place of a folder, or if nothing can be written.
  */
 export async function makeProjectFolders(directory: string): Promise<void> {
-  try {
+  const write = async () => {
     const root = await realpath(directory)
     for (const folder of Object.values(projectFolders)) await makeProjectFolder(root, folder)
-    await writeGuide(join(root, specificationFile))
-  } catch (error) {
-    const code = systemErrorCode(error)
-    if (code === null) throw error
-    if (isNoRoom(error)) throw diskFull(join(directory, memoryRoot), error)
-    throw new UserError(
-      `codemachine cannot write to ${directory} (${code}); make it a directory that you can write to.`,
-      { cause: error },
-    )
+    const guide = join(root, specificationFile)
+    if (!(await succeeds(lstat(guide)))) await writeIfMissing(guide, specificationGuide())
   }
+  const sentence = (code: string) =>
+    `codemachine cannot write to ${directory} (${code}); make it a directory that you can write to.`
+  await writingInside(join(directory, memoryRoot), write, sentence)
 }
 
-/** Creates a folder below the work directory's real path. Throws a `UserError` if something else is in its place. */
-async function makeProjectFolder(root: string, folder: string): Promise<void> {
-  const obstacle = await makeMemoryFolder(root, folder)
-  if (obstacle === null) return
-  const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
-  throw new UserError(
-    `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can make a folder in its place.`,
-  )
-}
-
-async function writeGuide(path: string): Promise<void> {
-  const isThere = await lstat(path).then(
-    () => true,
-    () => false,
-  )
-  if (isThere) return
-  try {
-    // `wx` neither follows a link nor takes the place of what came meanwhile.
-    await writeFile(path, specificationGuide(), { flag: 'wx', mode: 0o600 })
-  } catch (error) {
-    if (systemErrorCode(error) === 'EEXIST') return
-    // A half-written guide would be read as a specification.
-    await rm(path, { force: true }).catch(() => undefined)
-    throw error
-  }
+/** Creates a folder below the work directory's real path. */
+function makeProjectFolder(root: string, folder: string): Promise<void> {
+  return makeMemoryFolderOrRefuse(root, folder, 'make a folder in its place')
 }
 
 /** Paths of a project's plan; all absolute, or relative if made of a relative directory. */
@@ -81,11 +55,8 @@ interface PlanPaths {
   earlier: string
 }
 
-const PLAN_FILES = {
-  tasks: join(projectFolders.plan, 'tasks.json'),
-  summary: join(projectFolders.plan, 'summary.md'),
-  earlier: join(projectFolders.plan, 'earlier'),
-}
+/** Relative to the work directory. */
+const PLAN_FILES = planPaths('')
 
 const MOST_BYTES = 1024 * 1024
 const MOST_SUMMARY = 64 * 1024
@@ -96,11 +67,12 @@ const MOST_PROMPT_PROBLEMS = 10
 
 /** The paths of a work directory's plan, without touching the disk. */
 export function planPaths(directory: string): PlanPaths {
+  const folder = join(directory, projectFolders.plan)
   return {
-    folder: join(directory, projectFolders.plan),
-    tasks: join(directory, PLAN_FILES.tasks),
-    summary: join(directory, PLAN_FILES.summary),
-    earlier: join(directory, PLAN_FILES.earlier),
+    folder,
+    tasks: join(folder, 'tasks.json'),
+    summary: join(folder, 'summary.md'),
+    earlier: join(folder, 'earlier'),
   }
 }
 
@@ -113,8 +85,8 @@ export async function archiveEarlierPlan(directory: string, session: string): Pr
   const root = await realpath(directory)
   await writingPlan(root, async () => {
     await makeProjectFolder(root, PLAN_FILES.earlier)
-    await moveIfThere(join(root, PLAN_FILES.tasks), join(root, PLAN_FILES.earlier, `${session}.json`))
-    await moveIfThere(join(root, PLAN_FILES.summary), join(root, PLAN_FILES.earlier, `${session}.md`))
+    await renameIfThere(join(root, PLAN_FILES.tasks), join(root, PLAN_FILES.earlier, `${session}.json`))
+    await renameIfThere(join(root, PLAN_FILES.summary), join(root, PLAN_FILES.earlier, `${session}.md`))
     await writeFileInside(root, PLAN_FILES.tasks, `${JSON.stringify({ tasks: [] }, null, 2)}\n`)
     for (const ending of ['.json', '.md']) await removeOldest(join(root, PLAN_FILES.earlier), ending)
   })
@@ -159,15 +131,6 @@ async function readPlan(root: string): Promise<ParsedPlan> {
   return read.kind === 'broken' ? wrong(read.problem) : parsePlan(read.text)
 }
 
-async function moveIfThere(from: string, to: string): Promise<void> {
-  try {
-    await lstat(from)
-    await rename(from, to)
-  } catch (error) {
-    if (systemErrorCode(error) !== 'ENOENT') throw error
-  }
-}
-
 /** Removes all but the newest 20. Names are a day and a counter, so the newest sort last. */
 async function removeOldest(folder: string, ending: string): Promise<void> {
   const names: string[] = []
@@ -179,19 +142,11 @@ async function removeOldest(folder: string, ending: string): Promise<void> {
   for (const name of old) await rm(join(folder, name), { recursive: true, force: true })
 }
 
-async function writingPlan(root: string, write: () => Promise<void>): Promise<void> {
-  try {
-    await write()
-  } catch (error) {
-    const code = systemErrorCode(error)
-    if (code === null) throw error
-    const folder = join(root, projectFolders.plan)
-    if (isNoRoom(error)) throw diskFull(folder, error)
-    throw new UserError(`codemachine cannot write to ${folder} (${code}); make it a folder that you can write to.`, {
-      exitCode: 4,
-      cause: error,
-    })
-  }
+function writingPlan(root: string, write: () => Promise<void>): Promise<void> {
+  const folder = join(root, projectFolders.plan)
+  const sentence = (code: string) =>
+    `codemachine cannot write to ${folder} (${code}); make it a folder that you can write to.`
+  return writingInside(folder, write, sentence, 4)
 }
 
 const PHASES = ['Planning', 'Building', 'Testing', 'Runtime'] as const

@@ -1,13 +1,13 @@
 import { mkdir, realpath, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskFull, isNoRoom, systemErrorCode, UserError, writing } from '../../base/errors.ts'
+import { UserError, writing } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, writeFileInside } from '../files/inside-directory.ts'
 import { newMainFile } from './main-file.ts'
 import { archiveEarlierPlan, planPaths } from './plan-files.ts'
-import { makeMemoryFolder, memoryRoot } from './session-memory.ts'
+import { makeMemoryFolderOrRefuse, memoryRoot, writingInside } from './session-memory.ts'
 
 /** Paths of a session's memory; all absolute. */
 export interface SessionFolder {
@@ -20,16 +20,17 @@ export interface SessionFolder {
   lastGood: string
 }
 
-/**
- * The paths of a session's memory, without touching the disk. `records`: the session's folder in the records.
- * `isBuild`: its tasks are those of the project's plan.
- */
-export function sessionFolder(session: {
+interface SessionPlace {
   directory: string
   id: string
+  /** The session's folder in the records. */
   records: string
+  /** Its tasks are those of the project's plan. */
   isBuild?: boolean
-}): SessionFolder {
+}
+
+/** The paths of a session's memory, without touching the disk. */
+export function sessionFolder(session: SessionPlace): SessionFolder {
   const home = join(session.directory, memoryRoot)
   const folder = join(home, 'projects', session.id)
   return {
@@ -57,13 +58,9 @@ export async function createSessionFolder(session: NewSession): Promise<SessionF
   }
 }
 
-interface NewSession {
-  directory: string
-  id: string
+interface NewSession extends SessionPlace {
   goal: string
   git: { commit: string | null; branch: string | null }
-  records: string
-  isBuild?: boolean
 }
 
 async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
@@ -72,20 +69,12 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session) }
   const all = { ...main, 'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n` }
   const files = session.isBuild ? main : all
-  try {
-    await writeFirstFiles(session.directory, session.id, files)
-  } catch (error) {
-    const code = systemErrorCode(error)
-    if (code === null) throw error
-    if (isNoRoom(error)) throw diskFull(sessionFolder(session).folder, error)
-    throw new UserError(
-      `codemachine cannot write to ${session.directory} (${code}); make it a directory that you can write to.`,
-      {
-        cause: error,
-      },
-    )
-  }
   const place = sessionFolder(session)
+  await writingInside(
+    place.folder,
+    () => writeFirstFiles(session.directory, session.id, files),
+    code => `codemachine cannot write to ${session.directory} (${code}); make it a directory that you can write to.`,
+  )
   try {
     await writing(place.lastGood, () => writeLastGood(place.lastGood, all))
     if (session.isBuild) await archiveEarlierPlan(session.directory, session.id)
@@ -100,12 +89,13 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
 async function writeFirstFiles(directory: string, id: string, files: Readonly<Record<string, string>>): Promise<void> {
   const root = await realpath(directory)
   const folder = join(memoryRoot, 'projects', id)
-  await makeOrRefuse(root, join(memoryRoot, 'kb'))
-  await makeOrRefuse(root, join(memoryRoot, 'projects'))
+  const makeFolder = (path: string) => makeMemoryFolderOrRefuse(root, path, 'keep its memory there')
+  await makeFolder(join(memoryRoot, 'kb'))
+  await makeFolder(join(memoryRoot, 'projects'))
   if ((await findObstacle(root, folder))?.kind !== 'missing') {
     throw new UserError(`${join(directory, folder)} is there already; remove it, or resume that session.`)
   }
-  await makeOrRefuse(root, folder)
+  await makeFolder(folder)
   try {
     for (const [name, text] of Object.entries(files)) await writeFileInside(root, join(folder, name), text)
   } catch (error) {
@@ -123,13 +113,4 @@ async function writeLastGood(folder: string, files: Readonly<Record<string, stri
 async function removeFirstFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
   for (const name of Object.keys(files)) await rm(join(folder, name), { force: true }).catch(() => undefined)
   await rmdir(folder).catch(() => undefined)
-}
-
-async function makeOrRefuse(root: string, folder: string): Promise<void> {
-  const obstacle = await makeMemoryFolder(root, folder)
-  if (obstacle === null) return
-  const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
-  throw new UserError(
-    `${join(root, obstacle.path)} ${what}; move it away, so that codemachine can keep its memory there.`,
-  )
 }

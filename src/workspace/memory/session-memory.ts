@@ -34,6 +34,7 @@ import {
   readTextFile,
   relativeInside,
   renameAsBroken,
+  whatIsThere,
   writeFileInside,
 } from '../files/inside-directory.ts'
 import { parseMainFile, withoutClaim } from './main-file.ts'
@@ -151,7 +152,8 @@ class SessionMemory {
       for (;;) {
         const obstacle = await findObstacle(this.#root, folder)
         if (obstacle === null) return lost
-        lost ??= { problem: `its folder ${describeObstacle(obstacle)}; leave the folder where it is.`, setAside: null }
+        const what = `${obstacle.path} ${WHAT_WAS_THERE[obstacle.kind]}`
+        lost ??= { problem: `its folder ${what}; leave the folder where it is.`, setAside: null }
         if (obstacle.kind === 'missing') {
           await makeMemoryFolder(this.#root, folder)
         } else {
@@ -163,26 +165,17 @@ class SessionMemory {
       const code = systemErrorCode(error)
       if (code === null) throw error
       if (isNoRoom(error)) throw diskFull(join(this.#root, folder), error)
-      return (
-        lost ?? {
-          problem: `its folder cannot be used (${code}); make it a folder that can be written to.`,
-          setAside: null,
-        }
-      )
+      const problem = `its folder cannot be used (${code}); make it a folder that can be written to.`
+      return lost ?? { problem, setAside: null }
     }
   }
 }
 
-function describeObstacle({ path, kind }: Obstacle): string {
-  switch (kind) {
-    case 'missing':
-      return `${path} was gone`
-    case 'link':
-      return `${path} was a link`
-    case 'not-a-directory':
-      return `${path} was not a folder`
-  }
-}
+const WHAT_WAS_THERE = {
+  missing: 'was gone',
+  link: 'was a link',
+  'not-a-directory': 'was not a folder',
+} as const satisfies Record<Obstacle['kind'], string>
 
 /** A kind of memory file: its name, its maximum size in bytes, and its parser. */
 interface MemoryFileKind<T> {
@@ -262,13 +255,12 @@ class MemoryFile<T> {
   async replace(text: string): Promise<void> {
     const parsed = this.#kind.parse(text)
     if (!parsed.ok) throw new Error(`${this.#kind.name}: ${parsed.problem}`)
-    await writeFileInside(this.#root, this.#file, text, this.#state?.mode).catch((error: unknown) => {
-      const code = systemErrorCode(error)
-      if (code === null) throw error
-      if (isNoRoom(error)) throw diskFull(this.#path, error)
-      const message = `${this.#path} cannot be written to (${code}); make its folder one that you can write to.`
-      throw new UserError(message, { exitCode: 4, cause: error })
-    })
+    await writingInside(
+      this.#path,
+      () => writeFileInside(this.#root, this.#file, text, this.#state?.mode),
+      code => `${this.#path} cannot be written to (${code}); make its folder one that you can write to.`,
+      4,
+    )
     await this.#keep(text, parsed.value)
     this.#state = await fileState(this.#path)
   }
@@ -404,18 +396,50 @@ export const memoryRoot = '.codemachine'
 export async function makeMemoryFolder(root: string, folder: string): Promise<Obstacle | null> {
   const obstacle = await makeFolderInside(root, folder)
   if (obstacle !== null) return obstacle
-  await writeGitignore(join(root, memoryRoot, '.gitignore'))
+  await writeIfMissing(join(root, memoryRoot, '.gitignore'), '*\n')
   return null
 }
 
-async function writeGitignore(path: string): Promise<void> {
+/**
+ * As `makeMemoryFolder`, but throws a `UserError` if something else is in the folder's place. `purpose`: what the
+ * folder is for, the end of the sentence.
+ */
+export async function makeMemoryFolderOrRefuse(root: string, folder: string, purpose: string): Promise<void> {
+  const obstacle = await makeMemoryFolder(root, folder)
+  if (obstacle === null) return
+  throw new UserError(
+    `${join(root, obstacle.path)} ${whatIsThere(obstacle)}; move it away, so that codemachine can ${purpose}.`,
+  )
+}
+
+/** Writes a file if nothing has its path; a link there is not followed. */
+export async function writeIfMissing(path: string, text: string): Promise<void> {
   try {
-    // `wx` does not follow a link either.
-    await writeFile(path, '*\n', { flag: 'wx', mode: 0o600 })
+    await writeFile(path, text, { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if (systemErrorCode(error) === 'EEXIST') return
-    // A half-written file would ignore nothing, and never be replaced.
+    // A half-written file would count, and never be replaced.
     await rm(path, { force: true }).catch(() => undefined)
     throw error
+  }
+}
+
+/**
+ * Does some writing in the work directory. A failure of the system becomes a `UserError`: `diskFull(place)`, or
+ * `sentence` with the failure's code.
+ */
+export async function writingInside<T>(
+  place: string,
+  write: () => Promise<T>,
+  sentence: (code: string) => string,
+  exitCode: 2 | 4 = 2,
+): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    if (isNoRoom(error)) throw diskFull(place, error)
+    throw new UserError(sentence(code), { exitCode, cause: error })
   }
 }

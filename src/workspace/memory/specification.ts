@@ -1,7 +1,8 @@
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
-import { findObstacle, readRegularFile } from '../files/inside-directory.ts'
+import { findObstacle, readRegularFile, whatIsThere } from '../files/inside-directory.ts'
+import { withoutComments } from './main-file.ts'
 import { projectFolders, specificationFile, specificationGuide } from './plan-files.ts'
 
 /** A person's specification of what to build. */
@@ -32,10 +33,8 @@ export async function readSpecification(directory: string): Promise<Specificatio
   const path = join(root, specificationFile)
   const obstacle = await findObstacle(root, projectFolders.inputs)
   if (obstacle !== null && obstacle.kind !== 'missing') {
-    const what = obstacle.kind === 'link' ? 'is a link' : 'is not a folder'
-    throw new UserError(
-      `${join(root, obstacle.path)} ${what}; put a folder in its place, with specifications.md in it.`,
-    )
+    const what = `${join(root, obstacle.path)} ${whatIsThere(obstacle)}`
+    throw new UserError(`${what}; put a folder in its place, with specifications.md in it.`)
   }
   const read = await readRegularFile(path, MOST_BYTES)
   switch (read.kind) {
@@ -96,22 +95,9 @@ function isGoodSoFar(bytes: Buffer): boolean {
 
 /** The lines that are neither part of the guide, nor comments, nor empty. */
 function linesOfPerson(text: string): string[] {
-  const guide = new Set(withoutRemarks(specificationGuide()).split('\n').map(squeezed))
-  const lines = withoutRemarks(text).split('\n').map(squeezed)
+  const guide = new Set(withoutComments(specificationGuide(), '\n').split('\n').map(squeezed))
+  const lines = withoutComments(text, '\n').split('\n').map(squeezed)
   return lines.filter(line => line !== '' && !guide.has(line) && !/^(?:[-*+]|\d+[.)])(?: \[.?\])?$/.test(line))
-}
-
-/** Removes closed HTML comments, in linear time. */
-function withoutRemarks(text: string): string {
-  const parts: string[] = []
-  let from = 0
-  for (;;) {
-    const start = text.indexOf('<!--', from)
-    const end = start === -1 ? -1 : text.indexOf('-->', start + 4)
-    if (end === -1) return [...parts, text.slice(from)].join('\n')
-    parts.push(text.slice(from, start))
-    from = end + 3
-  }
 }
 
 function squeezed(line: string): string {

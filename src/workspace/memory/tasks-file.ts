@@ -51,10 +51,8 @@ export function parseJson(text: string): Parsed<unknown> {
   } catch {
     const { line, column, found } = locateJsonError(json)
     const what = found === null ? 'the file ends too early' : `${JSON.stringify(found)} is not JSON here`
-    return {
-      ok: false,
-      problem: `line ${line}, column ${column}: ${what}; write JSON without comments or trailing commas.`,
-    }
+    const problem = `line ${line}, column ${column}: ${what}; write JSON without comments or trailing commas.`
+    return { ok: false, problem }
   }
 }
 
@@ -183,7 +181,7 @@ function blanksEnd(text: string, start: number): number {
 /** Applies codemachine's marks to a valid text of `tasks.json`. Returns the same text if it has them already. */
 export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string {
   const byId = new Map(marks.map(mark => [mark.id, mark]))
-  const file = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
+  const file = parseRaw(text)
   const tasks = file.tasks.map(task => applyMark(task, byId.get(String(task.id))))
   const there = new Set(file.tasks.map(({ id }) => String(id)))
   for (const { id, lost } of marks) if (lost !== undefined && !there.has(id)) tasks.push({ ...lost, id })
@@ -192,15 +190,17 @@ export function applyTaskMarks(text: string, marks: readonly TaskMark[]): string
 }
 
 /** The unparsed tasks of a valid text of `tasks.json`, by id. */
-export function rawTasksById(text: string): Map<string, Readonly<Record<string, unknown>>> {
-  const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly Readonly<Record<string, unknown>>[] }
-  return new Map(tasks.map(task => [String(task.id), task]))
+export function rawTasksById(text: string): Map<string, RawTask> {
+  return new Map(parseRaw(text).tasks.map(task => [String(task.id), task]))
 }
 
-function applyMark(
-  task: Readonly<Record<string, unknown>>,
-  mark: TaskMark | undefined,
-): Readonly<Record<string, unknown>> {
+type RawTask = Readonly<Record<string, unknown>>
+
+function parseRaw(text: string): { tasks: readonly RawTask[] } {
+  return JSON.parse(text.replace(/^\uFEFF/, ''))
+}
+
+function applyMark(task: RawTask, mark: TaskMark | undefined): RawTask {
   if (mark === undefined) return task
   const { done = task.done, parked } = mark
   const before = task.parked ?? null
@@ -245,11 +245,10 @@ export function parseBoardMain(text: string): BoardMain | null {
 export function parseBoardTasks(text: string): readonly BoardTask[] | null {
   const tasks = parseTasksFile(text)
   if (!tasks.ok) return null
-  const phases = readPhases(text)
-  return tasks.value.map(({ id, name, done }, index) => ({
+  return tasks.value.map(({ id, name, phase, done }) => ({
     id,
     name: clipEnd(name, MOST_CHARACTERS),
-    phase: phases[index] ?? null,
+    phase: phase === undefined ? null : clipEnd(phase, MOST_CHARACTERS),
     done,
   }))
 }
@@ -271,10 +270,4 @@ export function currentTask(tasks: readonly BoardTask[], inProgress: readonly st
 function findNamedTask(entry: string, ids: ReadonlySet<string>): string | null {
   const words = entry.slice(0, MOST_CHARACTERS).split(/[\s*_`~:;,()[\]]+/)
   return words.find(word => ids.has(word)) ?? null
-}
-
-/** The phases of the tasks; `null` for one that is not a string, which does not invalidate the file. */
-function readPhases(text: string): readonly (string | null)[] {
-  const { tasks } = JSON.parse(text.replace(/^\uFEFF/, '')) as { tasks: readonly { phase?: unknown }[] }
-  return tasks.map(({ phase }) => (typeof phase === 'string' ? clipEnd(phase, MOST_CHARACTERS) : null))
 }

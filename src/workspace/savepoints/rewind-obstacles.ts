@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, type Stats } from 'node:fs'
 import { access, constants, lstat, readdir, readlink } from 'node:fs/promises'
-import { sep } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
+import { succeeds } from '../../platform/files.ts'
+import { fromLatin1, pathBytes } from '../git/git.ts'
 
 /** A path that a rewind cannot change, or must not: no savepoint has its content. */
 interface RewindObstacle {
@@ -52,7 +53,7 @@ async function checkPath(directory: string, { path, id, isKnown }: Planned, form
     if (stat === null) return []
     if (stat.isDirectory()) return (await filesIn(directory, path)).map(file => ({ path: file, ...notKept }))
     if (!(stat.isFile() || stat.isSymbolicLink())) return [{ path, ...notKept }]
-    if (stat.isFile() && !(await hasAccess(bytes, constants.R_OK))) return [{ path, ...unreadable }]
+    if (stat.isFile() && !(await succeeds(access(bytes, constants.R_OK)))) return [{ path, ...unreadable }]
     return isKnown || (await blobId(bytes, stat, format)) === id ? [] : [{ path, ...notKept }]
   } catch (error) {
     if (!isDenied(error)) throw error
@@ -68,16 +69,9 @@ async function blobId(path: Buffer, stat: Stats, format: string): Promise<string
   return hash.digest('hex')
 }
 
-/** The absolute path as bytes, of a latin1 path below a directory. File names may have any encoding. */
-export function pathBytes(directory: string, path: string): Buffer {
-  return Buffer.concat([Buffer.from(directory + sep), Buffer.from(path, 'latin1')])
-}
-
 /** A latin1 path made safe to print: decoded, without control characters, at most 200 characters. */
 export function printablePath(path: string): string {
-  const name = Buffer.from(path || '.', 'latin1')
-    .toString('utf8')
-    .slice(0, 200)
+  const name = fromLatin1(path || '.').slice(0, 200)
   return name.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?')
 }
 
@@ -127,8 +121,8 @@ class FolderChecks {
   }
 
   async #isClosed(path: string): Promise<RewindObstacle | null> {
-    const isOpen = await hasAccess(pathBytes(this.#directory, path), constants.W_OK | constants.X_OK)
-    return isOpen ? null : { path, ...readOnly }
+    const folder = pathBytes(this.#directory, path)
+    return (await succeeds(access(folder, constants.W_OK | constants.X_OK))) ? null : { path, ...readOnly }
   }
 }
 
@@ -150,13 +144,6 @@ async function statOf(path: Buffer): Promise<Stats | null> {
     if (code === 'ENOENT' || code === 'ENOTDIR') return null
     throw error
   }
-}
-
-function hasAccess(path: Buffer, mode: number): Promise<boolean> {
-  return access(path, mode).then(
-    () => true,
-    () => false,
-  )
 }
 
 function isDenied(error: unknown): boolean {

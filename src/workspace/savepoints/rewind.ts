@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { copyFile, lstat, mkdir, readdir, rm, rmdir, unlink } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { diskFull, isNoRoom, messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
+import { succeeds } from '../../platform/files.ts'
 import type { Fingerprints } from '../fingerprint.ts'
-import { GitError, type GitSetting, runGit, runGitOrThrow } from '../git/git.ts'
+import { GitError, type GitSetting, pathBytes, runGit, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from '../git/git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
-import { findRewindObstacles, pathBytes, printablePath } from './rewind-obstacles.ts'
+import { findRewindObstacles, printablePath } from './rewind-obstacles.ts'
 
 /** The changes that a rewind makes in a work directory. Paths are latin1, relative to it, in git's order. */
 export interface RewindPlan {
@@ -135,11 +136,7 @@ async function removeFile(directory: string, path: string): Promise<void> {
   await unlink(pathBytes(directory, path)).catch(unlessGone)
   const parts = path.split('/')
   while (parts.pop() !== undefined && parts.length > 0) {
-    const isRemoved = await rmdir(pathBytes(directory, parts.join('/'))).then(
-      () => true,
-      () => false,
-    )
-    if (!isRemoved) return
+    if (!(await succeeds(rmdir(pathBytes(directory, parts.join('/')))))) return
   }
 }
 
@@ -156,10 +153,9 @@ async function writeFiles(git: PrivateGit, directory: string, entries: readonly 
   const index = join(git.gitDir, `rewind-${randomUUID()}.index`)
   const own = withOwnObjectsOnly(git)
   const setting = { ...own, directory, env: { ...own.env, GIT_INDEX_FILE: index, GIT_WORK_TREE: directory } }
-  const single = ['-c', 'core.splitIndex=false']
   try {
-    await runGitOrThrow(setting, [...single, 'update-index', '-z', '--index-info'], indexInfo(entries, ''))
-    await runGitOrThrow(setting, [...single, 'checkout-index', '--force', '--all', '--quiet'])
+    await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'update-index', '-z', '--index-info'], indexInfo(entries, ''))
+    await runGitOrThrow(setting, [...UNSPLIT_INDEX, 'checkout-index', '--force', '--all', '--quiet'])
   } finally {
     for (const path of [index, `${index}.lock`]) await rm(path, { force: true })
   }
@@ -170,13 +166,10 @@ async function writeFiles(git: PrivateGit, directory: string, entries: readonly 
  */
 async function updateIndex(git: PrivateGit, { write, remove, keep }: RewindPlan): Promise<void> {
   const none = `0 ${'0'.repeat(git.objectFormat === 'sha1' ? 40 : 64)}`
-  const gone = [...remove, ...keep].map(path => `${none}\t${prefixOf(git)}${path}\0`)
-  const input = gone.join('') + indexInfo(write, prefixOf(git))
+  const prefix = toLatin1(git.prefix)
+  const gone = [...remove, ...keep].map(path => `${none}\t${prefix}${path}\0`)
+  const input = gone.join('') + indexInfo(write, prefix)
   if (input !== '') await runGitOrThrow(git.setting, ['update-index', '-z', '--index-info'], input)
-}
-
-function prefixOf({ prefix }: PrivateGit): string {
-  return Buffer.from(prefix, 'utf8').toString('latin1')
 }
 
 function indexInfo(entries: readonly RewindEntry[], prefix: string): string {
@@ -219,7 +212,7 @@ async function writeIgnoreFiles(git: PrivateGit, tree: string, setting: GitSetti
     if (found?.isFile()) await copyFile(rules, join(setting.directory, above, IGNORE_FILE))
   }
   const entries = (await runGitOrThrow(setting, ['ls-tree', '-r', '-z', '--full-tree', tree])).split('\0')
-  const prefix = Buffer.from(git.prefix, 'utf8').toString('latin1')
+  const prefix = toLatin1(git.prefix)
   const found = entries.flatMap(entry => {
     const [, entryOf, path] = entry.match(/^(100(?:644|755) blob [0-9a-f]+)\t((?:.*\/)?\.gitignore)$/s) ?? []
     return path === undefined ? [] : [`${entryOf}\t${prefix}${path}\0`]
@@ -244,4 +237,3 @@ async function findIgnored(setting: GitSetting, paths: readonly string[]): Promi
 }
 
 const IGNORE_FILE = '.gitignore'
-const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']

@@ -5,7 +5,7 @@ import type { TreeChanges } from '../../core/events/events.ts'
 import { GitError, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
 import { copyBorrowedObjects, pruneObjects } from '../git/objects.ts'
 import { type PrivateGit, removeIndex, withOwnObjectsOnly } from '../git/private-git.ts'
-import { type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
+import { parseObjects, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
 
 /** Reads and compares the savepoints of a private git directory. `SavepointWriter` adds new ones. */
 export class SavepointStore {
@@ -132,26 +132,12 @@ async function readCommits(git: PrivateGit, commits: readonly string[]): Promise
   if (commits.length === 0) return new Map()
   const setting = withOwnObjectsOnly(git)
   const batch = await runGit(setting, ['cat-file', '--batch'], commits.map(commit => `${commit}\n`).join(''))
-  if (batch.ok) return parseBatch(batch.stdout)
+  if (batch.ok) return parseObjects(batch.stdout, 'commit')
   // git gives up at one that is damaged.
   const texts = new Map<string, string>()
   for (const commit of commits) {
     const { ok, stdout } = await runGit(setting, ['cat-file', 'commit', commit])
     if (ok) texts.set(commit, stdout)
-  }
-  return texts
-}
-
-/** Parses the output of `cat-file --batch`: per object a line with its length, its content, a newline. */
-function parseBatch(output: string): Map<string, string> {
-  const texts = new Map<string, string>()
-  for (let at = 0; at < output.length; ) {
-    const end = output.indexOf('\n', at)
-    if (end === -1) break
-    const [, id, type, size] = output.slice(at, end).match(/^([0-9a-f]+) (\w+) (\d+)$/) ?? []
-    const length = size === undefined ? -1 : Number(size)
-    if (id !== undefined && type === 'commit') texts.set(id, output.slice(end + 1, end + 1 + length))
-    at = end + 1 + length + 1
   }
   return texts
 }
@@ -327,12 +313,8 @@ export async function planPrune(
   if (mostBytes === null) return old
   const byCount = await smallestCount(free.length, async count => {
     const gone = new Set(free.slice(0, count))
-    return (
-      (await savepointBytes(
-        git,
-        batches.filter(each => !gone.has(each)),
-      )) <= mostBytes
-    )
+    const left = batches.filter(each => !gone.has(each))
+    return (await savepointBytes(git, left)) <= mostBytes
   })
   return free.slice(0, Math.max(old.length, byCount))
 }

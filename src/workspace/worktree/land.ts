@@ -15,14 +15,14 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { succeeds } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readTextFile } from '../files/inside-directory.ts'
-import { findRepository, runGit } from '../git/git.ts'
+import { findRepository, fromLatin1, runGit, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import { makeProjectFolders, projectFolders, specificationFile, specificationGuide } from '../memory/plan-files.ts'
 import {
   BRANCH_PREFIX,
   type Checkout,
-  decoded,
   gitErrorLine,
   isWorktreeName,
   type ListedWorktree,
@@ -58,21 +58,15 @@ export type LandingResult =
 /** The branches made by codemachine, compared to a checkout, by name. `wanted`: only the branch of this name. */
 export async function listLandableBranches(checkout: Checkout, wanted: string | null): Promise<LandableBranch[]> {
   const format = '--format=%(refname:lstrip=2)'
-  const text = await runGitOrUserError(
-    checkout,
-    ['for-each-ref', format, `refs/heads/${BRANCH_PREFIX}`],
-    'list the branches',
-  )
+  const args = ['for-each-ref', format, `refs/heads/${BRANCH_PREFIX}`]
+  const text = await runGitOrUserError(checkout, args, 'list the branches')
   const worktrees = await listWorktrees(checkout.setting)
   const found: LandableBranch[] = []
   for (const branch of text.split('\n')) {
     const name = branch.slice(BRANCH_PREFIX.length)
     if (!isWorktreeName(name) || (wanted !== null && name !== wanted)) continue
-    const count = await runGitOrUserError(
-      checkout,
-      ['rev-list', '--count', `HEAD..refs/heads/${branch}`, '--'],
-      'count commits',
-    )
+    const range = `HEAD..refs/heads/${branch}`
+    const count = await runGitOrUserError(checkout, ['rev-list', '--count', range, '--'], 'count commits')
     const top = await findWorktreeTop(checkout, name, worktrees)
     const uncommitted = top === null ? [] : await listUncommitted(await openUntrustedWorktree(checkout, top))
     found.push({ name, branch, top, ahead: Number(count), uncommitted })
@@ -85,7 +79,7 @@ export async function listLandableBranches(checkout: Checkout, wanted: string | 
  */
 export async function readTargetBranch(checkout: Checkout): Promise<string> {
   const { ok, stdout } = await runGitIn(checkout, ['symbolic-ref', '--quiet', '--short', 'HEAD'])
-  const branch = decoded(stdout).trim()
+  const branch = fromLatin1(stdout).trim()
   const { root } = checkout.repository
   if (!ok) throw new UserError(`No branch is checked out in ${root}, so there is none to merge into; switch to one.`)
   if (!branch.startsWith(BRANCH_PREFIX)) return branch
@@ -102,21 +96,17 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
   if (unmerged !== '' || (await runGitIn(worktree, ['rev-parse', '--verify', '--quiet', 'MERGE_HEAD'])).ok) {
     throw new UserError(`In ${top} a merge was begun and not finished; finish it there, or give it up, and land again.`)
   }
-  const index = await runGitOrUserError(
-    worktree,
-    ['rev-parse', '--path-format=absolute', '--git-path', 'index'],
-    'find the index',
-  )
+  const whereIndexIs = ['rev-parse', '--path-format=absolute', '--git-path', 'index']
+  const index = await runGitOrUserError(worktree, whereIndexIs, 'find the index')
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-land-'))
   try {
-    const aside = { ...worktree.setting.env, GIT_INDEX_FILE: join(folder, 'index') }
     // A copy of the index saves reading unchanged files.
     await copyFile(index.trimEnd(), join(folder, 'index')).catch(() => {})
-    const there = { setting: { ...worktree.setting, env: aside } }
+    const there = { setting: withVariables(worktree.setting, { GIT_INDEX_FILE: join(folder, 'index') }) }
     await runGitOrUserError(there, ['add', '--all'], `add what is changed in ${top}`)
-    const tree = (await runGitOrUserError(there, ['write-tree'], `write what is changed in ${top}`)).trim()
+    const tree = await readGitLine(there, ['write-tree'], `write what is changed in ${top}`)
     const args = ['commit-tree', '--no-gpg-sign', '-p', 'HEAD', '-m', message.trim(), tree]
-    return (await runGitOrUserError(there, args, `commit in ${top}`)).trim()
+    return await readGitLine(there, args, `commit in ${top}`)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -127,12 +117,9 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
  */
 export async function advanceWorktreeBranch(checkout: Checkout, top: string, commit: string): Promise<void> {
   const { setting } = await openUntrustedWorktree(checkout, top)
-  const named = { setting: { ...setting, env: { ...setting.env, GIT_REFLOG_ACTION: 'codemachine land' } } }
-  await runGitOrUserError(
-    named,
-    ['reset', '-q', commit],
-    `take the branch of ${top} forward to ${commit}, which is merged now`,
-  )
+  const named = { setting: withVariables(setting, { GIT_REFLOG_ACTION: 'codemachine land' }) }
+  const what = `take the branch of ${top} forward to ${commit}, which is merged now`
+  await runGitOrUserError(named, ['reset', '-q', commit], what)
 }
 
 /**
@@ -145,36 +132,30 @@ export async function landBranch(
   { branch, aside, message }: { branch: string; aside: string | null; message: string },
 ): Promise<LandingResult> {
   const into = await readTargetBranch(checkout)
-  const ours = (
-    await runGitOrUserError(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'], 'find the last commit')
-  ).trim()
+  const ours = await readGitLine(checkout, ['rev-parse', '--verify', 'HEAD^{commit}'], 'find the last commit')
   const ref = `${aside ?? `refs/heads/${branch}`}^{commit}`
-  const theirs = (await runGitOrUserError(checkout, ['rev-parse', '--verify', ref], `find ${branch}`)).trim()
+  const theirs = await readGitLine(checkout, ['rev-parse', '--verify', ref], `find ${branch}`)
   if ((await runGitIn(checkout, ['merge-base', '--is-ancestor', theirs, ours])).ok) return { kind: 'nothing-new', into }
 
-  const merged = await runGitIn(checkout, [
-    'merge-tree',
-    '--write-tree',
-    '--name-only',
-    '--no-messages',
-    '-z',
-    ours,
-    theirs,
-  ])
-  const [tree = '', ...files] = decoded(merged.stdout)
+  const flags = ['--write-tree', '--name-only', '--no-messages', '-z']
+  const merged = await runGitIn(checkout, ['merge-tree', ...flags, ours, theirs])
+  const [tree = '', ...files] = fromLatin1(merged.stdout)
     .split('\0')
     .filter(part => part !== '')
   if (!/^[0-9a-f]{40,64}$/.test(tree)) throw mergeFailure(merged.stderr, branch, gitErrorLine(merged))
   if (!merged.ok) return { kind: 'conflict', into, files: [...new Set(files)] }
 
   const parents = ['-p', ours, '-p', theirs]
-  const commit = (
-    await runGitOrUserError(checkout, ['commit-tree', tree, ...parents, '-m', message], 'make the merge')
-  ).trim()
+  const commit = await readGitLine(checkout, ['commit-tree', tree, ...parents, '-m', message], 'make the merge')
   const changed = await runGitOrUserError(checkout, ['diff-tree', '-r', '--name-only', '-z', ours, commit], 'compare')
   const inTheWay = await fastForward(checkout, { commit, from: ours, branch, into })
   if (inTheWay.length > 0) return { kind: 'in-the-way', into, files: inTheWay }
   return { kind: 'landed', commit, into, files: changed.split('\0').length - 1 }
+}
+
+/** As `runGitOrUserError`, for a command that prints one line. */
+async function readGitLine(...command: Parameters<typeof runGitOrUserError>): Promise<string> {
+  return (await runGitOrUserError(...command)).trim()
 }
 
 /** The top folder of the worktree of a name; `null` if it no longer exists. */
@@ -199,14 +180,8 @@ async function findWorktreeTop(
 async function openUntrustedWorktree(checkout: Checkout, top: string): Promise<Pick<Checkout, 'setting'>> {
   await refuseForgedWorktree(checkout, top)
   const { gitDir, commonDir } = (await findRepository(top)) ?? checkout.repository
-  const { env } = checkout.setting
-  return {
-    setting: {
-      ...checkout.setting,
-      directory: top,
-      env: { ...env, GIT_DIR: gitDir, GIT_COMMON_DIR: commonDir, GIT_WORK_TREE: top },
-    },
-  }
+  const variables = { GIT_DIR: gitDir, GIT_COMMON_DIR: commonDir, GIT_WORK_TREE: top }
+  return { setting: { ...withVariables(checkout.setting, variables), directory: top } }
 }
 
 function mergeFailure(stderr: string, branch: string, why: string): UserError {
@@ -223,7 +198,7 @@ async function fastForward(
   { commit, from, branch, into }: { commit: string; from: string; branch: string; into: string },
 ): Promise<string[]> {
   const { setting, repository } = checkout
-  const named = { setting: { ...setting, env: { ...setting.env, GIT_REFLOG_ACTION: `merge ${branch}` } } }
+  const named = { setting: withVariables(setting, { GIT_REFLOG_ACTION: `merge ${branch}` }) }
   const flags = ['--ff-only', '--no-autostash', '--no-verify-signatures', '--no-overwrite-ignore', '-q']
   const result = await runGitIn(named, ['merge', ...flags, commit])
   if (result.ok) return []
@@ -233,7 +208,7 @@ async function fastForward(
       `Something else changes ${into} in ${repository.root} just now, so nothing was merged; land again.`,
     )
   }
-  const files = [...decoded(result.stderr).matchAll(/^\t(.+)$/gm)].map(([, path = '']) => path)
+  const files = [...fromLatin1(result.stderr).matchAll(/^\t(.+)$/gm)].map(([, path = '']) => path)
   if (files.length > 0) return files
   throw new UserError(`git did not take ${repository.root} forward to the merge: ${gitErrorLine(result)}.`)
 }
@@ -275,7 +250,7 @@ export async function linkIgnoredDependencies({ setting }: PrivateGit, top: stri
   const { ok, stdout } = await runGit(setting, args)
   if (!ok) return
   for (const entry of stdout.split('\0')) {
-    const path = Buffer.from(entry, 'latin1').toString('utf8').replace(/\/$/, '')
+    const path = fromLatin1(entry).replace(/\/$/, '')
     if (DEPENDENCIES.has(basename(path))) await link(join(setting.directory, path), top, path)
   }
 }
@@ -285,7 +260,7 @@ async function link(from: string, top: string, path: string): Promise<void> {
   const folder = dirname(path)
   if (folder !== '.' && (await findObstacle(top, folder)) !== null) return
   const to = join(top, path)
-  if (await isThere(to)) return
+  if (await succeeds(lstat(to))) return
   const isFolder = (await lstat(from)).isDirectory()
   if (isFolder && basename(path) === 'node_modules') await linkEach(from, to, isScopeFolder)
   else await symlink(from, to)
@@ -311,13 +286,6 @@ async function linkEach(from: string, to: string, goesInto: (entry: Dirent) => b
 /** Whether a folder is an npm scope (`@scope`), which contains packages. */
 function isScopeFolder(entry: Dirent): boolean {
   return entry.isDirectory() && entry.name.startsWith('@')
-}
-
-function isThere(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
-  )
 }
 
 /**

@@ -2,10 +2,11 @@ import { mkdir, realpath, rmdir } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { messageOf, UserError } from '../../base/errors.ts'
 import { pathExists } from '../../platform/files.ts'
-import { runWithExeca } from '../../platform/run-with-execa.ts'
+import { runWithExeca } from '../../platform/run-process.ts'
 import {
   findGit,
   findRepository,
+  fromLatin1,
   type GitResult,
   type GitSetting,
   type PersonRepository,
@@ -216,9 +217,9 @@ export async function openCheckout(directory: string, env: NodeJS.ProcessEnv): P
   const repository = await findRepository(real)
   const setting = await personGit(repository?.root ?? real, env)
   if (repository === null) {
-    const bare = await readGit(setting, ['rev-parse', '--is-bare-repository'])
+    const { stdout: bare } = await runGitIn({ setting }, ['rev-parse', '--is-bare-repository'])
     throw new UserError(
-      bare === 'true'
+      bare.trim() === 'true'
         ? `${real} is a bare repository, which has no files to work on; run it in a clone of it.`
         : `${real} is not in a git repository; make one with git init and a first commit.`,
     )
@@ -245,23 +246,18 @@ export async function runGitOrUserError(
 ): Promise<string> {
   const result = await runGitIn(checkout, args)
   if (!result.ok) throw new UserError(`git could not ${what}: ${gitErrorLine(result)}.`)
-  return decoded(result.stdout)
+  return fromLatin1(result.stdout)
 }
 
 /** Git's error message on one line, at most 500 characters, without control characters. */
 export function gitErrorLine({ stderr }: GitResult): string {
-  const lines = decoded(stderr)
+  const lines = fromLatin1(stderr)
     .split('\n')
     .map(line => line.trim().replace(/^(?:fatal|error): /, ''))
   const said = lines.filter(line => line !== '' && !/^(?:hint|warning):/.test(line))
   const why = said.slice(0, 2).join(' ').replace(/\.$/, '').slice(0, 500)
   // It may name what an agent has named.
   return why.replace(/\p{Cc}|\p{Bidi_Control}/gu, '?') || 'it does not say why'
-}
-
-/** Decodes UTF-8 from the latin1 text that `runGit` returns. */
-export function decoded(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString('utf8')
 }
 
 /** One work tree of a repository. */
@@ -321,11 +317,6 @@ async function personGit(top: string, env: NodeJS.ProcessEnv): Promise<GitSettin
       LC_ALL: 'C',
     },
   }
-}
-
-async function readGit(setting: GitSetting, args: readonly string[]): Promise<string> {
-  const { stdout } = await runGitIn({ setting }, args)
-  return stdout.trim()
 }
 
 /** The prefix of all worktree branches. */
