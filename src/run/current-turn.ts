@@ -2,7 +2,7 @@ import type { PreparedRound, RoundEvent, ToolAnswer, ToolCall } from '../core/co
 import { RUN_AGENT, readRunAgent } from '../core/contracts/tools.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
-import { type AgentAnswer, type AgentRequest, Delegation } from './delegation.ts'
+import { type AgentAnswer, type AgentRequest, Delegation } from './delegation/delegation.ts'
 import type { RunnerOptions } from './options.ts'
 import { noteQuestion, playRound, type RoundPlayOptions } from './play-round.ts'
 import type { Budget, RetryPolicy } from './retry-policy.ts'

@@ -2,8 +2,8 @@ import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
 import type { Gate } from '../core/events/outcome.ts'
+import { GATES, type Layer, shortened, type WrittenGate } from './entries.ts'
 import { command, globs, line, type Settings, shortDuration, trueOrFalse } from './schema.ts'
-import { GATES, type Layer, shortened, type WrittenGate } from './toml.ts'
 
 /** The gates of a run, in the order in which they run. */
 export interface LoadedGates {

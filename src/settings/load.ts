@@ -3,9 +3,17 @@ import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { SessionLimits } from '../core/events/outcome.ts'
 import { readToml } from '../platform/toml.ts'
+import {
+  checkEntry,
+  type Entry,
+  type Layer,
+  parseTextEntry,
+  settingEntries,
+  subjectOf,
+  writtenGates,
+} from './entries.ts'
 import { effectiveGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
 import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
-import { checkEntry, type Entry, type Layer, parseTextEntry, settingEntries, subjectOf, writtenGates } from './toml.ts'
 
 /** The places that settings are read from. */
 export interface SettingsPlaces {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { gatesAtResume, reviewAtResume } from '../../src/app/resume-terms.ts'
-import type { Layer } from '../../src/settings/toml.ts'
+import type { Layer } from '../../src/settings/entries.ts'
 import { openSettings } from './settings-places.ts'
 
 const MINUTE = 60_000

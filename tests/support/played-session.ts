@@ -7,7 +7,7 @@ import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import type { AgentBook } from '../../src/run/delegation.ts'
+import type { AgentBook } from '../../src/run/delegation/delegation.ts'
 import type { ProofEnvironment } from '../../src/run/gates.ts'
 import type { BuildFiles, RunnerPolicy } from '../../src/run/options.ts'
 import { PersonAsked } from '../../src/run/person.ts'

@@ -13,8 +13,8 @@ import {
   isOlderCodex,
   NEWEST_MEASURED_CODEX,
 } from '../../engines/codex/find-codex.ts'
-import { shakeHands } from '../../engines/codex/round-start.ts'
 import { sandboxTerms } from '../../engines/codex/sandbox.ts'
+import { shakeHands } from '../../engines/codex/thread-start.ts'
 import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import { pathExists } from '../../platform/files.ts'

@@ -1,6 +1,6 @@
 import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
-import { threadStartParams } from '../../engines/codex/round-start.ts'
 import { type SandboxChoice, sandboxTerms, shieldEnvironment } from '../../engines/codex/sandbox.ts'
+import { threadStartParams } from '../../engines/codex/thread-start.ts'
 import type { Finding } from '../../words/doctor.ts'
 import type { World } from '../world.ts'
 import {

@@ -2,13 +2,10 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
-import { messageOf, systemErrorCode, unreachable } from '../../base/errors.ts'
-import type { RoundOutcome } from '../../core/events/outcome.ts'
+import { messageOf } from '../../base/errors.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import type { ProcessIdentity } from '../../platform/processes.ts'
-import { type CodexError, classifyStartError, classifyTurnError } from './classify.ts'
 import type { SandboxChoice } from './sandbox.ts'
-import type { RequestFailure } from './wire.ts'
 
 /** The last bytes of stderr that are kept. */
 const STDERR_BYTES = 32 * 1024
@@ -328,56 +325,6 @@ export class AppServers {
     for (const { pid, command } of ended) log(`Ended what a ${work} left running: ${command} (${pid}).`)
     for (const { pid, command } of left) log(`Could not end ${command} (${pid}).`)
   }
-}
-
-/** The outcome of a turn that was interrupted. */
-export const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
-
-/** The outcome of a turn, by the status and error of codex's `turn/completed`. */
-export function turnOutcome(status: string, error: CodexError | null): RoundOutcome {
-  if (status === 'completed') return { class: 'worked', message: null }
-  if (status === 'interrupted') return INTERRUPTED
-  return error ? classifyTurnError(error) : { class: 'network', message: `The turn ended: ${status}.` }
-}
-
-/** The outcome of a round whose request failed while the process lives. */
-export function requestOutcome({ cause, message }: RequestFailure): RoundOutcome {
-  switch (cause) {
-    case 'answered':
-      return classifyStartError(message)
-    case 'deadline':
-      return { class: 'silent', message }
-    case 'closed':
-      return { class: 'crashed', message }
-    default:
-      return unreachable(cause)
-  }
-}
-
-/** Why the system starts no program that does not pass by itself, as too many processes or open files do. */
-const LASTING: ReadonlySet<string | null> = new Set([
-  'ENOENT',
-  'EACCES',
-  'EPERM',
-  'ENOEXEC',
-  'ENOTDIR',
-  'EISDIR',
-  'ELOOP',
-  'ENAMETOOLONG',
-  'E2BIG',
-])
-
-/**
- * The outcome of a round whose process ended by itself. While it starts, codex exits with 1 and a sentence on stderr when its
- * home or configuration is unusable.
- */
-export function exitOutcome(exit: AppServerExit, starting: boolean): RoundOutcome {
-  return { class: isLasting(exit, starting) ? 'config' : 'crashed', message: describeExit(exit) }
-}
-
-function isLasting(exit: AppServerExit, starting: boolean): boolean {
-  if (exit.reason === 'not-started') return LASTING.has(systemErrorCode(exit.error))
-  return starting && exit.reason === 'exited' && exit.code === 1
 }
 
 /** Lines of codex's log, which do not say why it ended. */

@@ -1,5 +1,7 @@
+import { systemErrorCode, unreachable } from '../../base/errors.ts'
 import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
-import { memberOf } from './wire.ts'
+import { type AppServerExit, describeExit } from './app-server.ts'
+import { memberOf, type RequestFailure } from './wire.ts'
 
 /** The parts of codex's `TurnError` that its class is told by. */
 export interface CodexError {
@@ -18,6 +20,56 @@ export function classifyTurnError({ message, codexErrorInfo }: CodexError): Roun
 /** The outcome of an error response to `initialize`, `thread/start` or `turn/start`. */
 export function classifyStartError(message: string): RoundOutcome {
   return { class: START_ERRORS.find(({ says }) => says.test(message))?.class ?? 'crashed', message }
+}
+
+/** The outcome of a turn that was interrupted. */
+export const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
+
+/** The outcome of a turn, by the status and error of codex's `turn/completed`. */
+export function turnOutcome(status: string, error: CodexError | null): RoundOutcome {
+  if (status === 'completed') return { class: 'worked', message: null }
+  if (status === 'interrupted') return INTERRUPTED
+  return error ? classifyTurnError(error) : { class: 'network', message: `The turn ended: ${status}.` }
+}
+
+/** The outcome of a round whose request failed while the process lives. */
+export function requestOutcome({ cause, message }: RequestFailure): RoundOutcome {
+  switch (cause) {
+    case 'answered':
+      return classifyStartError(message)
+    case 'deadline':
+      return { class: 'silent', message }
+    case 'closed':
+      return { class: 'crashed', message }
+    default:
+      return unreachable(cause)
+  }
+}
+
+/** Why the system starts no program that does not pass by itself, as too many processes or open files do. */
+const LASTING: ReadonlySet<string | null> = new Set([
+  'ENOENT',
+  'EACCES',
+  'EPERM',
+  'ENOEXEC',
+  'ENOTDIR',
+  'EISDIR',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'E2BIG',
+])
+
+/**
+ * The outcome of a round whose process ended by itself. While it starts, codex exits with 1 and a sentence on stderr when its
+ * home or configuration is unusable.
+ */
+export function exitOutcome(exit: AppServerExit, starting: boolean): RoundOutcome {
+  return { class: isLasting(exit, starting) ? 'config' : 'crashed', message: describeExit(exit) }
+}
+
+function isLasting(exit: AppServerExit, starting: boolean): boolean {
+  if (exit.reason === 'not-started') return LASTING.has(systemErrorCode(exit.error))
+  return starting && exit.reason === 'exited' && exit.code === 1
 }
 
 /** The address that was asked says nothing of what went wrong, whatever words are in it. */

@@ -1,6 +1,6 @@
 import { clipEnd } from '../../base/text.ts'
-import { type Ask, type AskOptions, askAppServer, needsLogin } from './round-start.ts'
 import { policyIn } from './sandbox.ts'
+import { type Ask, type AskOptions, askAppServer, needsLogin } from './thread-start.ts'
 import { memberOf, RequestFailure } from './wire.ts'
 
 /** The models that codex offers with its present configuration and login. */

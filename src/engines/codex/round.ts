@@ -4,19 +4,11 @@ import { messageOf } from '../../base/errors.ts'
 import type { ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../../core/contracts/engine.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
-import {
-  type AppServer,
-  type AppServerExit,
-  type CodexOptions,
-  exitOutcome,
-  INTERRUPTED,
-  requestOutcome,
-  turnOutcome,
-} from './app-server.ts'
-import { withRetryAt } from './classify.ts'
+import type { AppServer, AppServerExit, CodexOptions } from './app-server.ts'
+import { exitOutcome, INTERRUPTED, requestOutcome, turnOutcome, withRetryAt } from './classify.ts'
 import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
-import { startThread, threadStartParams, turnStartParams } from './round-start.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
+import { startThread, threadStartParams, turnStartParams } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
 import { parseUsageLimits } from './translate.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'

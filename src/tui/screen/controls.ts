@@ -6,7 +6,7 @@ import type { ComposerIntent } from '../composer/composer.ts'
 import { chordOf, type Key } from '../composer/keys.ts'
 import { type Picker, pickerKey, pickerPaste } from '../composer/picker.ts'
 import { isAtLineEnd } from '../composer/text.ts'
-import { askAboutPlan, askAfterInterrupt, type QuestionContext, sendWritten } from './questions.ts'
+import { askAboutPlan, askAfterInterrupt, type QuestionContext, sendWritten } from './dialogs.ts'
 
 /** How long a second Ctrl+C leaves, ms. */
 const ARMED_MS = 8_000

@@ -6,8 +6,8 @@ import { expanded } from '../composer/buffer.ts'
 import { Composer } from '../composer/composer.ts'
 import { openPicker, type Picker } from '../composer/picker.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
+import type { Answer, Question } from './dialogs.ts'
 import { drawScreen, type Frame, screenTitle } from './frame.ts'
-import type { Answer, Question } from './questions.ts'
 import { Scrollback, SessionPane } from './session-pane.ts'
 
 /** How long a notice is shown, ms. */

@@ -14,9 +14,9 @@ import type { PagerSource } from '../pager/source.ts'
 import { narrowingOf, TerminalOutput, TerminalRestorer, type TerminalStream } from '../terminal/output.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { Controls, type ScreenHost } from './controls.ts'
+import { type Answer, type Question, SessionView } from './dialogs.ts'
 import { ScreenModel, type ScreenModelOptions } from './model.ts'
 import { Painter } from './painter.ts'
-import { type Answer, type Question, SessionView } from './questions.ts'
 
 /** The interval between frames while text streams in, ms. */
 const TICK_MS = 50

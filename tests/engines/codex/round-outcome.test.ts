@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { exitOutcome } from '../../../src/engines/codex/app-server.ts'
+import { exitOutcome } from '../../../src/engines/codex/classify.ts'
 
 const refused = (code: string) => {
   const error = Object.assign(new Error(`spawn /opt/codex ${code}`), { code })

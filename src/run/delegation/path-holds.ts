@@ -1,7 +1,7 @@
 import { rmdir } from 'node:fs/promises'
 import { isAbsolute, join, win32 } from 'node:path'
-import { messageOf } from '../base/errors.ts'
-import { findObstacle, makeFolderInside } from '../workspace/files/inside-directory.ts'
+import { messageOf } from '../../base/errors.ts'
+import { findObstacle, makeFolderInside } from '../../workspace/files/inside-directory.ts'
 
 /** Folders relative to the work directory, with `/` between their names; null: the whole work directory, empty: none. */
 export type Paths = readonly string[] | null

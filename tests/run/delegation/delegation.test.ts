@@ -3,9 +3,9 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { redactorOf } from '../../src/base/redactor.ts'
-import { ofType } from '../support/played-session.ts'
-import { ended, started, usage, worked } from '../support/session-events.ts'
+import { redactorOf } from '../../../src/base/redactor.ts'
+import { ofType } from '../../support/played-session.ts'
+import { ended, started, usage, worked } from '../../support/session-events.ts'
 import { forever, openScene, says, until } from './delegation-scene.ts'
 
 /** Keeps what whoever follows an agent is told. */

@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { type Hold, PathHolds, type Paths } from '../../src/run/path-holds.ts'
+import { type Hold, PathHolds, type Paths } from '../../../src/run/delegation/path-holds.ts'
 
 const never = new AbortController().signal
 

@@ -1,9 +1,9 @@
-import type { ThreadSpec } from '../core/contracts/template.ts'
-import type { AgentTask } from '../core/contracts/tools.ts'
-import { type BuildTask, MOST_FAILURES, type NamedTask, tasksNamed } from '../core/state/plan.ts'
-import { makeFolderInside } from '../workspace/files/inside-directory.ts'
-import { type CallOptions, playCall, refusedAnswer } from './instance.ts'
-import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './path-holds.ts'
+import type { ThreadSpec } from '../../core/contracts/template.ts'
+import type { AgentTask } from '../../core/contracts/tools.ts'
+import { type BuildTask, MOST_FAILURES, type NamedTask, tasksNamed } from '../../core/state/plan.ts'
+import { makeFolderInside } from '../../workspace/files/inside-directory.ts'
+import type { SessionLog } from '../session-log.ts'
+import { type CallOptions, playCall, refusedAnswer } from './agent-call.ts'
 import {
   type AgentAnswer,
   type AgentRequest,
@@ -11,10 +11,10 @@ import {
   boundedPaths,
   problemOfRequest,
   SHARED_FOLDERS,
-} from './request.ts'
-import type { SessionLog } from './session-log.ts'
+} from './agent-request.ts'
+import { GivenFolders, type Hold, PathHolds, type Paths, readPaths } from './path-holds.ts'
 
-export type { AgentAnswer, AgentBook, AgentRequest } from './request.ts'
+export type { AgentAnswer, AgentBook, AgentRequest } from './agent-request.ts'
 export interface DelegationOptions extends CallOptions {
   /** The work directory's real path. */
   directory: string
