@@ -8,7 +8,7 @@ import { type AskedQuestion, questionId, questionsOf } from '../records/answers.
 import { foldJournal, hasEvents, problemOfJournal } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
-import { oneLine } from '../words/cells.ts'
+import { oneLine } from '../words/safe-text.ts'
 import type { World } from './world.ts'
 
 /**

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import type { RunObserver } from '../app/work-through.ts'
@@ -6,12 +5,12 @@ import { Interrupted, unreachable } from '../base/errors.ts'
 import type { View } from '../core/events/events.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { CliContext, Display } from '../tui/cli-context.ts'
-import { oneLine } from '../words/cells.ts'
 import { howToGoOn } from '../words/commands.ts'
 import { describeEvent } from '../words/event.ts'
 import { type Description, describe, type Tone } from '../words/names.ts'
 import { Countdown, formatTime } from '../words/numbers.ts'
 import { waitEndOf } from '../words/outcome.ts'
+import { oneLine } from '../words/safe-text.ts'
 import { type RunFlags, wantsColour } from './flags.ts'
 
 /** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
@@ -169,6 +168,8 @@ export async function openInBrowser(
  */
 export async function askYesOrNo({ stdin, stdout, signal }: CliContext, question: string): Promise<boolean | null> {
   const ask = () => stdout.write(`${question} [Y/n] `)
+  // Loaded only here: it takes longer to load than most commands take to run.
+  const { createInterface } = await import('node:readline')
   // Not as a terminal of readline's own, which would take Ctrl-C for itself.
   const lines = createInterface({ input: stdin, terminal: false, signal })
   ask()

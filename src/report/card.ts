@@ -1,6 +1,7 @@
-import { cutLine, oneLine, widthOf, wrapLine } from '../words/cells.ts'
+import { cutLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
+import { oneLine } from '../words/safe-text.ts'
 import type { ReportData } from './report-data.ts'
 import {
   agentsInWords,

@@ -1,4 +1,4 @@
-import { safeText } from '../words/cells.ts'
+import { safeText } from '../words/safe-text.ts'
 
 /** A piece of HTML: what it holds of texts from outside is escaped. */
 export class Html {

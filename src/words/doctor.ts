@@ -1,5 +1,5 @@
-import { oneLine } from './cells.ts'
 import { formatCount } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
 
 /** What doctor looks at, in the order in which it is shown. */
 export type Check =

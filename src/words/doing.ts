@@ -5,13 +5,13 @@ import type { LiveItem } from '../core/events/live-board.ts'
 import type { UsageWindow } from '../core/events/outcome.ts'
 import type { TaskBoard } from '../core/state/plan.ts'
 import type { Checking, SessionState } from '../core/state/state.ts'
-import { oneLine } from './cells.ts'
 import { workOf } from './event.ts'
 import { shownCommand } from './names.ts'
 import { formatClock, formatCount, shortMoment } from './numbers.ts'
 import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
 import { agentOf, isDelegation, isPlanShown } from './plan.ts'
 import { gateName } from './proof.ts'
+import { oneLine } from './safe-text.ts'
 
 /** How far the tasks of a session are. */
 export interface TaskAtWork {

@@ -2,7 +2,6 @@ import { unreachable } from '../base/errors.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
 import type { SessionState } from '../core/state/state.ts'
-import { oneLine } from './cells.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
 import {
   clipLines,
@@ -49,6 +48,7 @@ import {
   wordsForQuestions,
   wordsForReviewTerms,
 } from './proof.ts'
+import { oneLine } from './safe-text.ts'
 
 /**
  * What a person is told of an event; null if nothing. Pure.

@@ -2,9 +2,9 @@ import { unreachable } from '../base/errors.ts'
 import { ASK_PERSON } from '../core/contracts/tools.ts'
 import type { Item, ItemFileChange, ItemStatus } from '../core/events/items.ts'
 import type { PlanStep } from '../core/state/state.ts'
-import { oneLine } from './cells.ts'
 import { clipLines, type Description, describe, shownCommand, shownPath } from './names.ts'
 import { formatCount, formatDuration } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
 
 const MESSAGE_LINES = 40
 const COMMAND_CHARS = 300

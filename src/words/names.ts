@@ -1,7 +1,7 @@
 import { isAbsolute, relative } from 'node:path'
 import { clipEnd } from '../base/text.ts'
 import type { RoundClass, RoundOutcome } from '../core/events/outcome.ts'
-import { oneLine, safeText } from './cells.ts'
+import { oneLine, safeText } from './safe-text.ts'
 
 const SHELL = /(?:^|\/)(?:ba|z|da)?sh$/
 const OPTION = /^-l?c$/

@@ -11,10 +11,10 @@ import type {
   WindDownLimit,
 } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
-import { oneLine } from './cells.ts'
 import { SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
 import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens, shortNumber } from './numbers.ts'
 import { gateName, type ProvedState, wordsForProof } from './proof.ts'
+import { oneLine } from './safe-text.ts'
 import type { SessionReport } from './status.ts'
 
 const REASON_CHARS = 2000

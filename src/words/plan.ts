@@ -4,9 +4,9 @@ import type { RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { type BuildTask, MOST_FAILURES, type RoundPart, type TaskBoard, taskOf } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
-import { oneLine } from './cells.ts'
 import { clipLines, type Description, describe, type Tone } from './names.ts'
 import { formatCount, formatDuration, formatTokens } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
 import type { SessionReport } from './status.ts'
 
 const NAME_CHARS = 200

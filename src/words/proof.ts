@@ -3,9 +3,9 @@ import type { RecordedOf, RefusalReason } from '../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../core/events/outcome.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../core/rules/review.ts'
 import type { Claim, SessionState } from '../core/state/state.ts'
-import { oneLine } from './cells.ts'
 import { clipLines, type Description, describe, type Hints, safeOutput, type Tone, wordsForCause } from './names.ts'
 import { formatCount, formatDuration, formatTokens } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
 
 const NAME_CHARS = 200
 const TEXT_CHARS = 2000

@@ -1,11 +1,9 @@
 import type { StallRemedy } from '../core/events/events.ts'
 import type { RoundOutcome, SessionLimits, SessionOutcome, UsageWindow, WindDownLimit } from '../core/events/outcome.ts'
-import type { BuildState, BuildTask, TaskBoard } from '../core/state/plan.ts'
+import type { BuildState, BuildTask } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
-import { cutLine, oneLine } from './cells.ts'
-import { doing, taskAtWork, titleOf, usedWindow } from './doing.ts'
 import { describePlan } from './item.ts'
-import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan, shortMoment } from './numbers.ts'
+import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan } from './numbers.ts'
 import {
   type Activity,
   describeOutcome,
@@ -16,8 +14,9 @@ import {
   wordsForTokensUsed,
   wordsForWait,
 } from './outcome.ts'
-import { boardNow, isPlanShown, requestInWords } from './plan.ts'
+import { isPlanShown, requestInWords } from './plan.ts'
 import { gateName, wordsForGate, wordsForGateTime, wordsForQuestions, wordsForReview } from './proof.ts'
+import { oneLine } from './safe-text.ts'
 
 const GOAL_CHARS = 200
 const TEXT_CHARS = 500
@@ -354,36 +353,6 @@ function lastOf(name: string, { gateRuns }: SessionState): GateReport | null {
   if (run === undefined) return null
   const { gate: _, ...rest } = run
   return rest
-}
-
-const MOST_CELLS = 100
-const TITLE_CELLS = 24
-
-/**
- * A running session on one short line for the status bar of tmux: `linkcheck · R4/10 · T2/15 · working · resets 05:02`.
- * No colours; each `#` is doubled, for to tmux a single one is a command.
- */
-export function statusLine(state: SessionState, board: TaskBoard | null, now: number): string {
-  const { running, limits, roundsUsed } = state
-  const { words, time, next } = doing(state, null, now)
-  const tasks = boardNow(board, state)
-  const task = tasks && taskAtWork(tasks)
-  const window = usedWindow(state, now)
-  const most = limits.rounds === null ? '' : `/${limits.rounds}`
-  const facts = [
-    cutLine(titleOf(state, board), TITLE_CELLS),
-    `R${running?.round ?? roundsUsed}${most}`,
-    task?.shortPlace ?? '',
-    time === null ? words : `${words} ${time}`,
-    next ?? '',
-    // What it does is said by them already.
-    state.agents.length === 0 || words.endsWith('at work') ? '' : formatCount(state.agents.length, 'agent'),
-    state.questions === 0 ? '' : formatCount(state.questions, 'question'),
-    window === null || window.resetsAt === null
-      ? ''
-      : `${Math.round(window.usedPercent)} %, resets ${shortMoment(window.resetsAt, now)}`,
-  ]
-  return cutLine(facts.filter(fact => fact !== '').join(' · '), MOST_CELLS).replaceAll('#', '##')
 }
 
 /** A question of an agent, as far as it is shown. */

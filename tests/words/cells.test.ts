@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
-import { cutLine, padLine, safeText, widthOf, wrapLine } from '../../src/words/cells.ts'
+import { cutLine, padLine, widthOf, wrapLine } from '../../src/words/cells.ts'
+import { safeText } from '../../src/words/safe-text.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 import { dark, expectFitting, seen, wildMarkdown } from '../tui/blocks/terminal-lines.ts'
 

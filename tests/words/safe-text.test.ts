@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { oneLine, safeText } from '../../src/words/cells.ts'
+import { oneLine, safeText } from '../../src/words/safe-text.ts'
 
 test('what would steer a terminal is shown', () => {
   expect(safeText('\x1b[31mred\x07 \x00 \x7f \x9b1m')).toBe('␛[31mred␇ ␀ ␡ <U+009B>1m')

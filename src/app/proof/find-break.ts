@@ -1,6 +1,6 @@
 import type { GateStatus } from '../../core/events/outcome.ts'
 import type { Certificate, CertifiedGate } from '../../core/rules/certificate.ts'
-import { oneLine } from '../../words/cells.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import { type Commit, commitsBetween, shortHash } from '../../workspace/git/commits.ts'
 import { GitError } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'

@@ -9,7 +9,6 @@ import { FolderChanges } from '../../platform/files.ts'
 import { readJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import type { LockHolder } from '../../records/run-lock.ts'
-import { statusLine } from '../../words/status.ts'
 import { fileState, findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
 import { planPaths } from '../../workspace/memory/plan-files.ts'
 import { sessionFolder } from '../../workspace/memory/session-folder.ts'
@@ -169,5 +168,7 @@ export async function runningInOneLine(records: Records, runner: LockHolder, now
   let state = emptyState(id)
   for await (const event of readJournal(records.journal(id))) state = fold(state, event)
   if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
+  // Loaded only for a session that runs: what measures texts in cells takes long to load.
+  const { statusLine } = await import('../../words/status-line.ts')
   return statusLine(state, await readTaskBoard(boardPlaceOf(records, id, () => state)), now)
 }

@@ -2,7 +2,7 @@ import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
-import { oneLine } from '../../words/cells.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, readText } from '../flags.ts'
 import type { RunningCommand } from '../program-parts.ts'
 

@@ -4,9 +4,9 @@ import { UserError, unreachable } from '../../base/errors.ts'
 import { openRecords } from '../../records/records.ts'
 import { type RunLock, takeRunLock } from '../../records/run-lock.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
-import { oneLine } from '../../words/cells.ts'
 import { shellWord } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import {
   advanceWorktreeBranch,
   commitUncommitted,

@@ -13,7 +13,7 @@ import {
 import { openQueue } from '../../records/queue.ts'
 import { openRecords } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
-import { oneLine } from '../../words/cells.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import { questionLines } from '../../words/status.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, readText } from '../flags.ts'
 

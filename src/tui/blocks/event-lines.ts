@@ -1,6 +1,6 @@
 import type { Recorded, RecordedOf } from '../../core/events/events.ts'
 import type { PlanStep, SessionState } from '../../core/state/state.ts'
-import { cutLine, oneLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { describeEvent } from '../../words/event.ts'
 import { describeAgentItem } from '../../words/item.ts'
 import { type Description, describe, KEY_HINTS } from '../../words/names.ts'
@@ -23,6 +23,7 @@ import {
   wordsForQuestions,
   wordsForReviewTerms,
 } from '../../words/proof.ts'
+import { oneLine, safeText } from '../../words/safe-text.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { diffLines, readDiff } from './file-changes.ts'

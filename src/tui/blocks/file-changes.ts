@@ -1,7 +1,8 @@
 import type { Item, ItemFileChange } from '../../core/events/items.ts'
-import { cutLine, safeText, wrapLine } from '../../words/cells.ts'
+import { cutLine, wrapLine } from '../../words/cells.ts'
 import { shownPath } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
+import { safeText } from '../../words/safe-text.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { type BlockOptions, clipText, firstRows, underPrefix } from './layout.ts'
 

@@ -1,9 +1,10 @@
 import type { RecordedOf } from '../../core/events/events.ts'
 import type { Finding } from '../../core/rules/review.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { cutLine, oneLine, safeText, wrapLine } from '../../words/cells.ts'
+import { cutLine, wrapLine } from '../../words/cells.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { gateInWords, isRepeated, placeOf, reviewEndInWords, SEVERITY_TONES } from '../../words/proof.ts'
+import { oneLine, safeText } from '../../words/safe-text.ts'
 import { outputTail } from './item-lines.ts'
 import {
   type BlockOptions,

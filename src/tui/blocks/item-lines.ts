@@ -1,10 +1,11 @@
 import { basename } from 'node:path'
 import type { Item } from '../../core/events/items.ts'
 import type { LiveItem } from '../../core/events/live-board.ts'
-import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { describeItem, type ItemPlace } from '../../words/item.ts'
 import { type Description, describe, safeOutput, shownCommand } from '../../words/names.ts'
 import { formatClock, formatCount, formatDuration } from '../../words/numbers.ts'
+import { oneLine, safeText } from '../../words/safe-text.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { changeLines } from './file-changes.ts'
 import {

@@ -1,6 +1,7 @@
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { clipEnd } from '../../base/text.ts'
-import { cutLine, padLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { safeText } from '../../words/safe-text.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { type LineOptions, MOST_TEXT, underPrefix } from './layout.ts'
 import { splitBlocks } from './message-stream.ts'

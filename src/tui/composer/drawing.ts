@@ -1,4 +1,5 @@
-import { cutLine, oneLine, padLine, safeText, widthOf } from '../../words/cells.ts'
+import { cutLine, padLine, widthOf } from '../../words/cells.ts'
+import { oneLine, safeText } from '../../words/safe-text.ts'
 import type { Theme } from '../terminal/theme.ts'
 import type { TextBuffer } from './buffer.ts'
 import type { Popup } from './completion.ts'

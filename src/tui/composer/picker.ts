@@ -1,4 +1,5 @@
-import { cutLine, oneLine, safeText, widthOf, wrapLine } from '../../words/cells.ts'
+import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { oneLine, safeText } from '../../words/safe-text.ts'
 import type { Theme } from '../terminal/theme.ts'
 import { EMPTY_BUFFER, expanded, paste, type TextBuffer } from './buffer.ts'
 import { type Area, type DrawnField, optionMark, scrollWindow, textColumns, textLines } from './drawing.ts'

@@ -1,11 +1,12 @@
 import type { LiveItem } from '../../core/events/live-board.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../../core/state/state.ts'
-import { cutLine, oneLine, widthOf } from '../../words/cells.ts'
+import { cutLine, widthOf } from '../../words/cells.ts'
 import { type Doing, doing, taskAtWork, titleOf, usedWindow } from '../../words/doing.ts'
 import { formatClock, formatCount, formatFullClock, formatSpan, shortMoment, shortNumber } from '../../words/numbers.ts'
 import { wordsForTokensUsed } from '../../words/outcome.ts'
 import { wordsForPart } from '../../words/plan.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 
 const NAME_CHARS = 120

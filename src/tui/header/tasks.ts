@@ -1,7 +1,8 @@
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, type PlanStep, type SessionState } from '../../core/state/state.ts'
-import { cutLine, oneLine, widthOf } from '../../words/cells.ts'
+import { cutLine, widthOf } from '../../words/cells.ts'
 import { formatCount, formatSpan } from '../../words/numbers.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 
 const NAME_CHARS = 400

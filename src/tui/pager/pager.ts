@@ -1,4 +1,5 @@
-import { cutLine, oneLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import type { Key } from '../composer/keys.ts'
 import type { Theme } from '../terminal/theme.ts'
 import { compileSearch, type PagerSource, type Search, SearchHits } from './source.ts'

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import stringWidth from 'string-width'
-import { oneLine, widthOf } from '../../words/cells.ts'
+import { widthOf } from '../../words/cells.ts'
+import { oneLine } from '../../words/safe-text.ts'
 import type { ScreenProcess } from '../cli-context.ts'
 import { STYLE_SEQUENCES } from './theme.ts'
 
