@@ -1,4 +1,4 @@
-import { constants, type FileHandle, lutimes, open, opendir, realpath, rmdir, unlink } from 'node:fs/promises'
+import { constants, type FileHandle, lstat, lutimes, open, opendir, realpath, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { clipEnd } from '../base/text.ts'
@@ -194,8 +194,16 @@ export class InboxFolder {
   }
 
   /** The state of a regular file, as of `fileState`; `null` if there is none. */
-  async stateOf(name: string): Promise<{ key: string; changedAt: number } | null> {
+  async stateOf(name: string): Promise<{ key: string } | null> {
     return await fileState(join(this.path, name))
+  }
+
+  /** When an entry of any kind was last changed, Unix time, ms; `null` if there is none. */
+  async changedAt(name: string): Promise<number | null> {
+    return await lstat(join(this.path, name)).then(
+      ({ ctimeMs }) => Math.floor(ctimeMs),
+      () => null,
+    )
   }
 
   /** Renames an entry of any kind, replacing a file of the new name. False if there was none. */
@@ -350,8 +358,8 @@ export async function sweepInbox(
     const read = parseInboxFileName(name)
     const file = read?.file ?? (HALF_WRITTEN.test(name) ? 'half-written' : null)
     if (file === null || (read !== null && stays(read.id))) continue
-    const state = await folder.stateOf(name)
-    if (state === null || now - state.changedAt >= mostAge(file)) await folder.remove(name)
+    const changedAt = await folder.changedAt(name)
+    if (changedAt !== null && now - changedAt >= mostAge(file)) await folder.remove(name)
   }
 }
 

@@ -15,6 +15,7 @@ import {
   parseRequest,
   StreamReader,
   StreamWriter,
+  sweepInbox,
 } from '../../src/agents/inbox.ts'
 
 const ID = `000001795310000000-${randomUUID()}`.slice(3)
@@ -123,6 +124,22 @@ describe('in a folder where agents can write', () => {
     for (const name of names) expect(await folder.read(name, 512 * 1024), name).toHaveProperty('problem')
     for (const name of names) expect(await folder.remove(name), name).toBe(name !== 'full')
     expect(await readFile(join(root, 'outside', inboxFiles.taken(ID)), 'utf8')).toBe('of the person')
+  })
+
+  test('what came just now is not swept, whatever it is; after its time it is, but for folders that are not empty', async () => {
+    expect(await folder.make()).toBeNull()
+    const id = (digit: number) => inboxFiles.request(`00179531000000${digit}-${randomUUID()}`)
+    const [text, link, pipe, empty, full] = [id(1), id(2), id(3), id(4), id(5)]
+    await writeFile(join(folder.path, text), '{}')
+    await symlink(join(root, 'outside'), join(folder.path, link))
+    execFileSync('mkfifo', [join(folder.path, pipe)])
+    await mkdir(join(folder.path, empty))
+    await mkdir(join(folder.path, full, 'with', 'more'), { recursive: true })
+    const sweep = (now: number) => sweepInbox(folder, { now, mostAge: () => 60_000, stays: () => false })
+    await sweep(Date.now())
+    expect(await folder.names()).toEqual([text, link, pipe, empty, full])
+    await sweep(Date.now() + 61_000)
+    expect(await folder.names()).toEqual([full])
   })
 
   test('what is streamed is heard as it comes, in whole characters, and up to a mebibyte', async () => {
