@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Emulator, startInEmulator } from '../../support/emulator.ts'
 import { makePlace } from '../../support/place.ts'
@@ -46,10 +48,17 @@ test('Ctrl+C while codex waits for the person leaves the login, and not the scre
   await using place = await makePlace('')
   await using issuer = await startIssuer()
   await logInThere(place, issuer)
-  await using terminal = startInEmulator(place, [], { columns: 100, rows: 40 })
-  await terminal.until(/Login +not logged in: \/login/)
+  // What could be offered at the start is known only when the person has begun: it must not push away what that said.
+  const isToGoOn = join(place.root, 'go-on')
+  const env = { CODEX_BIN: await slowed(place.env.CODEX_BIN ?? '', place.root, isToGoOn) }
+  await using terminal = startInEmulator(place, [], { columns: 100, rows: 40, env })
+  await terminal.until('Type what to work on')
   await type(terminal, '/login --device-auth-please')
   await terminal.until('Behind /login may stand --device-auth or --with-api-key')
+  await writeFile(isToGoOn, '')
+  await terminal.until(/Login +not logged in: \/login/)
+  await terminal.until(rows => !rows.join('\n').includes('Behind /login'))
+  expect(terminal.bytes()).not.toContain('How do you want to begin?')
   issuer.answer = 'not yet'
   await type(terminal, '/login --device-auth')
   await terminal.untilInAll('ABCD-1234')
@@ -59,6 +68,14 @@ test('Ctrl+C while codex waits for the person leaves the login, and not the scre
   terminal.press('ctrl+d')
   expect(await leavesAsFound(terminal)).toBe(0)
 })
+
+/** A codex that says at once which version it is, and waits for a file before all else. */
+async function slowed(codex: string, folder: string, awaited: string): Promise<string> {
+  const path = join(folder, 'slow-codex')
+  const wait = `for _ in $(seq 600); do [ -e '${awaited}' ] && break; sleep 0.05; done`
+  await writeFile(path, `#!/bin/sh\n[ "$1" = --version ] || ${wait}\nexec '${codex}' "$@"\n`, { mode: 0o755 })
+  return path
+}
 
 test('a key that is typed behind /login goes out of sight', async () => {
   await using place = await makePlace('')
