@@ -57,7 +57,6 @@ const { metafile } = await build({
     ].join(''),
   },
 })
-await writeDeclarations('dist')
 // What is in which file, for the tests; it is not packed.
 await writeFile('dist/metafile.json', JSON.stringify(metafile))
 
@@ -66,3 +65,4 @@ const { text, problems } = thirdParty(metafile, '.', readWithoutFile())
 await writeFile('dist/THIRD-PARTY.txt', text)
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1
+else await writeDeclarations('dist')
