@@ -28,8 +28,6 @@ export class ScreenHome implements AsyncDisposable {
   #options: RunOptions
   #reachable: Reachable | null = null
   #choice: PromiseWithResolvers<StartChoice> | null = null
-  /** Whether the person has begun to use the start screen as it is now. */
-  #isUsed = false
 
   private constructor(context: CliContext, options: RunOptions, records: Records, settings: Settings) {
     this.#context = context
@@ -53,10 +51,7 @@ export class ScreenHome implements AsyncDisposable {
       control: {
         ask: ask => this.#ask(ask),
         begin: goal => this.#begin(goal),
-        command: (name, rest) => {
-          this.#isUsed = true
-          return runSlashCommand(place, name, rest)
-        },
+        command: (name, rest) => runSlashCommand(place, name, rest),
         commands: () => commandsOf(place),
         leave: () => this.#leave('SIGINT'),
         gone: () => this.#leave('SIGHUP'),
@@ -110,7 +105,6 @@ export class ScreenHome implements AsyncDisposable {
     const leave = () => this.#choose({ kind: 'leave' })
     this.#context.signal.addEventListener('abort', leave)
     const looking = new AbortController()
-    this.#isUsed = false
     this.person.showStart()
     const { model } = this.person.screen
     model.facts = NO_FACTS
@@ -141,8 +135,7 @@ export class ScreenHome implements AsyncDisposable {
   }
 
   async #offer(over: AbortSignal): Promise<void> {
-    const place = { records: this.records, person: this.person, ...this.#context, isUsed: () => this.#isUsed }
-    const choice = await askHowToBegin(place, over)
+    const choice = await askHowToBegin({ records: this.records, person: this.person, ...this.#context }, over)
     if (choice !== null) this.#choose(choice)
   }
 
@@ -201,16 +194,17 @@ interface StartPlace {
   records: Records
   person: PersonScreen
   platform: NodeJS.Platform
-  /** Whether the person has sent a command there: an offer would push away what it said. */
-  isUsed(): boolean
 }
 
 /** Asks what the person may want first, unless they are at something; null if it is something else, or nothing. */
 async function askHowToBegin(place: StartPlace, over: AbortSignal): Promise<StartChoice | null> {
   const { records, person } = place
   const { screen } = person
-  const isAtSomething = () =>
-    over.aborted || place.isUsed() || screen.model.dialog !== null || screen.model.composer.text !== ''
+  // A notice answers what they have just done, and a question would stand in its place.
+  const isAtSomething = () => {
+    const { dialog, composer, currentNotice } = screen.model
+    return over.aborted || dialog !== null || composer.text !== '' || currentNotice !== null
+  }
   const { facts } = screen.model
   if (facts === null || isAtSomething()) return null
   const atWork = await sessionAtWork(place)

@@ -48,7 +48,7 @@ test('Ctrl+C while codex waits for the person leaves the login, and not the scre
   await using place = await makePlace('')
   await using issuer = await startIssuer()
   await logInThere(place, issuer)
-  // What could be offered at the start is known only when the person has begun: it must not push away what that said.
+  // What could be offered at the start is known only when the person has begun: it must not push away what they were told.
   const isToGoOn = join(place.root, 'go-on')
   const env = { CODEX_BIN: await slowed(place.env.CODEX_BIN ?? '', place.root, isToGoOn) }
   await using terminal = startInEmulator(place, [], { columns: 100, rows: 40, env })
