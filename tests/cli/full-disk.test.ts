@@ -9,6 +9,7 @@ import type { Ended } from '../support/codemachine.ts'
 import { processesOf } from '../support/processes.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { openScene, type Scene } from '../support/scene.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 
 const mountProblem = await problemOfMounting()
 const skipped = mountProblem === null ? '' : ` (skipped: ${mountProblem})`
@@ -186,7 +187,7 @@ describe.runIf(mountProblem === null)(`the disk of the work directory${skipped}`
   })
 })
 
-describe.runIf(process.platform === 'linux')('a limit on the size of files', () => {
+describe.runIf(isLinux)(`a limit on the size of files${unless(isLinux, 'it is set as on Linux')}`, () => {
   test('is a clear stop too, and without it resume goes on', async () => {
     const gate = Promise.withResolvers<void>()
     const loud = round('for i in $(seq 2000); do echo "line $i of what is said"; done', claimDone)

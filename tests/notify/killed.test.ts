@@ -5,6 +5,7 @@ import { isAlive } from '../../src/platform/processes.ts'
 import { codemachine, type RunningCodemachine, startCodemachine } from '../support/codemachine.ts'
 import { claimDone, held, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
+import { isLinux, isWindows, unless } from '../support/skipped.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 
 /**
@@ -37,9 +38,10 @@ const living = async (pids: readonly number[]) => {
 
 const ARGS = ['--json', '--no-keep-awake']
 
-// Nothing finds another process by its environment on Windows.
-test.skipIf(process.platform === 'win32')(
-  'a command that outlives a codemachine that was killed is ended by the next one there, which says so',
+const byEnvironment = unless(!isWindows, 'nothing finds another process by its environment on Windows')
+
+test.skipIf(isWindows)(
+  `a command that outlives a codemachine that was killed is ended by the next one there, which says so${byEnvironment}`,
   async () => {
     await using scene = await tellForEver()
     await using running = startCodemachine(scene.place, [...ARGS, 'build X'])
@@ -60,8 +62,8 @@ test.skipIf(process.platform === 'win32')(
   },
 )
 
-test.skipIf(process.platform === 'win32')(
-  'one that a living codemachine started is left alone between its rounds, and by another codemachine',
+test.skipIf(isWindows)(
+  `one that a living codemachine started is left alone between its rounds, and by another codemachine${byEnvironment}`,
   async () => {
     await using scene = await tellForEver()
     await using running = startCodemachine(scene.place, [...ARGS, 'build X'])
@@ -72,14 +74,17 @@ test.skipIf(process.platform === 'win32')(
   },
 )
 
-test.runIf(process.platform === 'linux')('whoever asks twice to end leaves none running', async () => {
-  await using scene = await tellForEver()
-  await using running = startCodemachine(scene.place, [...ARGS, 'build X'])
-  const pids = await told(scene, running)
-  running.process.kill('SIGINT')
-  await running.event('session-ended')
-  // It is waiting for the command now.
-  running.process.kill('SIGINT')
-  await running.ended
-  await expect.poll(() => living(pids), { timeout: 30_000, interval: 10 }).toEqual([])
-})
+test.runIf(isLinux)(
+  `whoever asks twice to end leaves none running${unless(isLinux, 'it counts processes in /proc')}`,
+  async () => {
+    await using scene = await tellForEver()
+    await using running = startCodemachine(scene.place, [...ARGS, 'build X'])
+    const pids = await told(scene, running)
+    running.process.kill('SIGINT')
+    await running.event('session-ended')
+    // It is waiting for the command now.
+    running.process.kill('SIGINT')
+    await running.ended
+    await expect.poll(() => living(pids), { timeout: 30_000, interval: 10 }).toEqual([])
+  },
+)

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { lacksRoom, writeWholeFile } from '../../src/platform/files.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 
 /** Why a test is skipped elsewhere. */
-const onLinux = process.platform === 'linux' ? '' : ' (skipped: it limits the size of files as Linux does)'
+const onLinux = unless(isLinux, 'it limits the size of files as Linux does')
 
 let folder: string
 
@@ -35,18 +36,15 @@ const whenFull = `
   console.log(JSON.stringify({ code, lacksRoom: await lacksRoom(folder) }))
 `
 
-test.runIf(process.platform === 'linux')(
-  `without room for all of it the old file stays, and nothing else${onLinux}`,
-  async () => {
-    const path = join(folder, 'a.json')
-    await writeFile(path, 'old')
-    const node = [process.execPath, '--no-warnings', '--input-type=module', '-e', whenFull, path, folder]
-    const said = execFileSync('bash', ['-c', 'ulimit -S -f 20; exec "$@"', 'bash', ...node], { encoding: 'utf8' })
-    expect(JSON.parse(said)).toEqual({ code: 'EFBIG', lacksRoom: true })
-    expect(await readFile(path, 'utf8')).toBe('old')
-    expect(await readdir(folder)).toEqual(['a.json'])
-  },
-)
+test.runIf(isLinux)(`without room for all of it the old file stays, and nothing else${onLinux}`, async () => {
+  const path = join(folder, 'a.json')
+  await writeFile(path, 'old')
+  const node = [process.execPath, '--no-warnings', '--input-type=module', '-e', whenFull, path, folder]
+  const said = execFileSync('bash', ['-c', 'ulimit -S -f 20; exec "$@"', 'bash', ...node], { encoding: 'utf8' })
+  expect(JSON.parse(said)).toEqual({ code: 'EFBIG', lacksRoom: true })
+  expect(await readFile(path, 'utf8')).toBe('old')
+  expect(await readdir(folder)).toEqual(['a.json'])
+})
 
 test('a folder with room has it, one that is not there does not lack it, and neither keeps anything of the question', async () => {
   expect(await lacksRoom(folder)).toBe(false)

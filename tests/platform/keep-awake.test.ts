@@ -9,6 +9,7 @@ import { writableByAgents } from '../../src/platform/files.ts'
 import { type KeepAwakeOptions, keepAwake } from '../../src/platform/keep-awake.ts'
 import { isAlive } from '../../src/platform/processes.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 import { TestClock } from '../support/test-clock.ts'
 
 const NOWHERE = { workDirectory: [], gitDirectories: [], temporary: [] }
@@ -59,8 +60,7 @@ const living = async (pids: readonly number[]) => {
 
 /** As systemd-inhibit does it: the command runs as a child, and its end is the end. */
 const INHIBIT = `exec 3<&0; shift 4; "$@" <&3 & wait`
-const isLinux = process.platform === 'linux'
-const skipped = isLinux ? '' : ' (skipped: the programs of the system are stood in for by scripts of Linux)'
+const skipped = unless(isLinux, 'the programs of the system are stood in for by scripts of Linux')
 const runOnLinux = (title: string, body: () => Promise<void>) => test.runIf(isLinux)(`${title}${skipped}`, body)
 
 runOnLinux('on Linux the machine is kept awake by systemd-inhibit until that is disposed of', async () => {

@@ -8,10 +8,10 @@ import { systemClock } from '../../src/base/clock.ts'
 import { killMarkedNow, MARK_VARIABLE, makeMark } from '../../src/platform/end-processes.ts'
 import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 
-// What stands in for codex is a shell script, and the start times are those of Linux.
-test.runIf(process.platform === 'linux').each(['linux', 'darwin'] as const)(
-  'on %s our app-servers and their commands are killed; what is another codemachine’s lives',
+test.runIf(isLinux).each(['linux', 'darwin'] as const)(
+  `on %s our app-servers and their commands are killed; what is another codemachine’s lives${unless(isLinux, 'the start times are those of Linux')}`,
   async platform => {
     const folder = await mkdtemp(join(tmpdir(), 'codemachine-kill-'))
     const codex = join(folder, 'codex')

@@ -16,6 +16,7 @@ import {
 } from '../../src/platform/end-processes.ts'
 import { isAlive, startTimeOf } from '../../src/platform/processes.ts'
 import { killIfAlive } from '../support/kill-if-alive.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 
 const options = { clock: systemClock, platform: process.platform, self: process.pid, graceMs: 2000 }
 const marksOfTest: string[] = []
@@ -61,7 +62,7 @@ test.each(['', 'a', 'a/1/2', 'a/0/2/3', 'a/-1/2/3', 'a/x/2/3', 'a/1/2/3/4', '/1/
   value => expect(parseMark(value)).toBeNull(),
 )
 
-describe.runIf(process.platform === 'linux')('with real processes', () => {
+describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked for in /proc')}`, () => {
   test('what a command left running in sessions of its own is found and ended', async () => {
     const mark = newMark()
     start(mark, 'bash', ['-c', 'setsid -f sleep 300; (setsid -f sleep 301 &); sleep 302 & disown'])

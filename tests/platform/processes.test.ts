@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ancestorsOf, bootId, isAlive, isStillRunning, startTimeOf } from '../../src/platform/processes.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 
 const started: { kill(signal: 'SIGKILL'): boolean }[] = []
 afterEach(() => {
@@ -20,7 +21,7 @@ async function start(command: string, ...args: string[]): Promise<{ pid: number;
   return { pid: child.pid ?? 0, end }
 }
 
-describe.runIf(process.platform === 'linux')('on Linux', () => {
+describe.runIf(isLinux)(`on Linux${unless(isLinux, 'this is another system')}`, () => {
   test('a process keeps its start time, and has none once it has ended', async () => {
     const child = await start('sleep', '300')
     const startTime = await startTimeOf(child.pid, 'linux')

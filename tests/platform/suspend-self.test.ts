@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { suspendSelf } from '../../src/platform/terminal.ts'
 import { startInEmulator } from '../support/emulator.ts'
 import { makePlace } from '../support/place.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
 const source = (path: string) => JSON.stringify(fileURLToPath(new URL(`../../src/${path}`, import.meta.url)))
@@ -26,13 +27,16 @@ test('the shell goes on until fg, after which the program knows how wide the win
   await terminal.until('suspended: true 61')
 })
 
-test.runIf(process.platform === 'linux')('where no shell could bring it back, the program goes on', async () => {
-  await using place = await makePlace('', { git: false })
-  // A new session: its only process group has no parent in it, and no terminal stops such a group.
-  const command = ['setsid', '--wait', process.execPath, '--input-type=module', '-e', PROGRAM]
-  await using terminal = startInEmulator(place, [], { command })
-  await terminal.until('suspended: false')
-})
+test.runIf(isLinux)(
+  `where no shell could bring it back, the program goes on${unless(isLinux, 'it takes setsid')}`,
+  async () => {
+    await using place = await makePlace('', { git: false })
+    // A new session: its only process group has no parent in it, and no terminal stops such a group.
+    const command = ['setsid', '--wait', process.execPath, '--input-type=module', '-e', PROGRAM]
+    await using terminal = startInEmulator(place, [], { command })
+    await terminal.until('suspended: false')
+  },
+)
 
 test('on Windows there is nothing to suspend for', async () => {
   expect(await suspendSelf({ platform: 'win32', clock: new VirtualClock(0), signals: new EventEmitter() })).toBe(false)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openRecords, type RecordsPlaces } from '../../src/records/records.ts'
+import { isLinux, isWindows, unless } from '../support/skipped.ts'
 
 let root: string
 let places: RecordsPlaces
@@ -52,7 +53,7 @@ describe('where the records of a work directory are', () => {
   })
 })
 
-describe.runIf(process.platform !== 'win32')('who may look into them', () => {
+describe.skipIf(isWindows)(`who may look into them${unless(!isWindows, 'Windows has no such modes')}`, () => {
   test('nobody else, also where they were open before', async () => {
     const home = join(places.home, '.codemachine')
     await mkdir(home)
@@ -101,14 +102,17 @@ test('records that cannot be written are told in one sentence', async () => {
   )
 })
 
-test.runIf(process.platform === 'linux')('records where nothing can be made are refused at once', async () => {
-  for (const home of ['/proc/nope', '/proc/nope/deep'])
-    await expect(open({ env: { CODEMACHINE_HOME: home } })).rejects.toMatchObject({
-      name: 'UserError',
-      message: `codemachine cannot keep its records in ${home}: nothing can be made there.`,
-      exitCode: 2,
-    })
-})
+test.runIf(isLinux)(
+  `records where nothing can be made are refused at once${unless(isLinux, 'it takes /proc for such a place')}`,
+  async () => {
+    for (const home of ['/proc/nope', '/proc/nope/deep'])
+      await expect(open({ env: { CODEMACHINE_HOME: home } })).rejects.toMatchObject({
+        name: 'UserError',
+        message: `codemachine cannot keep its records in ${home}: nothing can be made there.`,
+        exitCode: 2,
+      })
+  },
+)
 
 describe('the number of a session', () => {
   test('is the local day and a counter, with a folder of its own', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readRunLock, takeRunLock } from '../../src/records/run-lock.ts'
+import { isLinux, unless } from '../support/skipped.ts'
 
 let directory: string
 let path: string
@@ -129,7 +130,9 @@ test('one who died while taking over does not stand in the way', async () => {
   expect(await readdir(directory)).toEqual(['lock'])
 })
 
-test.runIf(process.platform === 'linux')('a lock from before a restart of the machine does not count', async () => {
+const ofKernel = unless(isLinux, 'only Linux tells the boot and the container')
+
+test.runIf(isLinux)(`a lock from before a restart of the machine does not count${ofKernel}`, async () => {
   await writeLock({ bootId: 'before' })
   expect(await stateNow()).toBe('stale')
 })
@@ -146,8 +149,8 @@ test('a lock of another machine counts, and one of this machine under another na
   })
 })
 
-test.runIf(process.platform === 'linux')(
-  'a lock of another container counts, and that of the same one before it was started again does not',
+test.runIf(isLinux)(
+  `a lock of another container counts, and that of the same one before it was started again does not${ofKernel}`,
   async () => {
     const itsOwn = { pidNamespace: 'pid:[1]', pid: 4711, startTime: '1' }
     await writeLock({ ...itsOwn, host: 'another-container' })
@@ -157,8 +160,8 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test.runIf(process.platform === 'linux')(
-  'a lock that an earlier version took, which does not say in which container, is known',
+test.runIf(isLinux)(
+  `a lock that an earlier version took, which does not say in which container, is known${ofKernel}`,
   async () => {
     await writeLock({ pidNamespace: undefined, host: 'before' })
     expect(await stateNow()).toBe('held')

@@ -4,11 +4,12 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { type CodexSearch, findCodex } from '../../../src/engines/codex/find-codex.ts'
+import { isWindows, unless } from '../../support/skipped.ts'
 
 const TRIPLE = 'x86_64-unknown-linux-musl'
 
 // The codex that is found is a script that starts by "#!", and the layouts are those of Linux.
-describe.skipIf(process.platform === 'win32')('which codex runs the rounds', () => {
+describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the layouts are those of Linux')}`, () => {
   let root = ''
   beforeEach(async () => {
     root = await realpath(await mkdtemp(join(tmpdir(), 'codemachine-find-')))

@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs
 import { delimiter, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { findGit } from '../../../src/workspace/git/git.ts'
+import { isWindows, unless } from '../../support/skipped.ts'
 
 let base: string
 let work: string
@@ -27,43 +28,46 @@ const find = async (folders: readonly string[], env: NodeJS.ProcessEnv = {}) =>
 const git = (...args: string[]) =>
   execFileSync('git', ['-c', 'user.name=p', '-c', 'user.email=p@example.org', ...args], { cwd: base, stdio: 'pipe' })
 
-describe.runIf(process.platform !== 'win32')('codemachine runs no git that an agent can have written', () => {
-  test('in the work directory, or linked to from outside', async () => {
-    const inside = await plant(join(work, 'node_modules/.bin'))
-    await mkdir(join(base, 'links'))
-    await symlink(join(inside, 'git'), join(base, 'links/git'))
-    await symlink(inside, join(base, 'linked'))
-    expect(await find([inside, 'relative', join(base, 'links'), join(base, 'linked')])).toBe(join(base, 'bin/git'))
-  })
-
-  test('in /tmp or $TMPDIR', async () => {
-    const temporary = await mkdtemp('/tmp/codemachine-git-')
-    try {
-      await plant(temporary)
-      const other = await plant(join(base, 'other-tmp/deep'))
-      const env = { TMPDIR: join(base, 'other-tmp') }
-      expect(await find([temporary, other], env)).toBe(join(base, 'bin/git'))
-      expect(await find([other])).toBe(join(other, 'git'))
-    } finally {
-      await rm(temporary, { recursive: true })
-    }
-  })
-
-  test('in a git directory that lies elsewhere, as that of a worktree does', async () => {
-    await rm(work, { recursive: true })
-    git('init', '-q', 'main')
-    git('-C', 'main', 'commit', '-qm', 'x', '--allow-empty')
-    git('-C', 'main', 'worktree', 'add', '-q', work)
-    const planted = await plant(join(base, 'main/.git/worktrees/bin'))
-    expect(await find([planted])).toBe(join(base, 'bin/git'))
-    expect(await find([await plant(join(base, 'main/bin'))])).toBe(join(base, 'main/bin/git'))
-  })
-
-  test('and if there is no other, a person is told which one does not count', async () => {
-    const path = await plant(join(work, 'bin'))
-    await expect(findGit({ PATH: path }, work)).rejects.toMatchObject({
-      name: 'UserError',
-      hint: expect.stringContaining(join(path, 'git')),
+describe.skipIf(isWindows)(
+  `codemachine runs no git that an agent can have written${unless(!isWindows, 'what stands in for git is a shell script')}`,
+  () => {
+    test('in the work directory, or linked to from outside', async () => {
+      const inside = await plant(join(work, 'node_modules/.bin'))
+      await mkdir(join(base, 'links'))
+      await symlink(join(inside, 'git'), join(base, 'links/git'))
+      await symlink(inside, join(base, 'linked'))
+      expect(await find([inside, 'relative', join(base, 'links'), join(base, 'linked')])).toBe(join(base, 'bin/git'))
     })
-  })
-})
+
+    test('in /tmp or $TMPDIR', async () => {
+      const temporary = await mkdtemp('/tmp/codemachine-git-')
+      try {
+        await plant(temporary)
+        const other = await plant(join(base, 'other-tmp/deep'))
+        const env = { TMPDIR: join(base, 'other-tmp') }
+        expect(await find([temporary, other], env)).toBe(join(base, 'bin/git'))
+        expect(await find([other])).toBe(join(other, 'git'))
+      } finally {
+        await rm(temporary, { recursive: true })
+      }
+    })
+
+    test('in a git directory that lies elsewhere, as that of a worktree does', async () => {
+      await rm(work, { recursive: true })
+      git('init', '-q', 'main')
+      git('-C', 'main', 'commit', '-qm', 'x', '--allow-empty')
+      git('-C', 'main', 'worktree', 'add', '-q', work)
+      const planted = await plant(join(base, 'main/.git/worktrees/bin'))
+      expect(await find([planted])).toBe(join(base, 'bin/git'))
+      expect(await find([await plant(join(base, 'main/bin'))])).toBe(join(base, 'main/bin/git'))
+    })
+
+    test('and if there is no other, a person is told which one does not count', async () => {
+      const path = await plant(join(work, 'bin'))
+      await expect(findGit({ PATH: path }, work)).rejects.toMatchObject({
+        name: 'UserError',
+        hint: expect.stringContaining(join(path, 'git')),
+      })
+    })
+  },
+)

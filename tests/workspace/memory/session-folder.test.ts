@@ -17,6 +17,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createSessionFolder } from '../../../src/workspace/memory/session-folder.ts'
 import { openMemory } from '../../../src/workspace/memory/session-memory.ts'
+import { isWindows, unless } from '../../support/skipped.ts'
 
 let home: string
 let directory: string
@@ -81,8 +82,7 @@ in the terminal
     expect(await readFile(join(place.lastGood, 'MAIN.md'))).toEqual(await readFile(place.main))
   })
 
-  // Windows has no such modes.
-  describe.skipIf(process.platform === 'win32')('is for this user alone', () => {
+  describe.skipIf(isWindows)(`is for this user alone${unless(!isWindows, 'Windows has no such modes')}`, () => {
     it.each([
       ['022', 0o022],
       ['000', 0o000],

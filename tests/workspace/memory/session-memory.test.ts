@@ -25,6 +25,7 @@ import type { Memory } from '../../../src/core/contracts/memory.ts'
 import { createSessionFolder, type SessionFolder } from '../../../src/workspace/memory/session-folder.ts'
 import { openMemory } from '../../../src/workspace/memory/session-memory.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
+import { isWindows, unless } from '../../support/skipped.ts'
 
 const goodMain = `---
 status: in-progress
@@ -297,19 +298,22 @@ describe('a folder', () => {
     expect((await memory.read()).problems).toEqual([])
   })
 
-  it.skipIf(process.platform === 'win32')('that is made again is for this user alone, as are its files', async () => {
-    await memory.read()
-    await rm(join(directory, '.codemachine'), { recursive: true })
-    const before = process.umask(0)
-    try {
+  it.skipIf(isWindows)(
+    `that is made again is for this user alone, as are its files${unless(!isWindows, 'Windows has no such modes')}`,
+    async () => {
       await memory.read()
-    } finally {
-      process.umask(before)
-    }
-    const paths = [join(directory, '.codemachine'), place.folder, place.main, place.tasks]
-    const modes = await Promise.all(paths.map(async path => (await stat(path)).mode & 0o777))
-    expect(modes).toEqual([0o700, 0o700, 0o600, 0o600])
-  })
+      await rm(join(directory, '.codemachine'), { recursive: true })
+      const before = process.umask(0)
+      try {
+        await memory.read()
+      } finally {
+        process.umask(before)
+      }
+      const paths = [join(directory, '.codemachine'), place.folder, place.main, place.tasks]
+      const modes = await Promise.all(paths.map(async path => (await stat(path)).mode & 0o777))
+      expect(modes).toEqual([0o700, 0o700, 0o600, 0o600])
+    },
+  )
 
   it('that a file took the place of is made again', async () => {
     await memory.read()
