@@ -1,4 +1,4 @@
-import type { PreparedRound, RoundEvent, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
+import type { EngineEvent, PreparedRound, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
 import { RUN_AGENT, readRunAgent } from '../core/contracts/tools.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
@@ -23,7 +23,7 @@ export class CurrentTurn {
   #interrupting = new AbortController()
   readonly #delegation: Delegation
   /** What agents report is of the round that runs. */
-  #report: (event: RoundEvent) => void = () => {}
+  #report: (event: EngineEvent) => void = () => {}
 
   constructor(options: CurrentTurnOptions) {
     this.#options = options

@@ -1,7 +1,7 @@
 import { createWriteStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
-import type { PreparedRound, RoundEvent, RoundRun, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
+import type { EngineEvent, PreparedRound, RoundRun, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
 import { questionKey, readQuestion } from '../core/contracts/tools.ts'
 import { limitReached, type RoundOutcome, renewalOf, type WindDownLimit } from '../core/events/outcome.ts'
 import { CARRY_ON, WIND_DOWN } from '../core/rules/notices.ts'
@@ -53,11 +53,11 @@ export interface RoundPlayOptions extends LimitPolicy {
   redactLine(line: string): string
   /** Aborted when a person wants the round to end now. */
   ending: AbortSignal
-  onEvent(event: RoundEvent): void
+  onEvent(event: EngineEvent): void
   /** Answers a call of one of codemachine's own tools. */
   onToolCall(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
   /** Told first how to report what others do for this round, which is journaled and counted with it. */
-  onOpen?(report: (event: RoundEvent) => void): void
+  onOpen?(report: (event: EngineEvent) => void): void
   /** Resolves when those others have ended, after its own turn has. `ending` is aborted when they have to end now. */
   untilOthersEnd?(outcome: RoundOutcome, ending: AbortSignal): Promise<void>
 }
@@ -89,7 +89,7 @@ export async function playRound(
     failure.safely(() => log.emit({ type: 'warning', round, message: `The round is not recorded: ${problem}` })),
   )
   const limits = new LimitWatch(prepared, round, options, action => failure.safely(action))
-  const report = (event: RoundEvent) =>
+  const report = (event: EngineEvent) =>
     failure.safely(() => {
       options.onEvent(event)
       limits.look(event)
@@ -203,7 +203,7 @@ class LimitWatch {
     if (Number.isFinite(options.timeLeftMs)) void this.#after(options.timeLeftMs, () => this.#windDown('time'))
   }
 
-  look(event: RoundEvent): void {
+  look(event: EngineEvent): void {
     // A limit that was reached before the turn had started.
     if (this.#state === 'untold' && event.type === 'turn-started') void this.#tell()
     if (this.#state !== 'watching') return

@@ -6,7 +6,7 @@ import type { RunRequest } from '../../src/app/agents/agent-inbox.ts'
 import { serveInbox } from '../../src/app/agents/agent-inbox.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { packageRoot } from '../../src/base/package.ts'
-import type { RoundEvent } from '../../src/core/contracts/engine.ts'
+import type { EngineEvent } from '../../src/core/contracts/engine.ts'
 import { message, reply, roundsScript, shell } from '../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../src/engines/codex/engine.ts'
@@ -232,9 +232,9 @@ async function playRound(where: TestPlace, records: Records): Promise<string[]> 
     log: () => {},
   })
   atEnd.defer(() => engine.close())
-  const events: RoundEvent[] = []
+  const events: EngineEvent[] = []
   const nothing = () => {}
-  const onEvent = (event: RoundEvent) => void events.push(event)
+  const onEvent = (event: EngineEvent) => void events.push(event)
   await engine.prepare(THREAD).run({ round: 1, input: 'Go on.', onEvent, onLive: nothing, onRecord: nothing })
   return events.flatMap(event =>
     event.type === 'item-completed' && event.item.kind === 'command' ? [JSON.stringify(event.item)] : [],

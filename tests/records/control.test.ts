@@ -4,9 +4,15 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Clock, systemClock as clock } from '../../src/base/clock.ts'
-import { type Command, NOT_KNOWN, replySchema, replyToJson } from '../../src/core/contracts/command.ts'
 import type { Reply } from '../../src/core/contracts/reply.ts'
-import { sendCommand, watchCommands } from '../../src/records/control.ts'
+import {
+  type Command,
+  NOT_KNOWN,
+  replySchema,
+  replyToJson,
+  sendCommand,
+  watchCommands,
+} from '../../src/records/control.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 

@@ -3,7 +3,7 @@ import type { RoundOutcome } from '../events/outcome.ts'
 import type { ThreadSpec } from './template.ts'
 
 /** What an engine reports of a running round. */
-export type RoundEvent = Extract<
+export type EngineEvent = Extract<
   SessionEvent,
   {
     type:
@@ -42,7 +42,7 @@ export interface Engine {
 export interface RoundRun {
   round: number
   input: string
-  onEvent(event: RoundEvent): void
+  onEvent(event: EngineEvent): void
   onLive(event: LiveEvent): void
   /** What codex sent, one JSON line each, deltas left out. */
   onRecord(line: string): void

@@ -1,6 +1,6 @@
 import { clipEnd } from '../../base/text.ts'
 import { policyIn } from './sandbox.ts'
-import { type Ask, type AskOptions, askAppServer, needsLogin } from './thread-start.ts'
+import { type AskCodex, type AskOptions, askAppServer, needsLogin } from './thread-start.ts'
 import { memberOf, RequestFailure } from './wire.ts'
 
 /** The models that codex offers with its present configuration and login. */
@@ -74,7 +74,7 @@ export function withOfferedModels<T extends { model: string | null }>(
 const NAME_CHARACTERS = 200
 const MOST_PAGES = 10
 
-async function allModels(ask: Ask): Promise<unknown[]> {
+async function allModels(ask: AskCodex): Promise<unknown[]> {
   const models: unknown[] = []
   let cursor: string | null = null
   for (let page = 0; page < MOST_PAGES; page++) {

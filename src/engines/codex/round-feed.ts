@@ -1,6 +1,6 @@
 import type { ServerNotification, ThreadItem } from '../../../protocol/codex.ts'
 import type { Clock } from '../../base/clock.ts'
-import type { ModelInUse, RoundEvent, RoundRun } from '../../core/contracts/engine.ts'
+import type { EngineEvent, ModelInUse, RoundRun } from '../../core/contracts/engine.ts'
 import type { Answered } from './tools.ts'
 import { translate, waitsForNetwork } from './translate.ts'
 
@@ -86,11 +86,11 @@ export class RoundFeed {
     this.#event(round => ({ type: 'machine-slept', round, ms }))
   }
 
-  #event(of: (round: number) => RoundEvent): void {
+  #event(of: (round: number) => EngineEvent): void {
     this.whenOpen(() => this.#run?.onEvent(of(this.#run.round)))
   }
 
-  #isTold(event: RoundEvent): boolean {
+  #isTold(event: EngineEvent): boolean {
     return event.type !== 'error' || !event.willRetry || this.#notices.isNews(event, this.#clock.monotonic())
   }
 
@@ -114,7 +114,7 @@ export class RetryNotices {
   readonly #told = new Map<string, number>()
 
   /** True if this notice, received at `now` (monotonic, ms), is to be passed on. */
-  isNews({ message, waitsForNetwork }: Extract<RoundEvent, { type: 'error' }>, now: number): boolean {
+  isNews({ message, waitsForNetwork }: Extract<EngineEvent, { type: 'error' }>, now: number): boolean {
     const cause = waitsForNetwork ? 'network' : message
     const last = this.#told.get(cause)
     if (last !== undefined && now - last < AGAIN_MS) return false

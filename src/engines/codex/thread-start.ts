@@ -143,7 +143,7 @@ export interface AskOptions extends Pick<AppServerOptions, 'path' | 'args' | 'en
 }
 
 /** Sends one request; throws a `RequestFailure`. */
-export type Ask = (method: string, params: object) => Promise<unknown>
+export type AskCodex = (method: string, params: object) => Promise<unknown>
 
 /**
  * Starts an app-server for these questions alone, and resolves with the result of `converse`, or with the reason why there
@@ -152,7 +152,7 @@ export type Ask = (method: string, params: object) => Promise<unknown>
 export async function askAppServer<T>(
   options: AskOptions,
   signal: AbortSignal,
-  converse: (ask: Ask) => Promise<T>,
+  converse: (ask: AskCodex) => Promise<T>,
 ): Promise<{ answer: T } | { why: string }> {
   const { clock, platform } = options
   const server = startAppServer({

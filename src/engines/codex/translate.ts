@@ -1,6 +1,6 @@
 import type { ServerNotification, ThreadTokenUsage } from '../../../protocol/codex.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { ModelInUse, RoundEvent, UsageLimits } from '../../core/contracts/engine.ts'
+import type { EngineEvent, ModelInUse, UsageLimits } from '../../core/contracts/engine.ts'
 import type { LiveEvent, TokenCounts } from '../../core/events/events.ts'
 import type { UsageWindow } from '../../core/events/outcome.ts'
 import { boundedOrNull, boundedText, translateItem } from './translate-item.ts'
@@ -8,7 +8,7 @@ import { memberOf } from './wire.ts'
 
 /** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
 export type Translation =
-  | { kind: 'event'; event: RoundEvent }
+  | { kind: 'event'; event: EngineEvent }
   | { kind: 'live'; event: LiveEvent }
   | { kind: 'ignored' }
   | { kind: 'unknown' }
@@ -121,7 +121,7 @@ function isIgnored(method: string): boolean {
   return IGNORED_METHODS.has(method) || method.startsWith('codex/event/')
 }
 
-function event(value: RoundEvent): Translation {
+function event(value: EngineEvent): Translation {
   return { kind: 'event', event: value }
 }
 
@@ -142,7 +142,7 @@ function textDelta(
 }
 
 type Plan = Extract<ServerNotification, { method: 'turn/plan/updated' }>['params']['plan']
-type Steps = Extract<RoundEvent, { type: 'plan-updated' }>['steps']
+type Steps = Extract<EngineEvent, { type: 'plan-updated' }>['steps']
 
 const MOST_STEPS = 200
 const STEP_CHARACTERS = 1000
@@ -161,7 +161,7 @@ function stepStatus(status: string): 'pending' | 'in-progress' | 'completed' {
   return status === 'inProgress' ? 'in-progress' : 'pending'
 }
 
-function usage(round: number, thread: string, usage: ThreadTokenUsage): RoundEvent {
+function usage(round: number, thread: string, usage: ThreadTokenUsage): EngineEvent {
   return {
     type: 'usage',
     round,

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { Engine, PreparedRound, RoundEvent, RoundRun } from '../../core/contracts/engine.ts'
+import type { Engine, EngineEvent, PreparedRound, RoundRun } from '../../core/contracts/engine.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { TokenCounts } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
@@ -22,7 +22,7 @@ export interface CallOptions {
   /** Where `003-<instance>.ndjson`, … go. */
   roundsDirectory: string
   /** Journals what an engine reports of an agent's round, as that of the round itself. */
-  onRoundEvent(event: RoundEvent): void
+  onRoundEvent(event: EngineEvent): void
 }
 
 /** A call that has its turn. */
@@ -111,7 +111,7 @@ interface AgentRoundOptions {
   /** Where `003-<instance>.ndjson` goes. */
   roundsDirectory: string
   /** Journals what the engine reports of it, as far as it concerns the session. */
-  onRoundEvent(event: RoundEvent): void
+  onRoundEvent(event: EngineEvent): void
   /** Called with the id of each thread that is known to be its own. */
   onThread(thread: string): void
   /** Called with what the agent says, in pieces as they come; left out: nobody follows it. */
@@ -191,7 +191,7 @@ async function playAgent(
 }
 
 /** The event as the session journals it; null if it says something of this thread alone. */
-function ofAgent(event: RoundEvent, instance: string): RoundEvent | null {
+function ofAgent(event: EngineEvent, instance: string): EngineEvent | null {
   switch (event.type) {
     case 'item-completed':
       return { ...event, instance }
@@ -218,7 +218,7 @@ class Heard {
   #last = ''
   readonly #totals = new Map<string, TokenCounts>()
 
-  note(event: RoundEvent): void {
+  note(event: EngineEvent): void {
     if (event.type === 'usage') this.#totals.set(event.thread, event.total)
     if (event.type !== 'item-completed' || event.item.kind !== 'agent-message') return
     this.#last = event.item.text

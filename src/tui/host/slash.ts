@@ -1,5 +1,5 @@
 import { findSession } from '../../app/find.ts'
-import type { RunOptions } from '../../app/library.ts'
+import type { Ask, RunOptions } from '../../app/library.ts'
 import { settingsOf } from '../../app/open-run.ts'
 import { reportCard } from '../../app/reports.ts'
 import { findUnfinished } from '../../app/resume.ts'
@@ -20,8 +20,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
-import type { Ask } from '../screen/controls.ts'
-import { sendCommand } from '../screen/dialogs.ts'
+import { askAndNotify } from '../screen/dialogs.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
@@ -53,7 +52,7 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   const { screen } = person
   const ofSession = OF_SESSION.find(command => command.name === name)
   if (ofSession) {
-    await sendCommand({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
+    await askAndNotify({ model: screen.model, host: person, clock: context.clock }, ofSession.ask)
     return
   }
   switch (name) {

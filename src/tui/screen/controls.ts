@@ -1,5 +1,5 @@
+import type { Ask } from '../../app/library.ts'
 import { unreachable } from '../../base/errors.ts'
-import type { Command } from '../../core/contracts/command.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
 import { expanded } from '../composer/buffer.ts'
 import type { ComposerIntent } from '../composer/composer.ts'
@@ -222,9 +222,6 @@ interface ControlsOptions extends QuestionContext {
   /** Called with the error of an action that a key has started. */
   onFailure(error: unknown): void
 }
-
-/** A command to the session that is shown, without its time, which the host adds. */
-export type Ask = Command extends infer Each ? (Each extends Command ? Omit<Each, 'at'> : never) : never
 
 /** The actions of the screen's keys and commands; the screen itself only draws. Returned sentences are shown to the person. */
 export interface ScreenHost {

@@ -1,3 +1,4 @@
+import type { Ask } from '../../app/library.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
@@ -6,7 +7,7 @@ import { workOf } from '../../words/event.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { isPlanShown } from '../../words/plan.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
-import type { Ask, ScreenHost } from './controls.ts'
+import type { ScreenHost } from './controls.ts'
 import type { ScreenModel } from './model.ts'
 
 /** Shows a session's events on the screen, and opens and withdraws the questions that follow from them. */
@@ -78,7 +79,7 @@ export async function askAfterInterrupt(context: QuestionContext): Promise<void>
   if (model.pane.state !== null && isPlanShown(model.pane.state)) return await askAboutNewPlan(context)
   const { id: session, pausedAt, running, waiting, checking } = model.pane.state ?? {}
   const isInterrupt = pausedAt == null || running != null
-  if (isInterrupt && !(await sendCommand(context, { type: 'interrupt' }))) return
+  if (isInterrupt && !(await askAndNotify(context, { type: 'interrupt' }))) return
   if (!model.isRunning || model.pane.state?.id !== session) return
   const held = isInterrupt ? (checking == null ? 'round' : 'check') : null
   const answer = await model.choose(heldQuestion(model, held, waiting != null))
@@ -112,11 +113,11 @@ function heldQuestion(model: ScreenModel, held: 'round' | 'check' | null, isWait
 }
 
 async function continueAs(context: QuestionContext, how: string): Promise<void> {
-  if (how === 'skip') await sendCommand(context, { type: 'skip' })
-  else if (how === 'stop') await sendCommand(context, { type: 'stop', now: true })
+  if (how === 'skip') await askAndNotify(context, { type: 'skip' })
+  else if (how === 'stop') await askAndNotify(context, { type: 'stop', now: true })
   else {
-    await sendCommand(context, { type: 'unpause' })
-    if (how === 'retry') await sendCommand(context, { type: 'retry' })
+    await askAndNotify(context, { type: 'unpause' })
+    if (how === 'retry') await askAndNotify(context, { type: 'retry' })
   }
 }
 
@@ -152,7 +153,7 @@ export async function askToStart(context: QuestionContext, hasChanged: boolean):
   })
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
   if (answer.kind === 'text') await sendWritten(context, { type: 'replan', text: answer.text })
-  else if (answer.kind === 'chosen') await sendCommand(context, { type: 'unpause' })
+  else if (answer.kind === 'chosen') await askAndNotify(context, { type: 'unpause' })
   else noticeHeld(context, answer)
 }
 
@@ -169,8 +170,8 @@ export async function askAboutNewPlan(context: QuestionContext): Promise<void> {
   })
   if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
   if (answer.kind !== 'chosen') return noticeHeld(context, answer)
-  if (answer.id === 'start') await sendCommand(context, { type: 'unpause' })
-  else if (answer.id === 'stop') await sendCommand(context, { type: 'stop', now: true })
+  if (answer.id === 'start') await askAndNotify(context, { type: 'unpause' })
+  else if (answer.id === 'stop') await askAndNotify(context, { type: 'stop', now: true })
   else await askForChange(context)
 }
 
@@ -193,7 +194,7 @@ function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
 }
 
 /** Sends a command to the session and shows its reply as a notice; true if the command was taken. */
-export async function sendCommand({ model, host }: QuestionContext, ask: Ask): Promise<boolean> {
+export async function askAndNotify({ model, host }: QuestionContext, ask: Ask): Promise<boolean> {
   const reply = await host.ask(ask)
   model.notice(reply.message, isTaken(reply) ? 'good' : 'warning')
   return isTaken(reply)
@@ -205,7 +206,7 @@ export async function sendWritten(context: QuestionContext, ask: Extract<Ask, { 
   host.remember(ask.text)
   let wasTaken = false
   try {
-    wasTaken = await sendCommand(context, ask)
+    wasTaken = await askAndNotify(context, ask)
   } finally {
     if (!wasTaken) model.addText(ask.text)
   }

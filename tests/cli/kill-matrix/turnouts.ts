@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { systemClock } from '../../../src/base/clock.ts'
-import type { Command } from '../../../src/core/contracts/command.ts'
 import { functionCall, message, reply, shell } from '../../../src/demo/model/reply.ts'
+import type { Command } from '../../../src/records/control.ts'
 import { sendCommand } from '../../../src/records/control.ts'
 import { folder } from '../../support/rounds.ts'
 import type { Scene } from '../../support/scene.ts'

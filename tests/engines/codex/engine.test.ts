@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
-import type { PreparedRound, RoundEvent } from '../../../src/core/contracts/engine.ts'
+import type { EngineEvent, PreparedRound } from '../../../src/core/contracts/engine.ts'
 import type { LiveEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
@@ -24,7 +24,7 @@ const thread = { agent: 'a', developerInstructions: 'Do it.', model: null, effor
 
 interface Played {
   outcome: RoundOutcome
-  events: RoundEvent[]
+  events: EngineEvent[]
   live: LiveEvent[]
   records: string[]
   logged: string[]
@@ -32,7 +32,7 @@ interface Played {
 
 interface Playing {
   engine: CodexEngine
-  event(type: RoundEvent['type']): Promise<RoundEvent>
+  event(type: EngineEvent['type']): Promise<EngineEvent>
   /** Resolves once something has been logged that holds this. */
   log(text: string): Promise<void>
   interrupt(): Promise<void>
@@ -57,7 +57,7 @@ async function play(
     wake()
   }
   const engine = await engineOn(path, onLog, limits)
-  const events: RoundEvent[] = []
+  const events: EngineEvent[] = []
   const live: LiveEvent[] = []
   const records: string[] = []
   const prepared = engine.prepare(thread)
@@ -79,7 +79,7 @@ async function play(
       await new Promise<void>(resolve => waiters.push(resolve))
     }
   }
-  const event = (type: RoundEvent['type']) => first(() => events.find(each => each.type === type))
+  const event = (type: EngineEvent['type']) => first(() => events.find(each => each.type === type))
   const log = async (text: string) => void (await first(() => logged.find(each => each.includes(text))))
   await meanwhile({ engine, event, log, interrupt: () => prepared.interrupt(), steer: text => prepared.steer(text) })
   const outcome = await running
@@ -370,7 +370,7 @@ const LEAVES_SOMETHING = `
 /** Starts one round; `pids` are those that its message names. */
 function startRound(prepared: PreparedRound, input = 'Go on.'): { pids: Promise<number[]>; ended: Promise<unknown> } {
   const pids = Promise.withResolvers<number[]>()
-  const onEvent = (event: RoundEvent) => {
+  const onEvent = (event: EngineEvent) => {
     if (event.type !== 'item-completed' || event.item.kind !== 'agent-message') return
     pids.resolve(event.item.text.split(' ').map(Number))
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Clock } from '../../../src/base/clock.ts'
-import type { PreparedRound, RoundEvent, RoundRun, ToolCall } from '../../../src/core/contracts/engine.ts'
+import type { EngineEvent, PreparedRound, RoundRun, ToolCall } from '../../../src/core/contracts/engine.ts'
 import type { HostTool } from '../../../src/core/contracts/template.ts'
 import { readQuestion } from '../../../src/core/contracts/tools.ts'
 import { functionCall, message, reply, roundsScript } from '../../../src/demo/model/reply.ts'
@@ -31,7 +31,7 @@ const weigh: HostTool = {
 type Answer = NonNullable<RoundRun['onToolCall']>
 
 function play(prepared: PreparedRound, onToolCall?: Answer) {
-  const events: RoundEvent[] = []
+  const events: EngineEvent[] = []
   const outcome = prepared.run({
     round: 1,
     input: 'Go on.',
@@ -44,9 +44,9 @@ function play(prepared: PreparedRound, onToolCall?: Answer) {
 }
 
 const ofType =
-  (events: readonly RoundEvent[]) =>
-  <T extends RoundEvent['type']>(type: T) =>
-    events.filter((each): each is Extract<RoundEvent, { type: T }> => each.type === type)
+  (events: readonly EngineEvent[]) =>
+  <T extends EngineEvent['type']>(type: T) =>
+    events.filter((each): each is Extract<EngineEvent, { type: T }> => each.type === type)
 
 test('an agent can call a tool of codemachine’s, several at once, and gets each answer; what it did shows', async () => {
   const script = roundsScript([

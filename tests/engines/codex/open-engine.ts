@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { packageRoot } from '../../../src/base/package.ts'
-import type { PreparedRound, RoundEvent } from '../../../src/core/contracts/engine.ts'
+import type { EngineEvent, PreparedRound } from '../../../src/core/contracts/engine.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { capabilitiesOf, findCodex } from '../../../src/engines/codex/find-codex.ts'
@@ -20,9 +20,9 @@ export interface OpenedEngine {
 interface PlayedRound {
   prepared: PreparedRound
   outcome: Promise<RoundOutcome>
-  events: RoundEvent[]
+  events: EngineEvent[]
   /** Resolves with the first event of the type, or the nth; one that came before this call too. */
-  event<T extends RoundEvent['type']>(type: T, nth?: number): Promise<Extract<RoundEvent, { type: T }>>
+  event<T extends EngineEvent['type']>(type: T, nth?: number): Promise<Extract<EngineEvent, { type: T }>>
   /** Resolves with the first line of codex's that matches. */
   record(matches: (line: string) => boolean): Promise<string>
   /** Resolves when a command has begun. */
@@ -70,7 +70,7 @@ export async function openEngine(options: {
 }
 
 function playRound(prepared: PreparedRound): PlayedRound {
-  const events: RoundEvent[] = []
+  const events: EngineEvent[] = []
   const records: string[] = []
   const waiters = new Set<() => void>()
   const wake = () => {
@@ -110,7 +110,7 @@ function playRound(prepared: PreparedRound): PlayedRound {
     events,
     command: command.promise,
     record: matches => first(() => records.find(matches)),
-    event: <T extends RoundEvent['type']>(type: T, nth = 1) =>
-      first(() => events.filter((each): each is Extract<RoundEvent, { type: T }> => each.type === type)[nth - 1]),
+    event: <T extends EngineEvent['type']>(type: T, nth = 1) =>
+      first(() => events.filter((each): each is Extract<EngineEvent, { type: T }> => each.type === type)[nth - 1]),
   }
 }
