@@ -5,6 +5,7 @@ import type { Project, RunOptions } from './app/library.ts'
 import { OpenProject } from './app/open-project.ts'
 import { configHomeOf, type World } from './app/world.ts'
 import { systemClock } from './base/clock.ts'
+import { OWN_TEMPLATES } from './templates/registry.ts'
 
 export type {
   Ask,
@@ -39,6 +40,7 @@ export function processWorld(changes: Partial<World> = {}): World {
     node: process.versions.node,
     pid: process.pid,
     clock: systemClock,
+    templates: OWN_TEMPLATES,
     signal: new AbortController().signal,
     ...changes,
   }

@@ -4,30 +4,8 @@ import * as v from 'valibot'
 import { messageOf, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import { nearestName } from '../base/text.ts'
+import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
 import { agentMemoryFile } from './agent-memory.ts'
-
-/** A named role from `config/*.agents.js`. `promptPath` is relative to the package's root. */
-export interface Agent {
-  /** Lower-case letters, digits and dashes; used in names of files and profiles. */
-  name: string
-  displayName: string
-  description: string
-  promptPath: string
-  /** `null` leaves the choice to the settings and to codex; so for `modelReasoningEffort`. */
-  model: string | null
-  modelReasoningEffort: string | null
-  enabled: boolean
-}
-
-/** All agents. */
-export interface AgentRoster {
-  /** Agents that run the rounds of a build. */
-  main: readonly Agent[]
-  /** Agents that are given tasks by others. */
-  sub: readonly Agent[]
-  /** The agent of the `goal` template. */
-  goal: Agent
-}
 
 /** The names of the main agents that every build needs. */
 export const MAIN_AGENT_NAMES = ['agents-builder', 'master-mind', 'project-summarizer'] as const

@@ -1,20 +1,12 @@
-import { createHash } from 'node:crypto'
 import { lstat, opendir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemErrorCode, UserError, unreachable } from '../base/errors.ts'
 import { loadPrompt, packageFile } from '../base/package.ts'
-import { clipEnd, fillPlaceholders } from '../base/text.ts'
-import type { RoundPart } from '../core/state/plan.ts'
+import { fillPlaceholders } from '../base/text.ts'
+import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import { findObstacle, readTextFile, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { makeMemoryFolderOrRefuse } from '../workspace/memory/session-memory.ts'
-import {
-  type Agent,
-  type AgentRoster,
-  findEnabledAgent,
-  loadAgents,
-  MAIN_AGENT_NAMES,
-  type MainAgentName,
-} from './agent.ts'
+import { findEnabledAgent, loadAgents, MAIN_AGENT_NAMES } from './agent.ts'
 import { agentMemoryFile, promptPaths } from './agent-memory.ts'
 
 /** The line before the request in a composite prompt. */
@@ -25,9 +17,6 @@ const MOST_PROMPT_BYTES = 64 * 1024
 
 /** Maximum bytes read from a prompt's file. */
 const MOST_READ_BYTES = 1024 * 1024
-
-/** A prompt, and whether the project or codemachine has it; or why there is none, a sentence. */
-type AgentPrompt = { text: string; from: 'project' | 'shipped' } | { problem: string }
 
 /** The text of a prompt; or why it cannot be used, a sentence. */
 type PromptText = { text: string } | { problem: string }
@@ -102,70 +91,16 @@ async function readPrompt(path: string, shown: string): Promise<PromptText | nul
   }
 }
 
-/** The paths of a build. */
-interface BuildPlaces {
-  /** The work directory, absolute. */
-  directory: string
-  /** The session's `MAIN.md`, relative to the work directory. */
-  main: string
-}
-
-/** The main agent that runs a round of a build. */
-export function agentForRound(part: RoundPart): MainAgentName {
-  return AGENT_FOR_ROUND[part]
-}
-
-const AGENT_FOR_ROUND = {
-  'team-building': 'agents-builder',
-  orchestration: 'master-mind',
-  'last-look': 'master-mind',
-  summary: 'project-summarizer',
-} as const satisfies Record<RoundPart, MainAgentName>
-
-/**
- * The developer instructions of a main agent in a round of a build; or why there are none, a sentence. Never uses a
- * prompt of the project's own, as agents could have written it.
- * @param team the agents that may be given tasks
- */
-export async function buildInstructions(
-  agent: Agent,
-  part: RoundPart,
-  places: BuildPlaces,
-  team: readonly Agent[],
-): Promise<PromptText> {
-  const prompt = part === 'last-look' ? { text: loadPrompt('controls/end') } : await readShippedPrompt(agent)
-  if ('problem' in prompt) return prompt
-  const values = placeholderValues(places, team)
-  const parts = part === 'orchestration' ? [prompt.text, loadPrompt('templates/build')] : [prompt.text]
-  return { text: parts.map(text => fillPlaceholders(text, values).trimEnd()).join('\n\n') }
-}
-
-/**
- * The input of a later master-mind round. `lastTask`: the task finished last; `null` if none. The summary is put
- * between two lines with its hash, which it cannot contain itself.
- */
-export function retryInput({ lastTask, summary }: { lastTask: string | null; summary: string | null }): string {
-  const shown = clipEnd(summary?.trim() || 'There is none.', MOST_SUMMARY)
-  return fillPlaceholders(loadPrompt('controls/retry'), {
-    lastTask: lastTask ?? 'none yet',
-    summary: shown,
-    mark: createHash('sha256').update(shown).digest('hex').slice(0, 16),
-  }).trimEnd()
-}
-
-/** In characters. */
-const MOST_SUMMARY = 20_000
-
-function placeholderValues({ directory, main }: BuildPlaces, team: readonly Agent[]): Record<string, string> {
-  return {
-    directory,
-    main,
-    agents: team
-      .filter(each => each.enabled)
-      .map(({ name, description }) => `- \`${name}\`: ${description}`)
-      .join('\n'),
-    ...promptPaths,
-  }
+/** The prompt of a main agent with its placeholders filled in; `main`: the session's `MAIN.md`, relative to the work directory. */
+export function fillPrompt(
+  prompt: string,
+  { directory, main, team }: { directory: string; main: string; team: readonly Agent[] },
+): string {
+  const agents = team
+    .filter(each => each.enabled)
+    .map(({ name, description }) => `- \`${name}\`: ${description}`)
+    .join('\n')
+  return fillPlaceholders(prompt, { directory, main, agents, ...promptPaths }).trimEnd()
 }
 
 /** A file in a project's prompt folder that belongs to no enabled agent. */
@@ -255,7 +190,7 @@ async function stampOf(path: string): Promise<string> {
   }
 }
 
-interface BuildPromptsOptions {
+interface ProjectPromptsOptions {
   /** The work directory. */
   directory: string
   /** The agents that may be given tasks. */
@@ -266,21 +201,21 @@ interface BuildPromptsOptions {
   tell(remark: string): void
 }
 
-/** The project's own prompts during a build. They are fixed when the plan is accepted; later changes do not apply. */
-export interface BuildPrompts {
-  /** Reads the folder. Unexpected files that were there before the build are reported to `tell` and left out. */
+/** The project's own prompts during a session with a plan. They are fixed when the plan is accepted; later changes do not apply. */
+export interface ProjectPrompts {
+  /** Reads the folder. Unexpected files that were there before the session are reported to `tell` and left out. */
   look(): Promise<PromptFolder>
-  /** Fixes the prompts for the rest of the build. */
+  /** Fixes the prompts for the rest of the session. */
   keep(prompts: PromptFolder): void
   /** The prompt that applies to an agent now. */
   promptOf(agent: Agent): Promise<AgentPrompt>
 }
 
 /**
- * Opens the prompts of a build. To be called before the first round, so that the person's files are told from agents'
+ * Opens the prompts of a session. To be called before the first round, so that the person's files are told from agents'
  * files.
  */
-export async function openBuildPrompts(options: BuildPromptsOptions): Promise<BuildPrompts> {
+export async function openProjectPrompts(options: ProjectPromptsOptions): Promise<ProjectPrompts> {
   const { directory, team, isPlanReady, tell } = options
   const first = await readPromptFolder(directory, team)
   const before = new Set(first.unexpected.map(({ stamp }) => stamp))

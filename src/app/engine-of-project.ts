@@ -1,7 +1,8 @@
 import { basename, join } from 'node:path'
-import { type Agent, type AgentRoster, loadAgents } from '../agents/agent.ts'
+import { loadAgents } from '../agents/agent.ts'
 import { packageRoot, version } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
+import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import {

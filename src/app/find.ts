@@ -173,9 +173,12 @@ export async function questionsOrNone(
 }
 
 /** What a session has come to; null if its journal holds none, or cannot be read. */
-export async function readableState(records: Pick<Records, 'journal'>, id: string): Promise<SessionState | null> {
+export async function readableState(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+): Promise<SessionState | null> {
   try {
-    return await foldJournal(records.journal(id), id)
+    return await foldJournal(records, id)
   } catch (error) {
     if (error instanceof UserError) return null
     throw error
@@ -205,7 +208,7 @@ export interface SessionAround {
  * and may not even be seen.
  */
 export async function sessionAround(
-  world: Pick<World, 'env' | 'home' | 'platform'>,
+  world: Pick<World, 'env' | 'home' | 'platform' | 'templates'>,
   folder: string,
 ): Promise<SessionAround | null> {
   const around = await recordsAround({ ...world, directory: folder })

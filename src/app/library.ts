@@ -84,8 +84,8 @@ export interface RunEventsOptions {
 
 /** How a session is run for a goal. */
 export interface RunGoalOptions extends RunEventsOptions {
-  /** `goal`: one agent, round after round; `build`: a team of agents. Left out: `goal`. */
-  template?: 'goal' | 'build'
+  /** Name of a template (`codemachine templates`); left out: one agent works on it, round after round. */
+  template?: string
 }
 
 /** A session that has come to its end; what it was allowed, and what of that it used. */

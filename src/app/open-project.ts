@@ -66,9 +66,13 @@ export class OpenProject implements Project {
 
   async run(goal: string, options: RunGoalOptions = {}): Promise<EndedSession> {
     const text = checked(goal).trim()
-    const { template = 'goal' } = options
     return await this.#runOne(options, (observer, signal) =>
-      this.workThrough({ first: { text, template }, alone: true }, observer, {}, signal),
+      this.workThrough(
+        { first: { text, ...(options.template === undefined ? {} : { template: options.template }) }, alone: true },
+        observer,
+        {},
+        signal,
+      ),
     )
   }
 
@@ -101,7 +105,7 @@ export class OpenProject implements Project {
     const runner = await askWhoRuns(records.lock, this.#world.platform, onProblem)
     const id = await findSession(records, session, onProblem)
     const { readReport } = await import('../report/write.ts')
-    const data = await readReport(records.journal(id), id, runner)
+    const data = await readReport(records, id, runner)
     if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)
     return data
   }

@@ -1,11 +1,11 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { AgentRoster } from '../agents/agent.ts'
 import { inboxFolder } from '../agents/inbox.ts'
 import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
+import type { AgentRoster } from '../core/contracts/agent.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate, SessionLimits } from '../core/events/outcome.ts'
 import { CodexEngine } from '../engines/codex/engine.ts'
@@ -95,8 +95,8 @@ export interface Run extends AsyncDisposable {
 /** Opens a run: settings, records, the lock, codex. Throws a `UserError` for what a person has to mend. */
 export async function openRun(world: World, options: RunOptions, listeners: RunListeners = {}): Promise<Run> {
   await using opened = new Cleanup()
-  const { env, platform, home } = world
-  const records = await openRecords({ directory: directoryOf(world, options), env, home, platform })
+  const { env } = world
+  const records = await openRecords({ ...world, directory: directoryOf(world, options) })
   const loaded = await settingsOf(world, records.directory, options)
   const { settings, sources, lasting, gates, gateRefusal } = loaded
   const codex = await chooseCodex(world, records, { settings, sources })

@@ -10,7 +10,7 @@ import type { World } from './world.ts'
 
 /** A session that has ended: `session-ended` is in its journal. */
 interface EndedSession {
-  records: Pick<Records, 'journal' | 'sessionFolder' | 'directory'>
+  records: Pick<Records, 'journal' | 'sessionFolder' | 'directory' | 'templates'>
   id: string
   /** The work directory as it was named on the command line; null if it was not. */
   named: string | null
@@ -31,7 +31,7 @@ export interface EndReport {
 /** Writes the reports of a session that has ended. Never rejects: a session does not fail for its report. */
 export async function reportAtEnd({ records, id, named, resumable }: EndedSession): Promise<EndReport> {
   try {
-    const data = await readReport(records.journal(id), id, null)
+    const data = await readReport(records, id, null)
     if (data === null) return noReport(`The journal of ${id} holds no session.`)
     const commands = commandsHere(data, named)
     const places = { id, records: records.sessionFolder(id), directory: records.directory }

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
-import type { SessionState } from '../core/state/state.ts'
+import { type SessionState, sharesPlan } from '../core/state/state.ts'
 import { countRubbish, foldJournal, problemOfJournal } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
@@ -91,18 +91,18 @@ async function resumeAlone(
 
 async function newestUnfinished(records: Records): Promise<string> {
   const ids = await records.sessions()
-  let hasBuild = false
+  let hasPlan = false
   for (const id of [...ids].reverse()) {
     const problem = await problemOfJournal(records.journal(id))
     if (problem !== null) {
       const hint = 'To go on with another session, name it; codemachine list shows them.'
       throw new UserError(problem, ids.length > 1 ? { hint } : {})
     }
-    const state = await foldJournal(records.journal(id), id)
+    const state = await foldJournal(records, id)
     if (state === null) continue
-    const isOld = hasBuild && state.template === 'build'
+    const isOld = hasPlan && sharesPlan(state)
     if (state.ended?.outcome.kind !== 'done' && !isOld) return id
-    hasBuild ||= state.template === 'build'
+    hasPlan ||= sharesPlan(state)
   }
   throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
     hint: 'Start one: codemachine "…"',
@@ -120,9 +120,9 @@ async function refuseOldPlan(records: Records, state: SessionState): Promise<voi
 
 /** What a session has come to; a `UserError` if that cannot be known, or it is one of another work directory. */
 async function readSession(records: Records, id: string): Promise<SessionState> {
-  const path = records.journal(id)
-  const state = await foldJournal(path, id)
-  if (state === null) throw new UserError(`${path} does not say what ${id} is about, so it cannot be gone on with.`)
+  const state = await foldJournal(records, id)
+  if (state === null)
+    throw new UserError(`${records.journal(id)} does not say what ${id} is about, so it cannot be gone on with.`)
   if (state.directory === records.directory) return state
   throw new UserError(`${id} belongs to ${state.directory}, and this is ${records.directory}.`, {
     hint: `To go on with it there: ${resumeCommand(id, state.directory)}`,
@@ -151,17 +151,18 @@ function remarksOnHost({ host }: SessionState): string[] {
 }
 
 /**
- * The newest build that began after this session, if this is a build: the plan in the work directory is that one's now.
+ * The newest session that began after this one and shares the project's plan, if this one does: the plan in the work directory is that one's now.
  * Null: it has its own. Journals that cannot be read are passed over.
  */
 async function newerBuild(
-  records: Pick<Records, 'sessions' | 'journal'>,
-  { id, template }: Pick<SessionState, 'id' | 'template'>,
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+  { id, kind }: Pick<SessionState, 'id' | 'kind'>,
 ): Promise<string | null> {
-  if (template !== 'build') return null
+  if (!sharesPlan({ kind })) return null
   const ids = await records.sessions()
   for (const later of ids.slice(ids.indexOf(id) + 1).reverse()) {
-    if ((await readableState(records, later))?.template === 'build') return later
+    const state = await readableState(records, later)
+    if (state !== null && sharesPlan(state)) return later
   }
   return null
 }
@@ -188,7 +189,7 @@ export async function findUnfinished(
 ): Promise<Unfinished | null> {
   if ((await readRunner(records.lock, world.platform)) !== null) return null
   const id = await latestSession(records, onProblem)
-  const state = id === null ? null : await foldJournal(records.journal(id), id)
+  const state = id === null ? null : await foldJournal(records, id)
   const how = state && howItStopped(state)
   if (!state || !how || (await newerBuild(records, state)) !== null) return null
   const rounds = formatCount(state.roundsUsed, 'round')

@@ -1,18 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { type AgentRoster, findEnabledAgent } from '../agents/agent.ts'
+import { findEnabledAgent } from '../agents/agent.ts'
 import { cleanResult, rememberResult } from '../agents/agent-memory.ts'
-import {
-  agentInstructions,
-  agentsWithOwnPrompt,
-  type BuildPrompts,
-  openBuildPrompts,
-  promptProblems,
-  writeAgentsConfig,
-} from '../agents/prompts.ts'
+import { agentInstructions, writeAgentsConfig } from '../agents/prompts.ts'
 import { UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
+import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import type { Memory } from '../core/contracts/memory.ts'
 import type { Reply } from '../core/contracts/reply.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
@@ -26,16 +20,16 @@ import { foldJournal, openJournal } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import type { AgentBook } from '../run/delegation/delegation.ts'
-import type { BuildFiles, RunnerOptions, RunnerPolicy } from '../run/options.ts'
+import type { RunnerOptions, RunnerPolicy } from '../run/options.ts'
 import { PersonAsked } from '../run/person.ts'
 import { endSessionDiskFull, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
 import { limitsOf } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
-import { summaryOfEnd } from '../templates/build/build.ts'
+import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { readHead } from '../workspace/git/git.ts'
 import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
-import { checkPlanFiles, makeProjectFolders, writePlanSummary } from '../workspace/memory/plan-files.ts'
+import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
 import { openMemory } from '../workspace/memory/session-memory.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
@@ -45,7 +39,7 @@ import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { reviewIn } from './resume-terms.ts'
-import { templateOf } from './start/templates.ts'
+import { unknownTemplate } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
 
@@ -55,14 +49,11 @@ export interface NewSession {
   text: string
   /** The id that it had in the queue; null if it did not come from there. */
   queued: string | null
-  /** Left out: `goal`. */
-  template?: 'goal' | 'build'
-  /** Of a build: whether a person wants to see the plan before it is carried out. */
+  /** Name of its template; left out: `USUAL_TEMPLATE`. */
+  template?: string
+  /** Of a template with a plan: whether a person wants to see the plan before it is carried out. */
   asksPlan?: boolean
 }
-
-/** The most rounds of a build for which nobody has named a limit: each of its tasks takes some. */
-const ROUNDS_OF_BUILD = 50
 
 /** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
 export class Sessions implements AsyncDisposable {
@@ -116,9 +107,10 @@ export class Sessions implements AsyncDisposable {
    */
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
     const { records, settings, sources, repository } = this.#run
-    const { template = 'goal', asksPlan = false } = prompt
-    const isBuild = template === 'build'
-    const limits = isBuild ? limitsOf(settings, sources, ROUNDS_OF_BUILD) : this.#run.limits
+    const { template = USUAL_TEMPLATE, asksPlan = false } = prompt
+    const kind = records.templates.get(template)
+    if (kind === undefined) throw new UserError(unknownTemplate(template))
+    const limits = kind.usualRounds === null ? this.#run.limits : limitsOf(settings, sources, kind.usualRounds)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({
@@ -127,7 +119,7 @@ export class Sessions implements AsyncDisposable {
       goal: prompt.text,
       git: repository ? await readHead(repository) : { commit: null, branch: null },
       records: records.sessionFolder(id),
-      isBuild,
+      memory: kind.memory,
     })
     return await this.#play(emptyState(id), place, async log => {
       log.emit({
@@ -145,7 +137,7 @@ export class Sessions implements AsyncDisposable {
         gates: this.#run.gates,
         review: reviewIn(settings),
         ...(since === null ? {} : { protectFrom: since }),
-        ...(isBuild ? { asksPlan } : {}),
+        ...(kind.hasPlan ? { asksPlan } : {}),
         queued: prompt.queued,
         host: hostname(),
         codemachine: version,
@@ -166,8 +158,8 @@ export class Sessions implements AsyncDisposable {
     review: ReviewTerms | null,
   ): Promise<EndedSession> {
     const { directory, sessionFolder: records } = this.#run.records
-    const isBuild = state.template === 'build'
-    const place = sessionFolder({ directory, id: state.id, records: records(state.id), isBuild })
+    const memory = state.kind?.memory ?? 'session'
+    const place = sessionFolder({ directory, id: state.id, records: records(state.id), memory })
     return await this.#play(state, place, async log => {
       log.emit({
         type: 'session-resumed',
@@ -192,7 +184,7 @@ export class Sessions implements AsyncDisposable {
     const roundsDirectory = join(records.sessionFolder(state.id), 'rounds')
     await mkdir(roundsDirectory, { recursive: true, mode: 0o700 })
     await using journal = openJournal(records.journal(state.id))
-    const log = new SessionLog(state, journal, this.#views, clock, redactor)
+    const log = new SessionLog(state, { journal, views: this.#views, templates: records.templates, clock, redactor })
     await begin(log)
     const reserve = await openDiskReserve(records.sessionFolder(state.id))
     try {
@@ -242,15 +234,14 @@ export class Sessions implements AsyncDisposable {
       takeRemarks: () => remarks.splice(0),
       asked: this.#asked,
       beforeEnd: async ended => {
-        const summary = ended.build && summaryOfEnd(ended.build, ended.last?.part ?? null)
-        if (summary !== null) await team.build?.keepSummary(summary)
+        await team.template.beforeEnd?.(ended)
         const problem = await certify(this.#run, ended, place.folder, this.#world)
         if (problem !== null) log.emit({ type: 'warning', round: null, message: problem })
       },
     })
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
     // The inbox is there by now, where agents write, too.
-    if (log.state.build !== null) await this.#run.traces.keep()
+    if (log.state.taskPlan !== null) await this.#run.traces.keep()
     const queue = openQueue(records.queue)
     this.#current = { id, runner, asked: this.#asked, waiting: async () => (await queue.list()).prompts.length }
     this.#sayWhetherKeptAwake(runner)
@@ -284,11 +275,11 @@ function policyOf({ graceMinutes, maxWait, maxUsage, stallRounds }: Settings): R
  * The tree that the files which gates protect are compared with in a session that begins now, if that is an older one
  * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
  */
-async function protectFrom(records: Pick<Records, 'sessions' | 'journal'>): Promise<string | null> {
+async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'templates'>): Promise<string | null> {
   const newest = (await records.sessions()).at(-1)
   if (newest === undefined) return null
   // What cannot be read is said by those who list it.
-  const state = await foldJournal(records.journal(newest), newest).catch(() => null)
+  const state = await foldJournal(records, newest).catch(() => null)
   if (state === null || state.ended?.outcome.kind === 'done') return null
   if (state.protectFrom !== null || state.protectedChanged.length === 0) return state.protectFrom
   return state.savepoint?.start ?? null
@@ -308,28 +299,36 @@ export class TemplateFactory {
 
   /** That of one session; `place`: where its memory lies. */
   async createFor(
-    { build, template }: SessionState,
+    { kind, template: name, taskPlan }: SessionState,
     place: SessionFolder,
     memory: Memory,
-  ): Promise<Pick<RunnerOptions, 'template' | 'agents' | 'build'>> {
+  ): Promise<Pick<RunnerOptions, 'template' | 'agents'>> {
     const { records, settings, remarks } = this.#run
     const { directory } = records
+    if (kind === null) throw new UserError(unknownTemplate(name))
     // Those that a person has tried again are not parked in the file either.
-    const tried = build?.tasks.filter(({ parked }) => parked === null) ?? []
+    const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
     if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))
-    const agents = build === null ? this.#run.agents : await this.#agents()
-    const tell = (remark: string) => void remarks.push(remark)
-    const isPlanReady = build?.plan === 'ready'
-    const prompts = build && (await openBuildPrompts({ directory, team: agents.sub, isPlanReady, tell }))
+    const agents = taskPlan === null ? this.#run.agents : await this.#agents()
+    const template = await kind.open({
+      directory,
+      memory: place,
+      agents,
+      isPlanReady: taskPlan?.state === 'ready',
+      tell: remark => void remarks.push(remark),
+    })
     return {
-      template: await templateOf(directory, agents, template, place),
+      template,
       agents: {
-        book: openAgentBook({ agents: async () => await this.#agents(), directory, prompts }),
+        book: openAgentBook({
+          agents: async () => await this.#agents(),
+          directory,
+          promptOf: async agent => await template.promptOf?.(agent),
+        }),
         directory,
         platform: this.#platform,
         atOnce: settings.agents.atOnce,
       },
-      build: prompts && buildFilesOf(directory, prompts),
     }
   }
 
@@ -347,12 +346,12 @@ export interface AgentBookOptions {
   agents(): Promise<AgentRoster>
   /** The work directory. */
   directory: string
-  /** Of a build; null: each agent works by its prompt as it is at that moment. */
-  prompts: BuildPrompts | null
+  /** The prompt that counts for an agent; undefined: as it is at that moment. */
+  promptOf(agent: Agent): Promise<AgentPrompt | undefined>
 }
 
 /** The agents that can be given work in a session, and their memory. */
-export function openAgentBook({ agents, directory, prompts }: AgentBookOptions): AgentBook {
+export function openAgentBook({ agents, directory, promptOf }: AgentBookOptions): AgentBook {
   return {
     async thread(name) {
       const { main, sub } = await agents()
@@ -362,7 +361,7 @@ export function openAgentBook({ agents, directory, prompts }: AgentBookOptions):
       const found = findEnabledAgent(sub, name)
       if ('problem' in found) return found
       const { agent } = found
-      const instructions = await agentInstructions(agent, directory, await prompts?.promptOf(agent))
+      const instructions = await agentInstructions(agent, directory, await promptOf(agent))
       if ('problem' in instructions) return instructions
       const thread = {
         agent: name,
@@ -377,29 +376,5 @@ export function openAgentBook({ agents, directory, prompts }: AgentBookOptions):
       return await rememberResult(directory, agent, { ...entry, at: new Date(at).toISOString() })
     },
     clean: cleanResult,
-  }
-}
-
-/** The files of a build in a work directory. `prompts`: those of the project, which are kept once there is a plan. */
-export function buildFilesOf(directory: string, prompts: BuildPrompts): BuildFiles {
-  return {
-    async checkPlan() {
-      const found = await prompts.look()
-      const checked = await checkPlanFiles(directory, {
-        agents: agentsWithOwnPrompt(found),
-        problems: promptProblems(found),
-      })
-      if (checked.ok) prompts.keep(found)
-      return checked
-    },
-    async keepSummary(text) {
-      try {
-        await writePlanSummary(directory, text)
-        return null
-      } catch (error) {
-        if (error instanceof UserError) return error.message
-        throw error
-      }
-    },
   }
 }

@@ -10,7 +10,6 @@ import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
 import type { EndReport } from './reports.ts'
 import { Sessions } from './sessions.ts'
-import type { TemplateName } from './start/template-names.ts'
 import type { World } from './world.ts'
 
 /** A session to be run; how it ended, and what it was allowed. */
@@ -143,7 +142,8 @@ async function nextInQueue(queue: Queue): Promise<Start | null> {
 export interface NewStart {
   /** Its goal. */
   text: string
-  template: TemplateName
+  /** Name of its template. */
+  template: string
   /** Whether a person wants to see the plan before it is carried out. */
   asksPlan: boolean
 }

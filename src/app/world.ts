@@ -1,6 +1,7 @@
 import { isAbsolute, join, resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { type Redactor, redactorOf } from '../base/redactor.ts'
+import type { TemplateKinds } from '../core/contracts/template.ts'
 import { secretVariables } from '../secrets/secrets.ts'
 
 /**
@@ -21,6 +22,8 @@ export interface World {
   node: string
   pid: number
   clock: Clock
+  /** The templates that sessions may be of. */
+  templates: TemplateKinds
   /** Ends what goes on when it is aborted; its reason is `SIGINT`, `SIGTERM` or `SIGHUP`. */
   signal: AbortSignal
 }

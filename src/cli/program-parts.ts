@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander'
 import type { Ask } from '../app/library.ts'
-import { TEMPLATES, templateNamed } from '../app/start/template-names.ts'
 import { UserError } from '../base/errors.ts'
+import { OWN_TEMPLATES } from '../templates/registry.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
@@ -281,7 +281,7 @@ function addQueue(program: Command, does: Does): void {
     .action(does(async () => (await load()).queueRemove))
 }
 
-const NAMES = TEMPLATES.map(({ name }) => name)
+const NAMES = [...OWN_TEMPLATES.keys()]
 /** They are for the help and for completion: a wrong one is refused in words that name the nearest. */
 const asTyped = (name: string) => name
 
@@ -315,7 +315,7 @@ function addTemplates(program: Command, does: Does): void {
     .action(async (flags: LookFlags) => {
       const [name] = templates.args
       if (name !== undefined) {
-        throw new UserError(`To choose it: codemachine templates select ${templateNamed(name)}`)
+        throw new UserError(`To choose it: codemachine templates select ${name}`)
       }
       await list(flags, templates)
     })

@@ -198,10 +198,10 @@ function taskParked({ verdict, round, task, name, detail }: RecordedOf<'task-jud
   return { event: 'needs-person', about: 'task', task: clip(task), name: clip(name), reason, round }
 }
 
-/** The plan of a team-building round, made while the person may have been away; null for one that they just had changed. */
+/** A plan that an agent made while the person may have been away; null for one that they just had changed. */
 function planThatWaits(state: SessionState): NotificationFacts | null {
-  if (!isPlanShown(state) || state.last?.part !== 'team-building') return null
-  return { event: 'needs-person', about: 'plan', tasks: state.build?.tasks.length ?? 0 }
+  if (!isPlanShown(state) || (state.last?.part ?? null) === null) return null
+  return { event: 'needs-person', about: 'plan', tasks: state.taskPlan?.tasks.length ?? 0 }
 }
 
 function clip(text: string): string {

@@ -215,9 +215,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** The state of the session `id`, folded from its journal; null if the journal holds no session. */
-export async function foldJournal(path: string, id: string): Promise<SessionState | null> {
+export async function foldJournal(
+  { journal, templates }: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+): Promise<SessionState | null> {
   let state = emptyState(id)
-  for await (const event of readJournal(path)) state = fold(state, event)
+  for await (const event of readJournal(journal(id))) state = fold(state, event, templates)
   return state.createdAt === 0 ? null : state
 }
 
@@ -295,7 +298,7 @@ export async function readSessions(records: Records): Promise<{ sessions: Sessio
   const problems: string[] = []
   for (const id of await records.sessions()) {
     try {
-      const state = await foldJournal(records.journal(id), id)
+      const state = await foldJournal(records, id)
       if (state !== null) sessions.push(state)
     } catch (error) {
       if (!(error instanceof UserError)) throw error

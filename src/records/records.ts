@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { access, chmod, constants, mkdir, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
+import type { TemplateKinds } from '../core/contracts/template.ts'
 import { pathExists, realWorkDirectory } from '../platform/files.ts'
 
 /** Where the records of a work directory are looked for. */
@@ -12,6 +13,8 @@ export interface RecordsPlaces {
   /** The person's home directory. */
   home: string
   platform: NodeJS.Platform
+  /** The templates of the sessions there may be. */
+  templates: TemplateKinds
 }
 
 /** What codemachine writes and believes about one work directory (docs/design.md, "On disk"). All paths are absolute. */
@@ -23,6 +26,7 @@ export interface Records {
   key: string
   /** The work directory's real path. */
   directory: string
+  templates: TemplateKinds
   lock: string
   queue: string
   control: string
@@ -54,7 +58,7 @@ export interface Records {
 export async function openRecords(places: RecordsPlaces): Promise<Records> {
   const directory = await realWorkDirectory(places.directory)
   const root = await openRoot(places)
-  const records = recordsIn(root, directory)
+  const records = recordsIn(root, directory, places.templates)
   const folders = ['queue', 'control', 'git', 'sessions', 'answers'].map(name => join(records.folder, name))
   for (const each of [join(root, 'state'), records.folder, ...folders]) await makePrivate(each, places.platform)
   return records
@@ -67,7 +71,7 @@ export async function openRecords(places: RecordsPlaces): Promise<Records> {
 export async function recordsAround(places: RecordsPlaces): Promise<Records[]> {
   const root = rootOf(places)
   const directory = await realpath(places.directory).catch(() => null)
-  return directory === null ? [] : upwards(directory).map(each => recordsIn(root, each))
+  return directory === null ? [] : upwards(directory).map(each => recordsIn(root, each, places.templates))
 }
 
 function upwards(directory: string): string[] {
@@ -75,7 +79,7 @@ function upwards(directory: string): string[] {
   return above === directory ? [directory] : [directory, ...upwards(above)]
 }
 
-function recordsIn(root: string, directory: string): Records {
+function recordsIn(root: string, directory: string, templates: TemplateKinds): Records {
   const key = keyOf(directory)
   const folder = join(root, 'state', key)
   const inFolder = (name: string) => join(folder, name)
@@ -84,6 +88,7 @@ function recordsIn(root: string, directory: string): Records {
     folder,
     key,
     directory,
+    templates,
     lock: inFolder('lock'),
     queue: inFolder('queue'),
     control: inFolder('control'),

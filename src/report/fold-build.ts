@@ -1,6 +1,7 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
-import type { BuildState, BuildTask } from '../core/state/plan.ts'
+import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
+import type { SessionState } from '../core/state/state.ts'
 import { agentOf } from '../words/plan.ts'
 import { FirstAndLast } from './fold-rounds.ts'
 import type { ReportAgent, ReportBuild, ReportData, ReportTask } from './report-data.ts'
@@ -12,7 +13,7 @@ const NAME_CHARS = 300
 const TEXT_CHARS = 2000
 const SUMMARY_CHARS = 16_000
 
-/** Collects from a build's events which agents worked and which plans were refused. */
+/** Collects from the events of a plan which agents worked and which plans were refused. */
 export class BuildSoFar {
   readonly #agents = new Map<string, ReportAgent>()
   readonly #refusals = new FirstAndLast<ReportBuild['refusals']['entries'][number]>({ first: 5, last: 5 })
@@ -37,10 +38,11 @@ export class BuildSoFar {
     }
   }
 
-  /** The report's part on a build, with its tasks as codemachine believes them to stand; null if it is no build. */
-  result(build: BuildState | null): ReportBuild | null {
-    if (build === null) return null
-    const { tasks, summary } = build
+  /** The report's part on a plan, with its tasks as codemachine believes them to stand; null if there is none. */
+  result({ kind, taskPlan, work }: SessionState): ReportBuild | null {
+    if (taskPlan === null) return null
+    const { tasks } = taskPlan
+    const summary = kind?.summary?.(work) ?? null
     return {
       summary: summary === null ? null : clipEnd(summary.trim(), SUMMARY_CHARS),
       tasks: tasks.slice(0, MOST_TASKS).map(reportTask),
@@ -62,10 +64,9 @@ export class BuildSoFar {
   }
 }
 
-/** The number of tasks of a build, of those that are done, and the names of those left that are not parked; null if there are no tasks. */
-export function tasksOfBuild(build: BuildState | null): ReportData['tasks'] {
-  if (build === null || build.tasks.length === 0) return null
-  const { tasks } = build
+/** The number of tasks of a plan, of those that are done, and the names of those left that are not parked; null if there are no tasks. */
+export function tasksOfPlan({ tasks }: TaskPlan): ReportData['tasks'] {
+  if (tasks.length === 0) return null
   const open = tasks.filter(task => stateOf(task) === 'open').slice(0, MOST_TASKS_LEFT)
   return {
     done: tasks.filter(({ done }) => done).length,
@@ -89,7 +90,7 @@ function withEnd(agent: ReportAgent, { status, durationMs, tokens }: RecordedOf<
   }
 }
 
-function reportTask(task: BuildTask): ReportTask {
+function reportTask(task: PlanTask): ReportTask {
   const { id, name, phase, failures, parked } = task
   const state = stateOf(task)
   return {
@@ -102,7 +103,7 @@ function reportTask(task: BuildTask): ReportTask {
   }
 }
 
-function stateOf({ done, parked }: BuildTask): ReportTask['state'] {
+function stateOf({ done, parked }: PlanTask): ReportTask['state'] {
   if (done) return 'done'
   return parked === null ? 'open' : 'parked'
 }

@@ -1,4 +1,5 @@
 import { clipEnd } from '../base/text.ts'
+import type { TemplateKinds } from '../core/contracts/template.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { fold } from '../core/state/fold.ts'
@@ -7,7 +8,7 @@ import { wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
-import { BuildSoFar, tasksOfBuild } from './fold-build.ts'
+import { BuildSoFar, tasksOfPlan } from './fold-build.ts'
 import { ProofSoFar } from './fold-proof.ts'
 import { ChangesSoFar, FirstAndLast, RoundsSoFar } from './fold-rounds.ts'
 import type { ReportData, ReportQuestion, ReportRefusal, ReportTrouble, Shortened } from './report-data.ts'
@@ -37,14 +38,17 @@ export class ReportFold {
   #plan: ReportData['plan'] = []
   #lastWords: string | null = null
 
-  constructor(id: string) {
+  readonly #templates: TemplateKinds
+
+  constructor(id: string, templates: TemplateKinds) {
+    this.#templates = templates
     this.#state = emptyState(id)
   }
 
   /** One more event. */
   add(event: Recorded): void {
     const before = this.#state
-    this.#state = fold(before, event)
+    this.#state = fold(before, event, this.#templates)
     this.#rounds.add(event, this.#state)
     this.#trouble.add(event, before, this.#state)
     this.#proof.add(event)
@@ -93,8 +97,8 @@ export class ReportFold {
       },
       proof: this.#proof.result(state.claim, state.ended?.outcome ?? null),
       changes: this.#changes.result(),
-      tasks: state.build === null ? this.#tasks : tasksOfBuild(state.build),
-      build: this.#build.result(state.build),
+      tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),
+      build: this.#build.result(state),
       plan: this.#plan,
       ...this.#rounds.result(),
       trouble: this.#trouble.result(),

@@ -1,8 +1,9 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf, TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { RoundClass } from '../core/events/outcome.ts'
-import type { BuildState } from '../core/state/plan.ts'
-import type { SessionState } from '../core/state/state.ts'
+import type { TaskPlan } from '../core/state/plan.ts'
+import { partOf, type SessionState } from '../core/state/state.ts'
+import { wordsForPart } from '../words/plan.ts'
 import type { PointSums, ReportChanges, ReportData, ReportPoint, ReportRound, Shortened } from './report-data.ts'
 
 const MESSAGE_CHARS = 500
@@ -41,14 +42,18 @@ export class RoundsSoFar {
   /** @param after the session after the event */
   add(event: Recorded, after: SessionState): void {
     switch (event.type) {
-      case 'round-started':
-        // A summary is no attempt at the work.
-        if (event.part !== 'summary') this.attempts += 1
+      case 'round-started': {
+        const { part = null } = event
+        const { free: isFree } = partOf(after.kind, part)
+        // A round that only looks is no attempt at the work.
+        if (!isFree) this.attempts += 1
         this.#row = {
           round: event.round,
           startedAt: event.at,
           agent: clipEnd(event.agent, 100),
-          part: event.part ?? null,
+          part,
+          purpose: part === null ? null : wordsForPart(after, part),
+          isFree,
           changesPlan: after.running?.replan != null,
           durationMs: 0,
           tokens: null,
@@ -61,6 +66,7 @@ export class RoundsSoFar {
         }
         this.#rows.add(this.#row)
         break
+      }
       case 'item-completed':
         if (event.item.kind === 'command') this.commands += 1
         this.#extendTo(event.at)
@@ -91,9 +97,9 @@ export class RoundsSoFar {
   }
 
   /** Corrects the tasks of the last round once codemachine has judged them: at the round's end they are a claim. */
-  #correctTasks({ build }: SessionState): void {
-    if (build === null || this.#row === null || this.#row.outcome === null) return
-    const tasks = taskCounts(build)
+  #correctTasks({ taskPlan }: SessionState): void {
+    if (taskPlan === null || this.#row === null || this.#row.outcome === null) return
+    const tasks = taskCounts(taskPlan)
     this.#row.tasks = tasks
     this.#series.amend({ tasks })
   }
@@ -113,12 +119,12 @@ export class RoundsSoFar {
       this.#row.durationMs = Math.max(0, Date.parse(at) - Date.parse(this.#row.startedAt))
   }
 
-  #endRound(event: RecordedOf<'round-ended'>, { build }: SessionState): void {
+  #endRound(event: RecordedOf<'round-ended'>, { taskPlan }: SessionState): void {
     const { round, outcome, durationMs, tokens, changedCount, counts } = event
-    // Of a build that is no more than a claim, which is judged after it.
+    // Of a plan that is no more than a claim, which is judged after it.
     const { tasks: said } = event
     const tasks =
-      build !== null ? taskCounts(build) : said === undefined ? null : { done: said.done, total: said.total }
+      taskPlan !== null ? taskCounts(taskPlan) : said === undefined ? null : { done: said.done, total: said.total }
     this.#count(tokens)
     if (this.#row !== null) {
       const message = outcome.message === null ? null : clipEnd(outcome.message, MESSAGE_CHARS)
@@ -155,8 +161,8 @@ export class RoundsSoFar {
   }
 }
 
-/** How many tasks of a build are done; null as long as it has none. */
-function taskCounts({ tasks }: BuildState): ReportRound['tasks'] {
+/** How many tasks of a plan are done; null as long as it has none. */
+function taskCounts({ tasks }: TaskPlan): ReportRound['tasks'] {
   return tasks.length === 0 ? null : { done: tasks.filter(({ done }) => done).length, total: tasks.length }
 }
 

@@ -1,7 +1,6 @@
 import type { TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { GateResult, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import type { Finding } from '../core/rules/review.ts'
-import type { RoundPart } from '../core/state/plan.ts'
 import type { SessionStatus } from '../core/state/state.ts'
 
 /**
@@ -136,8 +135,12 @@ export interface ReportRound {
   round: number
   startedAt: string
   agent: string
-  /** Of a build, what it was for; null otherwise. */
-  part: RoundPart | null
+  /** What it was for, by a word of its template; null where that has but one kind of round. */
+  part: string | null
+  /** The same in words. */
+  purpose: string | null
+  /** Whether it uses up none of the rounds. */
+  isFree: boolean
   /** Whether it was to change the plan as a person had asked. */
   changesPlan: boolean
   durationMs: number

@@ -5,7 +5,6 @@ import { here, resumeWithMore } from '../words/commands.ts'
 import { type Tone, wordsForClass } from '../words/names.ts'
 import { formatCount, formatDuration, shortNumber } from '../words/numbers.ts'
 import { describeOutcome, type OutcomeInWords } from '../words/outcome.ts'
-import { wordsForPart } from '../words/plan.ts'
 import {
   type ProvedState,
   placeOf,
@@ -148,8 +147,8 @@ export function tasksInWords({ tasks, build }: ReportData): string | null {
 
 /** How a round ended, with codex's words and what became of a claim: `worked; claimed done, refused`. */
 export function outcomeOfRow(row: ReportRound): string {
-  const { outcome, message, claim, counts, part, changesPlan } = row
-  const purpose = changesPlan ? 'change of plan: ' : part === null ? '' : `${wordsForPart(part)}: `
+  const { outcome, message, claim, counts, changesPlan } = row
+  const purpose = changesPlan ? 'change of plan: ' : row.purpose === null ? '' : `${row.purpose}: `
   const isFree = isFreeRow(row)
   const ended = outcome === null ? 'did not come to its end' : wordsForClass(outcome)
   const why = message === null || outcome === 'worked' ? '' : `: ${message}`
@@ -164,8 +163,8 @@ export function numberOfRow(row: ReportRound): string {
 }
 
 /** True for rounds that do not count against `--rounds` (summaries, plan changes). */
-function isFreeRow({ part, changesPlan }: ReportRound): boolean {
-  return changesPlan || part === 'summary'
+function isFreeRow({ isFree, changesPlan }: ReportRound): boolean {
+  return changesPlan || isFree
 }
 
 /** What comes before the words of a summary. */

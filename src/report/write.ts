@@ -3,6 +3,7 @@ import { messageOf } from '../base/errors.ts'
 import { sessionStatusOf } from '../core/state/state.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { readJournal } from '../records/journal.ts'
+import type { Records } from '../records/records.ts'
 import { relativeInside, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { sessionFolder } from '../workspace/memory/session-folder.ts'
 import { ReportFold } from './fold-report.ts'
@@ -77,11 +78,11 @@ async function writeInFolder(directory: string, path: string, content: string): 
  * @param runner who runs in the work directory, as of `sessionStatusOf`, asked before this is called
  */
 export async function readReport(
-  journal: string,
+  { journal, templates }: Pick<Records, 'journal' | 'templates'>,
   id: string,
   runner: Parameters<typeof sessionStatusOf>[1],
 ): Promise<ReportData | null> {
-  const report = new ReportFold(id)
-  for await (const event of readJournal(journal)) report.add(event)
+  const report = new ReportFold(id, templates)
+  for await (const event of readJournal(journal(id))) report.add(event)
   return report.data(state => sessionStatusOf(state, runner))
 }

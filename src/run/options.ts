@@ -32,19 +32,6 @@ interface AgentMeans {
   atOnce: number
 }
 
-/** The files of a build beside its memory. */
-export interface BuildFiles {
-  /** Looks at the plan that the team builder has written. `problems`: at most ten, a sentence each. */
-  checkPlan(): Promise<PlanProblems>
-  /** Keeps what was said of the state of the build, for the person; a sentence if that failed. */
-  keepSummary(text: string): Promise<string | null>
-}
-
-/** What was found of a plan; `agents`: those that have a prompt of this project's own. */
-type PlanProblems =
-  | { ok: true; tasks: readonly { id: string; name: string; phase: string }[]; agents: readonly string[] }
-  | { ok: false; problems: readonly string[] }
-
 /** What a session is run with. */
 export interface RunnerOptions {
   log: SessionLog
@@ -55,8 +42,6 @@ export interface RunnerOptions {
   guard: RepositoryGuard
   means: ProofEnvironment
   agents: AgentMeans
-  /** Of a build; null: it is none. */
-  build: BuildFiles | null
   policy: RunnerPolicy
   /** Where `001.ndjson`, … go. */
   roundsDirectory: string

@@ -14,11 +14,11 @@ import { rawTasksById } from '../workspace/memory/tasks-file.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 
-export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'build' | 'asked' | 'redactor'> {
+export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'asked' | 'redactor'> {
   proof: Proof
 }
 
-/** What codemachine looks at by itself between the rounds of a build: the plan, and the tasks in it. */
+/** What codemachine looks at by itself between the rounds of a session with a plan: the plan, and the tasks in it. */
 export class PlanCheck {
   readonly #options: PlanCheckOptions
   /** The tasks as they stood in `tasks.json` before the rounds that are judged next. */
@@ -28,33 +28,33 @@ export class PlanCheck {
     this.#options = options
   }
 
-  /** Takes what the team builder has written for the plan, or says what is wrong with it. */
+  /** Takes what an agent has written for the plan, or says what is wrong with it. */
   async atPlan(): Promise<void> {
-    const { log, build, asked } = this.#options
+    const { log, template, asked } = this.#options
     const round = log.state.last?.round ?? 0
-    if (build === null) throw new Error('A session without a plan has one to be looked at.')
-    const found = await build.checkPlan()
+    if (template.checkPlan === undefined) throw new Error('A session without a plan has one to be looked at.')
+    const found = await template.checkPlan()
     if (!found.ok) {
       // A file that could not be read at all has been put back, and says nothing any more.
-      const broken = log.state.build?.broken ?? null
+      const broken = log.state.taskPlan?.broken ?? null
       const problems = broken === null ? found.problems : [`.codemachine/plan/tasks.json: ${broken}`]
       return log.emit({ type: 'plan-refused', round, problem: problems.join('\n') })
     }
     log.emit({ type: 'plan-ready', round, tasks: found.tasks, agents: found.agents })
-    if (log.state.build?.asksPlan !== true) return
+    if (log.state.taskPlan?.asksPerson !== true) return
     log.emit({ type: 'paused' })
     asked.hold()
   }
 
   /** A round begins that finds the tasks like this. */
   beforeRound(memory: MemorySnapshot): void {
-    const { build, last, replan } = this.#options.log.state
-    if (build?.plan !== 'ready') return
-    if (build.judged) this.#tell(editedTasks(build, this.#tasksOf(memory)))
+    const { taskPlan, last, replan } = this.#options.log.state
+    if (taskPlan?.state !== 'ready') return
+    if (taskPlan.judged) this.#tell(editedTasks(taskPlan, this.#tasksOf(memory)))
     // What the round did that it broke off is no part of the change that a person asks for.
     else if (replan !== null && last?.part !== null) this.#noteChanges(memory)
     // What a round before it has changed, and nobody has judged yet, is judged with what this one does.
-    if (build.judged || this.#before === null) this.#before = rawTasksById(memory.texts.tasks)
+    if (taskPlan.judged || this.#before === null) this.#before = rawTasksById(memory.texts.tasks)
   }
 
   /** Whether gates have to run before the tasks can be judged. */
@@ -68,36 +68,36 @@ export class PlanCheck {
    */
   async atTasks(memory: MemorySnapshot, tree: string): Promise<string> {
     const { log, proof } = this.#options
-    const { build, last, replan } = log.state
-    if (build === null) return tree
+    const { taskPlan: plan, last, replan } = log.state
+    if (plan === null) return tree
     const round = last?.round ?? 0
-    const lost = replan !== null || build.isCutOff ? lostTasks(build, memory.tasks) : []
+    const lost = replan !== null || plan.isCutOff ? lostTasks(plan, memory.tasks) : []
     if (lost.length > 0) {
       await this.#take(lost)
       return tree
     }
-    const isAfterRound = !build.judged && last?.part !== null
+    const isAfterRound = !plan.judged && last?.part !== null
     if (isAfterRound) this.#noteChanges(memory)
-    else this.#tell(editedTasks(build, this.#tasksOf(memory)))
+    else this.#tell(editedTasks(plan, this.#tasksOf(memory)))
     const wanted = this.#gatesFor(memory)
     const after = await proof.run(this.#stillToRun(wanted, tree), 'tasks', tree)
     // What was broken off, or never run because the session is to end, is looked at again.
     if (!after.isComplete) return after.tree
     const names = new Set(wanted.map(({ name }) => name))
     const results = log.state.gateRuns.filter(({ gate }) => names.has(gate))
-    const hasWorked = last?.outcome.class === 'worked' && build.broken === null && !build.isCutOff
+    const hasWorked = last?.outcome.class === 'worked' && plan.broken === null && !plan.isCutOff
     const facts = { tasks: memory.tasks, round, results, hasWorked, isAfterRound }
-    await this.#take(judgeTasks(log.state.build ?? build, facts))
+    await this.#take(judgeTasks(log.state.taskPlan ?? plan, facts))
     log.emit({ type: 'tasks-judged', round })
     return after.tree
   }
 
   /** Journals what a round changed in the tasks, once. */
   #noteChanges(memory: MemorySnapshot): void {
-    const { build } = this.#options.log.state
-    if (build === null) return
+    const { taskPlan } = this.#options.log.state
+    if (taskPlan === null) return
     const now = rawTasksById(memory.texts.tasks)
-    const changed = changedTasks(build, this.#tasksOf(memory), { before: this.#before, now })
+    const changed = changedTasks(taskPlan, this.#tasksOf(memory), { before: this.#before, now })
     this.#tell(changed)
     for (const { task } of changed) this.#before?.set(task, now.get(task) ?? {})
   }
@@ -109,8 +109,8 @@ export class PlanCheck {
 
   /** The gates that what is said to be done has to pass. */
   #gatesFor({ tasks }: MemorySnapshot): readonly Gate[] {
-    const { build, gates } = this.#options.log.state
-    return build === null ? [] : gatesForTasks(gates, build, claimedTasks(build, tasks))
+    const { taskPlan, gates } = this.#options.log.state
+    return taskPlan === null ? [] : gatesForTasks(gates, taskPlan, claimedTasks(taskPlan, tasks))
   }
 
   #tell(judgements: readonly Judgement[]): void {
@@ -124,7 +124,7 @@ export class PlanCheck {
     const { log, memory } = this.#options
     this.#tell(judgements)
     // Those that were parked in the middle of a round, too.
-    const parked = (log.state.build?.tasks ?? []).flatMap(({ id, parked }) =>
+    const parked = (log.state.taskPlan?.tasks ?? []).flatMap(({ id, parked }) =>
       parked === null ? [] : [{ id, done: false, parked }],
     )
     await memory.markTasks([...judgements.flatMap(each => this.#markOf(each)), ...parked])
@@ -148,7 +148,7 @@ export class PlanCheck {
       case 'parked':
         return [{ id, done: false, parked: detail }]
       case 'put-back': {
-        const done = this.#options.log.state.build?.tasks.find(task => task.id === id)?.done ?? false
+        const done = this.#options.log.state.taskPlan?.tasks.find(task => task.id === id)?.done ?? false
         return [{ id, lost: { ...(this.#before?.get(id) ?? { name, phase }), done } }]
       }
       case 'changed':

@@ -10,7 +10,7 @@ import type { EventOf } from '../core/events/events.ts'
 import { countsAsRound, type RoundClass, type RoundOutcome } from '../core/events/outcome.ts'
 import { endsPlanChange } from '../core/rules/notices-after-round.ts'
 import { higherEffort } from '../core/rules/stall.ts'
-import { countTasks, roundTokens, type SessionState } from '../core/state/state.ts'
+import { countTasks, partOf, roundTokens, type SessionState } from '../core/state/state.ts'
 import { emitRestored, judgeClaim, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { CurrentTurn } from './current-turn.ts'
 import type { Proof } from './gates.ts'
@@ -60,15 +60,16 @@ export class Rounds {
       ...(spec.part === undefined ? {} : { part: spec.part }),
     })
     const outcome = await this.#options.turns.round(prepared, round, spec.input)
-    // What a round left running that did not come to its end must not write while the files are looked at; nor, in a
-    // build, when they have been: a change of the plan between two rounds is a person's.
-    if (outcome.class !== 'worked' || this.#options.log.state.build !== null) await engine.settle()
+    // What a round left running that did not come to its end must not write while the files are looked at; nor, where
+    // there is a plan, when they have been: a change of it between two rounds is a person's.
+    if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engine.settle()
 
     await this.#synced
     // A round that changes the plan makes no claim.
     if (kind === 'replan') await this.#options.memory.withdrawClaim()
     const { state } = this.#options.log
-    const counts = kind === 'round' && !spec.isFree && this.#counts(outcome)
+    const part = partOf(state.kind, spec.part ?? null)
+    const counts = kind === 'round' && !part.free && this.#counts(outcome)
     const played = { round, outcome, counts, startedAt, treeBefore }
     const { tree, memory } = await recordRound(played, this.#options)
     this.#syncSoon()
@@ -77,31 +78,28 @@ export class Rounds {
     const { last } = this.#options.log.state
     if (last !== null) await this.#options.proof.afterRound(last)
     if (kind === 'replan') this.#options.planChange.end(outcome.class, memory, state)
-    else if (spec.claims === false || this.#isOffPlan(memory))
-      return { outcome, tree: await this.#goOn(spec, outcome, tree) }
+    else if (!part.claims || this.#isOffPlan(memory)) return { outcome, tree: await this.#goOn(spec, outcome, tree) }
     else return { outcome, tree: await this.#judge(memory, outcome, tree) }
     return { outcome, tree }
   }
 
-  /** True in a build whose tasks are not exactly those known to be done: then nothing can be claimed yet. */
+  /** True if there is a plan whose tasks are not exactly those known to be done: then nothing can be claimed yet. */
   #isOffPlan({ tasks }: MemorySnapshot): boolean {
-    const { build } = this.#options.log.state
-    if (build === null) return false
-    const done = new Set(build.tasks.filter(task => task.done).map(({ id }) => id))
-    return tasks.length !== build.tasks.length || !tasks.every(({ id }) => done.has(id))
+    const { taskPlan } = this.#options.log.state
+    if (taskPlan === null) return false
+    const done = new Set(taskPlan.tasks.filter(task => task.done).map(({ id }) => id))
+    return tasks.length !== taskPlan.tasks.length || !tasks.every(({ id }) => done.has(id))
   }
 
   /** Goes on after a round that may not claim anything; resolves with the fingerprint afterwards. */
-  async #goOn({ isFree, part }: RoundStep['round'], outcome: RoundOutcome, tree: string): Promise<string> {
-    const { memory, build } = this.#options
+  async #goOn({ part }: RoundStep['round'], outcome: RoundOutcome, tree: string): Promise<string> {
+    const { memory, template, log, proof } = this.#options
     await memory.withdrawClaim()
     this.#options.atHand.forget()
-    const summary = this.#options.log.state.build?.summary ?? null
-    if (part === 'summary' && outcome.class === 'worked' && summary !== null) {
-      const problem = await build?.keepSummary(summary)
-      if (problem) this.#options.log.emit({ type: 'warning', round: null, message: problem })
-    }
-    return isFree || outcome.class !== 'worked' ? tree : await this.#options.proof.runEachRound(tree)
+    if (outcome.class !== 'worked') return tree
+    const problem = (await template.afterRound?.(log.state)) ?? null
+    if (problem !== null) log.emit({ type: 'warning', round: null, message: problem })
+    return partOf(log.state.kind, part ?? null).free ? tree : await proof.runEachRound(tree)
   }
 
   /** Judges the claim of the round; without one, runs the gates of every round. Resolves with the fingerprint afterwards. */

@@ -3,12 +3,21 @@ import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { isDiskFull, isNoRoom, messageOf, UserError } from '../base/errors.ts'
 import type { Redactor } from '../base/redactor.ts'
+import type { TemplateKinds } from '../core/contracts/template.ts'
 import type { LiveEvent, Recorded, SessionEvent, View } from '../core/events/events.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
 import { fold } from '../core/state/fold.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import type { Journal } from '../records/journal.ts'
+
+export interface SessionLogOptions {
+  journal: Journal
+  views: readonly View[]
+  templates: TemplateKinds
+  clock: Clock
+  redactor: Redactor
+}
 
 /**
  * The one place where something comes to have happened: journaled, folded, shown. Without its secrets: what a restart
@@ -19,13 +28,15 @@ export class SessionLog {
   #state: SessionState
   readonly #journal: Journal
   readonly #views: readonly View[]
+  readonly #templates: TemplateKinds
   readonly #clock: Clock
   readonly #redactor: Redactor
 
-  constructor(state: SessionState, journal: Journal, views: readonly View[], clock: Clock, redactor: Redactor) {
+  constructor(state: SessionState, { journal, views, templates, clock, redactor }: SessionLogOptions) {
     this.#state = state
     this.#journal = journal
     this.#views = views
+    this.#templates = templates
     this.#clock = clock
     this.#redactor = redactor
   }
@@ -37,13 +48,13 @@ export class SessionLog {
   emit(event: SessionEvent): void {
     const recorded = this.#record(event)
     this.#journal.append(recorded)
-    this.#state = fold(this.#state, recorded)
+    this.#state = fold(this.#state, recorded, this.#templates)
     for (const view of this.#views) view.event(recorded, this.#state)
   }
 
   /** The state after this event, if it happened now. Nothing is journaled. */
   stateAfter(event: SessionEvent): SessionState {
-    return fold(this.#state, this.#record(event))
+    return fold(this.#state, this.#record(event), this.#templates)
   }
 
   live(event: LiveEvent): void {

@@ -5,7 +5,7 @@ import type { SessionEvent } from '../core/events/events.ts'
 import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } from '../core/events/outcome.ts'
 import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
-import { type SessionState, sessionTokens } from '../core/state/state.ts'
+import { partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { ClaimProof, emitRestored, followStall } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
@@ -178,8 +178,9 @@ export class SessionRunner {
 
   /** What was waited for when the session was left is waited for first. */
   async #begin(): Promise<void> {
-    const { waiting, build } = this.#log.state
-    if (build?.plan === 'ready' && !build.isLetGo && this.#options.asked.endedBy === null) this.#options.asked.hold()
+    const { waiting, taskPlan } = this.#log.state
+    if (taskPlan?.state === 'ready' && !taskPlan.isLetGo && this.#options.asked.endedBy === null)
+      this.#options.asked.hold()
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
     if (waiting !== null && this.#options.asked.endedBy === null) {
@@ -188,7 +189,7 @@ export class SessionRunner {
     if (this.#log.state.claim.state !== 'nominated') await this.#ahead.lookAtUsage()
   }
 
-  /** Codemachine's own look between two rounds of a build; an outcome if the session ends first. */
+  /** Codemachine's own look at the plan between two rounds; an outcome if the session ends first. */
   async #check(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const { asked } = this.#options
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
@@ -223,8 +224,8 @@ export class SessionRunner {
 
   /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
   #roundsBefore({ round }: RoundStep): number {
-    const { roundsUsed } = this.#log.state
-    return round.isFree ? Math.max(0, roundsUsed - 1) : roundsUsed
+    const { roundsUsed, kind } = this.#log.state
+    return partOf(kind, round.part ?? null).free ? Math.max(0, roundsUsed - 1) : roundsUsed
   }
 
   /** Until a person lets it go on, or wants the plan changed. */

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
+import { relative, sep } from 'node:path'
+import { loadPrompt } from '../base/package.ts'
 import { clipEnd, clipStart, fillPlaceholders } from '../base/text.ts'
+import type { TemplateSetup } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import type { GateResult } from '../core/events/outcome.ts'
 import { describeGate, type Notice } from '../core/rules/notices.ts'
@@ -217,4 +220,27 @@ function byWeight(notices: readonly Notice[]): [number, Notice][] {
 function fitLine(line: string, room: number): string | null {
   if (line.length < room) return line
   return room < LEAST_NOTICE_CHARACTERS ? null : clipEnd(line, room - CUT_CHARACTERS)
+}
+
+/** What the thread of a round is told that changes the plan as a person says. */
+export function replanInstructions(setup: Pick<TemplateSetup, 'directory' | 'memory'>): string {
+  return withPaths(loadPrompt('replan'), setup)
+}
+
+/**
+ * A prompt with the paths of a session filled in, relative to the work directory where they lie in it. Throws if a
+ * placeholder is left.
+ */
+export function withPaths(prompt: string, { directory, memory }: Pick<TemplateSetup, 'directory' | 'memory'>): string {
+  return fillPlaceholders(prompt, {
+    directory,
+    main: fromDirectory(directory, memory.main),
+    tasks: fromDirectory(directory, memory.tasks),
+    kb: fromDirectory(directory, memory.kb),
+  })
+}
+
+function fromDirectory(directory: string, path: string): string {
+  const short = relative(directory, path)
+  return short === '..' || short.startsWith(`..${sep}`) ? path : short
 }

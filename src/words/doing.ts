@@ -51,12 +51,12 @@ const TITLE_CHARS = 120
 const LOOKED_AT_CHARS = 4000
 
 /**
- * What a session is called: of a build the first heading of its specification, else the title that its memory gives it,
+ * What a session is called: of one with a plan the first heading of its specification, else the title that its memory gives it,
  * else the first line of its goal that says something.
  */
-export function titleOf({ goal, build }: Pick<SessionState, 'goal' | 'build'>, board: TaskBoard | null): string {
+export function titleOf({ goal, taskPlan }: Pick<SessionState, 'goal' | 'taskPlan'>, board: TaskBoard | null): string {
   const beginning = goal.slice(0, LOOKED_AT_CHARS)
-  const heading = build === null ? undefined : HEADING.exec(beginning)?.[1]
+  const heading = taskPlan === null ? undefined : HEADING.exec(beginning)?.[1]
   const title = oneLine(heading ?? board?.title ?? '', TITLE_CHARS)
   return title === '' ? oneLine(/\S[^\r\n]*/.exec(beginning)?.[0] ?? '', TITLE_CHARS) : title
 }
@@ -184,10 +184,10 @@ function plainly(words: string): DoingNow {
   return { kind: 'at-work', words, short: words, time: null }
 }
 
-function betweenRounds({ last, claim, build }: SessionState): string {
+function betweenRounds({ last, claim, taskPlan }: SessionState): string {
   if (claim.state === 'nominated') return 'judging the claim'
-  if (build !== null && last !== null && !build.judged) {
-    return build.plan === 'ready' ? 'judging the tasks' : 'looking at the plan'
+  if (taskPlan !== null && last !== null && !taskPlan.judged) {
+    return taskPlan.state === 'ready' ? 'judging the tasks' : 'looking at the plan'
   }
   return last === null ? 'starting' : 'between two rounds'
 }

@@ -1,7 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
-import type { SessionState } from '../core/state/state.ts'
+import { partOf, type SessionState } from '../core/state/state.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
 import {
   clipLines,
@@ -303,9 +303,10 @@ function because(subject: string, unreasoned: string): string {
 function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionState): Description {
   const model = event.model === null ? '' : `, model ${name(event.model)}`
   const change = state.running?.replan != null ? CHANGING : null
-  const part = event.part === undefined ? change : wordsForPart(event.part)
+  const part = event.part === undefined ? change : wordsForPart(state, event.part)
   const number = `round ${event.round}`
-  const isNumbered = event.part !== 'summary' && !(change !== null && state.build !== null)
+  const isFree = event.part !== undefined && partOf(state.kind, event.part).free
+  const isNumbered = !isFree && !(change !== null && state.taskPlan !== null)
   const heading = [...(isNumbered ? [number] : []), ...(part === null ? [] : [part])].join('  ')
   return describe(
     `${heading}${part === null ? '  ' : ': '}${name(event.agent)}, ${name(event.engine)} ${name(event.codex)}${model}`,
@@ -315,11 +316,11 @@ function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionSt
 
 const CHANGING = 'changing the plan'
 
-/** What a round is called at its end: in a build the next one takes the number of a summary or a change of plan. */
-function endedRound({ round }: RecordedOf<'round-ended'>, { build, last }: SessionState): string {
-  if (build === null || last === null) return `round ${round}`
+/** What a round is called at its end: where there is a plan, the next one takes the number of a summary or a change of plan. */
+function endedRound({ round }: RecordedOf<'round-ended'>, { kind, taskPlan, last }: SessionState): string {
+  if (taskPlan === null || last === null) return `round ${round}`
   if (last.part === null) return CHANGING
-  return last.part === 'summary' ? wordsForPart(last.part) : `round ${round}`
+  return partOf(kind, last.part).free ? wordsForPart({ kind }, last.part) : `round ${round}`
 }
 
 /**

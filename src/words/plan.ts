@@ -2,8 +2,8 @@ import { unreachable } from '../base/errors.ts'
 import { RUN_AGENT } from '../core/contracts/tools.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
-import { type BuildTask, MOST_FAILURES, type RoundPart, type TaskBoard, taskOf } from '../core/state/plan.ts'
-import type { SessionState } from '../core/state/state.ts'
+import { MOST_FAILURES, type PlanTask, type TaskBoard, taskOf } from '../core/state/plan.ts'
+import { partOf, type SessionState } from '../core/state/state.ts'
 import { clipLines, type Description, describe, type Tone } from './names.ts'
 import { formatCount, formatDuration, formatTokens } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
@@ -17,8 +17,9 @@ const MOST_TASKS = 60
 const MOST_AGENTS = 20
 
 /** What a person is told of a plan that cannot be used. */
-export function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { build }: SessionState): Description {
-  const again = build !== null && build.refusals > 1 ? `, for the ${ordinal(build.refusals)} time` : ''
+export function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { taskPlan }: SessionState): Description {
+  const refusals = taskPlan?.refusals ?? 0
+  const again = refusals > 1 ? `, for the ${ordinal(refusals)} time` : ''
   const words = clipLines(problem, PROBLEM_LINES, 'the journal has all of it')
   return describe(`the plan cannot be used${again}:\n${words}`, 'warning')
 }
@@ -88,11 +89,11 @@ export function agentEndInWords({ status, durationMs, tokens }: RecordedOf<'agen
 }
 
 /** What a person is told of a task that was judged. */
-export function describeTask(event: RecordedOf<'task-judged'>, { build }: SessionState): Description {
+export function describeTask(event: RecordedOf<'task-judged'>, { taskPlan }: SessionState): Description {
   const { task, name, verdict, detail, phase } = event
   const title = `${line(task)} ${line(name)}`
   const why = detail === null ? '' : `: ${oneLine(detail, TEXT_CHARS)}`
-  const failures = build?.tasks.find(({ id }) => id === task)?.failures ?? 0
+  const failures = taskPlan?.tasks.find(({ id }) => id === task)?.failures ?? 0
   const times = failures === 0 ? '' : ` (${failures} of ${MOST_FAILURES} failures)`
   switch (verdict) {
     case 'done':
@@ -133,16 +134,9 @@ function line(text: string): string {
 const SHORT_NAME_CHARS = 120
 const MOST_NAMED_TASKS = 6
 
-const PARTS: Readonly<Record<RoundPart, string>> = {
-  'team-building': 'team building',
-  orchestration: 'building',
-  summary: 'summary',
-  'last-look': 'last look',
-}
-
-/** What a round of a build is for: `team building`. */
-export function wordsForPart(part: RoundPart): string {
-  return PARTS[part]
+/** What a round is for: `team building`; the word itself where this version does not know it. */
+export function wordsForPart({ kind }: Pick<SessionState, 'kind'>, part: string): string {
+  return kind !== null && Object.hasOwn(kind.parts, part) ? partOf(kind, part).words : oneLine(part, SHORT_NAME_CHARS)
 }
 
 const STAMP = /-\d{8}T\d{6,}.*$/
@@ -184,26 +178,26 @@ export function idsOf(tasks: readonly string[]): string {
   return [...shown, ...(tasks.length > shown.length ? ['…'] : [])].join(', ')
 }
 
-/** Whether a build is held so that a person looks at its plan before it is carried out. */
-export function isPlanShown({ build, pausedAt, running, ended }: PlanSigns): boolean {
-  if (build === null || !build.asksPlan || build.plan !== 'ready' || build.isLetGo) return false
+/** Whether a session is held so that a person looks at its plan before it is carried out. */
+export function isPlanShown({ taskPlan, pausedAt, running, ended }: PlanSigns): boolean {
+  if (taskPlan === null || !taskPlan.asksPerson || taskPlan.state !== 'ready' || taskPlan.isLetGo) return false
   return pausedAt !== null && running === null && ended === null
 }
 
-type PlanSigns = Pick<SessionState, 'build' | 'pausedAt' | 'running' | 'ended'>
+type PlanSigns = Pick<SessionState, 'taskPlan' | 'pausedAt' | 'running' | 'ended'>
 
 /**
- * The tasks of a session as they are shown: of a build, done is what codemachine has taken for it, whatever the file
+ * The tasks of a session as they are shown: of a plan, done is what codemachine has taken for it, whatever the file
  * says, and at work is what agents have been given, else what comes next. Of any other session `board` as it is. Pure.
  */
 export function boardNow(
   board: TaskBoard | null,
-  state: Pick<SessionState, 'build' | 'agents' | 'running' | 'last'>,
+  state: Pick<SessionState, 'taskPlan' | 'agents' | 'running' | 'last'>,
 ): TaskBoard | null {
-  const { build } = state
-  if (build === null || (build.tasks.length === 0 && board === null)) return board
-  const known = new Map(build.tasks.map(task => [task.id, task]))
-  const listed = board === null || board.tasks.length === 0 ? build.tasks : board.tasks
+  const { taskPlan } = state
+  if (taskPlan === null || (taskPlan.tasks.length === 0 && board === null)) return board
+  const known = new Map(taskPlan.tasks.map(task => [task.id, task]))
+  const listed = board === null || board.tasks.length === 0 ? taskPlan.tasks : board.tasks
   const tasks = listed.map(task => believed(task, known.get(task.id)))
   return { title: board?.title ?? null, tasks, current: currentOf(tasks, board?.current ?? null, state) }
 }
@@ -217,10 +211,12 @@ type Task = TaskBoard['tasks'][number]
 function currentOf(
   tasks: readonly Task[],
   named: string | null,
-  { build, agents, running, last }: Pick<SessionState, 'build' | 'agents' | 'running' | 'last'>,
+  { taskPlan, agents, running, last }: Pick<SessionState, 'taskPlan' | 'agents' | 'running' | 'last'>,
 ): string | null {
   const round = running?.round ?? last?.round ?? 0
-  const worked = new Set(build?.tasks.filter(({ workedIn }) => workedIn > 0 && workedIn === round).map(({ id }) => id))
+  const worked = new Set(
+    taskPlan?.tasks.filter(({ workedIn }) => workedIn > 0 && workedIn === round).map(({ id }) => id),
+  )
   const given = new Set(agents.flatMap(agent => agent.tasks.map(id => taskOf(id, tasks)?.id)))
   const open = tasks.filter(({ done, parked }) => !done && parked === undefined)
   const ahead = open.filter(({ id, claimed }) => !claimed && !worked.has(id))
@@ -232,7 +228,7 @@ function currentOf(
 /** @param known null-ish: codemachine has not seen it yet */
 function believed(
   { id, name, phase, done }: Pick<Task, 'id' | 'name' | 'phase' | 'done'>,
-  known: BuildTask | undefined,
+  known: PlanTask | undefined,
 ): Task {
   if (known?.done) return { id, name, phase, done: true }
   const task = { id, name, phase, done: false, claimed: done }

@@ -1,6 +1,6 @@
 import type { StallRemedy } from '../core/events/events.ts'
 import type { RoundOutcome, SessionLimits, SessionOutcome, UsageWindow, WindDownLimit } from '../core/events/outcome.ts'
-import type { BuildState, BuildTask } from '../core/state/plan.ts'
+import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
 import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan } from './numbers.ts'
@@ -207,7 +207,7 @@ function line(text: string): string {
 
 /** How far a build is. Times are ISO 8601 in UTC. */
 export interface BuildReport {
-  plan: BuildState['plan']
+  plan: TaskPlan['state']
   /** Whether it is held so that the person looks at its plan. */
   waitsForPerson: boolean
   /** As codemachine believes them to stand. */
@@ -216,16 +216,16 @@ export interface BuildReport {
   agents: readonly { instance: string; agent: string; tasks: readonly string[]; request: string; since: string }[]
 }
 
-type BuildTaskReport = Pick<BuildTask, 'id' | 'name' | 'phase' | 'done' | 'failures' | 'parked'>
+type BuildTaskReport = Pick<PlanTask, 'id' | 'name' | 'phase' | 'done' | 'failures' | 'parked'>
 
 /** That of a session, null if it is no build; `isRunning`: whether somebody runs it. Pure. */
 export function buildReport(state: SessionState, isRunning: boolean): BuildReport | null {
-  const { build, agents } = state
-  if (build === null) return null
+  const { taskPlan, agents } = state
+  if (taskPlan === null) return null
   return {
-    plan: build.plan,
+    plan: taskPlan.state,
     waitsForPerson: isRunning && isPlanShown(state),
-    tasks: build.tasks.map(({ id, name, phase, done, failures, parked }) => ({
+    tasks: taskPlan.tasks.map(({ id, name, phase, done, failures, parked }) => ({
       id,
       name,
       phase,

@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, utimes, writeFil
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Agent, loadAgents } from '../../src/agents/agent.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
+import { loadAgents } from '../../src/agents/agent.ts'
 import {
   agentInstructions,
   agentsWithOwnPrompt,

@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Agent, loadAgents } from '../../src/agents/agent.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
+import { loadAgents } from '../../src/agents/agent.ts'
 import { agentsWithOwnPrompt, openBuildPrompts, promptProblems } from '../../src/agents/prompts.ts'
 
 const { sub } = loadAgents()

@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from 'node:fs'
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, test } from 'vitest'
-import { type Agent, findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
+import { findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
 import {
   agentForRound,
   agentInstructions,

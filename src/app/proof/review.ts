@@ -49,7 +49,13 @@ export async function reviewWork(
     },
   }
   const journal = { append() {}, sync: async () => {}, [Symbol.asyncDispose]: async () => {} }
-  const log = new SessionLog(emptyState(session ?? ''), journal, shown === null ? [] : [shown], clock, redactor)
+  const log = new SessionLog(emptyState(session ?? ''), {
+    journal,
+    views: shown === null ? [] : [shown],
+    templates: records.templates,
+    clock,
+    redactor,
+  })
   const roundsDirectory = join(records.folder, 'review')
   // What a review that was killed has left.
   await rm(roundsDirectory, { recursive: true, force: true })
@@ -113,7 +119,7 @@ const MOST_BYTES = 8 * 1024 * 1024
 
 /** The work of a session: all that has changed since it began, by whomever. */
 export async function workOfSession(run: Run, id: string): Promise<ReviewedWork> {
-  const state = await foldJournal(run.records.journal(id), id)
+  const state = await foldJournal(run.records, id)
   const since = state?.savepoint?.start ?? null
   if (state === null || since === null) {
     throw new UserError(`${id} has no savepoint of what it began with, so nothing tells what it changed.`, {

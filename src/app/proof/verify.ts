@@ -211,7 +211,7 @@ async function newestDone(records: Records, say: (remark: string) => void): Prom
 }
 
 async function stateOf(records: Records, id: string): Promise<SessionState> {
-  const state = await foldJournal(records.journal(id), id)
+  const state = await foldJournal(records, id)
   if (state === null) throw new UserError(`${records.journal(id)} holds no session.`)
   return state
 }

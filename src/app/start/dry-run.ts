@@ -1,34 +1,27 @@
-import { join, relative } from 'node:path'
-import { type Agent, type AgentRoster, loadAgents } from '../../agents/agent.ts'
-import {
-  agentInstructions,
-  buildInstructions,
-  compositePrompt,
-  readAgentPrompt,
-  writeAgentsConfig,
-} from '../../agents/prompts.ts'
+import { join } from 'node:path'
+import { loadAgents } from '../../agents/agent.ts'
+import { agentInstructions, compositePrompt, readAgentPrompt, writeAgentsConfig } from '../../agents/prompts.ts'
 import { UserError } from '../../base/errors.ts'
-import { loadPrompt, packageRoot } from '../../base/package.ts'
-import type { RoundPart } from '../../core/state/plan.ts'
+import { packageRoot } from '../../base/package.ts'
+import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
+import type { TemplateKind, ThreadSpec } from '../../core/contracts/template.ts'
 import { execArguments } from '../../engines/codex/exec-agent.ts'
 import { type CodexBinary, capabilitiesOf, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import type { Records } from '../../records/records.ts'
 import type { SettingSources } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { goalInstructions } from '../../templates/goal/goal.ts'
 import { formatBytes, formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { makeProjectFolders, specificationFile } from '../../workspace/memory/plan-files.ts'
 import { sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
 import type { World } from '../world.ts'
-import type { TemplateName } from './template-names.ts'
-import { mainAgent, refuseUnusablePrompts } from './templates.ts'
+import { refuseUnusablePrompts } from './templates.ts'
 
 /** A kind of round, as codex would be given it. */
 interface DryRound extends ReturnType<typeof asSet> {
   /** Null where a template has one kind only. */
-  part: RoundPart | null
+  part: string | null
   developerInstructions: string
 }
 
@@ -65,7 +58,7 @@ export async function dryRunHere(
 }
 
 interface DryRunOptions {
-  template: TemplateName
+  template: TemplateKind
   /** The work directory's real path. */
   directory: string
   /** Folder of what is recorded of agents. */
@@ -86,30 +79,20 @@ const SOME_SESSION = '<session>'
 /** Puts together what codex would be given; reads prompts, and touches nothing. A `UserError` if a prompt cannot be used. */
 async function dryRun(options: DryRunOptions): Promise<DryRun> {
   const agents = loadAgents()
-  if (options.template === 'goal') return { rounds: [roundOfGoal(agents.goal, options)], agents: [] }
-  const rounds: DryRound[] = []
-  for (const part of PARTS) rounds.push(await roundOfBuild(agents, part, options))
+  const { template, directory } = options
+  const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: template.memory })
+  const { threads } = await template.open({ directory, memory, agents, isPlanReady: false, tell: () => {} })
+  const isForWork = ({ part }: (typeof threads)[number]) => part !== null || Object.keys(template.parts).length === 0
+  const rounds = threads.filter(isForWork).map(({ part, thread }) => dryRound(part, thread, options))
   const team: DryAgent[] = []
-  for (const agent of agents.sub) if (agent.enabled) team.push(await dryAgent(agent, options))
+  if (template.hasPlan) for (const agent of agents.sub) if (agent.enabled) team.push(await dryAgent(agent, options))
   return { rounds, agents: team }
 }
 
-const PARTS: readonly RoundPart[] = ['team-building', 'orchestration', 'summary', 'last-look']
-
-function roundOfGoal(agent: Agent, options: DryRunOptions): DryRound {
-  const { directory } = options
-  const place = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION })
-  const developerInstructions = goalInstructions(loadPrompt('goal'), { ...place, directory })
-  return { part: null, ...asSet(agent, options), developerInstructions }
-}
-
-async function roundOfBuild(agents: AgentRoster, part: RoundPart, options: DryRunOptions): Promise<DryRound> {
-  const { directory } = options
-  const agent = mainAgent(agents, part)
-  const place = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, isBuild: true })
-  const found = await buildInstructions(agent, part, { directory, main: relative(directory, place.main) }, agents.sub)
-  if ('problem' in found) throw new UserError(found.problem)
-  return { part, ...asSet(agent, options), developerInstructions: found.text }
+function dryRound(part: string | null, thread: ThreadSpec, { settings }: DryRunOptions): DryRound {
+  const { agent, model, effort, developerInstructions } = thread
+  const set = { agent, model: settings.model ?? model, effort: settings.effort ?? effort }
+  return { part, ...set, developerInstructions }
 }
 
 async function dryAgent(agent: Agent, options: DryRunOptions): Promise<DryAgent> {
@@ -149,7 +132,7 @@ function execRequest(agent: Agent, prompt: string, options: DryRunOptions): Para
  */
 export async function specificationOf(
   directory: string,
-  template: TemplateName,
+  template: TemplateKind,
   agents: AgentRoster = loadAgents(),
 ): Promise<Specification> {
   await makeProjectFolders(directory)

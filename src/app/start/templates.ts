@@ -1,63 +1,31 @@
 import { realpath } from 'node:fs/promises'
-import { join, relative } from 'node:path'
-import type { Agent, AgentRoster } from '../../agents/agent.ts'
-import { agentForRound, buildInstructions, readOwnPrompt, readShippedPrompt, retryInput } from '../../agents/prompts.ts'
+import { join } from 'node:path'
+import { readOwnPrompt, readShippedPrompt } from '../../agents/prompts.ts'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
-import { loadPrompt } from '../../base/package.ts'
-import type { Template, ThreadSpec } from '../../core/contracts/template.ts'
-import { askPersonTool, runAgentTool } from '../../core/contracts/tools.ts'
-import type { RoundPart } from '../../core/state/plan.ts'
+import { nearestName } from '../../base/text.ts'
+import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
+import type { TemplateKind, TemplateKinds } from '../../core/contracts/template.ts'
 import { parseToml, topLevel } from '../../platform/toml.ts'
-import { buildTemplate } from '../../templates/build/build.ts'
-import { goalInstructions, goalTemplate } from '../../templates/goal/goal.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
-import type { SessionFolder } from '../../workspace/memory/session-folder.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
 import type { World } from '../world.ts'
-import { TEMPLATES, type TemplateName } from './template-names.ts'
 
-/** The template of a session in a work directory, by the name that its journal has; `place`: its memory. */
-export async function templateOf(
-  directory: string,
-  agents: AgentRoster,
-  name: string,
-  place: SessionFolder,
-): Promise<Template> {
-  const replanning = goalInstructions(loadPrompt('replan'), { ...place, directory })
-  if (name !== 'build') {
-    const thread = threadOf(agents.goal, goalInstructions(loadPrompt('goal'), { ...place, directory }))
-    return goalTemplate({ ...thread, tools: [askPersonTool] }, { ...thread, developerInstructions: replanning })
-  }
-  const main = relative(directory, place.main)
-  const thread = async (part: RoundPart, more: Partial<ThreadSpec>) => {
-    const agent = mainAgent(agents, part)
-    const found = await buildInstructions(agent, part, { directory, main }, agents.sub)
-    if ('problem' in found) throw new UserError(found.problem)
-    return { ...threadOf(agent, found.text), ...more }
-  }
-  return buildTemplate(
-    {
-      teamBuilder: await thread('team-building', { tools: [askPersonTool] }),
-      masterMind: await thread('orchestration', { tools: [runAgentTool, askPersonTool] }),
-      lastLook: await thread('last-look', { tools: [askPersonTool] }),
-      summarizer: await thread('summary', { readOnly: true }),
-      replan: threadOf(mainAgent(agents, 'orchestration'), replanning),
-    },
-    retryInput,
+/** That a session is of a template that this version does not have, a sentence. */
+export function unknownTemplate(name: string): string {
+  return `This codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a later one may have it.`
+}
+
+/** The template of that name; a `UserError` if there is none. */
+export function templateNamed(templates: TemplateKinds, name: string): TemplateKind {
+  const found = templates.get(name)
+  if (found !== undefined) return found
+  const names = [...templates.keys()]
+  const near = nearestName(name, names)
+  const shown = JSON.stringify(name.slice(0, 60))
+  throw new UserError(
+    `There is no template ${shown}; ${near === null ? `use ${names.join(' or ')}.` : `did you mean "${near}"?`}`,
   )
-}
-
-/** The agent that leads rounds of this part. */
-export function mainAgent({ main }: Pick<AgentRoster, 'main'>, part: RoundPart): Agent {
-  const name = agentForRound(part)
-  const agent = main.find(each => each.name === name)
-  if (agent === undefined) throw new Error(`There is no agent ${name}.`)
-  return agent
-}
-
-function threadOf({ name, model, modelReasoningEffort }: Agent, developerInstructions: string): ThreadSpec {
-  return { agent: name, developerInstructions, model, effort: modelReasoningEffort }
 }
 
 /**
@@ -66,10 +34,10 @@ function threadOf({ name, model, modelReasoningEffort }: Agent, developerInstruc
  */
 export async function refuseUnusablePrompts(
   directory: string,
-  template: TemplateName,
+  template: TemplateKind,
   agents: AgentRoster,
 ): Promise<void> {
-  if (template === 'goal') return
+  if (!Object.values(template.parts).some(({ delegates }) => delegates)) return
   const own = await Promise.all(agents.sub.map(({ name }) => readOwnPrompt(directory, name)))
   const shipped = [...agents.main, ...agents.sub.filter((_, index) => own[index] === null)]
   for (const agent of shipped) await refuseUnusable(agent)
@@ -91,14 +59,14 @@ const MODE = 0o644
  * Answers with a sentence for the person. Throws a `UserError` if the file, or what else is set, is not valid.
  */
 export async function chooseTemplate(
-  world: Pick<World, 'env' | 'configHome'>,
+  world: Pick<World, 'env' | 'configHome' | 'templates'>,
   directory: string,
-  name: TemplateName,
+  name: string,
   options: RunOptions = {},
 ): Promise<string> {
   const root = await realpath(directory)
   const before = await settingsOf(world, directory, options).catch(async error => {
-    if (!(await isWrongMode(root))) throw error
+    if (!(await isWrongMode(root, world.templates))) throw error
     return null
   })
   const source = before?.sources.mode
@@ -111,7 +79,7 @@ export async function chooseTemplate(
   return `${FILE} says ${name} now, but ${now.sources.mode.place} says ${now.settings.mode}, which counts more.`
 }
 
-async function writeMode(root: string, name: TemplateName): Promise<void> {
+async function writeMode(root: string, name: string): Promise<void> {
   const path = join(root, FILE)
   const read = await readTextFile(path, MOST_BYTES)
   if (read.kind === 'broken') throw new UserError(`${FILE}: ${read.problem}`)
@@ -128,11 +96,11 @@ async function writeMode(root: string, name: TemplateName): Promise<void> {
 }
 
 /** Whether the file has a `mode` that is none: what is chosen mends it. */
-async function isWrongMode(root: string): Promise<boolean> {
+async function isWrongMode(root: string, templates: TemplateKinds): Promise<boolean> {
   const read = await readTextFile(join(root, FILE), MOST_BYTES)
   if (read.kind !== 'text') return false
   const { toml, mode } = partsOf(read.text)
-  return mode !== undefined && !TEMPLATES.some(({ name }) => toml.slice(...mode.value.range).slice(1, -1) === name)
+  return mode !== undefined && !templates.has(toml.slice(...mode.value.range).slice(1, -1))
 }
 
 function partsOf(text: string) {
@@ -144,7 +112,7 @@ function partsOf(text: string) {
 }
 
 /** The text of a TOML file with that `mode`; a `UserError` if it is not valid. */
-function withMode(text: string, name: TemplateName): string {
+function withMode(text: string, name: string): string {
   const { mark, toml, keys, mode } = partsOf(text)
   const value = `"${name}"`
   if (mode !== undefined) {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
+import type { TemplateKinds } from '../../core/contracts/template.ts'
 import type { LiveEvent, Recorded } from '../../core/events/events.ts'
 import { ENDS_WHAT_RUNS, liveKey } from '../../core/events/live-board.ts'
 import { fold } from '../../core/state/fold.ts'
@@ -194,6 +195,7 @@ class FollowedSession implements AsyncDisposable {
   readonly #changes = new LiveChanges()
   readonly #clock: Clock
   readonly #signal: AbortSignal
+  readonly #templates: TemplateKinds
   #state: SessionState
   #isEndTold = false
 
@@ -202,6 +204,7 @@ class FollowedSession implements AsyncDisposable {
     this.#live = new SharedLive(records.live)
     this.#clock = clock
     this.#signal = signal
+    this.#templates = records.templates
     this.#state = emptyState(id)
   }
 
@@ -238,7 +241,7 @@ class FollowedSession implements AsyncDisposable {
 
   async *#recorded(): AsyncGenerator<Extract<WatchUpdate, { kind: 'event' }>> {
     for await (const event of this.#journal.readOn(this.#signal)) {
-      this.#state = fold(this.#state, event)
+      this.#state = fold(this.#state, event, this.#templates)
       this.#changes.event(event, this.#state.events)
       yield { kind: 'event', event, state: this.#state }
     }

@@ -4,7 +4,7 @@ import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
 import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import { emptyState, type SessionState, sessionStatusOf } from '../../core/state/state.ts'
+import { emptyState, type SessionState, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
 import { readJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
@@ -39,12 +39,12 @@ export function boardPlaceOf(
   const tasks = () => {
     const known = state()
     if (known?.id !== id) return null
-    return known.build === null ? join(folder, TASKS) : planPaths(directory).tasks
+    return sharesPlan(known) ? planPaths(directory).tasks : join(folder, TASKS)
   }
   return { folder, directory, tasks }
 }
 
-type Known = Pick<SessionState, 'id' | 'build'> | null
+type Known = Pick<SessionState, 'id' | 'kind'> | null
 
 const TASKS = 'tasks.json'
 
@@ -166,7 +166,7 @@ export async function runningInOneLine(records: Records, runner: LockHolder, now
   const id = await latestSession(records, () => {})
   if (id === null) return null
   let state = emptyState(id)
-  for await (const event of readJournal(records.journal(id))) state = fold(state, event)
+  for await (const event of readJournal(records.journal(id))) state = fold(state, event, records.templates)
   if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
   // Loaded only for a session that runs: what measures texts in cells takes long to load.
   const { statusLine } = await import('../../words/status-line.ts')

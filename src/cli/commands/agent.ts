@@ -1,25 +1,20 @@
 import { realpath } from 'node:fs/promises'
 import { relative, resolve } from 'node:path'
-import { type Agent, type AgentRoster, findAnyAgent, findEnabledAgent, loadAgents } from '../../agents/agent.ts'
+import { findAnyAgent, findEnabledAgent, loadAgents } from '../../agents/agent.ts'
 import { type AgentReply, type AgentRequest, replyExitCode } from '../../agents/inbox.ts'
-import {
-  agentForRound,
-  agentInstructions,
-  buildInstructions,
-  findAgentProblems,
-  readAgentPrompt,
-  readShippedPrompt,
-} from '../../agents/prompts.ts'
+import { agentInstructions, findAgentProblems, readAgentPrompt, readShippedPrompt } from '../../agents/prompts.ts'
 import { askSession, type Streamed } from '../../app/agents/ask-session.ts'
 import { type SessionAround, sessionAround } from '../../app/find.ts'
 import { settingsOf } from '../../app/open-run.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
+import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
+import type { TemplateKinds } from '../../core/contracts/template.ts'
 import { problemOfTask } from '../../core/contracts/tools.ts'
-import type { RoundPart } from '../../core/state/plan.ts'
 import { isWithin, realWorkDirectory } from '../../platform/files.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { safeText } from '../../words/safe-text.ts'
+import { sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
 import { inColumns } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
@@ -204,7 +199,7 @@ export async function agentsShow(context: CliContext, name: string, flags: Direc
   // How a disabled one would work is looked at before it is enabled.
   const found = findAnyAgent([...agents.main, ...agents.sub], name)
   if ('problem' in found) throw new UserError(found.problem, { hint: 'codemachine agents list shows all of them.' })
-  const prompt = await instructionsOf(found.agent, agents, directory)
+  const prompt = await instructionsOf(found.agent, agents, directory, context.templates)
   if ('problem' in prompt) throw new UserError(prompt.problem)
   const { stdout } = context
   stdout.write(`${(stdout.isTTY ? safeText(prompt.text) : prompt.text).trimEnd()}\n`)
@@ -262,12 +257,16 @@ async function instructionsOf(
   agent: Agent,
   agents: AgentRoster,
   directory: string,
+  templates: TemplateKinds,
 ): Promise<{ text: string } | { problem: string }> {
-  const part = MAIN_PARTS.find(each => agentForRound(each) === agent.name)
-  if (part === undefined) return await agentInstructions(agent, directory)
-  const places = { directory, main: '.codemachine/projects/<session>/MAIN.md' }
-  return await buildInstructions(agent, part, places, agents.sub)
+  for (const template of templates.values()) {
+    const memory = sessionFolder({ directory, id: '<session>', records: '<session>', memory: template.memory })
+    const setup = { directory, memory, agents, isPlanReady: false, tell: () => {} }
+    if (!agents.main.includes(agent) || Object.keys(template.parts).length === 0) continue
+    const found = (await template.open(setup)).threads.find(
+      ({ part, thread }) => part !== null && thread.agent === agent.name,
+    )
+    if (found !== undefined) return { text: found.thread.developerInstructions }
+  }
+  return await agentInstructions(agent, directory)
 }
-
-/** Of each main agent the round that it is for first of all. */
-const MAIN_PARTS: readonly RoundPart[] = ['team-building', 'orchestration', 'summary']

@@ -1,7 +1,6 @@
 import { settingsOf } from '../../app/open-run.ts'
 import { type DryRun, describeSpecification, dryRunHere, goalOf } from '../../app/start/dry-run.ts'
-import { TEMPLATES, templateNamed } from '../../app/start/template-names.ts'
-import { chooseTemplate } from '../../app/start/templates.ts'
+import { chooseTemplate, templateNamed } from '../../app/start/templates.ts'
 import { UserError } from '../../base/errors.ts'
 import { recordsAround } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
@@ -17,16 +16,17 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   if (flags.worktree !== undefined) {
     throw new UserError('--dry-run makes no worktree; leave --worktree out, and it prints the same.')
   }
-  const named = typed === undefined ? null : templateNamed(typed)
+  const named = typed === undefined ? null : templateNamed(context.templates, typed)
   const wanted = directoryOf(context, flags)
   const [records] = await recordsAround({ ...context, directory: wanted })
   if (records === undefined) throw new UserError(`${wanted} is not a directory; name one that is there.`)
   const { directory } = records
   const { settings, sources } = await settingsOf(context, directory, runOptionsOf(flags))
-  const template = named ?? settings.mode
+  const kind = named ?? templateNamed(context.templates, settings.mode)
+  const template = kind.name
   const specification = await readSpecification(directory)
   const { codex, ...run } = await dryRunHere(context, records, {
-    template,
+    template: kind,
     settings,
     sources,
     overrides: flags.config ?? [],
@@ -75,7 +75,12 @@ function described({ agent, model, effort }: { agent: string; model: string | nu
 /** `codemachine templates`: what `start` can start, and which of it is chosen. */
 export async function listTemplates(context: CliContext, { json, ...place }: LookFlags): Promise<number> {
   const { settings, sources } = await settingsOf(context, directoryOf(context, place), {})
-  const templates = TEMPLATES.map(each => ({ ...each, chosen: each.name === settings.mode }))
+  const templates = [...context.templates.values()].map(({ name, description, command }) => ({
+    name,
+    description,
+    command,
+    chosen: name === settings.mode,
+  }))
   if (json) {
     context.stdout.write(`${JSON.stringify(templates)}\n`)
     return 0
@@ -90,6 +95,8 @@ export async function listTemplates(context: CliContext, { json, ...place }: Loo
 
 /** `codemachine templates select`: has `start` start sessions of that template in this project. */
 export async function selectTemplate(context: CliContext, typed: string, flags: DirectoryFlags): Promise<number> {
-  context.stdout.write(`${await chooseTemplate(context, directoryOf(context, flags), templateNamed(typed))}\n`)
+  context.stdout.write(
+    `${await chooseTemplate(context, directoryOf(context, flags), templateNamed(context.templates, typed).name)}\n`,
+  )
   return 0
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { findSession, latestSession } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
@@ -134,7 +133,7 @@ async function readSession(
   runner: LockHolder | null | 'unknown',
   now: number,
 ): Promise<SessionReport | null> {
-  const { state, last } = await readToEnd(join(records.sessionFolder(id), 'journal.ndjson'), id)
+  const { state, last } = await readToEnd(records, id)
   if (state.createdAt === 0) return null
   const standing = sessionStatusOf(state, runner)
   const isRunning = standing === 'running'
@@ -179,11 +178,14 @@ function isoTime(at: number): string {
 /** More than come between two events that a person is told of. */
 const RECENT_EVENTS = 100
 
-async function readToEnd(path: string, id: string): Promise<{ state: SessionState; last: SessionReport['last'] }> {
+async function readToEnd(
+  { journal, templates }: Records,
+  id: string,
+): Promise<{ state: SessionState; last: SessionReport['last'] }> {
   let state = emptyState(id)
   const recent: Recorded[] = []
-  for await (const event of readJournal(path)) {
-    state = fold(state, event)
+  for await (const event of readJournal(journal(id))) {
+    state = fold(state, event, templates)
     recent.push(event)
     if (recent.length > RECENT_EVENTS) recent.shift()
   }
@@ -227,7 +229,7 @@ export async function logs(
   const following = { clock, signal: output.ended, isOver: async () => state.ended !== null || (await isOver()) }
   const events = follow ? followJournal(path, following) : readJournal(path)
   for await (const event of events) {
-    state = fold(state, event)
+    state = fold(state, event, records.templates)
     view.event(event, state)
     await output.ready()
     if (output.ended.aborted) break

@@ -3,7 +3,7 @@ import { OpenProject, type Work } from '../../app/open-project.ts'
 import { settingsOf } from '../../app/open-run.ts'
 import { findUnfinished, type Resume } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
-import { templateNamed } from '../../app/start/template-names.ts'
+import { templateNamed } from '../../app/start/templates.ts'
 import { UserError } from '../../base/errors.ts'
 import { openQueue } from '../../records/queue.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
@@ -148,10 +148,11 @@ export async function start(
   resumable = true,
 ): Promise<number> {
   const { stdin, stdout, stderr } = context
-  const named = typed === undefined ? null : templateNamed(typed)
+  const named = typed === undefined ? null : templateNamed(context.templates, typed)
   const options = runOptionsOf(flags)
   const { records, directory } = await OpenProject.open(context, options)
-  const template = named ?? (await settingsOf(context, directory, options)).settings.mode
+  const { mode } = (await settingsOf(context, directory, options)).settings
+  const template = named ?? templateNamed(context.templates, mode)
   const specification = await specificationOf(directory, template)
   const wanted = worktreeOf(flags)
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)
@@ -168,7 +169,7 @@ export async function start(
     if (!isComplete) return 0
   }
   const begin = async (there: RunOptions, goal: Specification) => {
-    const first = { text: goalOf(goal), template, asksPlan: !yes }
+    const first = { text: goalOf(goal), template: template.name, asksPlan: !yes }
     return await whereShown(context, there, flags, inner => workOn(inner, there, { first, resumable }, flags))
   }
   if (wanted === null) return await begin(options, specification)

@@ -340,7 +340,7 @@ async function batchesToGo(git: PrivateGit, savepoints: readonly Savepoint[], ru
 async function newestUnfinished(records: Records): Promise<string | null> {
   for (const id of (await records.sessions()).reverse()) {
     if ((await problemOfJournal(records.journal(id))) !== null) continue
-    const state = await foldJournal(records.journal(id), id)
+    const state = await foldJournal(records, id)
     if (state !== null && state.ended?.outcome.kind !== 'done') return id
   }
   return null

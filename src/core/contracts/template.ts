@@ -1,6 +1,7 @@
+import type { EventOf, SessionEvent } from '../events/events.ts'
 import type { SessionOutcome } from '../events/outcome.ts'
-import type { RoundPart } from '../state/plan.ts'
 import type { SessionState } from '../state/state.ts'
+import type { Agent, AgentPrompt, AgentRoster } from './agent.ts'
 import type { MemorySnapshot } from './memory.ts'
 
 /** What a round's thread is started with: all that can be known before the round before it has ended. */
@@ -30,12 +31,8 @@ interface RoundSpec {
   thread: ThreadSpec
   /** The user input of the turn. */
   input: string
-  /** What it is for, where a template has rounds for several things. */
-  part?: RoundPart
-  /** Whether what the memory files say after it is a claim that all is done; left out: yes. */
-  claims?: false
-  /** Whether it uses up one of the person's rounds, if it works; left out: yes. */
-  isFree?: true
+  /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */
+  part?: string
 }
 
 /**
@@ -50,11 +47,87 @@ export interface RoundStep {
 /** What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. */
 type Step = RoundStep | { kind: 'check'; check: 'plan' | 'tasks' } | { kind: 'end'; outcome: SessionOutcome }
 
-/** Decides what a session does next; touches nothing. */
-export interface Template {
+/** The rights of the rounds that a template has for one thing, and what they are called. */
+export interface PartKind {
+  /** Such as `team building`. */
+  words: string
+  /** Whether what the memory files say after it is a claim that all is done. */
+  claims: boolean
+  /** Whether it uses up none of the person's rounds; such a round only looks, and changes no plan. */
+  free: boolean
+  /** Whether it counts as a round without progress if it worked and left everything as it was. */
+  countsForStall: boolean
+  /** Whether it may give work to other agents. */
+  delegates: boolean
+  /** How many characters of the agent's last message are kept in the state. */
+  keepsWords: number
+}
+
+/** Where a session keeps its tasks: in its own folder, or in `.codemachine/plan/`, which all sessions of a project share. */
+export type MemoryLayout = 'session' | 'project-plan'
+
+/**
+ * A kind of session, by the name that its journal has: what its rounds are for, and what of its own it keeps of what has
+ * happened. `S` is that state. Pure; `open` is where a session of it is carried out.
+ */
+export interface TemplateKind<S = unknown> {
   readonly name: string
+  /** One line for a list. */
+  readonly description: string
+  /** What a person types to start one. */
+  readonly command: string
+  /** The most rounds of a session for which nobody has named a limit; null: what the setting `rounds` says. */
+  readonly usualRounds: number | null
+  /** Its kinds of rounds, by the word in `part` of `round-started`; none: it has but one. */
+  readonly parts: Readonly<Record<string, PartKind>>
+  /** Whether its sessions have a plan of tasks, which codemachine looks at and judges. */
+  readonly hasPlan: boolean
+  readonly memory: MemoryLayout
+  /** The template's own state when a session of it begins. */
+  first(created: EventOf<'session-created'>): S
+  /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */
+  fold(own: S, event: SessionEvent, session: SessionState): S
+  /** What an agent has said last of how all of it stands, as Markdown; null if none has. Left out: none ever does. */
+  summary?(own: S): string | null
+  /** Makes ready to carry out a session. Throws a `UserError` if a prompt cannot be used. */
+  open(setup: TemplateSetup): Promise<Template>
+}
+
+/** The templates that there are, by name. */
+export type TemplateKinds = ReadonlyMap<string, TemplateKind>
+
+/** What a template is given for one session. */
+export interface TemplateSetup {
+  /** The work directory, a real path. */
+  directory: string
+  /** Where the session's memory lies; absolute paths. */
+  memory: { main: string; tasks: string; kb: string }
+  agents: AgentRoster
+  /** Whether the session has a plan that was taken already. */
+  isPlanReady: boolean
+  /** Told what a person should know, a sentence. */
+  tell(remark: string): void
+}
+
+/** What was found of a plan; `agents`: those that have a prompt of this project's own; `problems`: at most ten, a sentence each. */
+export type PlanProblems =
+  | { ok: true; tasks: readonly { id: string; name: string; phase: string }[]; agents: readonly string[] }
+  | { ok: false; problems: readonly string[] }
+
+/** A template that carries out one session. Decides what comes next, and touches nothing for that. */
+export interface Template {
+  /** What its rounds are started with; `part` null: it has but one kind of round, or the plan is changed. */
+  threads: readonly { part: string | null; thread: ThreadSpec }[]
   /** What comes next, given what has happened and what the memory files say now. Pure. */
   next(session: SessionState, memory: MemorySnapshot): Step
   /** The thread of the next round, as far as it is known before `next` is asked: it is started ahead. Pure. */
   ahead(session: SessionState): ThreadSpec | null
+  /** Keeps what a round has come to that worked and made no claim; `session`: after it. A sentence if that failed. */
+  afterRound?(session: SessionState): Promise<string | null>
+  /** Keeps what the session has come to; `session`: as it will have ended. A sentence if that failed. */
+  beforeEnd?(session: SessionState): Promise<string | null>
+  /** Looks at the plan that an agent has written. Left out: the template has none. */
+  checkPlan?(): Promise<PlanProblems>
+  /** The prompt of an agent that is given work. Left out: as it is at that moment. */
+  promptOf?(agent: Agent): Promise<AgentPrompt>
 }

@@ -1,10 +1,10 @@
 import type { Finding, ReviewAnswer } from '../rules/review.ts'
 import type {
-  BuildEvent,
   ClaimEvent,
   EventOf,
   FileEvent,
   LifecycleEvent,
+  PlanEvent,
   Recorded,
   RoundEvent,
   RunOverrides,
@@ -216,7 +216,7 @@ const ITEM_SHAPES: { readonly [K in Item['kind']]: FieldsOf<Extract<Item, { kind
 }
 
 const window = fields({ usedPercent: number, windowMinutes: nullOr(number), resetsAt: nullOr(number) })
-const part = missingOr(oneOf('team-building', 'orchestration', 'summary', 'last-look'))
+const part = missingOr(text)
 
 /** The shapes of the events of a round. */
 const ROUND_SHAPES: ShapesOf<RoundEvent> = {
@@ -320,8 +320,8 @@ const FILE_SHAPES: ShapesOf<FileEvent> = {
   },
 }
 
-/** The shapes of the events of a build. */
-const BUILD_SHAPES: ShapesOf<BuildEvent> = {
+/** The shapes of the events of a plan. */
+const PLAN_SHAPES: ShapesOf<PlanEvent> = {
   'plan-refused': { round: number, problem: text },
   'plan-ready': { round: number, tasks: listOf(fields({ id: text, name: text, phase: text })), agents: listOf(text) },
   'agent-started': {
@@ -381,7 +381,7 @@ const SHAPES: ShapesOf<SessionEvent> = {
   ...LIFECYCLE_SHAPES,
   ...ROUND_SHAPES,
   ...FILE_SHAPES,
-  ...BUILD_SHAPES,
+  ...PLAN_SHAPES,
   ...CLAIM_SHAPES,
 }
 

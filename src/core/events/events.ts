@@ -1,7 +1,7 @@
 import type { MemoryProblem } from '../contracts/memory.ts'
 import type { Judgement } from '../rules/plan-rule.ts'
 import type { Finding, ReviewAnswer, ReviewCause, ReviewTerms } from '../rules/review.ts'
-import type { AgentStatus, RoundPart } from '../state/plan.ts'
+import type { AgentStatus } from '../state/plan.ts'
 import type { SessionState } from '../state/state.ts'
 import type { Item } from './items.ts'
 import type {
@@ -21,7 +21,7 @@ import type {
  * Everything that can happen in a session and is kept: the journal is a list of these. Documented, with the tree of
  * their order, in docs/events.md.
  */
-export type SessionEvent = LifecycleEvent | RoundEvent | FileEvent | BuildEvent | ClaimEvent
+export type SessionEvent = LifecycleEvent | RoundEvent | FileEvent | PlanEvent | ClaimEvent
 
 /** The event of one type; of several, a union. */
 export type EventOf<T extends SessionEvent['type']> = Extract<SessionEvent, { type: T }>
@@ -34,8 +34,8 @@ export type Recorded<E extends SessionEvent = SessionEvent> = E extends SessionE
 /** The line of one type of event; of several, a union. */
 export type RecordedOf<T extends Recorded['type']> = Extract<Recorded, { type: T }>
 
-/** Events of a build: its plan, its agents, its tasks. */
-export type BuildEvent =
+/** Events of a plan: whether it can be used, its tasks, and the agents that are given work. */
+export type PlanEvent =
   /** `problem`: what is wrong with what the team builder wrote, a sentence a line. */
   | { type: 'plan-refused'; round: number; problem: string }
   | {
@@ -276,8 +276,8 @@ export type RoundEvent =
       codex: string
       model: string | null
       input: string
-      /** Of a build: what the round is for. */
-      part?: RoundPart
+      /** What the round is for, by a word of the template; left out: the template has one kind, or the plan is changed. */
+      part?: string
     }
   | {
       type: 'turn-started'

@@ -48,7 +48,7 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound): Verdict {
   return { kind: 'nominated', by, tree: round.treeAfter }
 }
 
-/** In a build all tasks are done before a last look, so that only its own word is a claim. */
+/** Where there is a plan, all tasks are done before a round may claim, so that only its own word is a claim. */
 function nominators(memory: MemorySnapshot, { part }: EndedRound): Nominators {
   const by: ('MAIN.md' | 'tasks.json')[] = []
   if (claimsDone(memory.main)) by.push('MAIN.md')

@@ -1,6 +1,6 @@
 import type { EventOf } from '../events/events.ts'
 import type { RoundClass } from '../events/outcome.ts'
-import type { SessionState } from '../state/state.ts'
+import { partOf, type SessionState } from '../state/state.ts'
 import { cutOffNotice, interruptedNotice, type Notice, outcomeNotice } from './notices.ts'
 
 type RoundEnded = EventOf<'round-ended'>
@@ -53,8 +53,8 @@ function afterWork(state: SessionState, { outcome, counts }: RoundEnded): Pick<S
   const { told: toldBefore = 0, steered = [], isInterrupted = false } = state.running ?? {}
   const isCutShort = isInterrupted && outcome.class === 'interrupted'
   const notices = counts && !isCutShort ? state.notices.slice(toldBefore) : eachOnce([...state.notices, ...steered])
-  // How a summary ended is nothing to those who work.
-  if (state.running?.part === 'summary') return { notices }
+  // How a round ended that only looks is nothing to those who work.
+  if (state.running !== null && partOf(state.kind, state.running.part).free) return { notices }
   const notice = isCutShort && counts ? interruptedNotice() : outcomeNotice(outcome)
   return notice === null ? { notices } : { notices: withNotice({ ...state, notices }, notice).notices }
 }

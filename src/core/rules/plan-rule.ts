@@ -1,11 +1,11 @@
 import type { Task } from '../contracts/memory.ts'
 import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
 import {
-  type BuildState,
-  type BuildTask,
   countFailure,
   isHeldToAllGates,
   MOST_FAILURES,
+  type PlanTask,
+  type TaskPlan,
   type TaskVerdict,
 } from '../state/plan.ts'
 
@@ -36,9 +36,9 @@ export interface TaskFacts {
  * The tasks that are said to be done, on which an agent has worked, and that are not taken for done yet; with the phase in
  * which they are written, if that is held to more gates. Pure.
  */
-export function claimedTasks(build: BuildState, tasks: readonly Task[]): readonly BuildTask[] {
+export function claimedTasks(plan: TaskPlan, tasks: readonly Task[]): readonly PlanTask[] {
   const claimed = new Map(tasks.filter(({ done }) => done).map(task => [task.id, task]))
-  return build.tasks.flatMap(task => {
+  return plan.tasks.flatMap(task => {
     const { phase = null } = claimed.get(task.id) ?? {}
     if (!claimed.has(task.id) || task.done || task.workedIn === 0 || task.parked !== null) return []
     return [isHeldToAllGates(phase) ? { ...task, phase } : task]
@@ -49,31 +49,31 @@ export function claimedTasks(build: BuildState, tasks: readonly Task[]): readonl
  * What codemachine makes of the tasks after a round, in their order: it owns `done`, and takes a task for done only if an
  * agent has worked on it and no gate stands in the way. Pure.
  */
-export function judgeTasks(build: BuildState, facts: TaskFacts): readonly Judgement[] {
+export function judgeTasks(plan: TaskPlan, facts: TaskFacts): readonly Judgement[] {
   const { tasks, results, isAfterRound } = facts
-  const known = new Map(build.tasks.map(task => [task.id, task]))
+  const known = new Map(plan.tasks.map(task => [task.id, task]))
   const judgements = tasks.flatMap(task => {
     const before = known.get(task.id)
     if (before === undefined) return judgeNew(task)
-    const standing = results.filter(({ gate }) => countsFor(before, build, gate))
+    const standing = results.filter(({ gate }) => countsFor(before, plan, gate))
     return judge(before, task, facts, standing)
   })
-  const gone = goneTasks(build, tasks)
+  const gone = goneTasks(plan, tasks)
   return [...judgements, ...gone.map(task => say(task, isAfterRound ? 'put-back' : 'removed', null))]
 }
 
 /** The tasks that a round took out of the plan, to be put back. Pure. */
-export function lostTasks(build: BuildState, tasks: readonly Task[]): readonly Judgement[] {
-  return goneTasks(build, tasks).map(task => say(task, 'put-back', null))
+export function lostTasks(plan: TaskPlan, tasks: readonly Task[]): readonly Judgement[] {
+  return goneTasks(plan, tasks).map(task => say(task, 'put-back', null))
 }
 
-function goneTasks(build: BuildState, tasks: readonly Task[]): readonly BuildTask[] {
+function goneTasks(plan: TaskPlan, tasks: readonly Task[]): readonly PlanTask[] {
   const present = new Set(tasks.map(({ id }) => id))
-  return build.tasks.filter(({ id }) => !present.has(id))
+  return plan.tasks.filter(({ id }) => !present.has(id))
 }
 
 function judge(
-  before: BuildTask,
+  before: PlanTask,
   now: Task,
   { round, hasWorked }: TaskFacts,
   results: TaskFacts['results'],
@@ -102,11 +102,11 @@ type Written = ReadonlyMap<string, Readonly<Record<string, unknown>>>
  * @param now as it has them now
  */
 export function changedTasks(
-  build: BuildState,
+  plan: TaskPlan,
   tasks: readonly Task[],
   { before, now }: { before: Written | null; now: Written },
 ): readonly Judgement[] {
-  return withKnown(build, tasks).flatMap(({ task, known }) => {
+  return withKnown(plan, tasks).flatMap(({ task, known }) => {
     const [was, is] = [before?.get(task.id), now.get(task.id)]
     const others = othersOf(known, task)
     const changed = ASKS.filter(field => {
@@ -130,8 +130,8 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** The tasks that have another name or phase than is known, while no round has worked: a person changed them. Pure. */
-export function editedTasks(build: BuildState, tasks: readonly Task[]): readonly Judgement[] {
-  return withKnown(build, tasks).flatMap(({ task, known }) => {
+export function editedTasks(plan: TaskPlan, tasks: readonly Task[]): readonly Judgement[] {
+  return withKnown(plan, tasks).flatMap(({ task, known }) => {
     const others = othersOf(known, task)
     return others.length === 0
       ? []
@@ -140,7 +140,7 @@ export function editedTasks(build: BuildState, tasks: readonly Task[]): readonly
 }
 
 /** The tasks that are known already, as they are written and as they are known. */
-function withKnown({ tasks: all }: BuildState, tasks: readonly Task[]): { task: Task; known: BuildTask }[] {
+function withKnown({ tasks: all }: TaskPlan, tasks: readonly Task[]): { task: Task; known: PlanTask }[] {
   const byId = new Map(all.map(task => [task.id, task]))
   return tasks.flatMap(task => {
     const known = byId.get(task.id)
@@ -149,7 +149,7 @@ function withKnown({ tasks: all }: BuildState, tasks: readonly Task[]): { task: 
 }
 
 /** What of a task is not as it is known. */
-function othersOf(known: BuildTask, { name, phase }: Task): (typeof ASKS)[number][] {
+function othersOf(known: PlanTask, { name, phase }: Task): (typeof ASKS)[number][] {
   const isOther = { name: known.name !== name, phase: known.phase !== (phase ?? null) }
   return [...(isOther.name ? (['name'] as const) : []), ...(isOther.phase ? (['phase'] as const) : [])]
 }
@@ -165,7 +165,7 @@ function judgeNew(task: Task): Judgement[] {
   return task.done ? [added, { ...added, verdict: 'refused', detail: NOBODY }] : [added]
 }
 
-function notDone(task: BuildTask, round: number, verdict: 'refused' | 'failed', why: string): Judgement {
+function notDone(task: PlanTask, round: number, verdict: 'refused' | 'failed', why: string): Judgement {
   const failures = countFailure(task, round)
   return failures < MOST_FAILURES ? say(task, verdict, why) : say(task, 'parked', parkedBecause(failures, why))
 }
@@ -175,7 +175,7 @@ function parkedBecause(failures: number, why: string): string {
   return `It failed ${failures} times. ${why}`
 }
 
-function say({ id, name, phase }: BuildTask, verdict: TaskVerdict, detail: string | null): Judgement {
+function say({ id, name, phase }: PlanTask, verdict: TaskVerdict, detail: string | null): Judgement {
   return { task: id, name, phase, verdict, detail }
 }
 
@@ -183,14 +183,10 @@ function say({ id, name, phase }: BuildTask, verdict: TaskVerdict, detail: strin
  * The gates that a task which is said to be done has to pass: those that are required. One that has never passed yet says
  * nothing while a project is only being planned and built: it holds up what is to test and to run it. Pure.
  */
-export function gatesForTasks(
-  gates: readonly Gate[],
-  build: BuildState,
-  claimed: readonly BuildTask[],
-): readonly Gate[] {
-  return gates.filter(({ name, required }) => required && claimed.some(task => countsFor(task, build, name)))
+export function gatesForTasks(gates: readonly Gate[], plan: TaskPlan, claimed: readonly PlanTask[]): readonly Gate[] {
+  return gates.filter(({ name, required }) => required && claimed.some(task => countsFor(task, plan, name)))
 }
 
-function countsFor({ phase, wasMovedFromGates }: BuildTask, { passedGates }: BuildState, gate: string): boolean {
+function countsFor({ phase, wasMovedFromGates }: PlanTask, { passedGates }: TaskPlan, gate: string): boolean {
   return wasMovedFromGates || isHeldToAllGates(phase) || passedGates.includes(gate)
 }

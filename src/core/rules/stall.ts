@@ -1,6 +1,5 @@
 import type { EventOf, StallRemedy } from '../events/events.ts'
 import type { StallReason } from '../events/outcome.ts'
-import type { RoundPart } from '../state/plan.ts'
 import type { Notice } from './notices.ts'
 
 /**
@@ -36,12 +35,14 @@ interface WhileRunning {
   commandMs: number
   lastWords: string | null
   steered: readonly Notice[]
-  part: RoundPart | null
+  part: string | null
+  /** Of its part. */
+  countsForStall: boolean
 }
 
 /** The stall after one more round. A round that the rule does not judge leaves it as it was. Pure. */
 export function stallAfterRound(before: Stall, event: RoundEnded, running: WhileRunning): Stall {
-  // In a build, other rounds lie between two that may claim.
+  // Where a template has several kinds of rounds, others lie between two that may claim.
   const claimedJustNow = before.refusal !== null && (running.part !== null || event.round - before.refusal.round <= 1)
   const stall: Stall = claimedJustNow ? before : { ...before, refusal: null, sameRefusals: 0 }
   if (isExempt(event, running)) return stall
@@ -58,8 +59,11 @@ export function stallAfterRound(before: Stall, event: RoundEnded, running: While
 }
 
 /** Not judged: what only makes a plan, which has a bound of its own, what did not count, what fell silent, what a person broke off or talked to, and what waited on a command that takes long. */
-function isExempt({ counts, outcome, durationMs }: RoundEnded, { commandMs, steered, part }: WhileRunning): boolean {
-  if (part === 'team-building' && outcome.class === 'worked') return true
+function isExempt(
+  { counts, outcome, durationMs }: RoundEnded,
+  { commandMs, steered, countsForStall }: WhileRunning,
+): boolean {
+  if (!countsForStall && outcome.class === 'worked') return true
   if (!counts || outcome.class === 'interrupted' || outcome.class === 'silent' || steered.length > 0) return true
   return commandMs >= REAL_WAIT_MS && commandMs >= durationMs / 2
 }

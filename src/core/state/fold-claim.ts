@@ -4,7 +4,7 @@ import { gateNotice, refusalNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
 import { findingKey, type Reviews } from '../rules/review.ts'
 import { stallAfterRefusal } from '../rules/stall.ts'
-import { buildAfterGate, buildAfterRefusal } from './fold-plan.ts'
+import { planAfterGate } from './fold-plan.ts'
 import {
   type Claim,
   type FoldsOf,
@@ -21,7 +21,7 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
     checking: { kind: 'gate', gate: event.gate, when: event.when, since: at },
   }),
   'gate-ended': (state, event) =>
-    endGate({ ...state, checking: null, build: buildAfterGate(state.build, event) }, event),
+    endGate({ ...state, checking: null, taskPlan: planAfterGate(state.taskPlan, event) }, event),
   'done-nominated': (state, event) => ({
     ...state,
     claim: { state: 'nominated', by: event.by, tree: event.tree ?? null, results: [] },
@@ -39,7 +39,6 @@ function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionSta
   const refused: SessionState = {
     ...state,
     claim: { state: 'refused', reason: event.reason, detail: event.detail },
-    build: buildAfterRefusal(state.build, event),
     stall: isJudged(state.last)
       ? stallAfterRefusal(state.stall, event.round, samenessOf(event, state.claim))
       : state.stall,

@@ -1,150 +1,115 @@
 import { unreachable } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { BuildEvent, EventOf } from '../events/events.ts'
+import type { EventOf, PlanEvent } from '../events/events.ts'
 import { hasPassed } from '../events/outcome.ts'
 import { taskNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
-import {
-  type AgentAtWork,
-  type BuildState,
-  type BuildTask,
-  countFailure,
-  isHeldToAllGates,
-  newBuild,
-  type RoundPart,
-  taskOf,
-} from './plan.ts'
-import type { FoldsOf, SessionState } from './state.ts'
+import { type AgentAtWork, countFailure, isHeldToAllGates, type PlanTask, type TaskPlan, taskOf } from './plan.ts'
+import { type FoldsOf, type PartOfRound, partOf, type SessionState } from './state.ts'
 
-/** The template whose sessions are builds. */
-const BUILD = 'build'
-/** The most of a summary that is kept, and of what an agent was asked for. */
-const SUMMARY_CHARACTERS = 8000
+/** The most that is kept of what an agent was asked for. */
 const REQUEST_CHARACTERS = 200
 
-/** The state after one more event of a build. Pure. */
-export const BUILD_FOLDS: FoldsOf<BuildEvent> = {
-  'plan-refused': (state, event) => ({ ...state, build: planRefused(state.build, event) }),
-  'plan-ready': (state, event) => ({ ...state, build: planReady(state.build, event) }),
+/** The state after one more event of a plan, or of an agent that was given work. Pure. */
+export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
+  'plan-refused': state => ({ ...state, taskPlan: planRefused(state.taskPlan) }),
+  'plan-ready': (state, event) => ({ ...state, taskPlan: planReady(state.taskPlan, event) }),
   'agent-started': (state, event, at) => ({
     ...state,
     agents: withAgent(state.agents, event, at),
     running: state.running && { ...state.running, hasWorked: true },
   }),
   'agent-ended': (state, event) => {
-    const { agents, build } = state
+    const { agents, taskPlan } = state
     const ended = agents.find(({ instance }) => instance === event.instance)
     return {
       ...state,
       agents: agents.filter(each => each !== ended),
-      build: ended !== undefined && event.status === 'completed' ? workedOn(build, ended, event.round) : build,
+      taskPlan: ended !== undefined && event.status === 'completed' ? workedOn(taskPlan, ended, event.round) : taskPlan,
     }
   },
   'task-judged': (state, event) => {
     const notice = taskNotice(event)
-    const next = { ...state, build: taskJudged(state.build, event) }
+    const next = { ...state, taskPlan: taskJudged(state.taskPlan, event) }
     return notice === null ? next : withNotice(next, notice)
   },
-  'tasks-judged': state => ({ ...state, build: state.build && { ...state.build, judged: true } }),
+  'tasks-judged': state => ({ ...state, taskPlan: state.taskPlan && { ...state.taskPlan, judged: true } }),
 }
 
-/** The build of a session that begins; null if it is none. */
-export function firstBuild({ template, asksPlan = false }: EventOf<'session-created'>): BuildState | null {
-  return template === BUILD ? newBuild(asksPlan) : null
-}
-
-/** The build of a session that goes on: a person who has looked at it may have parked tasks tried again. */
-export function buildAtResume(state: SessionState): BuildState | null {
-  const build = buildAtCut(state)
+/** The plan of a session that goes on: a person who has looked at it may have parked tasks tried again. */
+export function planAtResume(state: SessionState): TaskPlan | null {
+  const plan = planAtCut(state)
   const { ended } = state
-  if (build === null || ended === null) return build
-  const tasks = build.tasks.map(task => ({ ...task, failures: 0, failedIn: 0, parked: null, givenTo: {} }))
+  if (plan === null || ended === null) return plan
+  const tasks = plan.tasks.map(task => ({ ...task, failures: 0, failedIn: 0, parked: null, givenTo: {} }))
   // A plan that a person has mended by hand is looked at before anything else.
-  return { ...build, refusals: 0, tasks, judged: build.plan === 'ready' && build.judged }
+  return { ...plan, refusals: 0, tasks, judged: plan.state === 'ready' && plan.judged }
 }
 
-/** The build when what ran is over without having come to its end. */
-export function buildAtCut({ build, running }: SessionState): BuildState | null {
-  if (build === null || running === null || running.part === null || running.part === 'summary') return build
-  return { ...build, isCutOff: true }
+/** The plan when what ran is over without having come to its end. */
+export function planAtCut(state: SessionState): TaskPlan | null {
+  const { taskPlan, running } = state
+  if (taskPlan === null || running === null || running.part === null || isFreePart(state, running)) return taskPlan
+  return { ...taskPlan, isCutOff: true }
 }
 
-/** The build when a round begins: one that works on the plan shows that it was let go on. */
-export function buildAtRound(build: BuildState | null, part: RoundPart | null): BuildState | null {
-  const isLetGo = build !== null && (build.isLetGo || part === 'orchestration')
-  if (build === null) return null
-  const tasks = build.tasks.map(task => ({ ...task, givenTo: {} }))
-  return { ...build, isLetGo, isCutOff: false, broken: null, tasks }
+/** The plan when a round begins: one that gives work to agents shows that it was let go on. */
+export function planAtRound(state: SessionState, part: string | null): TaskPlan | null {
+  const plan = state.taskPlan
+  if (plan === null) return null
+  const isLetGo = plan.isLetGo || (part !== null && partOf(state.kind, part).delegates)
+  const tasks = plan.tasks.map(task => ({ ...task, givenTo: {} }))
+  return { ...plan, isLetGo, isCutOff: false, broken: null, tasks }
 }
 
-/** The build when a person lets the session go on: they have seen the plan, if there is one. */
-export function buildAfterUnpause(build: BuildState | null): BuildState | null {
-  return build?.plan === 'ready' ? { ...build, isLetGo: true } : build
+/** The plan when a person lets the session go on: they have seen it, if there is one. */
+export function planAfterUnpause(plan: TaskPlan | null): TaskPlan | null {
+  return plan?.state === 'ready' ? { ...plan, isLetGo: true } : plan
 }
 
-/** The build when a file of the memory could not be used. */
-export function buildAfterBrokenMemory(
-  build: BuildState | null,
-  { problem }: EventOf<'memory-broken'>,
-): BuildState | null {
-  return build && problem.file === 'tasks.json' ? { ...build, broken: problem.problem } : build
+/** The plan when a file of the memory could not be used. */
+export function planAfterBrokenMemory(plan: TaskPlan | null, { problem }: EventOf<'memory-broken'>): TaskPlan | null {
+  return plan && problem.file === 'tasks.json' ? { ...plan, broken: problem.problem } : plan
 }
 
-/** The build when a round has ended: what it was to mend has been looked at. */
-export function buildAfterRound(
-  { build, running }: SessionState,
-  { outcome }: EventOf<'round-ended'>,
-): BuildState | null {
-  if (build === null || running === null) return build
-  const isSummary = running.part === 'summary'
-  const hasWorked = outcome.class === 'worked'
-  return {
-    ...build,
-    judged: build.judged && isSummary,
-    mends: build.mends && !(hasWorked && running.part === 'orchestration'),
-    summary: isSummary && hasWorked && running.lastWords !== null ? running.lastWords : build.summary,
-  }
+/** The plan when a round has ended. */
+export function planAfterRound(state: SessionState): TaskPlan | null {
+  const { taskPlan, running } = state
+  if (taskPlan === null || running === null) return taskPlan
+  return { ...taskPlan, judged: taskPlan.judged && isFreePart(state, running) }
 }
 
-/** How much is kept of what the agent of a round says last: a summary is needed whole. */
-export function lastWordsLimit(running: SessionState['running']): number {
-  return running?.part === 'summary' ? SUMMARY_CHARACTERS : 400
+/** Whether a round cannot have changed the plan: one that uses up none of the person's rounds only looks. */
+function isFreePart({ kind }: SessionState, { part }: PartOfRound): boolean {
+  return part !== null && partOf(kind, part).free
 }
 
-/** After a claim was refused. */
-export function buildAfterRefusal(build: BuildState | null, { reason }: EventOf<'done-refused'>): BuildState | null {
-  return build && { ...build, mends: !LOOK_AGAIN.has(reason) }
+/** The plan after a gate has run. */
+export function planAfterGate(plan: TaskPlan | null, { gate, status }: EventOf<'gate-ended'>): TaskPlan | null {
+  if (plan === null || !hasPassed(status) || plan.passedGates.includes(gate)) return plan
+  return { ...plan, passedGates: [...plan.passedGates, gate] }
 }
 
-/** After a gate has run. */
-export function buildAfterGate(build: BuildState | null, { gate, status }: EventOf<'gate-ended'>): BuildState | null {
-  if (build === null || !hasPassed(status) || build.passedGates.includes(gate)) return build
-  return { ...build, passedGates: [...build.passedGates, gate] }
-}
-
-/** Nothing has to be mended; whoever claimed it only has to look once more. */
-const LOOK_AGAIN = new Set<string>(['tree-changed', 'round-not-completed', 'memory-broken'])
-
-/** After the team builder has written something that is no plan. */
-function planRefused(build: BuildState | null, { problem }: EventOf<'plan-refused'>): BuildState | null {
-  return build && { ...build, plan: 'refused', refusals: build.refusals + 1, problem, judged: true }
+/** After an agent has written something that is no plan. */
+function planRefused(plan: TaskPlan | null): TaskPlan | null {
+  return plan && { ...plan, state: 'refused', refusals: plan.refusals + 1, judged: true }
 }
 
 /** After there is a plan. */
-function planReady(build: BuildState | null, { tasks }: EventOf<'plan-ready'>): BuildState | null {
-  if (build === null) return null
+function planReady(plan: TaskPlan | null, { tasks }: EventOf<'plan-ready'>): TaskPlan | null {
+  if (plan === null) return null
   const all = tasks.map(task => newTask(task.id, task.name, task.phase))
-  return { ...build, plan: 'ready', refusals: 0, problem: null, tasks: all, judged: true }
+  return { ...plan, state: 'ready', refusals: 0, tasks: all, judged: true }
 }
 
 /** After a task has been judged. */
-function taskJudged(build: BuildState | null, event: EventOf<'task-judged'>): BuildState | null {
-  if (build === null) return null
+function taskJudged(plan: TaskPlan | null, event: EventOf<'task-judged'>): TaskPlan | null {
+  if (plan === null) return null
   const { task: id, name, phase, verdict, detail, round } = event
-  const failed = (task: BuildTask) => ({ ...task, failures: countFailure(task, round), failedIn: round })
-  const change = (how: (task: BuildTask) => BuildTask) => ({
-    ...build,
-    tasks: build.tasks.map(task => (task.id === id ? how(task) : task)),
+  const failed = (task: PlanTask) => ({ ...task, failures: countFailure(task, round), failedIn: round })
+  const change = (how: (task: PlanTask) => PlanTask) => ({
+    ...plan,
+    tasks: plan.tasks.map(task => (task.id === id ? how(task) : task)),
   })
   switch (verdict) {
     case 'done':
@@ -157,21 +122,21 @@ function taskJudged(build: BuildState | null, event: EventOf<'task-judged'>): Bu
     case 'parked':
       return change(task => ({ ...failed(task), parked: detail ?? 'It failed too often.' }))
     case 'added':
-      return { ...build, tasks: [...build.tasks, newTask(id, name, phase)] }
+      return { ...plan, tasks: [...plan.tasks, newTask(id, name, phase)] }
     case 'put-back':
-      return build
+      return plan
     case 'changed':
       return change(task => ({ ...task, name, phase, wasMovedFromGates: isMovedFromGates(task, phase) }))
     case 'edited':
       return change(task => ({ ...task, name, phase, wasMovedFromGates: false }))
     case 'removed':
-      return { ...build, tasks: build.tasks.filter(task => task.id !== id) }
+      return { ...plan, tasks: plan.tasks.filter(task => task.id !== id) }
     default:
       return unreachable(verdict)
   }
 }
 
-function isMovedFromGates({ phase, wasMovedFromGates }: BuildTask, now: string | null): boolean {
+function isMovedFromGates({ phase, wasMovedFromGates }: PlanTask, now: string | null): boolean {
   return (wasMovedFromGates || isHeldToAllGates(phase)) && !isHeldToAllGates(now)
 }
 
@@ -179,11 +144,11 @@ function isMovedFromGates({ phase, wasMovedFromGates }: BuildTask, now: string |
  * After an agent has come to the end of what it was given. That it was given a whole task once more shows that it fell
  * short before; the parts of a task are many.
  */
-function workedOn(build: BuildState | null, { agent, tasks: ids }: AgentAtWork, round: number): BuildState | null {
-  if (build === null) return null
+function workedOn(plan: TaskPlan | null, { agent, tasks: ids }: AgentAtWork, round: number): TaskPlan | null {
+  if (plan === null) return null
   const whole = new Set(ids)
-  const about = new Set(ids.map(id => taskOf(id, build.tasks)?.id))
-  const tasks = build.tasks.map(task => {
+  const about = new Set(ids.map(id => taskOf(id, plan.tasks)?.id))
+  const tasks = plan.tasks.map(task => {
     if (!about.has(task.id)) return task
     if (!whole.has(task.id)) return { ...task, workedIn: round }
     const times = task.givenTo[agent] ?? 0
@@ -194,7 +159,7 @@ function workedOn(build: BuildState | null, { agent, tasks: ids }: AgentAtWork, 
       failures: times === 0 ? task.failures : task.failures + 1,
     }
   })
-  return { ...build, tasks }
+  return { ...plan, tasks }
 }
 
 /** The agents at work with one more of them. */
@@ -204,7 +169,7 @@ function withAgent(agents: readonly AgentAtWork[], event: EventOf<'agent-started
   return [...agents, { instance, agent, tasks, request, since: at }]
 }
 
-function newTask(id: string, name: string, phase: string | null): BuildTask {
+function newTask(id: string, name: string, phase: string | null): PlanTask {
   const begun = { done: false, failures: 0, parked: null, workedIn: 0, failedIn: 0, givenTo: {} }
   return { id, name, phase, wasMovedFromGates: false, ...begun }
 }

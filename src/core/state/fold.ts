@@ -1,4 +1,5 @@
 import { clipEnd } from '../../base/text.ts'
+import type { TemplateKinds } from '../contracts/template.ts'
 import { questionKey } from '../contracts/tools.ts'
 import type { EventOf, FileEvent, LifecycleEvent, Recorded, RoundEvent, SessionEvent } from '../events/events.ts'
 import { type Item, isWork } from '../events/items.ts'
@@ -21,16 +22,15 @@ import {
   withPersonSaid,
 } from './fold-claim.ts'
 import {
-  BUILD_FOLDS,
-  buildAfterBrokenMemory,
-  buildAfterRound,
-  buildAfterUnpause,
-  buildAtCut,
-  buildAtResume,
-  buildAtRound,
-  firstBuild,
-  lastWordsLimit,
+  PLAN_FOLDS,
+  planAfterBrokenMemory,
+  planAfterRound,
+  planAfterUnpause,
+  planAtCut,
+  planAtResume,
+  planAtRound,
 } from './fold-plan.ts'
+import { emptyPlan } from './plan.ts'
 import {
   discountSleep,
   type FoldsOf,
@@ -38,23 +38,38 @@ import {
   hold,
   interruptRound,
   NO_FAILURES,
+  partOf,
   releaseHold,
   type SessionState,
   sessionTokens,
 } from './state.ts'
 
-/** The state after one more event. Pure: no clock, file or process. */
-export function fold(state: SessionState, event: Recorded): SessionState {
+/** The state after one more event. `templates`: those that this version knows. Pure: no clock, file or process. */
+export function fold(state: SessionState, event: Recorded, templates: TemplateKinds): SessionState {
   const at = Date.parse(event.at)
   // The table has for each type a function of events of that type, which the compiler cannot follow here.
   const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
-  return { ...apply(state, event, at), events: state.events + 1, updatedAt: at }
+  const next = { ...apply(state, event, at), events: state.events + 1, updatedAt: at }
+  if (event.type === 'session-created') return begin(next, event, templates)
+  return state.kind === null ? next : { ...next, work: state.kind.fold(state.work, event, state) }
+}
+
+/** The session with its template, as far as that is known. */
+function begin(state: SessionState, event: EventOf<'session-created'>, templates: TemplateKinds): SessionState {
+  const kind = templates.get(event.template) ?? null
+  if (kind === null) return state
+  return {
+    ...state,
+    kind,
+    work: kind.first(event),
+    taskPlan: kind.hasPlan ? emptyPlan(event.asksPlan ?? false) : null,
+  }
 }
 
 /** The state after one more event of the files. Pure. */
 const FILE_FOLDS: FoldsOf<FileEvent> = {
   'memory-broken': (state, event) =>
-    withNotice({ ...state, build: buildAfterBrokenMemory(state.build, event) }, memoryNotice(event.problem)),
+    withNotice({ ...state, taskPlan: planAfterBrokenMemory(state.taskPlan, event) }, memoryNotice(event.problem)),
   'repository-restored': (state, event) => withNotice(state, restoredNotice(event.paths)),
   savepoint: (state, event) => ({ ...state, savepoint: savepointAfter(state, event) }),
   'settings-changed': state => state,
@@ -81,7 +96,6 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     gates: event.gates ?? [],
     review: event.review ?? null,
     protectFrom: event.protectFrom ?? null,
-    build: firstBuild(event),
     createdAt: at,
     beganAt: at,
   }),
@@ -95,7 +109,11 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   'stop-asked': state => ({ ...state, stopAsked: true }),
   paused: (state, _, at) => hold(state, at),
   held: (state, _, at) => ({ ...state, heldSince: state.heldSince ?? at }),
-  unpaused: (state, _, at) => ({ ...releaseHold(state, at), pausedAt: null, build: buildAfterUnpause(state.build) }),
+  unpaused: (state, _, at) => ({
+    ...releaseHold(state, at),
+    pausedAt: null,
+    taskPlan: planAfterUnpause(state.taskPlan),
+  }),
   'interrupt-asked': (state, _, at) => interruptRound(hold(state, at)),
   'skip-asked': state => state,
   'replan-asked': (state, event, at) =>
@@ -110,7 +128,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     ...state,
     running: null,
     agents: [],
-    build: buildAtCut(state),
+    taskPlan: planAtCut(state),
     ...noticesAfterCutOff(state),
     pausedAt: null,
     heldSince: null,
@@ -137,7 +155,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     checking: null,
     running: null,
     agents: [],
-    build: buildAtResume(state),
+    taskPlan: planAtResume(state),
     ended: null,
     pausedAt: null,
     heldSince: null,
@@ -190,7 +208,8 @@ const ROUND_FOLDS: FoldsOf<RoundEvent> = {
       lastWords: null,
     },
     agents: [],
-    build: buildAtRound(state.build, event.part ?? null),
+    taskPlan: planAtRound(state, event.part ?? null),
+    unknownPart: state.unknownPart ?? unknownPartOf(state, event.part ?? null),
     claim: { state: 'none' },
     checking: null,
     plan: [],
@@ -240,8 +259,13 @@ const FOLDS: FoldsOf<SessionEvent> = {
   ...LIFECYCLE_FOLDS,
   ...ROUND_FOLDS,
   ...FILE_FOLDS,
-  ...BUILD_FOLDS,
+  ...PLAN_FOLDS,
   ...CLAIM_FOLDS,
+}
+
+/** A word for what a round is for that the template of this version does not have; null if it has it. */
+function unknownPartOf({ kind }: SessionState, part: string | null): string | null {
+  return kind === null || part === null || Object.hasOwn(kind.parts, part) ? null : part
 }
 
 /** What comes from the model shows that the network is there. */
@@ -255,7 +279,8 @@ function workOn(state: SessionState, item: Item, isOwn: boolean): SessionState {
   if (running === null || item.kind === 'user-message') return state
   if (!isOwn) return { ...state, running: { ...running, hasWorked: running.hasWorked || isWork(item) } }
   const durationMs = 'durationMs' in item ? (item.durationMs ?? 0) : 0
-  const lastWords = item.kind === 'agent-message' ? clipEnd(item.text, lastWordsLimit(running)) : running.lastWords
+  const lastWords =
+    item.kind === 'agent-message' ? clipEnd(item.text, partOf(state.kind, running.part).keepsWords) : running.lastWords
   const hasWorked = running.hasWorked || isWork(item)
   return { ...state, running: { ...running, hasWorked, commandMs: running.commandMs + durationMs, lastWords } }
 }
@@ -274,11 +299,14 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     ...noticesAfterRound(state, event),
     running: null,
     agents: [],
-    build: buildAfterRound(state, event),
+    taskPlan: planAfterRound(state),
     last: { ...event, part: running?.part ?? null },
     roundsUsed: event.counts ? state.roundsUsed + 1 : state.roundsUsed,
     failures: failuresAfter(state.failures, event, running?.hasWorked ?? false, at),
-    stall: running === null ? state.stall : stallAfterRound(state.stall, event, running),
+    stall:
+      running === null
+        ? state.stall
+        : stallAfterRound(state.stall, event, { ...running, ...partOf(state.kind, running.part) }),
     heldSince: state.pausedAt === null ? null : at,
     offlineSince: null,
     windingDown: null,

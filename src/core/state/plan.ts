@@ -1,6 +1,3 @@
-/** The kinds of rounds of the `build` template; only a `last-look` may claim that all is done. */
-export type RoundPart = 'team-building' | 'orchestration' | 'summary' | 'last-look'
-
 /** The verdicts of codemachine on a task of the plan. */
 export type TaskVerdict =
   /** It is done: an agent has worked on it, and the gates pass. */
@@ -24,8 +21,8 @@ export type TaskVerdict =
   /** A person changed its name or its phase, or had it changed. */
   | 'edited'
 
-/** A task in the plan of a build, as codemachine has judged it. */
-export interface BuildTask {
+/** A task in the plan of a session, as codemachine has judged it. */
+export interface PlanTask {
   id: string
   name: string
   phase: string | null
@@ -44,29 +41,24 @@ export interface BuildTask {
   givenTo: Readonly<Record<string, number>>
 }
 
-/** The state of a build; part of the fold of its journal. */
-export interface BuildState {
+/** The plan of a session whose template has one (`TemplateKind.hasPlan`); part of the fold of its journal. */
+export interface TaskPlan {
   /** Whether a person wants to see the plan before it is carried out. */
-  asksPlan: boolean
-  plan: 'none' | 'refused' | 'ready'
+  asksPerson: boolean
+  state: 'none' | 'refused' | 'ready'
   /** True once the plan may be carried out: a person has let it go on, or none wants to see it. */
   isLetGo: boolean
-  /** How often in a row the team builder's plan was refused, and the last problem; null if the last plan was not refused. */
+  /** How often in a row what an agent wrote could not be used as a plan. */
   refusals: number
-  problem: string | null
   /** Why the plan that a round left could not be read at all, and was put back; null if it could. */
   broken: string | null
-  tasks: readonly BuildTask[]
+  tasks: readonly PlanTask[]
   /** Whether the plan, or its tasks, have been judged since the last round that may have changed them. */
   judged: boolean
   /** Whether a round that may have changed the plan was cut off, and none has begun since. */
   isCutOff: boolean
   /** The gates that have passed at some time. */
   passedGates: readonly string[]
-  /** True after a refused claim whose reason has to be mended, until an agent has worked on it. */
-  mends: boolean
-  /** The last summary; null before the first. */
-  summary: string | null
 }
 
 /** An agent at work on a task that another agent, or a person, gave it. */
@@ -94,32 +86,29 @@ export function isHeldToAllGates(phase: string | null): boolean {
 export const MOST_FAILURES = 5
 
 /** The failures of a task that is not done after this round; judged twice for one round, it is counted once. Pure. */
-export function countFailure({ failures, failedIn }: BuildTask, round: number): number {
+export function countFailure({ failures, failedIn }: PlanTask, round: number): number {
   return failedIn === round ? failures : failures + 1
 }
 
-/** A build before its first round. */
-export function newBuild(asksPlan: boolean): BuildState {
+/** The plan of a session before its first round. */
+export function emptyPlan(asksPerson: boolean): TaskPlan {
   return {
-    asksPlan,
-    plan: 'none',
-    isLetGo: !asksPlan,
+    asksPerson,
+    state: 'none',
+    isLetGo: !asksPerson,
     refusals: 0,
-    problem: null,
     broken: null,
     tasks: [],
     judged: false,
     isCutOff: false,
     passedGates: [],
-    mends: false,
-    summary: null,
   }
 }
 
 /** A task of the plan that a request is about; `id`: as it was named, `T3.1` if only a part of it is meant. */
 export interface NamedTask {
   id: string
-  task: BuildTask
+  task: PlanTask
 }
 
 /** The most that one request may be about. */
@@ -130,7 +119,7 @@ const MOST_NAMED = 10
  * its first line (`T3: …`, `T3, T4.1: …`), or its first word where there is no colon. What is named later is only
  * mentioned. A subtask counts for its task.
  */
-export function tasksNamed(request: string, tasks: readonly BuildTask[]): NamedTask[] {
+export function tasksNamed(request: string, tasks: readonly PlanTask[]): NamedTask[] {
   const [line = ''] = request.trimStart().split('\n', 1)
   const colon = line.indexOf(':')
   const head = colon === -1 ? (line.split(/\s/, 1)[0] ?? '') : line.slice(0, colon)
@@ -143,7 +132,7 @@ export function tasksNamed(request: string, tasks: readonly BuildTask[]): NamedT
 }
 
 /** The task of the plan that an id stands for, of the task or of a part of it. */
-export function taskOf<T extends Pick<BuildTask, 'id'>>(id: string, tasks: readonly T[]): T | null {
+export function taskOf<T extends Pick<PlanTask, 'id'>>(id: string, tasks: readonly T[]): T | null {
   const task = tasks.find(each => each.id === id)
   if (task !== undefined) return task
   const dot = id.lastIndexOf('.')
@@ -155,9 +144,9 @@ interface BoardTask {
   name: string
   phase: string | null
   done: boolean
-  /** Of a build: whether it is said to be done, and codemachine has not taken it for that yet. */
+  /** Of a plan: whether it is said to be done, and codemachine has not taken it for that yet. */
   claimed?: boolean
-  /** Of a build: why nobody works on it any more. */
+  /** Of a plan: why nobody works on it any more. */
   parked?: string
 }
 

@@ -1,5 +1,6 @@
 import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../contracts/memory.ts'
+import type { PartKind, TemplateKind } from '../contracts/template.ts'
 import type { EventOf, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
 import type {
   Gate,
@@ -15,21 +16,24 @@ import type {
 import type { Notice } from '../rules/notices.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
-import type { AgentAtWork, BuildState, RoundPart } from './plan.ts'
+import type { AgentAtWork, TaskPlan } from './plan.ts'
 
 /** A round that has ended. */
 export interface EndedRound
   extends Pick<
-    EventOf<'round-ended'>,
-    'round' | 'outcome' | 'counts' | 'durationMs' | 'tokens' | 'treeBefore' | 'treeAfter' | 'changed' | 'changedCount'
-  > {
-  part: RoundPart | null
+      EventOf<'round-ended'>,
+      'round' | 'outcome' | 'counts' | 'durationMs' | 'tokens' | 'treeBefore' | 'treeAfter' | 'changed' | 'changedCount'
+    >,
+    PartOfRound {}
+
+/** What a round is for, by a word of its template; null where the template has but one kind, and for a change of plan. */
+export interface PartOfRound {
+  part: string | null
 }
 
 /** A round at work. */
-interface RunningRound {
+interface RunningRound extends PartOfRound {
   round: number
-  part: RoundPart | null
   /** The change of plan that the round makes; null if it works on the goal. */
   replan: string | null
   /** Unix time, ms. */
@@ -80,6 +84,10 @@ export interface SessionState {
   id: string
   goal: string
   template: string
+  /** That template; null before the first event, and where this version does not know it. */
+  kind: TemplateKind | null
+  /** The state of the template itself, of which only it knows the shape. */
+  work: unknown
   directory: string
   queued: string | null
   limits: SessionLimits
@@ -106,8 +114,10 @@ export interface SessionState {
   running: RunningRound | null
   /** Agents at work on a task that they were given. */
   agents: readonly AgentAtWork[]
-  /** Plan and tasks of a build; null in a session that is none. */
-  build: BuildState | null
+  /** The plan and its tasks; null if the template has none. */
+  taskPlan: TaskPlan | null
+  /** The first part of a round that the template of this version does not have; null if there is none. */
+  unknownPart: string | null
   last: EndedRound | null
   failures: Failures
   stall: Stall
@@ -175,12 +185,35 @@ export type FoldsOf<E extends SessionEvent> = {
   readonly [T in E['type']]: (state: SessionState, event: EventOf<T>, at: number) => SessionState
 }
 
+/** The rights of a round of a template that has but one kind of round, and of one that this version does not know. */
+const USUAL_PART: PartKind = {
+  words: '',
+  claims: true,
+  free: false,
+  countsForStall: true,
+  delegates: true,
+  keepsWords: 400,
+}
+
+/** The kind of a round by the word for what it is for; `part` null: of a template with one kind of round. Pure. */
+export function partOf(kind: TemplateKind | null, part: string | null): PartKind {
+  const parts = kind?.parts ?? {}
+  return part !== null && Object.hasOwn(parts, part) ? (parts[part] ?? USUAL_PART) : USUAL_PART
+}
+
+/** Whether the plan of a session is that of the work directory, which the next such session sets aside. Pure. */
+export function sharesPlan({ kind }: Pick<SessionState, 'kind'>): boolean {
+  return kind?.memory === 'project-plan'
+}
+
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {
   return {
     id,
     goal: '',
     template: '',
+    kind: null,
+    work: null,
     directory: '',
     queued: null,
     limits: { rounds: null, timeMs: null, tokens: null },
@@ -199,7 +232,8 @@ export function emptyState(id: string): SessionState {
     roundsUsed: 0,
     running: null,
     agents: [],
-    build: null,
+    taskPlan: null,
+    unknownPart: null,
     last: null,
     failures: NO_FAILURES,
     stall: NO_STALL,

@@ -101,7 +101,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     const problem = await book.remember(agent, entry)
     if (problem !== null) options.onRoundEvent({ type: 'warning', round, message: problem })
   }
-  return answerOf(end, instance, tasks.length > 0 || log.state.build === null)
+  return answerOf(end, instance, tasks.length > 0 || log.state.taskPlan === null)
 }
 
 interface AgentRoundOptions {

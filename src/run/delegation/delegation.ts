@@ -1,6 +1,7 @@
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { AgentTask } from '../../core/contracts/tools.ts'
-import { type BuildTask, MOST_FAILURES, type NamedTask, tasksNamed } from '../../core/state/plan.ts'
+import { MOST_FAILURES, type NamedTask, type PlanTask, tasksNamed } from '../../core/state/plan.ts'
+import { partOf } from '../../core/state/state.ts'
 import { makeFolderInside } from '../../workspace/files/inside-directory.ts'
 import type { SessionLog } from '../session-log.ts'
 import { type CallOptions, playCall, refusedAnswer } from './agent-call.ts'
@@ -122,7 +123,7 @@ export class Delegation {
         request,
         round: state.running?.round ?? 0,
         instance: this.#nameFor(request.agent),
-        tasks: tasksNamed(request.task, state.build?.tasks ?? []).map(({ id }) => id),
+        tasks: tasksNamed(request.task, state.taskPlan?.tasks ?? []).map(({ id }) => id),
         thread: bound,
         paths,
         hold,
@@ -240,12 +241,12 @@ export class AgentEnds {
 
   /** Why no agent is started just now; null if one may be. `isOfAgent`: whether one that works asks for it. */
   notNow(isOfAgent: boolean): string | null {
-    const { running, windingDown, build, pausedAt } = this.#log.state
+    const { running, windingDown, taskPlan, kind, pausedAt } = this.#log.state
     if (running === null) {
       if (pausedAt === null) return BETWEEN_ROUNDS
-      return build?.plan === 'ready' && !build.isLetGo ? PLAN_WAITS : PAUSED
+      return taskPlan?.state === 'ready' && !taskPlan.isLetGo ? PLAN_WAITS : PAUSED
     }
-    if (running.replan !== null || (build !== null && running.part !== 'orchestration')) return NOT_AT_WORK
+    if (running.replan !== null || !partOf(kind, running.part).delegates) return NOT_AT_WORK
     const { isClosed, windDown, ending } = this.now
     const isEnding = windingDown !== null || windDown.signal.aborted || ending.signal.aborted
     if (!isEnding && !(isClosed && !isOfAgent)) return null
@@ -269,8 +270,8 @@ function newEnds(round: string): RoundEnds {
  * that has failed too often is parked with it.
  */
 function refuseTasks({ agent, task: request }: AgentTask, log: SessionLog): string | null {
-  const { build, running } = log.state
-  const refused = refusalOf(tasksNamed(request, build?.tasks ?? []), agent)
+  const { taskPlan, running } = log.state
+  const refused = refusalOf(tasksNamed(request, taskPlan?.tasks ?? []), agent)
   if (refused === null) return null
   const { id, name, phase } = refused.task
   const round = running?.round ?? 0
@@ -282,7 +283,7 @@ function refuseTasks({ agent, task: request }: AgentTask, log: SessionLog): stri
 
 /** Why nobody is to work on a task; `parked`: why nobody will from now on, null if that is known already. */
 interface TaskRefusal {
-  task: BuildTask
+  task: PlanTask
   problem: string
   parked: string | null
 }

@@ -1,9 +1,85 @@
 import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../../core/contracts/memory.ts'
-import type { Template, ThreadSpec } from '../../core/contracts/template.ts'
-import type { BuildState, BuildTask } from '../../core/state/plan.ts'
+import type { PartKind, Template, TemplateKind, ThreadSpec } from '../../core/contracts/template.ts'
+import type { EventOf, SessionEvent } from '../../core/events/events.ts'
+import type { PlanTask, TaskPlan } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { replanInput, withNotices } from '../round-input.ts'
+
+/** What a build keeps of what has happened, beside its plan. */
+export interface BuildWork {
+  /** What is wrong with the plan that was refused last; null if the last one was not refused. */
+  problem: string | null
+  /** True after a refused claim whose reason has to be mended, until an agent has worked on it. */
+  mends: boolean
+  /** The last summary; null before the first. */
+  summary: string | null
+}
+
+/** A round of a build that only works; each kind says what is different. */
+const WORKS = { claims: false, free: false, countsForStall: true, delegates: false, keepsWords: 400 } as const
+
+/** The kinds of rounds; only a last look may claim that all is done. */
+const PARTS = {
+  'team-building': { ...WORKS, words: 'team building', countsForStall: false },
+  orchestration: { ...WORKS, words: 'building', delegates: true },
+  // It is needed whole.
+  summary: { ...WORKS, words: 'summary', free: true, keepsWords: 8000 },
+  'last-look': { ...WORKS, words: 'last look', claims: true },
+} satisfies Record<string, PartKind>
+
+/** What a round of a build is for. */
+export type BuildPart = keyof typeof PARTS
+
+/** The `build` template: a team is built and a plan made, then the tasks of the plan are done. */
+export const buildKind: TemplateKind<BuildWork> = {
+  name: 'build',
+  description: 'a team of agents plans it, builds it task by task, and tests it',
+  command: 'codemachine start --template build',
+  // Each of its tasks takes some.
+  usualRounds: 50,
+  parts: PARTS,
+  hasPlan: true,
+  memory: 'project-plan',
+  first: () => ({ problem: null, mends: false, summary: null }),
+  fold: foldBuild,
+  summary: ({ summary }) => summary,
+  open: async setup => await (await import('./effects.ts')).openBuild(setup),
+}
+
+/** Of a session of this template. */
+export function workOf({ work }: Pick<SessionState, 'work'>): BuildWork {
+  return work as BuildWork
+}
+
+function foldBuild(own: BuildWork, event: SessionEvent, session: SessionState): BuildWork {
+  switch (event.type) {
+    case 'plan-refused':
+      return { ...own, problem: event.problem }
+    case 'plan-ready':
+      return { ...own, problem: null }
+    case 'done-refused':
+      return { ...own, mends: !LOOK_AGAIN.has(event.reason) }
+    case 'round-ended':
+      return afterRound(own, event, session)
+    default:
+      return own
+  }
+}
+
+/** Nothing has to be mended; whoever claimed it only has to look once more. */
+const LOOK_AGAIN = new Set<string>(['tree-changed', 'round-not-completed', 'memory-broken'])
+
+/** After a round: what it was to mend has been looked at, and what it summed up is kept. */
+function afterRound(own: BuildWork, { outcome }: EventOf<'round-ended'>, { running }: SessionState): BuildWork {
+  if (running === null || outcome.class !== 'worked') return own
+  const summary = running.part === 'summary' ? running.lastWords : null
+  return {
+    ...own,
+    mends: own.mends && running.part !== 'orchestration',
+    summary: summary ?? own.summary,
+  }
+}
 
 /** The threads of a build's rounds, one for each of its main agents, and one that changes the plan as a person says. */
 export interface BuildThreads {
@@ -27,52 +103,50 @@ type Step = ReturnType<Template['next']>
  * The `build` template: a team is built and a plan made; then the master mind has the tasks of the plan done, and each
  * time that it stops the state is summed up; when all are done, a last look may claim so.
  */
-export function buildTemplate(threads: BuildThreads, retryInput: RetryInput): Template {
+export function nextOfBuild(threads: BuildThreads, retryInput: RetryInput): Pick<Template, 'next' | 'ahead'> {
   return {
-    name: 'build',
     next(session, memory) {
       if (hasLostTasks(session, memory)) return { kind: 'check', check: 'tasks' }
       if (session.replan !== null) {
         return { kind: 'replan', round: { thread: threads.replan, input: replanInput(session.replan) } }
       }
-      const { claim, build } = session
+      const { claim, taskPlan } = session
       if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
-      if (build === null) throw new Error('A session that is no build cannot be carried out as one.')
-      return build.plan === 'ready'
-        ? nextOfPlan(session, build, memory, threads, retryInput)
-        : nextOfTeam(session, build, threads)
+      if (taskPlan === null) throw new Error('A session that is no build cannot be carried out as one.')
+      return taskPlan.state === 'ready'
+        ? nextOfPlan(session, taskPlan, memory, threads, retryInput)
+        : nextOfTeam(session, taskPlan, threads)
     },
-    ahead({ replan, running, build }) {
+    ahead({ replan, running, taskPlan, work }) {
       if (replan !== null && running === null) return threads.replan
-      if (running === null) return build?.plan === 'ready' ? threads.masterMind : threads.teamBuilder
+      if (running === null) return taskPlan?.state === 'ready' ? threads.masterMind : threads.teamBuilder
       if (running.part === 'orchestration' || running.part === 'last-look') return threads.summarizer
       // Whether what the team builder writes is a plan is not known yet.
       if (running.part === 'team-building') return null
-      return isAllDone(build) ? threads.lastLook : threads.masterMind
+      return isAllDone(taskPlan, workOf({ work })) ? threads.lastLook : threads.masterMind
     },
   }
 }
 
 /** Whether a round took tasks out of the plan that was cut off, or is followed by a change of plan. */
-function hasLostTasks({ build, last, replan }: SessionState, { tasks }: MemorySnapshot): boolean {
-  if (build?.plan !== 'ready') return false
-  const isUnjudged = replan !== null && !build.judged && last !== null && last.part !== null
-  if (!isUnjudged && !build.isCutOff) return false
+function hasLostTasks({ taskPlan, last, replan }: SessionState, { tasks }: MemorySnapshot): boolean {
+  if (taskPlan?.state !== 'ready') return false
+  const isUnjudged = replan !== null && !taskPlan.judged && last !== null && last.part !== null
+  if (!isUnjudged && !taskPlan.isCutOff) return false
   const present = new Set(tasks.map(({ id }) => id))
-  return build.tasks.some(({ id }) => !present.has(id))
+  return taskPlan.tasks.some(({ id }) => !present.has(id))
 }
 
 /** Before there is a plan. */
-function nextOfTeam({ last, notices }: SessionState, build: BuildState, { teamBuilder }: BuildThreads): Step {
-  if (last?.part === 'team-building' && last.outcome.class === 'worked' && !build.judged) {
+function nextOfTeam(session: SessionState, plan: TaskPlan, { teamBuilder }: BuildThreads): Step {
+  const { last, notices } = session
+  if (last?.part === 'team-building' && last.outcome.class === 'worked' && !plan.judged) {
     return { kind: 'check', check: 'plan' }
   }
-  if (build.refusals >= MOST_PLAN_REFUSALS) return { kind: 'end', outcome: noPlan(build) }
-  const input = build.problem === null ? BUILD_TEAM : `${MEND_PLAN}\n\n${build.problem}`
-  return {
-    kind: 'round',
-    round: { thread: teamBuilder, input: withNotices(input, notices), part: 'team-building', claims: false },
-  }
+  const { problem } = workOf(session)
+  if (plan.refusals >= MOST_PLAN_REFUSALS) return { kind: 'end', outcome: noPlan(problem) }
+  const input = problem === null ? BUILD_TEAM : `${MEND_PLAN}\n\n${problem}`
+  return { kind: 'round', round: { thread: teamBuilder, input: withNotices(input, notices), part: 'team-building' } }
 }
 
 const BUILD_TEAM =
@@ -80,7 +154,7 @@ const BUILD_TEAM =
 const MEND_PLAN =
   'You have built the team and made the plan before, and a program has looked at the files. Mend what it found, and leave the rest as it is:'
 
-function noPlan({ problem }: BuildState): Extract<Step, { kind: 'end' }>['outcome'] {
+function noPlan(problem: string | null): Extract<Step, { kind: 'end' }>['outcome'] {
   const [first = 'It could not be read.'] = (problem ?? '').split('\n')
   return {
     kind: 'needs-person',
@@ -105,29 +179,30 @@ const FILE = /^(\.codemachine[\\/].+?)(?:: | is | has | cannot be used )/
 /** Once there is a plan. */
 function nextOfPlan(
   session: SessionState,
-  build: BuildState,
+  plan: TaskPlan,
   memory: MemorySnapshot,
   threads: BuildThreads,
   retryInput: RetryInput,
 ): Step {
   const { last, claim, notices } = session
+  const work = workOf(session)
   const lastLook = () => {
     const input = withNotices(`${LOOK}\n\n${clipEnd(session.goal, MOST_GOAL)}`, notices)
     return { kind: 'round', round: { thread: threads.lastLook, input, part: 'last-look' } } as const
   }
-  if (last !== null && isOver(last) && !build.judged) return { kind: 'check', check: 'tasks' }
-  if (last?.part === 'last-look' && isOver(last) && claim.state === 'refused' && isAllDone(build)) return lastLook()
+  if (last !== null && isOver(last) && !plan.judged) return { kind: 'check', check: 'tasks' }
+  if (last?.part === 'last-look' && isOver(last) && claim.state === 'refused' && isAllDone(plan, work))
+    return lastLook()
   if (last !== null && wantsSummary(last)) {
-    const round = { thread: threads.summarizer, input: SUM_UP, part: 'summary', claims: false, isFree: true } as const
-    return { kind: 'round', round }
+    return { kind: 'round', round: { thread: threads.summarizer, input: SUM_UP, part: 'summary' } }
   }
   // A person has put something into the plan, or taken something out.
-  if (build.judged && !isOfPlan(memory, build)) return { kind: 'check', check: 'tasks' }
-  if (isAllDone(build)) return lastLook()
-  const end = build.mends ? null : endOfPlan(build)
+  if (plan.judged && !isOfPlan(memory, plan)) return { kind: 'check', check: 'tasks' }
+  if (isAllDone(plan, work)) return lastLook()
+  const end = work.mends ? null : endOfPlan(plan)
   if (end !== null) return { kind: 'end', outcome: end }
-  const input = withNotices(inputOf(build, retryInput), notices)
-  return { kind: 'round', round: { thread: threads.masterMind, input, part: 'orchestration', claims: false } }
+  const input = withNotices(inputOf(plan, work, retryInput), notices)
+  return { kind: 'round', round: { thread: threads.masterMind, input, part: 'orchestration' } }
 }
 
 /** Whether the state is to be summed up now: the master mind has stopped, or the summary did not come to its end. */
@@ -137,9 +212,9 @@ function wantsSummary(last: NonNullable<SessionState['last']>): boolean {
 }
 
 /** How a build ends on whose tasks nobody can work any more; null if somebody can. */
-function endOfPlan(build: BuildState): Extract<Step, { kind: 'end' }>['outcome'] | null {
-  if (build.tasks.length === 0) return EMPTY_PLAN
-  return build.tasks.every(({ done, parked }) => done || parked !== null) ? parkedOnly(build) : null
+function endOfPlan(plan: TaskPlan): Extract<Step, { kind: 'end' }>['outcome'] | null {
+  if (plan.tasks.length === 0) return EMPTY_PLAN
+  return plan.tasks.every(({ done, parked }) => done || parked !== null) ? parkedOnly(plan) : null
 }
 
 const LOOK =
@@ -157,13 +232,13 @@ const EMPTY_PLAN: Extract<Step, { kind: 'end' }>['outcome'] = {
 }
 
 /** Whether the file has the same tasks as the plan that is known. */
-function isOfPlan({ tasks }: MemorySnapshot, build: BuildState): boolean {
-  const known = new Set(build.tasks.map(({ id }) => id))
+function isOfPlan({ tasks }: MemorySnapshot, plan: TaskPlan): boolean {
+  const known = new Set(plan.tasks.map(({ id }) => id))
   return tasks.length === known.size && tasks.every(({ id }) => known.has(id))
 }
 
-function isAllDone(build: BuildState | null): boolean {
-  return build !== null && !build.mends && build.tasks.length > 0 && build.tasks.every(({ done }) => done)
+function isAllDone(plan: TaskPlan | null, { mends }: BuildWork): boolean {
+  return plan !== null && !mends && plan.tasks.length > 0 && plan.tasks.every(({ done }) => done)
 }
 
 const GO_ON =
@@ -176,13 +251,13 @@ function isOver({ outcome }: NonNullable<SessionState['last']>): boolean {
 
 const OVER = new Set<string>(['worked', 'interrupted', 'context-full', 'refused', 'silent'])
 
-function inputOf({ summary, tasks }: BuildState, retryInput: RetryInput): string {
+function inputOf({ tasks }: TaskPlan, { summary }: BuildWork, retryInput: RetryInput): string {
   if (summary === null) return tasks.some(({ workedIn }) => workedIn > 0) ? GO_ON : BEGIN
   const lastDone = tasks.findLast(({ done }) => done)
   return retryInput({ lastTask: lastDone === undefined ? null : `${lastDone.id} ${lastDone.name}`, summary })
 }
 
-function parkedOnly({ tasks }: BuildState): Extract<Step, { kind: 'end' }>['outcome'] {
+function parkedOnly({ tasks }: TaskPlan): Extract<Step, { kind: 'end' }>['outcome'] {
   const left = tasks.filter(task => task.parked !== null)
   const first = left.slice(0, MOST_NAMED).map(nameOf).join('; ')
   const more = left.length > MOST_NAMED ? `; and ${left.length - MOST_NAMED} more` : ''
@@ -197,22 +272,23 @@ function parkedOnly({ tasks }: BuildState): Extract<Step, { kind: 'end' }>['outc
 
 const MOST_NAMED = 5
 
-function nameOf({ id, name, parked }: BuildTask): string {
+function nameOf({ id, name, parked }: PlanTask): string {
   return `${id} ${name} (${parked?.replace(/\.$/, '')})`
 }
 
 /**
  * How a build stands that ended before anybody could sum it up, as Markdown, from what codemachine itself knows; null if
  * its last summary still says it. Pure.
- * @param part what the last round was for
  */
-export function summaryOfEnd(build: BuildState, part: string | null): string | null {
-  if (build.plan !== 'ready' || part === 'summary') return null
-  const list = (title: string, tasks: BuildState['tasks'], more: (parked: string | null) => string) =>
+export function summaryOfEnd(session: SessionState): string | null {
+  const { taskPlan, last } = session
+  if (taskPlan?.state !== 'ready' || last?.part === 'summary') return null
+  const list = (title: string, tasks: TaskPlan['tasks'], more: (parked: string | null) => string) =>
     tasks.length === 0
       ? []
       : ['', `## ${title}`, '', ...tasks.map(task => `- ${task.id} ${task.name}${more(task.parked)}`)]
-  const { tasks, summary } = build
+  const { tasks } = taskPlan
+  const { summary } = workOf(session)
   return [
     '# How the build stands',
     '',

@@ -1,7 +1,21 @@
-import { relative, sep } from 'node:path'
-import { fillPlaceholders } from '../../base/text.ts'
-import type { Template, ThreadSpec } from '../../core/contracts/template.ts'
-import { replanInput, withNotices } from '../round-input.ts'
+import { loadPrompt } from '../../base/package.ts'
+import type { Template, TemplateKind, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
+import { askPersonTool } from '../../core/contracts/tools.ts'
+import { replanInput, replanInstructions, withNotices, withPaths } from '../round-input.ts'
+
+/** The `goal` template: one agent works on it, round after round, until it is done. */
+export const goalKind: TemplateKind<null> = {
+  name: 'goal',
+  description: 'one agent works on it, round after round, until it is done',
+  command: 'codemachine "…"',
+  usualRounds: null,
+  parts: {},
+  hasPlan: false,
+  memory: 'session',
+  first: () => null,
+  fold: own => own,
+  open: async setup => openGoal(setup),
+}
 
 /** The input of a round on which nothing has to be told. */
 const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
@@ -10,9 +24,20 @@ const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the 
  * The `goal` template: the same round again and again, on the same thread settings, until the done rule has accepted a
  * claim. What a person wants changed in the plan comes first, on a thread of its own.
  */
-export function goalTemplate(thread: ThreadSpec, replanThread: ThreadSpec): Template {
+function openGoal(setup: TemplateSetup): Template {
+  const { name, model, modelReasoningEffort } = setup.agents.goal
+  const spec = { agent: name, model, effort: modelReasoningEffort }
+  const replanThread: ThreadSpec = { ...spec, developerInstructions: replanInstructions(setup) }
+  const thread: ThreadSpec = {
+    ...spec,
+    developerInstructions: withPaths(loadPrompt('goal'), setup),
+    tools: [askPersonTool],
+  }
   return {
-    name: 'goal',
+    threads: [
+      { part: null, thread },
+      { part: null, thread: replanThread },
+    ],
     next(session) {
       if (session.replan !== null) {
         return { kind: 'replan', round: { thread: replanThread, input: replanInput(session.replan) } }
@@ -24,32 +49,4 @@ export function goalTemplate(thread: ThreadSpec, replanThread: ThreadSpec): Temp
     // While a round runs, the next one to be started is one that works.
     ahead: ({ replan, running }) => (replan !== null && running === null ? replanThread : thread),
   }
-}
-
-/** Where a session's memory lies; absolute paths. */
-interface GoalPaths {
-  /** The work directory. */
-  directory: string
-  main: string
-  tasks: string
-  kb: string
-}
-
-/**
- * The developer instructions of the `goal` template: `prompt` (the text of `prompts/goal.md`) with the paths filled in,
- * relative to the work directory where they lie in it. The same text for every round. Throws if a placeholder is left.
- */
-export function goalInstructions(prompt: string, paths: GoalPaths): string {
-  const { directory, main, tasks, kb } = paths
-  return fillPlaceholders(prompt, {
-    directory,
-    main: fromDirectory(directory, main),
-    tasks: fromDirectory(directory, tasks),
-    kb: fromDirectory(directory, kb),
-  })
-}
-
-function fromDirectory(directory: string, path: string): string {
-  const short = relative(directory, path)
-  return short === '..' || short.startsWith(`..${sep}`) ? path : short
 }

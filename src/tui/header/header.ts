@@ -1,6 +1,6 @@
 import type { LiveItem } from '../../core/events/live-board.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import { elapsedMs, type SessionState, sessionTokens } from '../../core/state/state.ts'
+import { elapsedMs, partOf, type SessionState, sessionTokens } from '../../core/state/state.ts'
 import { cutLine, widthOf } from '../../words/cells.ts'
 import { type Doing, doing, taskAtWork, titleOf, usedWindow } from '../../words/doing.ts'
 import { formatClock, formatCount, formatFullClock, formatSpan, shortMoment, shortNumber } from '../../words/numbers.ts'
@@ -28,8 +28,8 @@ export function headerLines(
   const fitted = (parts: readonly (LinePart | null)[], columns: number) =>
     fitParts(parts.filter(part => part !== null).map(wordsOnly(theme)), { columns, theme })
   if (rows === 2) return [fitted(upper, columns), fitted(lower, columns)]
-  // A build has many parts, whose wording must not change with an activity that changes each second.
-  const room = state.build === null ? null : roomBesideDoing(does, columns)
+  // With a plan there are many parts, whose wording must not change with an activity that changes each second.
+  const room = state.taskPlan === null ? null : roomBesideDoing(does, columns)
   if (room === null) return [fitted([...upper, ...lower], columns)]
   const separator = theme.paint('dim', theme.symbols ? ' · ' : ', ')
   const begin = fitted(upper, room) + separator
@@ -78,13 +78,14 @@ function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
   return [name, ...phaseParts(state, task.phase)]
 }
 
-/** The phase of the current task; in a build as `Building Phase`, or the purpose of a round that is not for a task. */
-function phaseParts({ build, running }: SessionState, phase: string | null): LinePart[] {
+/** The phase of the current task; of a plan as `Building Phase`, or the purpose of a round that is not for a task. */
+function phaseParts({ kind, taskPlan, running }: SessionState, phase: string | null): LinePart[] {
   const name = oneLine(phase ?? '', NAME_CHARS)
-  if (build === null) return name === '' ? [] : [{ forms: [name], importance: 10, least: 8, role: 'dim' }]
+  if (taskPlan === null) return name === '' ? [] : [{ forms: [name], importance: 10, least: 8, role: 'dim' }]
   const part = running?.part ?? null
-  const isOfTask = part === null || part === 'orchestration'
-  if (!isOfTask || name === '') return part === null || isOfTask ? [] : [phasePart(capital(wordsForPart(part)))]
+  const isOfTask = part === null || partOf(kind, part).delegates
+  if (!isOfTask || name === '')
+    return part === null || isOfTask ? [] : [phasePart(capital(wordsForPart({ kind }, part)))]
   return [phasePart(`${name} Phase`, name)]
 }
 
@@ -109,11 +110,11 @@ function wordsForRounds(used: number, most: number | null): string {
 
 function elapsedPart(state: SessionState, now: number): LinePart {
   const elapsed = elapsedMs(state, 'running', now)
-  const isBuild = state.build !== null
-  const clock = isBuild ? formatFullClock(elapsed) : formatClock(elapsed)
+  const hasPlan = state.taskPlan !== null
+  const clock = hasPlan ? formatFullClock(elapsed) : formatClock(elapsed)
   const { timeMs } = state.limits
-  const full = `${isBuild ? 'Time ' : ''}${clock}${timeMs === null ? '' : ` of ${formatSpan(timeMs)}`}`
-  return { forms: isBuild ? [full, clock, formatClock(elapsed)] : [full, clock], importance: 75, role: 'plain' }
+  const full = `${hasPlan ? 'Time ' : ''}${clock}${timeMs === null ? '' : ` of ${formatSpan(timeMs)}`}`
+  return { forms: hasPlan ? [full, clock, formatClock(elapsed)] : [full, clock], importance: 75, role: 'plain' }
 }
 
 const DOINGS: Readonly<Record<Doing['kind'], { role: Role; symbol: string }>> = {

@@ -348,11 +348,11 @@ function openLogSource(options: LogSourceOptions): PagerSource {
   }
 }
 
-function linesFor({ id, theme }: LogSourceOptions, columns: number): LineBuffer<Recorded> {
+function linesFor({ records, id, theme }: LogSourceOptions, columns: number): LineBuffer<Recorded> {
   let state = emptyState(id)
   return new LineBuffer<Recorded>({
     render: event => {
-      state = fold(state, event)
+      state = fold(state, event, records.templates)
       return eventLines(event, state, { columns, theme, full: true })
     },
   })
@@ -390,7 +390,7 @@ export function limitsTyped({ rounds, maxTime, maxTokens }: TypedLimits): RunOpt
  * the person thinks better of it.
  */
 export async function askForMore(screen: Screen, records: Records, id: string): Promise<TypedLimits | null> {
-  const state = await foldJournal(records.journal(id), id)
+  const state = await foldJournal(records, id)
   const lacking = state && whatItLacks(state)
   if (lacking === null) return {}
   const { flag, had, twice } = lacking

@@ -5,8 +5,7 @@ import { reportCard } from '../../app/reports.ts'
 import { findUnfinished } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
 import { codexInUse, listServers, resumableSessions } from '../../app/start/start-facts.ts'
-import { TEMPLATES, type TemplateName, templateNamed } from '../../app/start/template-names.ts'
-import { chooseTemplate } from '../../app/start/templates.ts'
+import { chooseTemplate, templateNamed } from '../../app/start/templates.ts'
 import type { NewStart } from '../../app/work-through.ts'
 import { UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
@@ -260,7 +259,7 @@ async function showReport({ context, records, person }: SlashPlace, rest: string
   const say = (problem: string) => screen.say(problem, 'warning')
   const runner = await askWhoRuns(records.lock, context.platform, say)
   const id = await findSession(records, rest.trim() || null, say)
-  const data = await readReport(records.journal(id), id, runner)
+  const data = await readReport(records, id, runner)
   if (data === null) return screen.notice(`The journal of ${id} holds no session`, 'warning')
   const { columns } = screen.output
   const lines = await reportCard(data, {
@@ -285,11 +284,13 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
   const words = rest.split(/\s+/).filter(word => word !== '')
   const [typed, more] = words.filter(word => !YES.includes(word))
   if (more !== undefined) {
-    throw new UserError(`/start does not know what to do with "${more}"; type /start, or /start build or /start goal.`)
+    const names = [...context.templates.keys()].map(name => `/start ${name}`)
+    throw new UserError(`/start does not know what to do with "${more}"; type /start, or ${names.join(' or ')}.`)
   }
   const { settings } = await settingsOf(context, records.directory, start.options())
-  const template: TemplateName = typed === undefined ? settings.mode : templateNamed(typed)
-  const specification = await specificationOf(records.directory, template)
+  const kind = templateNamed(context.templates, typed ?? settings.mode)
+  const template = kind.name
+  const specification = await specificationOf(records.directory, kind)
   if (start.isRunning()) return isBusy()
   const text = goalOf(specification)
   if (words.some(word => YES.includes(word))) return start.begin({ text, template, asksPlan: false })
@@ -304,7 +305,7 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
         : [`${left.what}: ${left.about}. This starts a new session; /resume goes on with that one.`]),
     ],
     options: [
-      { id: 'start', label: 'Yes, start', hint: `${template}: ${descriptionOf(template)}` },
+      { id: 'start', label: 'Yes, start', hint: `${template}: ${kind.description}` },
       { id: 'not-yet', label: 'Not yet', hint: 'nothing is started' },
     ],
   })
@@ -314,10 +315,6 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
 
 const YES = ['--yes', '-y']
 
-function descriptionOf(template: TemplateName): string {
-  return TEMPLATES.find(({ name }) => name === template)?.description ?? ''
-}
-
 /** `/templates [name]`: what `/start` starts in this project. A `UserError` if it cannot be chosen. */
 async function templatesSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
@@ -326,14 +323,14 @@ async function templatesSlash({ context, records, person, start }: SlashPlace, r
   const { settings } = await settingsOf(context, records.directory, options)
   const chosen = await typedOrChosen(screen, typed, {
     title: 'What does /start start in this project?',
-    options: TEMPLATES.map(({ name, description }) => ({
+    options: [...context.templates.values()].map(({ name, description }) => ({
       id: name,
       label: name,
       hint: name === settings.mode ? `${description} (chosen)` : description,
     })),
   })
   if (chosen === null) return
-  screen.say(await chooseTemplate(context, records.directory, templateNamed(chosen), options))
+  screen.say(await chooseTemplate(context, records.directory, templateNamed(context.templates, chosen).name, options))
   const { mode } = (await settingsOf(context, records.directory, options)).settings
   if (screen.model.facts !== null) screen.model.facts = { ...screen.model.facts, mode }
   screen.changed()

@@ -162,7 +162,7 @@ export async function askAboutNewPlan(context: QuestionContext): Promise<void> {
   const { model } = context
   if (model.dialog !== null) return
   if (model.composer.text.trim() !== '') return noticeHeld(context)
-  const tasks = model.pane.state?.build?.tasks.length ?? 0
+  const tasks = model.pane.state?.taskPlan?.tasks.length ?? 0
   const answer = await model.choose({
     title: `The plan has ${formatCount(tasks, 'task')}. Start the build?`,
     options: [{ id: 'start', label: 'Start the build' }, { id: 'change', label: 'Change the plan' }, STOP],

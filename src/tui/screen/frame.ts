@@ -109,7 +109,7 @@ function hintOf(model: ScreenModel, columns: number): string {
     hintLine(
       {
         isSession: showsSession,
-        isBuild: isRunning && state?.build != null,
+        hasPlan: isRunning && state?.taskPlan != null,
         isWatching: model.options.isWatching,
         isHeld: isRunning && state !== null && activityOf(state) === 'paused',
         text: composer.text,
@@ -131,8 +131,8 @@ function hintOf(model: ScreenModel, columns: number): string {
 interface HintSituation {
   isSession: boolean
   isWatching: boolean
-  /** Whether the session is a build by a team of agents. */
-  isBuild?: boolean
+  /** Whether the session has a plan of tasks. */
+  hasPlan?: boolean
   /** Whether the session is held until the person says how to go on. */
   isHeld?: boolean
   /** The text in the composer. */
@@ -153,7 +153,7 @@ export function hintLine(situation: HintSituation, columns: number): string {
 
 /** The wordings of the hint, the longest first. */
 function waysToSay(situation: HintSituation): string[] {
-  const { isSession, isBuild, text, isSearching, question } = situation
+  const { isSession, hasPlan, text, isSearching, question } = situation
   if (question !== null) return waysToAnswer(question, situation.writes ?? null)
   if (isSearching) return ['Ctrl+R older · Enter takes it · Esc goes back', 'Enter takes it']
   if (text.startsWith('/')) return ['Enter runs it · Tab completes · Esc closes', 'Enter runs it']
@@ -166,7 +166,7 @@ function waysToSay(situation: HintSituation): string[] {
       'Enter queue · Tab tell',
     ]
   }
-  return isBuild ? waysInBuild(situation) : waysInSession(situation)
+  return hasPlan ? waysInPlan(situation) : waysInSession(situation)
 }
 
 function waysToAnswer(
@@ -194,7 +194,7 @@ function waysToStart(hasText: boolean): string[] {
       ]
 }
 
-function waysInBuild({ isWatching, isHeld }: HintSituation): string[] {
+function waysInPlan({ isWatching, isHeld }: HintSituation): string[] {
   const first = isHeld ? 'Ctrl+C: Change the plan | Esc: How it goes on' : 'Ctrl+C: Interrupt'
   const pause = isHeld ? '' : ' | Esc: Pause'
   // A watcher is told first how to stop watching.

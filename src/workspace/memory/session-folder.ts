@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { UserError, writing } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
+import type { MemoryLayout } from '../../core/contracts/template.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { findObstacle, writeFileInside } from '../files/inside-directory.ts'
 import { newMainFile } from './main-file.ts'
@@ -25,8 +26,8 @@ interface SessionPlace {
   id: string
   /** The session's folder in the records. */
   records: string
-  /** Its tasks are those of the project's plan. */
-  isBuild?: boolean
+  /** Where its tasks are kept; left out: with the rest of its memory. */
+  memory?: MemoryLayout
 }
 
 /** The paths of a session's memory, without touching the disk. */
@@ -36,7 +37,7 @@ export function sessionFolder(session: SessionPlace): SessionFolder {
   return {
     folder,
     main: join(folder, 'MAIN.md'),
-    tasks: session.isBuild ? planPaths(session.directory).tasks : join(folder, 'tasks.json'),
+    tasks: session.memory === 'project-plan' ? planPaths(session.directory).tasks : join(folder, 'tasks.json'),
     kb: join(home, 'kb'),
     lastGood: join(session.records, 'last-good'),
   }
@@ -44,7 +45,7 @@ export function sessionFolder(session: SessionPlace): SessionFolder {
 
 /**
  * Creates the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
- * `tasks.json`, with their first good copies in the records. For a build, an empty plan in place of an earlier one.
+ * `tasks.json`, with their first good copies in the records. Where it shares the project's plan, an empty one in place of an earlier one.
  * Throws a `UserError` if the directory cannot be written to, if the session's folder exists already, or if the goal is
  * larger than 1 MiB; then no empty folder stays in the records.
  */
@@ -68,7 +69,7 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   if (problem !== null) throw new UserError(problem)
   const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session) }
   const all = { ...main, 'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n` }
-  const files = session.isBuild ? main : all
+  const files = session.memory === 'project-plan' ? main : all
   const place = sessionFolder(session)
   await writingInside(
     place.folder,
@@ -77,7 +78,7 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   )
   try {
     await writing(place.lastGood, () => writeLastGood(place.lastGood, all))
-    if (session.isBuild) await archiveEarlierPlan(session.directory, session.id)
+    if (session.memory === 'project-plan') await archiveEarlierPlan(session.directory, session.id)
   } catch (error) {
     await rm(place.lastGood, { recursive: true, force: true }).catch(() => undefined)
     await removeFirstFiles(place.folder, files)

@@ -1,0 +1,14 @@
+import type { TemplateKind, TemplateKinds } from '../core/contracts/template.ts'
+import { buildKind } from './build/build.ts'
+import { goalKind } from './goal/goal.ts'
+
+/** The templates of codemachine itself, in the order in which they are listed. */
+export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind])
+
+/** The template of a prompt for which nobody has named one. */
+export const USUAL_TEMPLATE = goalKind.name
+
+/** Templates by their names; of two with one name the later one counts. */
+export function byName(kinds: readonly TemplateKind[]): TemplateKinds {
+  return new Map(kinds.map(kind => [kind.name, kind]))
+}
