@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { systemClock } from '../../src/base/clock.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
 import { NO_PROCESS } from './no-process.ts'
 
@@ -22,6 +23,7 @@ export function cliContext(
     stdout: new PassThrough(),
     stderr: new PassThrough(),
     clock: systemClock,
+    templates: OWN_TEMPLATES,
     signal: new AbortController().signal,
     host: NO_PROCESS,
     ...more,

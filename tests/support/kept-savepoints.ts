@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { openRecords } from '../../src/records/records.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
@@ -12,7 +13,7 @@ export async function keepSavepoint(
   { session = '20261121_1', at = Date.parse('2026-11-21T01:00:00Z') } = {},
 ): Promise<{ gitDir: string; tree: string }> {
   const { directory, env, home } = place
-  const records = await openRecords({ directory, env, home, platform: process.platform })
+  const records = await openRecords({ directory, env, home, platform: process.platform, templates: OWN_TEMPLATES })
   mkdirSync(records.sessionFolder(session), { recursive: true })
   const repository = await findRepository(records.directory)
   const fingerprints = await openFingerprints({ gitDir: records.git, directory: records.directory, repository, env })

@@ -1,20 +1,22 @@
+import { join } from 'node:path'
 import type { Clock } from '../../src/base/clock.ts'
 import { nothingSecret, type Redactor } from '../../src/base/redactor.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
 import type { Engine, PreparedRound, RoundRun, UsageLimits } from '../../src/core/contracts/engine.ts'
 import type { MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
 import type { Template, ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
-import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import type { AgentBook } from '../../src/run/delegation/delegation.ts'
 import type { ProofEnvironment } from '../../src/run/gates.ts'
-import type { BuildFiles, RunnerPolicy } from '../../src/run/options.ts'
+import type { RunnerPolicy } from '../../src/run/options.ts'
 import { PersonAsked } from '../../src/run/person.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
 import { SessionRunner } from '../../src/run/session-runner.ts'
-import { goalTemplate } from '../../src/templates/goal/goal.ts'
-import { created, FIRST_AT, resumed, SESSION, worked } from './session-events.ts'
+import { goalKind } from '../../src/templates/goal/goal.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { created, FIRST_AT, fold, resumed, SESSION, worked } from './session-events.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** A round as it is played, with what a play may want to know. */
@@ -48,8 +50,8 @@ export interface PlayOptions {
   append?: (event: Recorded) => void
   /** Who can be given tasks; nobody if left out. */
   book?: AgentBook
-  /** What a build has, if it is one. */
-  build?: { template: Template; files: BuildFiles }
+  /** What says which round comes next; that of a goal if left out. */
+  template?: Template
   /** Called with what is written of tasks into their file. */
   onMark?: (marks: readonly TaskMark[]) => void
   /** Called when the done claim is put back, with how many rounds have begun. */
@@ -110,8 +112,6 @@ export const UNCLAIMED: MemorySnapshot = {
 
 export const CLAIMED: MemorySnapshot = { ...UNCLAIMED, main: { ...UNCLAIMED.main, finiteIncantatem: true } }
 
-const thread: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
-
 /** Runs a session whose rounds are played by these functions, the last of them again and again; time costs nothing. */
 export async function playSession(plays: readonly Play[], options: PlayOptions): Promise<Ran> {
   const before = options.journal ?? []
@@ -149,13 +149,14 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     sync: async () => {},
     [Symbol.asyncDispose]: async () => {},
   }
-  const log = new SessionLog(
-    before.reduce(fold, emptyState(SESSION)),
+  const template = options.template ?? (await goalTemplate(options.folder))
+  const log = new SessionLog(before.reduce(fold, emptyState(SESSION)), {
     journal,
-    [view],
+    views: [view],
+    templates: OWN_TEMPLATES,
     clock,
-    options.redactor ?? nothingSecret,
-  )
+    redactor: options.redactor ?? nothingSecret,
+  })
   const asked = options.asked ?? new PersonAsked(new AbortController().signal, clock)
   const memory = () => options.memory?.(ran.inputs.length) ?? UNCLAIMED
   let playing: Playing | null = null
@@ -165,7 +166,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   )
   const runner = new SessionRunner({
     log,
-    template: options.build?.template ?? goalTemplate(thread, { ...thread, developerInstructions: 'Change the plan.' }),
+    template,
     engine,
     memory: {
       read: async () => memory(),
@@ -179,7 +180,6 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     guard: { check: async () => null },
     means: playedMeans(options),
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
-    build: options.build?.files ?? null,
     policy: { graceMs: 300_000, maxWaitMs: 24 * 3_600_000, maxUsage: null, stallRounds: 1000, ...options.policy },
     roundsDirectory: options.folder,
     redactor: options.redactor ?? nothingSecret,
@@ -195,6 +195,22 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   const startedAt = clock.monotonic()
   const outcome = await runner.run()
   return { outcome, tookMs: clock.monotonic() - startedAt, ...ran }
+}
+
+/** The template of a goal, for an agent that leaves model and effort to codex. */
+async function goalTemplate(directory: string): Promise<Template> {
+  const goal: Agent = {
+    name: 'a',
+    displayName: 'A',
+    description: 'works',
+    promptPath: 'prompts/goal.md',
+    model: null,
+    modelReasoningEffort: null,
+    enabled: true,
+  }
+  const memory = { main: join(directory, 'MAIN.md'), tasks: join(directory, 'tasks.json'), kb: join(directory, 'kb') }
+  const agents = { main: [], sub: [], goal }
+  return await goalKind.open({ directory, memory, agents, isPlanReady: false, tell: () => {} })
 }
 
 /** There is nobody who could be given a task. */
@@ -228,9 +244,11 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
       const paths = protectedChanged?.(before, after) ?? []
       return { files: paths.map(path => ({ path, how: 'changed', gates: ['tests'] })), count: paths.length }
     },
-    reviewer: async () => ({ thread: { ...thread, agent: 'reviewer' }, input: 'Review it.' }),
+    reviewer: async () => ({ thread: REVIEWER, input: 'Review it.' }),
   }
 }
+
+const REVIEWER: ThreadSpec = { agent: 'reviewer', developerInstructions: 'Do it.', model: null, effort: null }
 
 function playedRound(
   spec: ThreadSpec,

@@ -1,7 +1,8 @@
 import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import { countsAsRound, type RoundOutcome } from '../../src/core/events/outcome.ts'
-import { fold } from '../../src/core/state/fold.ts'
+import { fold as foldWith } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 
 export const SESSION = '20261120_1'
 /** When the first of `recorded` events happened; each comes a second after the one before. */
@@ -15,6 +16,11 @@ export function recorded(events: readonly SessionEvent[]): Recorded[] {
     session: SESSION,
     ...event,
   }))
+}
+
+/** The fold as codemachine itself uses it, with its own templates; can be given to `reduce`. */
+export function fold(state: SessionState, event: Recorded): SessionState {
+  return foldWith(state, event, OWN_TEMPLATES)
 }
 
 export function foldAll(events: readonly SessionEvent[]): SessionState {
