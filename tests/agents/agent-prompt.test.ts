@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, utimes, writeFil
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Agent } from '../../src/core/contracts/agent.ts'
 import { loadAgents } from '../../src/agents/agent.ts'
 import {
   agentInstructions,
@@ -13,6 +12,7 @@ import {
   readPromptFolder,
   writeAgentsConfig,
 } from '../../src/agents/prompts.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
 
 const { main, sub, goal } = loadAgents()
 /** Who has a prompt of the project's own that can be used, and what is wrong with the others. */

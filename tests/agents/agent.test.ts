@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Agent } from '../../src/core/contracts/agent.ts'
 import { findAnyAgent, findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
 import { findAgentProblems } from '../../src/agents/prompts.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
 
 const shipped = loadAgents()
 

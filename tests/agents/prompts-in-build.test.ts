@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { Agent } from '../../src/core/contracts/agent.ts'
 import { loadAgents } from '../../src/agents/agent.ts'
-import { agentsWithOwnPrompt, openBuildPrompts, promptProblems } from '../../src/agents/prompts.ts'
+import { agentsWithOwnPrompt, openProjectPrompts, promptProblems } from '../../src/agents/prompts.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
 
 const { sub } = loadAgents()
 const team = sub.map(agent => ({ ...agent, enabled: agent.name !== 'technical-writer' }))
@@ -19,7 +19,7 @@ async function project(files: Record<string, string>) {
   for (const [name, text] of Object.entries(files)) await write(name, text)
   const remarks: string[] = []
   const open = (isPlanReady = false) =>
-    openBuildPrompts({ directory, team, isPlanReady, tell: remark => void remarks.push(remark) })
+    openProjectPrompts({ directory, team, isPlanReady, tell: remark => void remarks.push(remark) })
   const remove = (name: string) => rm(join(folder, `${name}.md`))
   const dispose = () => rm(directory, { recursive: true, force: true })
   return { open, write, remove, remarks, [Symbol.asyncDispose]: dispose }

@@ -15,6 +15,7 @@ import { MARK_VARIABLE, makeMark } from '../../src/platform/end-processes.ts'
 import { startTimeOf } from '../../src/platform/processes.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
 import { takeRunLock } from '../../src/records/run-lock.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { endAfterEach } from '../engines/codex/end-after-each.ts'
 import { THREAD } from '../engines/codex/open-engine.ts'
 import { BIN } from '../support/codemachine.ts'
@@ -34,7 +35,7 @@ beforeEach(async () => {
 async function session(run: RunRequest = async () => ({ text: 'Made a page.', success: true }), inPlace = place) {
   const { env, home, directory } = inPlace
   const { platform, pid } = process
-  const records = await openRecords({ directory, env, home, platform })
+  const records = await openRecords({ directory, env, home, platform, templates: OWN_TEMPLATES })
   atEnd.use(await takeRunLock(records.lock, { platform, pid, now: new Date() }))
   const asked: AgentRequest[] = []
   const doIt: RunRequest = (request, over, feed, isOutside) => {
@@ -129,7 +130,7 @@ describe('codemachine --agent where a session runs', () => {
   test('says soon that a session whose process is gone has gone', async () => {
     const { env, home, directory } = place
     const { platform, pid } = process
-    const records = await openRecords({ directory, env, home, platform })
+    const records = await openRecords({ directory, env, home, platform, templates: OWN_TEMPLATES })
     const lock = await takeRunLock(records.lock, { platform, pid, now: new Date() })
     await mkdir(join(directory, '.codemachine'))
     const asking = door(['--agent', 'frontend-dev', 'T1'])
@@ -144,7 +145,7 @@ describe('codemachine --agent where a session runs', () => {
   test('gives up after a quarter of a minute if the session takes nothing', async () => {
     const { env, home, directory } = place
     const { platform, pid } = process
-    const records = await openRecords({ directory, env, home, platform })
+    const records = await openRecords({ directory, env, home, platform, templates: OWN_TEMPLATES })
     atEnd.use(await takeRunLock(records.lock, { platform, pid, now: new Date() }))
     await mkdir(join(directory, '.codemachine'))
     const asking = door(['--agent', 'frontend-dev', 'T1'])
@@ -163,7 +164,7 @@ describe('codemachine --agent where a session runs', () => {
   test('works by itself where only the lock of a session that has died is there', async () => {
     const { env, home, directory } = place
     const { platform, pid } = process
-    const records = await openRecords({ directory, env, home, platform })
+    const records = await openRecords({ directory, env, home, platform, templates: OWN_TEMPLATES })
     await using _lock = await takeRunLock(records.lock, { platform, pid, now: new Date() })
     const held = await readFile(records.lock, 'utf8')
     await writeFile(records.lock, held.replaceAll(`${pid}`, '999999999'))

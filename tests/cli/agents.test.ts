@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { loadAgents } from '../../src/agents/agent.ts'
-import { openBuildPrompts } from '../../src/agents/prompts.ts'
-import { buildFilesOf, openAgentBook } from '../../src/app/sessions.ts'
+import { openAgentBook } from '../../src/app/sessions.ts'
 import { agentsList, agentsShow, agentsValidate } from '../../src/cli/commands/agent.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
+import { buildKind } from '../../src/templates/build/build.ts'
+import { sessionFolder } from '../../src/workspace/memory/session-folder.ts'
 import { makePlace, type Place } from './place.ts'
 
 async function ownPrompt(place: Place, name: string, text: string): Promise<void> {
@@ -77,8 +79,10 @@ test('a build has its agents work by the prompts that came with its plan', async
   const { directory } = place
   await ownPrompt(place, 'NOTES', 'mine')
   const agents = loadAgents()
-  const prompts = await openBuildPrompts({ directory, team: agents.sub, isPlanReady: false, tell: () => {} })
-  const book = openAgentBook({ agents: async () => agents, directory, prompts })
+  const memory = sessionFolder({ directory, id: '20261120_1', records: directory, memory: buildKind.memory })
+  const build = await buildKind.open({ directory, memory, agents, isPlanReady: false, tell: () => {} })
+  const promptOf = async (agent: Agent) => await build.promptOf?.(agent)
+  const book = openAgentBook({ agents: async () => agents, directory, promptOf })
   await ownPrompt(place, 'qa-engineer', 'You test the shop.')
   await mkdir(join(directory, '.codemachine/plan'))
   const task = {
@@ -90,7 +94,7 @@ test('a build has its agents work by the prompts that came with its plan', async
     done: false,
   }
   await writeFile(join(directory, '.codemachine/plan/tasks.json'), JSON.stringify({ tasks: [task] }))
-  expect(await buildFilesOf(directory, prompts).checkPlan()).toMatchObject({
+  expect(await build.checkPlan?.()).toMatchObject({
     ok: true,
     agents: ['qa-engineer'],
   })

@@ -2,13 +2,14 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import { openJournal } from '../../src/records/journal.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import type { TestPlace } from '../support/place.ts'
 import { recorded } from '../tui/samples.ts'
 
 /** The records of the place's work directory. */
 export function recordsOf(place: TestPlace): Promise<Records> {
   const { directory, env, home } = place
-  return openRecords({ directory, env, home, platform: process.platform })
+  return openRecords({ directory, env, home, platform: process.platform, templates: OWN_TEMPLATES })
 }
 
 /** Journals these events as a session of the place, and answers its journal's path. */

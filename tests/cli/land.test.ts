@@ -3,6 +3,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openRecords } from '../../src/records/records.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { git, makePlace, type TestPlace } from '../support/place.ts'
 import { test } from '../support/side-by-side.ts'
@@ -193,7 +194,15 @@ test('while it is merged no run can begin in the checkout or in the worktree, an
   expect([exitCode, stderr]).toEqual([0, ''])
   const held = readFileSync(seen, 'utf8').trimEnd().split('\n')
   const lockOf = async (directory: string) =>
-    (await openRecords({ env: place.env, home: place.home, platform: process.platform, directory })).lock
+    (
+      await openRecords({
+        env: place.env,
+        home: place.home,
+        platform: process.platform,
+        templates: OWN_TEMPLATES,
+        directory,
+      })
+    ).lock
   expect(held.toSorted()).toEqual([await lockOf(place.directory), await lockOf(top)].toSorted())
   expect(held.filter(existsSync)).toEqual([])
 })

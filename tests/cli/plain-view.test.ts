@@ -4,8 +4,8 @@ import { plainView } from '../../src/cli/output.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
-import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
+import { fold } from '../support/session-events.ts'
 import { hostileText } from '../tui/hostile-text.ts'
 import {
   local,

@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect } from 'vitest'
 import { openRecords } from '../../src/records/records.ts'
 import { takeRunLock } from '../../src/records/run-lock.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { openRepositoryGuard } from '../../src/workspace/guard/repository-guard.ts'
 import { codemachine } from '../support/codemachine.ts'
@@ -184,7 +185,7 @@ describe('codemachine rewind', () => {
     await using place = await makePlace('')
     await keepSavepoint(place, 0)
     const { directory, env, home } = place
-    const records = await openRecords({ directory, env, home, platform: process.platform })
+    const records = await openRecords({ directory, env, home, platform: process.platform, templates: OWN_TEMPLATES })
     // Whose guard is never closed, as in a run that is killed.
     await openRepositoryGuard({
       repository: await findRepository(records.directory),

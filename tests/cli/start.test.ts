@@ -2,11 +2,13 @@ import { chmod, mkdir, readdir, readFile, realpath, symlink, truncate, writeFile
 import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import type { Agent } from '../../src/core/contracts/agent.ts'
 import { loadAgents } from '../../src/agents/agent.ts'
 import { specificationOf } from '../../src/app/start/dry-run.ts'
 import { UserError } from '../../src/base/errors.ts'
 import { runCommandLine } from '../../src/cli/entry.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
+import { buildKind } from '../../src/templates/build/build.ts'
+import { goalKind } from '../../src/templates/goal/goal.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
 import { specificationFile } from '../../src/workspace/memory/plan-files.ts'
 import { startInEmulator } from '../support/emulator.ts'
@@ -64,15 +66,15 @@ test('a build is refused before anything is spent where an agent has no prompt, 
   const without = (name: string) => ({ main, goal, sub: sub.map(each => (each.name === name ? lost(each) : each)) })
   const agents = without('qa-engineer')
   const refused = 'The prompt of qa-engineer is missing: there is no file '
-  await expect(specificationOf(place.directory, 'build', agents)).rejects.toThrow(refused)
+  await expect(specificationOf(place.directory, buildKind, agents)).rejects.toThrow(refused)
   const [first, ...others] = main
   if (first === undefined) throw new Error('There are no main agents.')
   await expect(
-    specificationOf(place.directory, 'build', { main: [lost(first), ...others], goal, sub }),
+    specificationOf(place.directory, buildKind, { main: [lost(first), ...others], goal, sub }),
   ).rejects.toThrow(`The prompt of ${first.name} is missing`)
-  expect(await specificationOf(place.directory, 'goal', agents)).toMatchObject({ title: 'A game.' })
+  expect(await specificationOf(place.directory, goalKind, agents)).toMatchObject({ title: 'A game.' })
   await writeFile(join(place.directory, '.codemachine/agents/qa-engineer.md'), 'You test the game.')
-  expect(await specificationOf(place.directory, 'build', agents)).toMatchObject({ title: 'A game.' })
+  expect(await specificationOf(place.directory, buildKind, agents)).toMatchObject({ title: 'A game.' })
 })
 
 test('what is missing after a command is said, and what it is', async () => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { loadPrompt } from '../../src/base/package.ts'
 import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { createDemoRepository, demoGoal, demoScript } from '../../src/demo/project.ts'
-import { goalInstructions } from '../../src/templates/goal/goal.ts'
+import { withPaths } from '../../src/templates/round-input.ts'
 import { parseMainFile, withoutClaim } from '../../src/workspace/memory/main-file.ts'
 import { createSessionFolder, type SessionFolder } from '../../src/workspace/memory/session-folder.ts'
 import { parseTasksFile } from '../../src/workspace/memory/tasks-file.ts'
@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true, force: true }))
 
 async function playRound(codex: Awaited<ReturnType<typeof startCodex>>, place: SessionFolder): Promise<PlayedRound> {
-  const developerInstructions = goalInstructions(loadPrompt('goal'), { directory, ...place })
+  const developerInstructions = withPaths(loadPrompt('goal'), { directory, memory: place })
   const before = await treeState()
   const thread = await codex.startThread({ developerInstructions })
   const turn = await codex.playTurn(thread, 'Go on with the goal.')

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { exitCodeOf, type RoundClass, type RoundOutcome } from '../../src/core/events/outcome.ts'
 import { foldJournal, openJournal, readJournal } from '../../src/records/journal.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { CLAIMED, type Play, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
 import { SESSION } from '../support/session-events.ts'
 
@@ -163,7 +164,7 @@ describe('any night comes to an end', () => {
         const whole = await bytesOf(events)
         const path = join(folder, 'cut.ndjson')
         await writeFile(path, whole.subarray(0, Math.floor(whole.length * share)))
-        const before = await foldJournal(path, SESSION)
+        const before = await foldJournal({ journal: () => path, templates: OWN_TEMPLATES }, SESSION)
         if (before === null) return
         // What is appended after a torn line stands on a line of its own.
         await openJournal(path)[Symbol.asyncDispose]()

@@ -3,14 +3,14 @@ import { redactorOf } from '../../src/base/redactor.ts'
 import type { ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate } from '../../src/core/events/outcome.ts'
-import { buildTemplate } from '../../src/templates/build/build.ts'
+import { nextOfBuild } from '../../src/templates/build/build.ts'
 import { applyTaskMarks, rawTasksById } from '../../src/workspace/memory/tasks-file.ts'
 import { type Cue, forEver, runSession } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions, UNCLAIMED } from '../support/played-session.ts'
 import { foldAll, worked } from '../support/session-events.ts'
 
 const threadOf = (agent: string): ThreadSpec => ({ agent, developerInstructions: agent, model: null, effort: null })
-const template = buildTemplate(
+const { next, ahead } = nextOfBuild(
   {
     teamBuilder: threadOf('agents-builder'),
     masterMind: threadOf('master-mind'),
@@ -47,10 +47,7 @@ function openBuild() {
       onMark: marks => {
         text = applyTaskMarks(text, marks)
       },
-      build: {
-        template,
-        files: { checkPlan: async () => ({ ok: true, tasks: tasks(), agents: [] }), keepSummary: async () => null },
-      },
+      template: { threads: [], next, ahead, checkPlan: async () => ({ ok: true, tasks: tasks(), agents: [] }) },
     })
   return {
     run,
@@ -170,7 +167,7 @@ test('a task that is judged again, because the run was cut off in between, has f
   })
   expect(verdicts(resumed.events)).toEqual([])
   expect(ofType(resumed.events, 'tasks-judged')).not.toEqual([])
-  expect(foldAll([...journal, ...resumed.events]).build?.tasks[0]).toMatchObject({ id: 'T1', failures: 1 })
+  expect(foldAll([...journal, ...resumed.events]).taskPlan?.tasks[0]).toMatchObject({ id: 'T1', failures: 1 })
 })
 
 test('what a person changes in a task between two rounds is not told of as a round’s', async () => {
@@ -208,7 +205,7 @@ test('a name and a phase that a person changes between two rounds are the task�
   expect(edited).toMatchObject({ name: 'a better name', phase: 'Building' })
   const [, , next] = ofType(events, 'round-started')
   expect(events.indexOf(edited as Recorded)).toBeLessThan(events.indexOf(next as Recorded))
-  expect(foldAll(events).build?.tasks[0]).toMatchObject({ name: 'a better name', phase: 'Building' })
+  expect(foldAll(events).taskPlan?.tasks[0]).toMatchObject({ name: 'a better name', phase: 'Building' })
 })
 
 test('a name that a change of the plan gives a task is the task’s, and no round’s doing', async () => {
@@ -222,7 +219,7 @@ test('a name that a change of the plan gives a task is the task’s, and no roun
     { on: 'replanned', say: ['unpause'] },
   ])
   expect(verdicts(events)).toEqual(['T1 edited'])
-  expect(foldAll(events).build?.tasks[0]).toMatchObject({ name: 'as the person said' })
+  expect(foldAll(events).taskPlan?.tasks[0]).toMatchObject({ name: 'as the person said' })
 })
 
 test('what an interrupted round made of a task is its doing, though a change of the plan follows', async () => {
@@ -236,7 +233,7 @@ test('what an interrupted round made of a task is its doing, though a change of 
     { on: 'replanned', say: ['unpause'] },
   ])
   expect(verdicts(events)).toEqual(['T1 changed'])
-  expect(foldAll(events).build?.tasks[0]).toMatchObject({ phase: 'Building', wasMovedFromGates: true })
+  expect(foldAll(events).taskPlan?.tasks[0]).toMatchObject({ phase: 'Building', wasMovedFromGates: true })
 })
 
 test('a round does not get a task out of its gates by moving it to another phase', async () => {
@@ -253,7 +250,7 @@ test('a round does not get a task out of its gates by moving it to another phase
     },
   })
   expect(verdicts(events)).toEqual(['T1 changed', 'T1 refused'])
-  expect(foldAll(events).build?.tasks[0]).toMatchObject({ phase: 'Building', done: false })
+  expect(foldAll(events).taskPlan?.tasks[0]).toMatchObject({ phase: 'Building', done: false })
 })
 
 test('a task whose name holds a secret is not taken for renamed', async () => {

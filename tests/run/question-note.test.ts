@@ -2,18 +2,24 @@ import { expect, test } from 'vitest'
 import { nothingSecret, redactorOf } from '../../src/base/redactor.ts'
 import { askPersonTool } from '../../src/core/contracts/tools.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
-import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { noteQuestion } from '../../src/run/play-round.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
-import { created, SESSION } from '../support/session-events.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { created, fold, SESSION } from '../support/session-events.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
 /** A session in its second round, and its questions. */
 function session({ redactor = nothingSecret, before = [] as SessionEvent[] } = {}) {
   const events: SessionEvent[] = []
   const journal = { append: (event: SessionEvent) => void events.push(event), sync: async () => {}, ...disposable }
-  const log = new SessionLog(emptyState(SESSION), journal, [], new VirtualClock(0), redactor)
+  const log = new SessionLog(emptyState(SESSION), {
+    journal,
+    views: [],
+    templates: OWN_TEMPLATES,
+    clock: new VirtualClock(0),
+    redactor,
+  })
   for (const event of [created(), ...before, started]) log.emit(event)
   return {
     log,

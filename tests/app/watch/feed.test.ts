@@ -12,6 +12,7 @@ import type { Item } from '../../../src/core/events/items.ts'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { openRecords } from '../../../src/records/records.ts'
 import { type RunLock, takeRunLock } from '../../../src/records/run-lock.ts'
+import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { makePlace, type Place } from '../../cli/place.ts'
 import { claimDone, round } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
@@ -219,7 +220,7 @@ test('a run that goes away without an end leaves its session gone', async () => 
 const untilGo = 'until [ -e ../go ]; do echo ticking; sleep 0.1; done; echo over-now'
 
 async function recordsOf({ place }: Scene) {
-  return await openRecords({ ...place, platform: process.platform })
+  return await openRecords({ ...place, platform: process.platform, templates: OWN_TEMPLATES })
 }
 
 test('two people watch a run of another process, come and go, and go on with its next session', async () => {

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { boardPlaceOf, readTaskBoard, watchTasks } from '../../../src/app/watch/task-watch.ts'
 import type { TaskBoard } from '../../../src/core/state/plan.ts'
-import { newBuild } from '../../../src/core/state/plan.ts'
 import type { Records } from '../../../src/records/records.ts'
+import { buildKind } from '../../../src/templates/build/build.ts'
+import { goalKind } from '../../../src/templates/goal/goal.ts'
 import { TestClock } from '../../support/test-clock.ts'
 
 const main = (title: string, inProgress: string) =>
@@ -106,10 +107,10 @@ test('the tasks of a build are those of its plan, and none are shown before it i
     const { tasks } = await readTaskBoard({ ...boardPlaceOf(records, '20261120_1', state), folder: place.folder })
     return tasks.length
   }
-  expect(await read(() => ({ id: '20261120_1', build: newBuild(false) }))).toBe(2)
+  expect(await read(() => ({ id: '20261120_1', kind: buildKind }))).toBe(2)
   expect(await read(() => null)).toBe(0)
-  expect(await read(() => ({ id: '20261119_9', build: null }))).toBe(0)
+  expect(await read(() => ({ id: '20261119_9', kind: goalKind }))).toBe(0)
   await rm(plan, { recursive: true })
   await symlink(place.folder, plan)
-  expect(await read(() => ({ id: '20261120_1', build: newBuild(false) })), 'behind a link').toBe(0)
+  expect(await read(() => ({ id: '20261120_1', kind: buildKind })), 'behind a link').toBe(0)
 })

@@ -108,14 +108,14 @@ test('an agent that is given a task once more than may fail is not started, and 
   await using scene = await openScene({ atOnce: 1 })
   for (let attempt = 1; attempt <= 5; attempt++)
     expect(await scene.ask('a', 'T1: Go.')).toMatchObject({ success: true })
-  expect(scene.log.state.build?.tasks[0]).toMatchObject({ failures: 4, parked: null })
+  expect(scene.log.state.taskPlan?.tasks[0]).toMatchObject({ failures: 4, parked: null })
   const sixth = await scene.ask('a', 'T1: Go.')
   expect(sixth).toMatchObject({
     status: 'refused',
     text: 'T1 is parked now: it failed 5 times. Go on with the others.',
   })
   expect(scene.events().at(-1)).toMatchObject({ type: 'task-judged', task: 'T1', name: 'Do T1', verdict: 'parked' })
-  expect(scene.log.state.build?.tasks[0]).toMatchObject({ failures: 5 })
+  expect(scene.log.state.taskPlan?.tasks[0]).toMatchObject({ failures: 5 })
   const other = await scene.ask('b', 'T2 and T1: Go.')
   expect(other.text).toMatch(/^T1 is parked, and nobody works on it any more: It was worked on 5 times/)
   expect(ofType(scene.events(), 'agent-started')).toHaveLength(5)

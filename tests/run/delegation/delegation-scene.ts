@@ -11,6 +11,7 @@ import { emptyState } from '../../../src/core/state/state.ts'
 import type { AgentRequest } from '../../../src/run/delegation/agent-request.ts'
 import { Delegation } from '../../../src/run/delegation/delegation.ts'
 import { SessionLog } from '../../../src/run/session-log.ts'
+import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { created, FIRST_AT, SESSION, started, turn, worked } from '../../support/session-events.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts'
 
@@ -69,7 +70,13 @@ export async function openScene(options: SceneOptions = {}) {
   }
   const waiters = new Set<() => void>()
   const view = { event() {}, live: (event: LiveEvent) => void live.push(event) }
-  const log = new SessionLog(emptyState(SESSION), journal, [view], clock, options.redactor ?? nothingSecret)
+  const log = new SessionLog(emptyState(SESSION), {
+    journal,
+    views: [view],
+    templates: OWN_TEMPLATES,
+    clock,
+    redactor: options.redactor ?? nothingSecret,
+  })
   for (const event of [...build, ...(options.before ?? orchestration)]) log.emit(event)
   let threads = 0
   let settles = 0

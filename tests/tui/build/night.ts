@@ -1,7 +1,7 @@
 import type { EventOf, LiveEvent, SessionEvent } from '../../../src/core/events/events.ts'
 import type { Item } from '../../../src/core/events/items.ts'
-import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
+import { fold } from '../../support/session-events.ts'
 import { moreSamples, recorded, sampleEvents } from '../samples.ts'
 
 /** A build of eight tasks in four phases, just created. */

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { plainView } from '../../../src/cli/output.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
-import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { fold } from '../../support/session-events.ts'
 import { recorded, sampleEvents } from '../samples.ts'
 import { created, instanceOf, leading, planned, shown, starts } from './night.ts'
 

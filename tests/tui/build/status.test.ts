@@ -51,8 +51,8 @@ test('status names the task at work and its phase, as long as somebody works', (
 })
 
 test('once the build has begun, a pause is a pause', () => {
-  const { build, ...rest } = stateAfter(...shown, { type: 'unpaused' }, ...leading, starts('frontend-dev', 1, 'T2'))
-  const paused = { ...rest, build, running: null, pausedAt: NOW }
+  const { taskPlan, ...rest } = stateAfter(...shown, { type: 'unpaused' }, ...leading, starts('frontend-dev', 1, 'T2'))
+  const paused = { ...rest, taskPlan, running: null, pausedAt: NOW }
   expect(buildReport(paused, true)?.waitsForPerson).toBe(false)
 })
 

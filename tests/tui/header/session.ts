@@ -1,10 +1,10 @@
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Item } from '../../../src/core/events/items.ts'
 import type { LiveItem } from '../../../src/core/events/live-board.ts'
-import { fold } from '../../../src/core/state/fold.ts'
 import type { TaskBoard } from '../../../src/core/state/plan.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
+import { fold } from '../../support/session-events.ts'
 import { local, moreSamples, recorded, sampleEvents, sampleItems } from '../samples.ts'
 
 export const plain = openTheme({ theme: 'plain', env: {}, reader: false })
