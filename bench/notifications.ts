@@ -11,6 +11,7 @@ import { sandboxTerms } from '../src/engines/codex/sandbox.ts'
 import { keepHeapSmall } from '../src/platform/heap.ts'
 import type { Journal } from '../src/records/journal.ts'
 import { SessionLog } from '../src/run/session-log.ts'
+import { OWN_TEMPLATES } from '../src/templates/registry.ts'
 import { writePeer } from '../tests/support/scripted-peer.ts'
 import { atLeast, type Figure } from './figure.ts'
 import { median } from './median.ts'
@@ -73,7 +74,13 @@ async function rateOf(peer: string, directory: string): Promise<number> {
     onIdle() {},
     log() {},
   })
-  const log = new SessionLog(emptyState('1'), nowhere, [], systemClock, nothingSecret)
+  const log = new SessionLog(emptyState('1'), {
+    journal: nowhere,
+    views: [],
+    templates: OWN_TEMPLATES,
+    clock: systemClock,
+    redactor: nothingSecret,
+  })
   let started = process.cpuUsage()
   const outcome = await round.run({
     round: 1,

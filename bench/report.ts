@@ -3,6 +3,7 @@ import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { SessionEvent } from '../src/core/events/events.ts'
 import { openRecords, type Records } from '../src/records/records.ts'
+import { OWN_TEMPLATES } from '../src/templates/registry.ts'
 import { makePlace, type TestPlace } from '../tests/support/place.ts'
 import { atMost, type Figure } from './figure.ts'
 import { median } from './median.ts'
@@ -20,7 +21,7 @@ const MANY_ID = '20261120_2'
 export async function report(): Promise<Figure[]> {
   await using place = await makePlace('', { git: false })
   const { home, directory, env } = place
-  const records = await openRecords({ directory, env, home, platform: process.platform })
+  const records = await openRecords({ directory, env, home, platform: process.platform, templates: OWN_TEMPLATES })
   await writeJournal(records, ID, eventsOf(EVENTS / EVENTS_OF_A_ROUND, EVENTS_OF_A_ROUND))
   await writeJournal(records, MANY_ID, eventsOf(MANY_ROUNDS, 3))
   const times: number[] = []

@@ -1,13 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { systemClock } from '../src/base/clock.ts'
-import { fold } from '../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../src/core/state/state.ts'
 import { keepScreenSmall } from '../src/platform/heap.ts'
 import { Screen } from '../src/tui/screen/screen.tsx'
 import { openTheme } from '../src/tui/terminal/theme.ts'
 import { NO_HOST } from '../tests/support/no-host.ts'
-import { SESSION } from '../tests/support/session-events.ts'
+import { fold, SESSION } from '../tests/support/session-events.ts'
 import { delta, message, openRound, sessionOf, type Told } from './screen-events.ts'
 
 /** What the program below is asked for, as JSON in its first argument. */

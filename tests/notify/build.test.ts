@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../src/core/events/events.ts'
-import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { notificationOf } from '../../src/notify/notification.ts'
+import { fold } from '../support/session-events.ts'
 import { created, judged, leading, planned, shown, starts } from '../tui/build/night.ts'
 import { recorded } from '../tui/samples.ts'
 

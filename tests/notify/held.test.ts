@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../src/core/events/events.ts'
-import { fold } from '../../src/core/state/fold.ts'
+import { fold } from '../support/session-events.ts'
 import { sampleEvents } from '../tui/samples.ts'
 import { type Opened, openForTest } from './opened.ts'
 import { recorded, state } from './samples.ts'

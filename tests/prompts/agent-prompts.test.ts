@@ -1,30 +1,27 @@
 import { globSync, readFileSync } from 'node:fs'
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, test } from 'vitest'
-import type { Agent } from '../../src/core/contracts/agent.ts'
-import { findEnabledAgent, loadAgents } from '../../src/agents/agent.ts'
-import {
-  agentForRound,
-  agentInstructions,
-  buildInstructions,
-  readShippedPrompt,
-  retryInput,
-} from '../../src/agents/prompts.ts'
+import { loadAgents } from '../../src/agents/agent.ts'
+import { agentInstructions, readShippedPrompt } from '../../src/agents/prompts.ts'
 import { packageFile } from '../../src/base/package.ts'
-import type { RoundPart } from '../../src/core/state/plan.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
+import type { BuildPart } from '../../src/templates/build/build.ts'
+import { openBuild, retryInput } from '../../src/templates/build/effects.ts'
 import { parsePlan } from '../../src/workspace/memory/plan-files.ts'
 
-const { main, sub } = loadAgents()
+const roster = loadAgents()
+const { main, sub } = roster
 const directory = '/home/someone/app'
-const places = { directory, main: '.codemachine/projects/20261122_1/MAIN.md' }
-const PARTS: readonly RoundPart[] = ['team-building', 'orchestration', 'summary', 'last-look']
+const folder = `${directory}/.codemachine/projects/20261122_1`
+const memory = { main: `${folder}/MAIN.md`, tasks: `${folder}/tasks.json`, kb: `${directory}/.codemachine/kb` }
+const PARTS: readonly BuildPart[] = ['team-building', 'orchestration', 'summary', 'last-look']
 
-async function instructionsOf(part: RoundPart, team: readonly Agent[] = sub): Promise<string> {
-  const found = findEnabledAgent(main, agentForRound(part))
-  if ('problem' in found) throw new Error(found.problem)
-  const prompt = await buildInstructions(found.agent, part, places, team)
-  if ('problem' in prompt) throw new Error(prompt.problem)
-  return prompt.text
+async function instructionsOf(part: BuildPart, team: readonly Agent[] = sub): Promise<string> {
+  const agents = { ...roster, sub: team }
+  const { threads } = await openBuild({ directory, memory, agents, isPlanReady: false, tell: () => {} })
+  const found = threads.find(each => each.part === part)
+  if (found === undefined) throw new Error(`There is no thread for ${part}.`)
+  return found.thread.developerInstructions
 }
 
 describe('every prompt of a build', () => {

@@ -1,15 +1,24 @@
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, it } from 'vitest'
+import { loadAgents } from '../../src/agents/agent.ts'
 import { loadPrompt } from '../../src/base/package.ts'
-import { goalInstructions } from '../../src/templates/goal/goal.ts'
+import { goalKind } from '../../src/templates/goal/goal.ts'
+import { withPaths } from '../../src/templates/round-input.ts'
 import { parseTasksFile } from '../../src/workspace/memory/tasks-file.ts'
 
 const directory = '/home/someone/projects/app'
-const memory = `${directory}/.codemachine`
-const folder = `${memory}/projects/20261120_1`
-const paths = { directory, main: `${folder}/MAIN.md`, tasks: `${folder}/tasks.json`, kb: `${memory}/kb` }
-const prompt = loadPrompt('goal')
-const instructions = goalInstructions(prompt, paths)
+const home = `${directory}/.codemachine`
+const folder = `${home}/projects/20261120_1`
+const memory = { main: `${folder}/MAIN.md`, tasks: `${folder}/tasks.json`, kb: `${home}/kb` }
+
+/** What the agent of a goal is told whose memory lies there. */
+async function instructionsWith(more: Partial<typeof memory> = {}): Promise<string> {
+  const setup = { directory, memory: { ...memory, ...more }, agents: loadAgents(), isPlanReady: false, tell: () => {} }
+  const { threads } = await goalKind.open(setup)
+  return threads[0]?.thread.developerInstructions ?? ''
+}
+
+const instructions = await instructionsWith()
 
 describe('the instructions for a goal', () => {
   it('cost at most 1,200 tokens', () => {
@@ -24,9 +33,9 @@ describe('the instructions for a goal', () => {
     expect(instructions).not.toMatch(/\{\{|\}\}/)
   })
 
-  it('name a file outside the work directory by its whole path', () => {
-    expect(goalInstructions(prompt, { ...paths, kb: '/home/someone/kb' })).toContain('`/home/someone/kb/`')
-    expect(goalInstructions(prompt, { ...paths, kb: `${directory}/..kb` })).toContain('`..kb/`')
+  it('name a file outside the work directory by its whole path', async () => {
+    expect(await instructionsWith({ kb: '/home/someone/kb' })).toContain('`/home/someone/kb/`')
+    expect(await instructionsWith({ kb: `${directory}/..kb` })).toContain('`..kb/`')
   })
 
   it('never speak of rounds, budgets or limits', () => {
@@ -51,13 +60,18 @@ describe('the instructions for a goal', () => {
   })
 
   it('are never given with a placeholder left', () => {
-    expect(() => goalInstructions(`${prompt} {{ round }}`, paths)).toThrow('No value for the placeholder {{ round }}')
-    expect(() => goalInstructions(`${prompt} {{toString}}`, paths)).toThrow('{{toString}}')
+    expect(() => withPaths(`${loadPrompt('goal')} {{ round }}`, { directory, memory })).toThrow(
+      'No value for the placeholder {{ round }}',
+    )
+    expect(() => withPaths(`${loadPrompt('goal')} {{toString}}`, { directory, memory })).toThrow('{{toString}}')
   })
 
   it('keep what looks like a placeholder in a path', () => {
     expect(
-      goalInstructions('{{directory}} {{ main }}', { ...paths, directory: '/a/{{main}}$&', main: '/a/{{main}}$&/M' }),
+      withPaths('{{directory}} {{ main }}', {
+        directory: '/a/{{main}}$&',
+        memory: { ...memory, main: '/a/{{main}}$&/M' },
+      }),
     ).toBe('/a/{{main}}$& M')
   })
 })

@@ -1,18 +1,12 @@
 import { encode } from 'gpt-tokenizer'
 import { describe, expect, it } from 'vitest'
-import { loadPrompt } from '../../src/base/package.ts'
-import { goalInstructions } from '../../src/templates/goal/goal.ts'
+import { replanInstructions } from '../../src/templates/round-input.ts'
 import { parseTasksFile } from '../../src/workspace/memory/tasks-file.ts'
 
 const directory = '/home/someone/projects/app'
 const folder = `${directory}/.codemachine/projects/20261120_1`
-const paths = {
-  directory,
-  main: `${folder}/MAIN.md`,
-  tasks: `${folder}/tasks.json`,
-  kb: `${directory}/.codemachine/kb`,
-}
-const instructions = goalInstructions(loadPrompt('replan'), paths)
+const memory = { main: `${folder}/MAIN.md`, tasks: `${folder}/tasks.json`, kb: `${directory}/.codemachine/kb` }
+const instructions = replanInstructions({ directory, memory })
 
 describe('the instructions for a change of plan', () => {
   it('cost at most 500 tokens', () => {

@@ -8,9 +8,9 @@ import { plainView } from '../../src/cli/output.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
-import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { foldJournal, openJournal, problemOfJournal, readJournal } from '../../src/records/journal.ts'
+import { fold, recordsWith } from '../support/session-events.ts'
 import { isLinux, unless } from '../support/skipped.ts'
 import { moreSamples, recorded, sampleEvents, sampleItems, sampleOutcomes } from '../tui/samples.ts'
 
@@ -135,7 +135,7 @@ test('a journal that cannot be read is said so in a sentence', async () => {
   const loop = join(folder, 'loop')
   await symlink(loop, loop)
   expect(await problemOfJournal(loop)).toBe(`${loop} cannot be read: ELOOP; make it readable.`)
-  await expect(foldJournal(loop, '20261120_1')).rejects.toMatchObject({ name: 'UserError', exitCode: 2 })
+  await expect(foldJournal(recordsWith(loop), '20261120_1')).rejects.toMatchObject({ name: 'UserError', exitCode: 2 })
   expect(await problemOfJournal(await write('good', [created]))).toBeNull()
   expect(await problemOfJournal(join(folder, 'missing'))).toBeNull()
 })
@@ -160,7 +160,7 @@ test('any prefix of a journal folds', async () => {
     fc.asyncProperty(fc.nat(bytes.length), async length => {
       const cut = join(folder, 'cut')
       await writeFile(cut, bytes.subarray(0, length))
-      const state = await foldJournal(cut, '20261120_1')
+      const state = await foldJournal(recordsWith(cut), '20261120_1')
       expect(state?.goal ?? null).toBe(length >= first ? created.goal : null)
     }),
     { numRuns: 60 },
@@ -168,7 +168,7 @@ test('any prefix of a journal folds', async () => {
 })
 
 test('a session whose journal is not there is no session', async () => {
-  expect(await foldJournal(join(folder, 'missing'), '20261120_1')).toBeNull()
+  expect(await foldJournal(recordsWith(join(folder, 'missing')), '20261120_1')).toBeNull()
 })
 
 /** Appends until the limit on the size of files is reached, which cuts a write short as a full disk does. */

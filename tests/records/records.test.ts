@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openRecords, type RecordsPlaces } from '../../src/records/records.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { isLinux, isWindows, unless } from '../support/skipped.ts'
 
 let root: string
@@ -10,7 +11,13 @@ let places: RecordsPlaces
 
 beforeEach(async () => {
   root = await realpath(await mkdtemp(join(tmpdir(), 'records-')))
-  places = { directory: join(root, 'my app'), env: {}, home: join(root, 'home'), platform: process.platform }
+  places = {
+    directory: join(root, 'my app'),
+    env: {},
+    home: join(root, 'home'),
+    platform: process.platform,
+    templates: OWN_TEMPLATES,
+  }
   await mkdir(places.directory)
   await mkdir(places.home)
 })

@@ -6,6 +6,7 @@ import { htmlOf } from '../../src/report/page.ts'
 import { commandsOf } from '../../src/report/words.ts'
 import { jsonOf, readReport } from '../../src/report/write.ts'
 import { makePlace } from '../support/place.ts'
+import { recordsWith } from '../support/session-events.ts'
 import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
 const recording = (name: string) => new URL(`../core/rules/recorded/${name}.ndjson`, import.meta.url)
@@ -132,7 +133,7 @@ test('10,000 rounds make a report of a bounded size, which says what it leaves o
 test.each(['a-long-build', 'a-person-talks', 'nothing-changes', 'progress', 'same-refusal', 'to-and-fro'])(
   'the recorded session %s is told by its journal as its last event says it',
   async name => {
-    const data = await readReport(recording(name).pathname, '20261121_1', null)
+    const data = await readReport(recordsWith(recording(name).pathname), '20261121_1', null)
     const lines = (await readFile(recording(name), 'utf8')).trim().split('\n')
     const end = JSON.parse(lines.at(-1) ?? '')
     expect(data).toMatchObject({ outcome: end.outcome, exitCode: end.exitCode, goal: 'build X' })
@@ -149,11 +150,11 @@ test('torn lines, rubbish and events of a later version are passed over', async 
     path,
     `${header}\n${lines.join('\n{"v":1,"at":"2026-11-21T1\n\n{"v":1,"type":"from-the-future"}\n')}\n`,
   )
-  const whole = await readReport(recording('progress').pathname, '20261121_1', null)
-  expect(await readReport(path, '20261121_1', null)).toEqual(whole)
+  const whole = await readReport(recordsWith(recording('progress').pathname), '20261121_1', null)
+  expect(await readReport(recordsWith(path), '20261121_1', null)).toEqual(whole)
   await appendFile(path, '{"v":1,"at":"2026-11-21T10:5')
-  expect(await readReport(path, '20261121_1', null)).toEqual(whole)
-  expect(await readReport(join(place.root, 'none.ndjson'), '20261121_1', null)).toBeNull()
+  expect(await readReport(recordsWith(path), '20261121_1', null)).toEqual(whole)
+  expect(await readReport(recordsWith(join(place.root, 'none.ndjson')), '20261121_1', null)).toBeNull()
 })
 
 test('where nothing holds what a session began with, its rounds tell what they changed, and no command goes back there', () => {

@@ -3,6 +3,7 @@ import type { GateResult, RoundOutcome, SessionOutcome } from '../../src/core/ev
 import type { SessionStatus } from '../../src/core/state/state.ts'
 import { ReportFold } from '../../src/report/fold-report.ts'
 import type { ReportData } from '../../src/report/report-data.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 
 export const ID = '20261120_1'
 const MINUTE = 60_000
@@ -134,7 +135,7 @@ export class MadeUpNight {
   }
 
   report(standing: SessionStatus = 'ended'): ReportData {
-    const report = new ReportFold(ID)
+    const report = new ReportFold(ID, OWN_TEMPLATES)
     for (const event of this.events) report.add(event)
     const data = report.data(() => standing)
     if (data === null) throw new Error('The events hold no session.')

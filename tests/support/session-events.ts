@@ -2,6 +2,7 @@ import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/even
 import { countsAsRound, type RoundOutcome } from '../../src/core/events/outcome.ts'
 import { fold as foldWith } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
+import type { Records } from '../../src/records/records.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 
 export const SESSION = '20261120_1'
@@ -21,6 +22,11 @@ export function recorded(events: readonly SessionEvent[]): Recorded[] {
 /** The fold as codemachine itself uses it, with its own templates; can be given to `reduce`. */
 export function fold(state: SessionState, event: Recorded): SessionState {
   return foldWith(state, event, OWN_TEMPLATES)
+}
+
+/** The records of which the journal of every session is the file at this path. */
+export function recordsWith(journal: string): Pick<Records, 'journal' | 'templates'> {
+  return { journal: () => journal, templates: OWN_TEMPLATES }
 }
 
 export function foldAll(events: readonly SessionEvent[]): SessionState {

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { isEvent, upgradeEvent } from '../../../src/core/events/checks.ts'
-import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { fold } from '../../support/session-events.ts'
 import { sampleEvents } from '../../tui/samples.ts'
 
 const HEAD = { v: 1, at: '2026-11-22T11:45:21.043Z', session: '20261122_1' } as const

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Gate, GateResult } from '../../../src/core/events/outcome.ts'
 import { certificateOf, certificateText, parseCertificate } from '../../../src/core/rules/certificate.ts'
-import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
+import { fold } from '../../support/session-events.ts'
 import { recorded, sampleEvents } from '../../tui/samples.ts'
 
 const TREE = 'a'.repeat(40)

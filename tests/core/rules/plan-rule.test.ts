@@ -3,10 +3,10 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Gate } from '../../../src/core/events/outcome.ts'
 import { judgeDone } from '../../../src/core/rules/done-rule.ts'
 import { changedTasks, gatesForTasks, judgeTasks } from '../../../src/core/rules/plan-rule.ts'
-import { type BuildState, type BuildTask, newBuild } from '../../../src/core/state/plan.ts'
+import { emptyPlan, type PlanTask, type TaskPlan } from '../../../src/core/state/plan.ts'
 import { created, ended, foldAll, resumed, started, worked } from '../../support/session-events.ts'
 
-const task: BuildTask = {
+const task: PlanTask = {
   id: 'T1',
   name: 'first',
   phase: 'Building',
@@ -19,15 +19,15 @@ const task: BuildTask = {
   givenTo: {},
 }
 
-function buildOf(one: Partial<BuildTask>, passedGates: string[] = []): BuildState {
-  return { ...newBuild(false), plan: 'ready', tasks: [{ ...task, ...one }], passedGates }
+function planOf(one: Partial<PlanTask>, passedGates: string[] = []): TaskPlan {
+  return { ...emptyPlan(false), state: 'ready', tasks: [{ ...task, ...one }], passedGates }
 }
 
 /** What is made of T1 in round 4, where `tasks.json` says this of it. */
-function judge(one: Partial<BuildTask>, done: boolean, failed: string[] = [], passedGates: string[] = []): unknown {
+function judge(one: Partial<PlanTask>, done: boolean, failed: string[] = [], passedGates: string[] = []): unknown {
   const results = failed.map(gate => ({ gate, status: 'failed' as const }))
   const facts = { tasks: [{ id: 'T1', name: 'first', done }], round: 4, results, hasWorked: true, isAfterRound: true }
-  return judgeTasks(buildOf(one, passedGates), facts).map(({ verdict, detail }) => [verdict, detail])
+  return judgeTasks(planOf(one, passedGates), facts).map(({ verdict, detail }) => [verdict, detail])
 }
 
 test('a task that an agent has worked on is done when it is said to be', () => {
@@ -47,10 +47,10 @@ test('a gate that has never passed holds up what tests and runs, and not what is
   expect(judge({ workedIn: 4 }, true, ['tests'])).toEqual([['done', null]])
   expect(judge({ workedIn: 4, phase: 'Testing' }, true, ['tests'])).toMatchObject([['refused', expect.anything()]])
   const gate = { name: 'tests', required: true } as Gate
-  const [building] = buildOf({}).tasks
-  expect(gatesForTasks([gate], buildOf({}), building ? [building] : [])).toEqual([])
-  expect(gatesForTasks([gate], buildOf({}, ['tests']), building ? [building] : [])).toEqual([gate])
-  expect(gatesForTasks([gate], buildOf({}, ['tests']), [])).toEqual([])
+  const [building] = planOf({}).tasks
+  expect(gatesForTasks([gate], planOf({}), building ? [building] : [])).toEqual([])
+  expect(gatesForTasks([gate], planOf({}, ['tests']), building ? [building] : [])).toEqual([gate])
+  expect(gatesForTasks([gate], planOf({}, ['tests']), [])).toEqual([])
 })
 
 test('a task that was worked on in this round and is not done has failed; one that was left alone has not', () => {
@@ -73,9 +73,9 @@ test('a task that was done and is flipped back, and one that is gone, are told o
   expect(judge({ done: true, workedIn: 1 }, true)).toEqual([])
   const none = { tasks: [], round: 4, results: [], hasWorked: true }
   const byPerson = { ...none, isAfterRound: false }
-  expect(judgeTasks(buildOf({}), byPerson)).toMatchObject([{ task: 'T1', verdict: 'removed' }])
+  expect(judgeTasks(planOf({}), byPerson)).toMatchObject([{ task: 'T1', verdict: 'removed' }])
   const byAgent = { ...none, isAfterRound: true }
-  expect(judgeTasks(buildOf({}), byAgent)).toMatchObject([{ task: 'T1', verdict: 'put-back' }])
+  expect(judgeTasks(planOf({}), byAgent)).toMatchObject([{ task: 'T1', verdict: 'put-back' }])
 })
 
 test('a task that somebody adds is taken over, but not as done', () => {
@@ -86,7 +86,7 @@ test('a task that somebody adds is taken over, but not as done', () => {
     hasWorked: true,
     isAfterRound: true,
   }
-  const [, ...added] = judgeTasks({ ...buildOf({}), tasks: [] }, facts)
+  const [, ...added] = judgeTasks({ ...planOf({}), tasks: [] }, facts)
   expect(added).toMatchObject([{ task: 'T9', verdict: 'refused', phase: 'Runtime' }])
 })
 
@@ -110,7 +110,7 @@ const plan: SessionEvent = {
 const begun: SessionEvent = { ...created(), template: 'build' }
 
 function workOf(...events: SessionEvent[][]) {
-  return foldAll([begun, plan, started(2), ...events.flat()]).build?.tasks
+  return foldAll([begun, plan, started(2), ...events.flat()]).taskPlan?.tasks
 }
 
 test('that the same agent comes to the end of a task again in a round shows that it fell short; another agent does not', () => {
@@ -129,7 +129,7 @@ test('an agent that did not come to its end has neither worked on a task nor fai
 
 test('what is worked on in a round that did not come to its end has not failed', () => {
   const facts = { tasks: [{ id: 'T1', name: 'first', done: false }], round: 4, results: [], isAfterRound: true }
-  expect(judgeTasks(buildOf({ workedIn: 4 }), { ...facts, hasWorked: false })).toEqual([])
+  expect(judgeTasks(planOf({ workedIn: 4 }), { ...facts, hasWorked: false })).toEqual([])
 })
 
 test('a person who resumes has parked tasks tried again; a crash does not', () => {
@@ -150,7 +150,7 @@ test('a person who resumes has parked tasks tried again; a crash does not', () =
     tokens: 0,
     durationMs: 1,
   }
-  const stateAfter = (...events: SessionEvent[]) => foldAll([begun, plan, parked, ...events]).build?.tasks
+  const stateAfter = (...events: SessionEvent[]) => foldAll([begun, plan, parked, ...events]).taskPlan?.tasks
   expect(stateAfter(resumed())).toMatchObject([{ parked: 'It failed.' }])
   expect(stateAfter(end, resumed())).toMatchObject([{ parked: null, failures: 0 }])
 })
@@ -189,7 +189,7 @@ test('the same refusal of one last look after another is a stall, whatever round
 
 test('a plan that waits for the person waits until they let it go on, also after a crash', () => {
   const asks: SessionEvent = { ...created(), template: 'build', asksPlan: true }
-  const letGo = (...events: SessionEvent[]) => foldAll([asks, plan, ...events]).build?.isLetGo
+  const letGo = (...events: SessionEvent[]) => foldAll([asks, plan, ...events]).taskPlan?.isLetGo
   expect(letGo({ type: 'paused' }, { type: 'held' }, resumed())).toBe(false)
   expect(letGo({ type: 'paused' }, { type: 'unpaused' }, resumed())).toBe(true)
 })
@@ -199,7 +199,7 @@ test('a task of which a round changed what it asks for is told of; one that was 
     new Map([['T1', { id: 'T1', name: 'first', acceptanceCriteria: 'npm test', ...more }]])
   const changed = (more: object) => {
     const files = { before: written({ done: false }), now: written(more) }
-    return changedTasks(buildOf({}), [{ id: 'T1', name: 'first', phase: 'Building', done: false, ...more }], files)
+    return changedTasks(planOf({}), [{ id: 'T1', name: 'first', phase: 'Building', done: false, ...more }], files)
   }
   expect(changed({ done: true, parked: 'so', note: 'mine' })).toEqual([])
   expect(changed({ acceptanceCriteria: 'true' })).toMatchObject([

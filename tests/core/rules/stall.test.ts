@@ -2,9 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import { higherEffort, stallStep } from '../../../src/core/rules/stall.ts'
-import { fold } from '../../../src/core/state/fold.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { readJournal } from '../../../src/records/journal.ts'
+import { fold } from '../../support/session-events.ts'
 
 /**
  * What the rule does, round by round, in a session that was recorded without it (`recorded/`: the real codex, a scripted

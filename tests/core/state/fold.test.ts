@@ -2,12 +2,12 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
-import { fold } from '../../../src/core/state/fold.ts'
 import { elapsedMs, emptyState, NO_FAILURES, sessionTokens } from '../../../src/core/state/state.ts'
 import {
   created,
   ended,
   FIRST_AT,
+  fold,
   foldAll,
   ran,
   recorded,

@@ -3,13 +3,12 @@ import type { MemorySnapshot } from '../../../src/core/contracts/memory.ts'
 import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
-import type { RoundPart } from '../../../src/core/state/plan.ts'
 import type { SessionState } from '../../../src/core/state/state.ts'
-import { buildTemplate } from '../../../src/templates/build/build.ts'
+import { type BuildPart, buildKind, nextOfBuild, workOf } from '../../../src/templates/build/build.ts'
 import { created, foldAll, says, worked } from '../../support/session-events.ts'
 
 const threadOf = (agent: string): ThreadSpec => ({ agent, developerInstructions: agent, model: null, effort: null })
-const template = buildTemplate(
+const template = nextOfBuild(
   {
     teamBuilder: threadOf('agents-builder'),
     masterMind: threadOf('master-mind'),
@@ -42,7 +41,7 @@ const plan: SessionEvent = {
 /** A round of a build that ended so, with what else happened in it. */
 function round(
   number: number,
-  part: RoundPart | null,
+  part: BuildPart | null,
   {
     outcome = worked,
     counts = true,
@@ -82,8 +81,8 @@ const lookedAt: SessionEvent = { type: 'tasks-judged', round: 2 }
 const network: RoundOutcome = { class: 'network', message: 'gone' }
 
 /** The memory where `tasks.json` has the tasks that are known. */
-function asPlanned({ build }: SessionState): MemorySnapshot {
-  const tasks = build?.tasks ?? []
+function asPlanned({ taskPlan }: SessionState): MemorySnapshot {
+  const tasks = taskPlan?.tasks ?? []
   return { ...memory, tasks: tasks.map(({ id, name, done }) => ({ id, name, done })) }
 }
 
@@ -166,9 +165,8 @@ test('a round that the network broke off is tried again, and not summed up', () 
 
 test('only when all tasks are done, a last look may claim it', () => {
   expect(next(team, plan, work, ...done, summary)).toMatchObject({ part: 'last-look', agent: 'last-look' })
-  const state = foldAll([begun, ...team, plan, ...work, ...done, ...summary])
-  const step = template.next(state, asPlanned(state))
-  expect(step.kind === 'round' && step.round.claims).toBeUndefined()
+  const claiming = Object.entries(buildKind.parts).filter(([, { claims }]) => claims)
+  expect(claiming.map(([part]) => part)).toEqual(['last-look'])
 })
 
 test('a last look that changed something is taken once more; one that was refused for a gate leads back to work', () => {
@@ -207,7 +205,7 @@ test('a change of plan comes first, and its tasks are looked at after it', () =>
 
 test('the thread that is started ahead is the one that comes next, where that is known', () => {
   const running = (...events: SessionEvent[]) => foldAll([begun, ...events])
-  const start = (part: RoundPart) => round(9, part).slice(0, 1)
+  const start = (part: BuildPart) => round(9, part).slice(0, 1)
   expect(template.ahead(running())?.agent).toBe('agents-builder')
   expect(template.ahead(running(...start('team-building')))).toBeNull()
   expect(template.ahead(running(...team, plan, ...start('orchestration')))?.agent).toBe('project-summarizer')
@@ -244,8 +242,8 @@ test('a round of work that broke off does not count as mending, and a summary th
     part: 'orchestration',
   })
   const half = round(3, 'summary', { counts: false, outcome: network, says: 'I will look first.' })
-  const { build } = foldAll([begun, ...team, plan, ...work, lookedAt, ...summary, ...half])
-  expect(build?.summary).toBe('half of it is there')
+  const state = foldAll([begun, ...team, plan, ...work, lookedAt, ...summary, ...half])
+  expect(workOf(state).summary).toBe('half of it is there')
 })
 
 test('what a person is told to mend are the files in which the problems are', () => {
