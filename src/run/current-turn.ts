@@ -1,12 +1,12 @@
-import type { EngineEvent, PreparedRound, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
-import { RUN_AGENT, readRunAgent } from '../core/contracts/tools.ts'
+import type { EngineEvent, PreparedRound } from '../core/contracts/engine.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { type AgentAnswer, type AgentRequest, Delegation } from './delegation/delegation.ts'
 import type { RunnerOptions } from './options.ts'
-import { noteQuestion, playRound, type RoundPlayOptions } from './play-round.ts'
+import { playRound, type RoundPlayOptions } from './play-round.ts'
 import type { Budget, RetryPolicy } from './retry-policy.ts'
 import { reviewClaim } from './review.ts'
+import { answerAskPerson, answerRunAgent, HostTools } from './tools.ts'
 
 export interface CurrentTurnOptions extends RunnerOptions {
   budget: Budget
@@ -22,6 +22,7 @@ export class CurrentTurn {
   #current: PreparedRound | null = null
   #interrupting = new AbortController()
   readonly #delegation: Delegation
+  readonly #tools: HostTools
   /** What agents report is of the round that runs. */
   #report: (event: EngineEvent) => void = () => {}
 
@@ -35,6 +36,14 @@ export class CurrentTurn {
       graceMs: policy.graceMs,
       onRoundEvent: event => this.#report(event),
     })
+    const { log, redactor, template } = options
+    this.#tools = new HostTools([
+      answerAskPerson({ log, redact: text => redactor.text(text) }),
+      answerRunAgent((task, over) => {
+        return this.#delegation.run({ ...task, door: 'tool', thread: log.state.running?.thread ?? null }, over)
+      }),
+      ...(template.tools ?? []),
+    ])
   }
 
   async round(prepared: PreparedRound, round: number, input: string): Promise<RoundOutcome> {
@@ -74,14 +83,6 @@ export class CurrentTurn {
     ending.removeEventListener('abort', end)
   }
 
-  async #answer(call: ToolCall, over: AbortSignal): Promise<ToolAnswer> {
-    const { log, redactor } = this.#options
-    if (call.tool !== RUN_AGENT) return noteQuestion(call, { log, redact: text => redactor.text(text) })
-    const read = readRunAgent(call.arguments)
-    if ('problem' in read) return { text: read.problem, success: false }
-    return await this.#delegation.run({ ...read, door: 'tool', thread: log.state.running?.thread ?? null }, over)
-  }
-
   #terms(): RoundPlayOptions {
     const { log, asked, policy, clock, roundsDirectory, redactor, retryPolicy, budget, onRoundBegun } = this.#options
     return {
@@ -99,7 +100,7 @@ export class CurrentTurn {
         // While a claim is reviewed, nobody knows whether another round follows.
         if (event.type === 'turn-started' && log.state.running !== null) onRoundBegun()
       },
-      onToolCall: (call, over) => this.#answer(call, over),
+      onToolCall: (call, over) => this.#tools.answer(call, over),
       onOpen: report => {
         this.#report = report
       },

@@ -2,7 +2,6 @@ import { createWriteStream, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { EngineEvent, PreparedRound, RoundRun, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
-import { questionKey, readQuestion } from '../core/contracts/tools.ts'
 import { limitReached, type RoundOutcome, renewalOf, type WindDownLimit } from '../core/events/outcome.ts'
 import { CARRY_ON, WIND_DOWN } from '../core/rules/notices.ts'
 import { sessionTokens } from '../core/state/state.ts'
@@ -272,32 +271,3 @@ export function openRecord(path: string, onProblem: (problem: string) => void): 
     },
   }
 }
-
-/** The most questions that one session keeps. */
-const MOST_QUESTIONS = 50
-
-export interface QuestionNoteOptions {
-  log: Pick<SessionLog, 'state' | 'emit'>
-  /** Takes secrets out of a text, as the log does: by what is left a question is known again. */
-  redact(text: string): string
-}
-
-/** Keeps what an agent would have asked (a call of `ask_person`), and tells it how to go on. */
-export function noteQuestion({ arguments: args }: ToolCall, { log, redact }: QuestionNoteOptions): ToolAnswer {
-  const read = readQuestion(args)
-  if ('problem' in read) return { text: read.problem, success: false }
-  const text = redact(read.question)
-  const { state } = log
-  const known = state.asked.indexOf(questionKey(text))
-  if (known !== -1) return { text: `This is kept already, as Q${known + 1}. ${GO_ON}`, success: true }
-  if (state.questions >= MOST_QUESTIONS) {
-    const text = `${MOST_QUESTIONS} questions are kept, and no more are taken. Decide for yourself, and note in MAIN.md what you assumed.`
-    return { text, success: false }
-  }
-  const question = `Q${state.questions + 1}`
-  const round = state.running?.round ?? state.last?.round ?? 0
-  log.emit({ type: 'question-asked', round, question, text, options: read.options, assumption: read.assumption })
-  return { text: `Nobody is there now. The question is kept, as ${question}. ${GO_ON}`, success: true }
-}
-
-const GO_ON = 'Go on with your assumption, and note it in MAIN.md.'

@@ -3,6 +3,7 @@ import type { SessionOutcome } from '../events/outcome.ts'
 import type { SessionState } from '../state/state.ts'
 import type { Agent, AgentPrompt, AgentRoster } from './agent.ts'
 import type { MemorySnapshot } from './memory.ts'
+import type { AnsweredTool } from './tools.ts'
 
 /** What a round's thread is started with: all that can be known before the round before it has ended. */
 export interface ThreadSpec {
@@ -128,6 +129,8 @@ export interface Template {
   beforeEnd?(session: SessionState): Promise<string | null>
   /** Looks at the plan that an agent has written. Left out: the template has none. */
   checkPlan?(): Promise<PlanProblems>
+  /** Tools of its own that its agents may call, and it answers; those of codemachine itself cannot be replaced. */
+  readonly tools?: readonly AnsweredTool[]
   /** The prompt of an agent that is given work. Left out: as it is at that moment. */
   promptOf?(agent: Agent): Promise<AgentPrompt>
 }

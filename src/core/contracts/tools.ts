@@ -1,5 +1,16 @@
 import * as v from 'valibot'
+import type { ToolAnswer } from './engine.ts'
 import type { HostTool } from './template.ts'
+
+/** A tool that codemachine answers itself; `T` is what a call asks for. */
+export interface AnsweredTool<T extends object = object> {
+  /** What agents are told of it. */
+  readonly offer: HostTool
+  /** What is asked for in the arguments that a model wrote; or what is wrong with them, a sentence for the model. */
+  read(args: unknown): T | { problem: string }
+  /** Does it. `over` is aborted when nobody waits for the answer any more. */
+  answer(call: T, over: AbortSignal): Promise<ToolAnswer>
+}
 
 /** Name of the tool by which an agent gives work to another one. */
 export const RUN_AGENT = 'run_agent'

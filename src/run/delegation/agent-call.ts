@@ -8,8 +8,9 @@ import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { TokenCounts } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import type { AgentStatus } from '../../core/state/plan.ts'
-import { FirstFailure, noteQuestion, openRecord, playTurns } from '../play-round.ts'
+import { FirstFailure, openRecord, playTurns } from '../play-round.ts'
 import type { SessionLog } from '../session-log.ts'
+import { answerAskPerson, HostTools } from '../tools.ts'
 import type { AgentAnswer, AgentBook, AgentRequest, AgentWorking } from './agent-request.ts'
 import type { Hold, Paths } from './path-holds.ts'
 
@@ -154,6 +155,7 @@ async function playAgent(
   const heard = new Heard()
   const spoken = onText && new SpokenText(redactor, onText)
   const steer = () => void prepared.steer(WIND_DOWN)
+  const tools = new HostTools([answerAskPerson({ log, redact: text => redactor.text(text) })])
   const run: RoundRun = {
     round,
     input,
@@ -173,7 +175,7 @@ async function playAgent(
       if (event.type === 'text-delta' && event.source === 'agent-message') spoken?.add(event.text)
     },
     onRecord: line => record.write(redactor.line(line)),
-    onToolCall: call => failure.answer(() => noteQuestion(call, { log, redact: text => redactor.text(text) })),
+    onToolCall: (call, over) => failure.answer(() => tools.answer(call, over)),
   }
   windDown.addEventListener('abort', steer)
   try {

@@ -3,8 +3,8 @@ import { nothingSecret, redactorOf } from '../../src/base/redactor.ts'
 import { askPersonTool } from '../../src/core/contracts/tools.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { noteQuestion } from '../../src/run/play-round.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
+import { answerAskPerson, answerRunAgent, HostTools } from '../../src/run/tools.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { created, fold, SESSION } from '../support/session-events.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
@@ -21,13 +21,16 @@ function session({ redactor = nothingSecret, before = [] as SessionEvent[] } = {
     redactor,
   })
   for (const event of [created(), ...before, started]) log.emit(event)
+  const tools = new HostTools([answerAskPerson({ log, redact: redactor.text })])
   return {
     log,
-    ask: (args: unknown) => noteQuestion({ tool: 'ask_person', arguments: args }, { log, redact: redactor.text }),
+    tools,
+    ask: (args: unknown) => tools.answer({ tool: 'ask_person', arguments: args }, never),
     questions: () => events.filter(event => event.type === 'question-asked'),
   }
 }
 
+const never = new AbortController().signal
 const disposable = { [Symbol.asyncDispose]: async () => {} }
 const started: SessionEvent = {
   type: 'round-started',
@@ -40,23 +43,23 @@ const started: SessionEvent = {
 }
 const database = { question: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' }
 
-test('what an agent asks is kept with its assumption, and it is told to go on', () => {
+test('what an agent asks is kept with its assumption, and it is told to go on', async () => {
   const { ask, questions } = session()
-  const { text, success } = ask(database)
+  const { text, success } = await ask(database)
   expect(success).toBe(true)
   expect(text).toMatch(/Nobody is there now.+Q1.+Go on with your assumption.+MAIN\.md/)
-  ask({ question: 'What name?', assumption: 'app' })
+  await ask({ question: 'What name?', assumption: 'app' })
   expect(questions()).toMatchObject([
     { round: 2, question: 'Q1', text: 'Which database?', options: ['SQLite', 'Postgres'], assumption: 'SQLite' },
     { round: 2, question: 'Q2', text: 'What name?', options: [], assumption: 'app' },
   ])
 })
 
-test('the same question again, in another round or after a restart, is one question', () => {
+test('the same question again, in another round or after a restart, is one question', async () => {
   const { ask, questions, log } = session({ redactor: redactorOf([{ name: 'TOKEN', value: 'hunter2hunter2' }]) })
-  ask({ ...database, question: 'May I use hunter2hunter2?' })
-  ask({ question: 'What name?', assumption: 'app' })
-  expect(ask({ ...database, question: ' may I use\n hunter2hunter2? ' })).toMatchObject({
+  await ask({ ...database, question: 'May I use hunter2hunter2?' })
+  await ask({ question: 'What name?', assumption: 'app' })
+  expect(await ask({ ...database, question: ' may I use\n hunter2hunter2? ' })).toMatchObject({
     success: true,
     text: expect.stringContaining('kept already, as Q1'),
   })
@@ -69,10 +72,10 @@ test('the same question again, in another round or after a restart, is one quest
   ).toEqual(log.state.asked)
 })
 
-test('a session keeps 50 questions, and says that it takes no more', () => {
+test('a session keeps 50 questions, and says that it takes no more', async () => {
   const { ask, questions } = session()
-  for (let n = 1; n <= 50; n++) expect(ask({ question: `Number ${n}?`, assumption: 'x' }).success).toBe(true)
-  const { text, success } = ask({ question: 'One more?', assumption: 'x' })
+  for (let n = 1; n <= 50; n++) expect((await ask({ question: `Number ${n}?`, assumption: 'x' })).success).toBe(true)
+  const { text, success } = await ask({ question: 'One more?', assumption: 'x' })
   expect([success, questions().length]).toEqual([false, 50])
   expect(text).toMatch(/^50 questions are kept, and no more are taken\. Decide for yourself/)
 })
@@ -85,18 +88,18 @@ test.each<[string, unknown, string]>([
   ['options of another kind', { ...database, options: [1] }, '`options.0` is wrong: use a text.'],
   ['options that are none', { ...database, options: 'yes' }, '`options` is wrong: use a list of texts.'],
   ['many options', { ...database, options: [...'abcdefghijk'] }, '`options` is wrong: use at most 10.'],
-])('a question with %s is not kept, and the agent is told what to mend', (_, args, problem) => {
+])('a question with %s is not kept, and the agent is told what to mend', async (_, args, problem) => {
   const { ask, questions } = session()
-  const { text, success } = ask(args)
+  const { text, success } = await ask(args)
   expect(success).toBe(false)
   expect(text.startsWith(problem), text).toBe(true)
   expect(questions()).toEqual([])
 })
 
-test('options that are no options, half characters and unknown fields do no harm', () => {
+test('options that are no options, half characters and unknown fields do no harm', async () => {
   const { ask, questions } = session()
-  expect(ask({ question: 'A \ud83d?', options: null, assumption: 'x', more: 1 }).success).toBe(true)
-  expect(ask({ question: 'B?', options: ['yes', ' yes ', 'no'], assumption: 'x' }).success).toBe(true)
+  expect((await ask({ question: 'A \ud83d?', options: null, assumption: 'x', more: 1 })).success).toBe(true)
+  expect((await ask({ question: 'B?', options: ['yes', ' yes ', 'no'], assumption: 'x' })).success).toBe(true)
   expect(questions()).toMatchObject([{ text: 'A \ufffd?', options: [] }, { options: ['yes', 'no'] }])
 })
 
@@ -104,4 +107,45 @@ test('the agent is told of the tool what its arguments are', () => {
   const { properties, required } = askPersonTool.inputSchema as { properties: object; required: string[] }
   expect(Object.keys(properties)).toEqual(['question', 'options', 'assumption'])
   expect(required).toEqual(['question', 'assumption'])
+})
+
+test('a tool that codemachine does not answer is refused in words that the model can read', async () => {
+  const { tools, questions } = session()
+  const answer = await tools.answer({ tool: 'run_shell', arguments: { question: 'A?', assumption: 'x' } }, never)
+  expect(answer).toEqual({
+    text: 'codemachine answers no tool named "run_shell". What it answers: ask_person. Go on without it.',
+    success: false,
+  })
+  expect(questions()).toEqual([])
+  const long = await tools.answer({ tool: 'x'.repeat(100_000), arguments: {} }, never)
+  expect(long.text.length).toBeLessThan(400)
+})
+
+test('a template brings tools of its own, and cannot replace those of codemachine', async () => {
+  const asked: object[] = []
+  const offer = (name: string) => ({ name, description: 'Looks something up.', inputSchema: { type: 'object' } })
+  const lookUp = (name: string) => ({
+    offer: offer(name),
+    read: (args: unknown) => (args instanceof Object ? args : { problem: 'Call it with an object.' }),
+    answer: async (call: object) => {
+      asked.push(call)
+      return { text: 'found', success: true }
+    },
+  })
+  const given: string[] = []
+  const runAgent = answerRunAgent(async ({ agent }) => {
+    given.push(agent)
+    return { text: 'done', success: true }
+  })
+  const tools = new HostTools([runAgent, lookUp('look_up'), lookUp('run_agent')])
+  expect(await tools.answer({ tool: 'look_up', arguments: { key: 1 } }, never)).toEqual({
+    text: 'found',
+    success: true,
+  })
+  expect(await tools.answer({ tool: 'look_up', arguments: 'key' }, never)).toEqual({
+    text: 'Call it with an object.',
+    success: false,
+  })
+  await tools.answer({ tool: 'run_agent', arguments: { agent: 'tester', task: 'T1: test it' } }, never)
+  expect([asked, given]).toEqual([[{ key: 1 }], ['tester']])
 })
