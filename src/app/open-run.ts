@@ -6,9 +6,10 @@ import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { AgentRoster } from '../core/contracts/agent.ts'
+import { Engines } from '../core/contracts/engine.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate, SessionLimits } from '../core/events/outcome.ts'
-import { CodexEngine } from '../engines/codex/engine.ts'
+import { CodexEngine, type CodexEngineOptions } from '../engines/codex/engine.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
 import type { Bell } from '../notify/channels.ts'
@@ -63,7 +64,7 @@ export interface Run extends AsyncDisposable {
   records: Records
   repository: PersonRepository | null
   fingerprints: Fingerprints
-  engine: CodexEngine
+  engines: Engines
   /** What runs in the sandbox of the rounds without being one. */
   commands: SandboxCommands
   /** As they are run, but for what `askForModels` finds out. */
@@ -126,13 +127,14 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   remarks.push(...ofAgents)
   let asked: Promise<AgentsAtStart> | null = null
   const commands = opened.use(openSandboxCommands(codexOptions))
-  const engine = new CodexEngine({
+  const engineOptions: CodexEngineOptions = {
     ...codexOptions,
     capabilities,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
-  })
-  opened.defer(() => engine.close())
+  }
+  const engines = new Engines({ codex: () => new CodexEngine(engineOptions) })
+  opened.defer(() => engines.close())
   remarks.push(
     ...(await remarksOnReach(world, records, codex.binary.path)),
     ...remarksOnSandbox(settings, capabilities),
@@ -147,7 +149,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     records,
     repository,
     fingerprints,
-    engine,
+    engines,
     commands,
     agents,
     askForModels: () => {

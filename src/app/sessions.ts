@@ -199,7 +199,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
-    const { records, settings, engine, fingerprints, repository, remarks, redactor } = this.#run
+    const { records, settings, engines, fingerprints, repository, remarks, redactor } = this.#run
     const { clock } = this.#world
     const { id, gates } = log.state
     fingerprints.protect(gates.flatMap(({ protect }) => protect))
@@ -219,7 +219,7 @@ export class Sessions implements AsyncDisposable {
     const team = await this.#templates.createFor(log.state, place, memory)
     const runner = new SessionRunner({
       log,
-      engine,
+      engines,
       memory,
       workTree: fingerprints,
       guard,

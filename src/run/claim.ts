@@ -1,5 +1,5 @@
 import { unreachable } from '../base/errors.ts'
-import type { Engine } from '../core/contracts/engine.ts'
+import type { Engines } from '../core/contracts/engine.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
 import type { RefusalReason } from '../core/events/events.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
@@ -147,7 +147,7 @@ export interface WorkTree {
 export interface JudgeOptions {
   log: SessionLog
   memory: Memory
-  engine: Engine
+  engines: Engines
   workTree: WorkTree
 }
 
@@ -175,9 +175,9 @@ export async function judgeClaim(snapshot: MemorySnapshot, options: JudgeOptions
 /** Before a claim is believed, nothing may be left that could still change the tree that it is about. */
 async function lookOnceMore(
   claimed: string,
-  { engine, workTree }: JudgeOptions,
+  { engines, workTree }: JudgeOptions,
 ): Promise<{ tree: string; refusal: { reason: RefusalReason; detail: string } | null }> {
-  await engine.settle()
+  await engines.settle()
   const tree = await workTree.take()
   if (tree === claimed) return { tree, refusal: null }
   const { paths } = await workTree.changed(claimed, tree)

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Redactor } from '../base/redactor.ts'
-import type { Engine } from '../core/contracts/engine.ts'
+import type { Engines } from '../core/contracts/engine.ts'
 import type { Memory } from '../core/contracts/memory.ts'
 import type { Template } from '../core/contracts/template.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -36,7 +36,7 @@ interface AgentMeans {
 export interface RunnerOptions {
   log: SessionLog
   template: Template
-  engine: Engine
+  engines: Engines
   memory: Memory
   workTree: WorkTree
   guard: RepositoryGuard

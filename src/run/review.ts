@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { Engine, PreparedRound } from '../core/contracts/engine.ts'
+import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
 import type { Item } from '../core/events/items.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN_REVIEW } from '../core/rules/notices.ts'
@@ -12,7 +12,7 @@ import type { SessionLog } from './session-log.ts'
 
 export interface ReviewClaimOptions {
   log: SessionLog
-  engine: Engine
+  engines: Engines
   clock: Clock
   means: Pick<ProofEnvironment, 'reviewer'>
   play: RoundPlayOptions
@@ -22,13 +22,13 @@ export interface ReviewClaimOptions {
 export async function reviewClaim(
   causes: readonly ReviewCause[],
   tree: string,
-  { log, engine, clock, means, play }: ReviewClaimOptions,
+  { log, engines, clock, means, play }: ReviewClaimOptions,
 ): Promise<RoundOutcome> {
   const round = log.state.last?.round ?? 0
   const review = log.state.reviews.answered + 1
   const startedAt = clock.monotonic()
   const { thread, input } = await means.reviewer(log.state, tree)
-  const prepared = engine.prepare(thread)
+  const prepared = engines.prepare(thread)
   log.emit({ type: 'review-started', round, review, causes, model: thread.model, effort: thread.effort })
   const { outcome, text } = await playReview(prepared, { round, review, input }, play)
   const read = outcome.class === 'worked' ? readReview(text, path => pathInside(log.state.directory, path)) : null

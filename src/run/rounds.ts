@@ -3,7 +3,7 @@ import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
 import type { Clock } from '../base/clock.ts'
 import type { Redactor } from '../base/redactor.ts'
 import { clipEnd } from '../base/text.ts'
-import type { Engine, PreparedRound } from '../core/contracts/engine.ts'
+import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
 import type { Memory, MemorySnapshot, MemoryTexts } from '../core/contracts/memory.ts'
 import type { RoundStep, Template, ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
@@ -44,10 +44,11 @@ export class Rounds {
     { kind, round: spec }: RoundStep,
     treeBefore: string,
   ): Promise<{ outcome: RoundOutcome; tree: string | null }> {
-    const { engine, clock } = this.#options
+    const { engines, clock } = this.#options
     const round = this.#options.log.state.roundsUsed + 1
     const prepared = this.#options.ahead.take(spec.thread)
     const { thread } = prepared
+    const engine = engines.of(thread)
     const startedAt = clock.monotonic()
     this.#options.log.emit({
       type: 'round-started',
@@ -62,7 +63,7 @@ export class Rounds {
     const outcome = await this.#options.turns.round(prepared, round, spec.input)
     // What a round left running that did not come to its end must not write while the files are looked at; nor, where
     // there is a plan, when they have been: a change of it between two rounds is a person's.
-    if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engine.settle()
+    if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engines.settle()
 
     await this.#synced
     // A round that changes the plan makes no claim.
@@ -254,7 +255,7 @@ async function recordRound(
 export interface ThreadAheadOptions {
   log: SessionLog
   template: Template
-  engine: Engine
+  engines: Engines
   asked: PersonAsked
   budget: Budget
 }
@@ -297,7 +298,7 @@ export class ThreadAhead {
     this.#ahead = null
     if (ahead && isDeepStrictEqual(ahead.thread, thread)) return ahead
     ahead?.discard()
-    return this.#options.engine.prepare(thread)
+    return this.#options.engines.prepare(thread)
   }
 
   discard(): void {
@@ -306,7 +307,7 @@ export class ThreadAhead {
   }
 
   #start(thread: ThreadSpec): PreparedRound {
-    this.#ahead ??= this.#options.engine.prepare(this.#withEffort(thread))
+    this.#ahead ??= this.#options.engines.prepare(this.#withEffort(thread))
     return this.#ahead
   }
 

@@ -282,10 +282,10 @@ export class SessionRunner {
   }
 
   async #end(outcome: SessionOutcome): Promise<SessionOutcome> {
-    const { engine } = this.#options
+    const { engines } = this.#options
     this.#stage = 'ending'
     this.#ahead.discard()
-    await engine.settle()
+    await engines.settle()
     emitRestored(this.#log, await this.#options.guard.check())
     await this.#proof.finish()
     const { state } = this.#log

@@ -2,7 +2,13 @@ import { join } from 'node:path'
 import type { Clock } from '../../src/base/clock.ts'
 import { nothingSecret, type Redactor } from '../../src/base/redactor.ts'
 import type { Agent } from '../../src/core/contracts/agent.ts'
-import type { Engine, PreparedRound, RoundRun, UsageLimits } from '../../src/core/contracts/engine.ts'
+import {
+  type Engine,
+  Engines,
+  type PreparedRound,
+  type RoundRun,
+  type UsageLimits,
+} from '../../src/core/contracts/engine.ts'
 import type { MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
 import type { Template, ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
@@ -167,7 +173,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   const runner = new SessionRunner({
     log,
     template,
-    engine,
+    engines: new Engines({ played: () => engine }, 'played'),
     memory: {
       read: async () => memory(),
       withdrawClaim: async () => options.onWithdraw?.(ran.inputs.length),

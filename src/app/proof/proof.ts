@@ -74,7 +74,7 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
  * its memory, in `folder`. Answers what went wrong, a sentence; null if nothing did.
  */
 export async function certify(
-  { records, repository, fingerprints, engine }: Run,
+  { records, repository, fingerprints, engines }: Run,
   ended: SessionState,
   folder: string,
   { node, platform }: Pick<World, 'node' | 'platform'>,
@@ -89,7 +89,7 @@ export async function certify(
         head,
         headHoldsAll: commit === null ? null : await isFullyCommitted(fingerprints.git, commit, claim.tree),
         savepoint: savepoint?.tree === claim.tree ? savepoint.commit : null,
-        versions: { codemachine: version, codex: engine.version, node, platform },
+        versions: { codemachine: version, codex: engines.of({}).version, node, platform },
       }),
     )
     await writeWholeFile(join(records.sessionFolder(ended.id), 'done.json'), text)

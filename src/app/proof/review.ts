@@ -34,7 +34,7 @@ export type Reviewed = { durationMs: number; tokens: number | null } & (
  */
 export async function reviewWork(
   { clock, signal }: Pick<World, 'clock' | 'signal'>,
-  { engine, records, redactor, settings }: Run,
+  { engines, records, redactor, settings }: Run,
   thread: ThreadSpec,
   { session, matter }: ReviewedWork,
   view: View | null,
@@ -63,7 +63,7 @@ export async function reviewWork(
   const startedAt = clock.monotonic()
   try {
     const { outcome, text } = await playReview(
-      engine.prepare(thread),
+      engines.prepare(thread),
       { round: 0, review: 1, input: reviewInput(matter) },
       {
         log,

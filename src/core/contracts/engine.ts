@@ -39,6 +39,70 @@ export interface Engine {
   close(): Promise<void>
 }
 
+/**
+ * The engines that rounds may run on, by name. One is opened when a thread first names it; those that were opened are
+ * settled and closed together.
+ */
+export class Engines {
+  /** The name of the engine of a thread that names none. */
+  readonly usual: string
+  readonly #openers: ReadonlyMap<string, () => Engine>
+  readonly #opened = new Map<string, Engine>()
+
+  constructor(openers: Readonly<Record<string, () => Engine>>, usual = 'codex') {
+    this.#openers = new Map(Object.entries(openers))
+    this.usual = usual
+  }
+
+  /** The engine that a thread runs on. Where there is none of that name, one whose rounds end with the class `config`. */
+  of({ engine: name = this.usual }: Pick<ThreadSpec, 'engine'>): Engine {
+    const opened = this.#opened.get(name)
+    if (opened) return opened
+    const open = this.#openers.get(name)
+    if (!open) return missingEngine(name, [...this.#openers.keys()])
+    const engine = open()
+    this.#opened.set(name, engine)
+    return engine
+  }
+
+  /** Has the engine of a thread prepare it, as `Engine.prepare`. */
+  prepare(thread: ThreadSpec): PreparedRound {
+    return this.of(thread).prepare(thread)
+  }
+
+  /** As `Engine.settle`, of all that were opened. */
+  async settle(): Promise<void> {
+    await Promise.all([...this.#opened.values()].map(engine => engine.settle()))
+  }
+
+  /** As `Engine.close`, of all that were opened. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#opened.values()].map(engine => engine.close()))
+  }
+}
+
+function missingEngine(name: string, known: readonly string[]): Engine {
+  const outcome: RoundOutcome = {
+    class: 'config',
+    message: `There is no engine "${name}"; use ${known.join(', ')}.`,
+  }
+  return {
+    name,
+    version: 'none',
+    prepare: thread => ({
+      thread,
+      limits: async () => null,
+      run: async () => outcome,
+      carryOn: async () => null,
+      steer: async () => false,
+      interrupt: async () => {},
+      discard() {},
+    }),
+    settle: async () => {},
+    close: async () => {},
+  }
+}
+
 export interface RoundRun {
   round: number
   input: string

@@ -16,6 +16,8 @@ export interface ThreadSpec {
   readOnly?: true
   /** The folders that it may write in, relative to the work directory, and nothing else; left out: what the rounds may. */
   writable?: readonly string[]
+  /** Name of the engine that it runs on; left out: the usual one of the run (`Engines.usual`). */
+  engine?: string
   /** What it may call in codemachine. */
   tools?: readonly HostTool[]
 }

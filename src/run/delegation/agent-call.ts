@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import { clipEnd } from '../../base/text.ts'
-import type { Engine, EngineEvent, PreparedRound, RoundRun } from '../../core/contracts/engine.ts'
+import type { EngineEvent, Engines, PreparedRound, RoundRun } from '../../core/contracts/engine.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { TokenCounts } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
@@ -16,7 +16,7 @@ import type { Hold, Paths } from './path-holds.ts'
 
 export interface CallOptions {
   log: SessionLog
-  engine: Engine
+  engines: Engines
   clock: Clock
   book: AgentBook
   redactor: Redactor
@@ -50,7 +50,7 @@ export interface Call {
 /** Has an agent do what it was asked for, journals that, keeps what came of it, and answers whoever asked. */
 export async function playCall(call: Call, options: CallOptions): Promise<AgentAnswer> {
   const { request, round, instance, tasks, thread, paths, hold, parent, windDown, ending } = call
-  const { log, clock, engine, book, redactor } = options
+  const { log, clock, engines, book, redactor } = options
   const { agent, task, door } = request
   const over = new AbortController()
   const working: AgentWorking = { instance, agent, paths, hold, parent, over: over.signal, children: new Set() }
@@ -76,7 +76,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     const input = `User Request:\n${task}`
     const onThread = (id: string) => call.onThread(id, working)
     played = await playAgent(
-      engine.prepare(thread),
+      engines.prepare(thread),
       { round, instance, input },
       { ...options, onThread, ...(feed && { onText: text => feed.text(text) }), windDown, ending },
     )
@@ -85,7 +85,7 @@ export async function playCall(call: Call, options: CallOptions): Promise<AgentA
     over.abort()
     await Promise.allSettled(working.children)
     // Where it has written nobody else writes while something that it left running may.
-    await engine.settle()
+    await engines.settle()
     end = { agent, outcome: played.outcome, words: redactor.text(book.clean(played.words)) }
     log.emit({
       type: 'agent-ended',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Clock } from '../../../src/base/clock.ts'
 import { nothingSecret, type Redactor } from '../../../src/base/redactor.ts'
-import type { Engine, PreparedRound, RoundRun } from '../../../src/core/contracts/engine.ts'
+import { type Engine, Engines, type PreparedRound, type RoundRun } from '../../../src/core/contracts/engine.ts'
 import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
 import type { LiveEvent, Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
@@ -92,7 +92,7 @@ export async function openScene(options: SceneOptions = {}) {
   }
   const delegation = new Delegation({
     log,
-    engine,
+    engines: new Engines({ played: () => engine }, 'played'),
     clock,
     directory: join(directory, 'work'),
     roundsDirectory: join(directory, 'rounds'),

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { type Engine, Engines } from '../../../src/core/contracts/engine.ts'
+import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
+
+const THREAD: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
+
+/** Two engines, and what was done with each. */
+function scene(): { engines: Engines; done: string[] } {
+  const done: string[] = []
+  const open = (name: string): Engine => {
+    done.push(`${name} opened`)
+    return {
+      name,
+      version: '1',
+      prepare(thread) {
+        done.push(`${name} prepares`)
+        return new Engines({}).prepare(thread)
+      },
+      settle: async () => void done.push(`${name} settles`),
+      close: async () => void done.push(`${name} closes`),
+    }
+  }
+  return { engines: new Engines({ one: () => open('one'), two: () => open('two') }, 'one'), done }
+}
+
+test('a thread runs on the engine that it names, else on the usual one, and each is opened once', () => {
+  const { engines, done } = scene()
+  engines.prepare(THREAD)
+  engines.prepare({ ...THREAD, engine: 'two' })
+  engines.prepare({ ...THREAD, engine: 'one' })
+  expect(done).toEqual(['one opened', 'one prepares', 'two opened', 'two prepares', 'one prepares'])
+})
+
+test('all engines that were used are settled and closed, and no other', async () => {
+  const { engines, done } = scene()
+  await engines.settle()
+  engines.prepare({ ...THREAD, engine: 'two' })
+  await engines.settle()
+  await engines.close()
+  expect(done).toEqual(['two opened', 'two prepares', 'two settles', 'two closes'])
+})
+
+test('a round on an engine that there is not ends as a wrong configuration, which names those that there are', async () => {
+  const { engines } = scene()
+  const thread = { ...THREAD, engine: 'three' }
+  const run = { round: 1, input: 'x', onEvent() {}, onLive() {}, onRecord() {} }
+  expect(await engines.prepare(thread).run(run)).toEqual({
+    class: 'config',
+    message: 'There is no engine "three"; use one, two.',
+  })
+  expect(engines.of(thread).name).toBe('three')
+})
