@@ -3,6 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseSync, Visitor } from 'oxc-parser'
 import { expect, test } from 'vitest'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -47,6 +48,7 @@ const LAYERS: Record<string, readonly string[]> = {
     'core',
     'workspace',
     'records',
+    'templates',
     'agents',
     'words',
     'report',
@@ -56,8 +58,19 @@ const LAYERS: Record<string, readonly string[]> = {
   ],
   demo: ['base'],
   'bin.ts': ['base', 'cli'],
-  'index.ts': ['base', 'core', 'report', 'app'],
+  'index.ts': ['base', 'core', 'templates', 'report', 'app'],
 }
+
+/** Where a session of a template is carried out: loaded when one is, and what it imports beside its layer. */
+const EFFECTS = /^src\/templates\/[^/]+\/effects\.ts$/
+const LAYERS_OF_EFFECTS = ['agents', 'workspace']
+
+/** Which templates there are, and the only file that knows their folders. */
+const REGISTRY = 'src/templates/registry.ts'
+/** Where a template is named beside its folder and the registry: a setting's values, the command line, and what is shown of codemachine. */
+const NAME_TEMPLATES = ['src/settings/schema.ts', 'src/cli/program.ts', 'src/cli/commands/demo.ts', 'src/demo/']
+/** Where such a word is not the name of a template but a label: the goal of a session. */
+const LABELS = ['src/report/card.ts']
 
 /** Where the process comes in: the program, the command line, and what `import … from 'codemachine'` gives. */
 const DOORS = ['src/bin.ts', 'src/cli/entry.ts', 'src/index.ts']
@@ -146,10 +159,57 @@ test('every layer imports only from the layers below it', () => {
   expect(inside.length).toBeGreaterThan(1000)
   const wrong = inside.filter(({ from, to }) => {
     const [layer, used] = [layerOf(from), layerOf(to)]
-    return layer !== used && !LAYERS[layer]?.includes(used)
+    const more = EFFECTS.test(from) ? LAYERS_OF_EFFECTS : []
+    return layer !== used && !LAYERS[layer]?.includes(used) && !more.includes(used)
   })
   expect(wrong.map(shown)).toEqual([])
 })
+
+test('a template is known by the registry alone, and what carries it out is loaded when it is wanted', () => {
+  const ofTemplate = (path: string) => /^src\/templates\/[^/]+\//.exec(path)?.[0] ?? null
+  const known = arrows.filter(({ from, to }) => ofTemplate(to) !== null && ofTemplate(from) !== ofTemplate(to))
+  expect(known).toHaveLength(OWN_TEMPLATES.size)
+  const wrong = arrows.filter(
+    ({ from, to, kind }) =>
+      (ofTemplate(to) !== null && ofTemplate(from) !== ofTemplate(to) && from !== REGISTRY) ||
+      (EFFECTS.test(to) && kind !== 'lazy'),
+  )
+  expect(wrong.map(shown)).toEqual([])
+})
+
+test('no template is named but by itself, the registry, a setting, the command line and the demo', () => {
+  const names = new Set(OWN_TEMPLATES.keys())
+  const mayName = (path: string, name: string) =>
+    [`src/templates/${name}/`, REGISTRY, ...NAME_TEMPLATES, ...LABELS].some(each => path.startsWith(each))
+  const named = ours.flatMap(({ path }) => textsOf(path).map(({ text, line }) => ({ path, text, line })))
+  expect(named.length).toBeGreaterThan(1000)
+  const wrong = named.filter(({ path, text }) => names.has(text) && !mayName(path, text))
+  expect(wrong.map(({ path, text, line }) => `${path}:${line}: ${text}`)).toEqual([])
+})
+
+/** The whole texts in a file, of values and of types, and the line of each. The names of fields in `Pick` and `Omit` are none. */
+function textsOf(path: string): { text: string; line: number }[] {
+  const code = readFileSync(join(ROOT, path), 'utf8')
+  const found: { text: string; start: number }[] = []
+  const fields: { start: number; end: number }[] = []
+  new Visitor({
+    Literal: ({ value, start }) => {
+      if (typeof value === 'string') found.push({ text: value, start })
+    },
+    TemplateElement: ({ value, start }) => {
+      found.push({ text: value.cooked ?? value.raw, start })
+    },
+    TSTypeReference: ({ typeName, start, end }) => {
+      if (typeName.type === 'Identifier' && /^(Pick|Omit)$/.test(typeName.name)) fields.push({ start, end })
+    },
+    TSInterfaceHeritage: ({ expression, start, end }) => {
+      if (expression.type === 'Identifier' && /^(Pick|Omit)$/.test(expression.name)) fields.push({ start, end })
+    },
+  }).visit(parseSync(path, code).program)
+  return found
+    .filter(({ start }) => !fields.some(field => field.start <= start && start < field.end))
+    .map(({ text, start }) => ({ text, line: code.slice(0, start).split('\n').length }))
+}
 
 test('what a session is imports nothing of Node', () => {
   const wrong = arrows.filter(({ from, to }) => PURE.includes(layerOf(from)) && to.startsWith('node:'))

@@ -1,6 +1,9 @@
 import { globSync, readFileSync } from 'node:fs'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { encode } from 'gpt-tokenizer'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { loadAgents } from '../../src/agents/agent.ts'
 import { agentInstructions, readShippedPrompt } from '../../src/agents/prompts.ts'
 import { packageFile } from '../../src/base/package.ts'
@@ -11,7 +14,8 @@ import { parsePlan } from '../../src/workspace/memory/plan-files.ts'
 
 const roster = loadAgents()
 const { main, sub } = roster
-const directory = '/home/someone/app'
+const directory = await realpath(await mkdtemp(join(tmpdir(), 'codemachine-prompts-')))
+afterAll(() => rm(directory, { recursive: true }))
 const folder = `${directory}/.codemachine/projects/20261122_1`
 const memory = { main: `${folder}/MAIN.md`, tasks: `${folder}/tasks.json`, kb: `${directory}/.codemachine/kb` }
 const PARTS: readonly BuildPart[] = ['team-building', 'orchestration', 'summary', 'last-look']
@@ -47,7 +51,7 @@ describe('every prompt of a build', () => {
 describe('the instructions of a main agent', () => {
   test.each(PARTS)('for %s name the files of the project, and leave no placeholder', async part => {
     const text = await instructionsOf(part)
-    expect(text).toContain('`/home/someone/app`')
+    expect(text).toContain(`\`${directory}\``)
     expect(text).toContain('`.codemachine/inputs/specifications.md`')
     expect(text).toContain('`.codemachine/plan/tasks.json`')
     expect(text).not.toMatch(/\{\{|\}\}/)

@@ -9,18 +9,22 @@ import { tidyAgentRecords } from '../../src/app/agents/agent-records.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { nothingSecret } from '../../src/base/redactor.ts'
 import { parseCertificate } from '../../src/core/rules/certificate.ts'
+import type { SessionState } from '../../src/core/state/state.ts'
 import { readAnswer } from '../../src/records/answers.ts'
 import { commandSchema } from '../../src/records/control.ts'
 import { foldJournal } from '../../src/records/journal.ts'
 import { openQueue } from '../../src/records/queue.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
 import { loadSettings } from '../../src/settings/load.ts'
+import { workOf } from '../../src/templates/build/build.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { keepDraft, openDraftFile, openPromptHistory } from '../../src/tui/host/drafts-and-history.ts'
 import { ScreenModel } from '../../src/tui/screen/model.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round, writeTasks } from '../support/rounds.ts'
 import { eventsOf, openScene } from '../support/scene.ts'
+import { recordsWith } from '../support/session-events.ts'
 import { plain } from '../tui/header/session.ts'
 
 // What codemachine 0.1 wrote, as its README says. It stays as it is for ever: what fails here, a person's records fail at.
@@ -55,8 +59,29 @@ function asData(line: string): string {
   )
 }
 
+/** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
+function asThen({ kind, work, taskPlan, unknownPart, ...rest }: SessionState): object {
+  expect([kind?.name, unknownPart]).toEqual([rest.template, null])
+  if (taskPlan === null) return { ...rest, build: null }
+  const { asksPerson, state, ...plan } = taskPlan
+  return { ...rest, build: { ...plan, asksPlan: asksPerson, plan: state, ...workOf({ work }) } }
+}
+
+/** A report without the fields that were added to it since. */
+// biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
+function reportThen(report: any): unknown {
+  const { rounds } = report
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  const entries = rounds.entries.map(({ purpose, isFree, ...row }: any) => {
+    const isSummary = row.part === 'summary'
+    expect([typeof purpose === 'string', isFree]).toEqual([row.part !== null, isSummary])
+    return row
+  })
+  return { ...report, rounds: { ...rounds, entries } }
+}
+
 function recordsOf({ directory, env, home }: TestPlace): Promise<Records> {
-  return openRecords({ directory, env, home, platform: process.platform })
+  return openRecords({ directory, env, home, platform: process.platform, templates: OWN_TEMPLATES })
 }
 
 /** Puts the records of a project, and its memory, where this codemachine looks for those of the place. */
@@ -81,8 +106,8 @@ describe('a session of version 0.1', () => {
   })
 
   test.each(SESSIONS)('has come to the same, by its journal: $name $id', async ({ name, id }) => {
-    const state = await foldJournal(journalOf(name, id), id)
-    expect(JSON.parse(JSON.stringify(state))).toEqual(expected(`${name}-${id}`).state)
+    const state = await foldJournal(recordsWith(journalOf(name, id)), id)
+    expect(JSON.parse(JSON.stringify(state && asThen(state)))).toEqual(expected(`${name}-${id}`).state)
   })
 
   test.each(
@@ -114,7 +139,7 @@ describe.each(PROJECTS)('in the work directory of version 0.1: $name', ({ name, 
 
   test('report says of each session what it did', async () => {
     for (const id of sessions)
-      expect(JSON.parse(await shown('report', id, '--json'))).toEqual(expected(`${name}-${id}`).report)
+      expect(reportThen(JSON.parse(await shown('report', id, '--json')))).toEqual(expected(`${name}-${id}`).report)
   })
 
   test('status says of each session what it did when that was the last one', async () => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { moreSamples, sampleEvents, sampleLiveEvents } from '../../tui/samples.ts'
 
 const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
@@ -13,7 +14,7 @@ const GROUPS = [
   { part: 'Of the session', union: 'LifecycleEvent' },
   { part: 'Of a round', union: 'RoundEvent' },
   { part: 'Of the files', union: 'FileEvent' },
-  { part: 'Of a build', union: 'BuildEvent' },
+  { part: 'Of a build', union: 'PlanEvent' },
   { part: 'Of the done claim', union: 'ClaimEvent' },
   { part: 'Live only', union: 'LiveEvent' },
 ]
@@ -93,7 +94,6 @@ describe('docs/events.md', () => {
       ['events/outcome', 'GateTime'],
       ['events/outcome', 'GateStatus'],
       ['rules/review', 'ReviewCause'],
-      ['state/plan', 'RoundPart'],
       ['state/plan', 'TaskVerdict'],
       ['state/plan', 'AgentStatus'],
     ] as const) {
@@ -101,6 +101,12 @@ describe('docs/events.md', () => {
       expect(values.length).toBeGreaterThan(1)
       expect(values.filter(value => !page.includes(`\`${value}\``))).toEqual([])
     }
+  })
+
+  test('names what the rounds of each template are for', () => {
+    const parts = [...OWN_TEMPLATES.values()].flatMap(kind => Object.keys(kind.parts))
+    expect(parts.length).toBeGreaterThan(1)
+    expect(parts.filter(part => !sectionOf('\n### round-started\n').includes(`\`${part}\``))).toEqual([])
   })
 
   test('has a row for every hint', () => {
