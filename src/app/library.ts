@@ -1,4 +1,5 @@
 import type { Reply } from '../core/contracts/reply.ts'
+import type { SandboxMode } from '../core/contracts/sandbox.ts'
 import type { LiveEvent, Recorded } from '../core/events/events.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
 import type { SessionState, SessionStatus } from '../core/state/state.ts'
@@ -54,7 +55,7 @@ export interface RunOptions {
   /** Reasoning effort, such as `low`, `medium` or `high`. */
   effort?: string
   /** What the agent may write. */
-  sandbox?: 'read-only' | 'workspace-write' | 'danger-full-access'
+  sandbox?: SandboxMode
   /** Whether commands in the sandbox reach the network. */
   network?: boolean
   /** Whether the machine is kept from going to sleep. */

@@ -3,6 +3,7 @@ import { addAbortSignal } from 'node:stream'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { Interrupted, UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
+import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 
 /** What may be said on the command line of a run. Texts as typed: `runOptionsOf` reads them. */
@@ -49,8 +50,6 @@ type Carried = (context: CliContext, ...typed: never[]) => Promise<number>
 /** Makes the action of a command, which is loaded when it is called, and whose exit code is the program's. */
 export type Does = (load: () => Promise<Carried>) => (...typed: unknown[]) => Promise<void>
 
-const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access']
-
 /** Adds `-C`. */
 export function withDirectory(command: Command): Command {
   return command.option('-C, --cd <dir>', 'the work directory, if it is not this one')
@@ -79,7 +78,7 @@ export function withRunFlags(
     .option('--max-wait <duration>', 'how long one wait, or failures in a row, may take, such as 12h (24h)')
     .option('-m, --model <name>', "the model (codex's own choice; of a build the agents')")
     .option('--effort <level>', 'reasoning effort: low, medium, high, …')
-    .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOXES))
+    .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
     .option('--network', 'let commands in the sandbox reach the network')
     .addOption(
       new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(

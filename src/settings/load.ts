@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
+import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
 import type { SessionLimits } from '../core/events/outcome.ts'
 import { readToml } from '../platform/toml.ts'
 import {
@@ -212,12 +213,10 @@ const RIGHTS = {
 
 type Right = 'free' | 'lower' | 'never-higher' | 'not-off' | 'yields' | 'not-looser' | 'the-same' | 'none'
 
-const SANDBOXES = ['read-only', 'workspace-write', 'danger-full-access']
-
 /** How much a value permits: a higher rank permits more. */
 function rankOf({ info, value }: Entry): number {
   const parsed = v.parse(info.schema, value)
-  return typeof parsed === 'string' ? SANDBOXES.indexOf(parsed) : Number(parsed)
+  return typeof parsed === 'string' ? (SANDBOX_MODES as readonly string[]).indexOf(parsed) : Number(parsed)
 }
 
 function refuse(entry: Entry, what: string): never {

@@ -1,6 +1,7 @@
 import parseUnits from 'parse-duration'
 import picomatch from 'picomatch'
 import * as v from 'valibot'
+import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
 
 /** Parses a duration such as `8h`, `1h30m`, `1.5 days` or `2d 12h` into ms; null for any other text, or without a unit. */
 export function parseDuration(text: string): number | null {
@@ -176,7 +177,7 @@ export const settingsSchema = v.strictObject({
   maxWait: duration,
   model: orNull(line('the name of a model')),
   effort: orNull(word(EFFORT)),
-  sandbox: oneOf(['read-only', 'workspace-write', 'danger-full-access']),
+  sandbox: oneOf(SANDBOX_MODES),
   network: trueOrFalse,
   silenceMinutes: minutes,
   commandMinutes: minutes,

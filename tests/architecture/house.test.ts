@@ -331,3 +331,10 @@ test.each(ROOMS)('%s is entered by at most two thirds of its files', room => {
   expect(files.length).toBeGreaterThan(2)
   expect(entered.length / files.length, entered.map(({ path }) => path).join('\n')).toBeLessThanOrEqual(2 / 3)
 })
+
+test('the words for what a sandbox lets an agent write are listed once, in core', () => {
+  const lists = globSync('src/**/*.{ts,tsx}', { cwd: ROOT }).filter(path =>
+    /'read-only'\s*[,|]\s*'workspace-write'/.test(readFileSync(join(ROOT, path), 'utf8')),
+  )
+  expect(lists).toEqual(['src/core/contracts/sandbox.ts'])
+})

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { Cleanup, Interrupted, UserError } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
+import type { SandboxChoice } from '../../core/contracts/sandbox.ts'
 import {
   CERTIFICATE_BYTES,
   type Certificate,
@@ -8,7 +9,6 @@ import {
   parseCertificate,
 } from '../../core/rules/certificate.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import type { SandboxChoice } from '../../engines/codex/sandbox.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import { pathExists, readBoundedText } from '../../platform/files.ts'
 import { foldJournal } from '../../records/journal.ts'

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
+import { SANDBOX_MODES } from '../contracts/sandbox.ts'
 import type { GateStatus } from '../events/outcome.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
 import type { Finding } from './review.ts'
@@ -74,7 +75,7 @@ const certificateSchema = v.object({
     v.object({ commit: v.nullable(commit), branch: v.nullable(text), holdsAll: v.nullable(v.boolean()) }),
   ),
   /** Under which the gates ran, as the rounds did. */
-  sandbox: v.picklist(['read-only', 'workspace-write', 'danger-full-access']),
+  sandbox: v.picklist(SANDBOX_MODES),
   network: v.boolean(),
   gates: v.array(gateSchema),
   /** Null if there was none. `agreed`: to the very tree that was accepted. */

@@ -3,9 +3,9 @@ import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
+import type { SandboxChoice } from '../../core/contracts/sandbox.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import type { ProcessIdentity } from '../../platform/processes.ts'
-import type { SandboxChoice } from './sandbox.ts'
 
 /** The last bytes of stderr that are kept. */
 const STDERR_BYTES = 32 * 1024

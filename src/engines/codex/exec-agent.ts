@@ -2,13 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { messageOf } from '../../base/errors.ts'
 import { LineSplitter } from '../../base/text.ts'
+import type { SandboxChoice } from '../../core/contracts/sandbox.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import { readBoundedText } from '../../platform/files.ts'
 import { tomlString } from '../../platform/toml.ts'
 import { type CodexOptions, GIVE_UP_MS, KILL_GRACE_MS, LONGEST_WAIT_MS, PIPE_GRACE_MS } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { type AgentProfile, profileValues } from './profiles.ts'
-import { commandSettings, type SandboxChoice, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
+import { commandSettings, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
 
 export interface ExecAgentOptions
   extends Pick<

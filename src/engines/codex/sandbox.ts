@@ -1,20 +1,11 @@
 import { join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
+import type { SandboxChoice, SandboxMode } from '../../core/contracts/sandbox.ts'
 import { writableByAgents } from '../../platform/files.ts'
 import { pathVariable, searchPathOutside } from '../../platform/run-process.ts'
 import type { CodexCapabilities } from './find-codex.ts'
 import { memberOf } from './wire.ts'
-
-type SandboxMode = 'read-only' | 'workspace-write' | 'danger-full-access'
-
-/** The sandbox that the person has chosen, the same for every round of a run. */
-export interface SandboxChoice {
-  mode: SandboxMode
-  network: boolean
-  /** Directories beside the work directory that stay writable: the repository's git directories. Absolute. */
-  writable: readonly string[]
-}
 
 /** A sandbox in codex's terms: parameters of `thread/start` and `turn/start`, and answers to its approval requests. */
 export interface SandboxTerms {

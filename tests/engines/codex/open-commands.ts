@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { packageRoot } from '../../../src/base/package.ts'
+import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import { findCodex } from '../../../src/engines/codex/find-codex.ts'
-import type { SandboxChoice } from '../../../src/engines/codex/sandbox.ts'
 import {
   type CommandEnd,
   openSandboxCommands,

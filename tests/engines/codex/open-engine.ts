@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { packageRoot } from '../../../src/base/package.ts'
 import type { EngineEvent, PreparedRound } from '../../../src/core/contracts/engine.ts'
+import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { capabilitiesOf, findCodex } from '../../../src/engines/codex/find-codex.ts'
-import type { SandboxChoice } from '../../../src/engines/codex/sandbox.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
 
 export const MINUTE = 60_000
