@@ -17,7 +17,7 @@ import {
   sampleOutcomes,
 } from '../tui/samples.ts'
 
-/** What the view writes for one event of a session in `/work`; the first line without its time. */
+/** What the view writes for one event of a session in `/work`, a build if the event is of a part of one; the first line without its time. */
 function shown(event: SessionEvent, colour = false): string {
   let text = ''
   const view = plainView(
@@ -26,7 +26,8 @@ function shown(event: SessionEvent, colour = false): string {
     },
     { colour },
   )
-  const [created, then] = recorded([sampleEvents['session-created'], event])
+  const begins = 'part' in event ? moreSamples['a build'] : sampleEvents['session-created']
+  const [created, then] = recorded([begins, event])
   if (!created || !then) throw new Error('no event')
   view.event(then, fold(fold(emptyState('20261120_1'), created), then))
   return text
