@@ -315,7 +315,8 @@ function addTemplates(program: Command, does: Does): void {
     .action(async (flags: LookFlags) => {
       const [name] = templates.args
       if (name !== undefined) {
-        throw new UserError(`To choose it: codemachine templates select ${name}`)
+        const { templateNamed } = await import('../app/start/templates.ts')
+        throw new UserError(`To choose it: codemachine templates select ${templateNamed(OWN_TEMPLATES, name).name}`)
       }
       await list(flags, templates)
     })

@@ -84,6 +84,7 @@ test('a mode that is none is mended by choosing one; other mistakes are not writ
 test('who types the template alone is told what chooses it', async () => {
   await using place = await makePlace()
   expect(await refusal(place, 'templates', 'goal')).toBe('To choose it: codemachine templates select goal')
+  expect(await refusal(place, 'templates', 'goals')).toBe('There is no template "goals"; did you mean "goal"?')
 })
 
 test('what cannot be chosen is refused in a sentence, and nothing is written', async () => {

@@ -82,8 +82,10 @@ async function dryRun(options: DryRunOptions): Promise<DryRun> {
   const { template, directory } = options
   const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: template.memory })
   const { threads } = await template.open({ directory, memory, agents, isPlanReady: false, tell: () => {} })
-  const isForWork = ({ part }: (typeof threads)[number]) => part !== null || Object.keys(template.parts).length === 0
-  const rounds = threads.filter(isForWork).map(({ part, thread }) => dryRound(part, thread, options))
+  // A template with one kind of round has that first; all others without a part change the plan.
+  const hasParts = Object.keys(template.parts).length > 0
+  const working = hasParts ? threads.filter(({ part }) => part !== null) : threads.slice(0, 1)
+  const rounds = working.map(({ part, thread }) => dryRound(part, thread, options))
   const team: DryAgent[] = []
   if (template.hasPlan) for (const agent of agents.sub) if (agent.enabled) team.push(await dryAgent(agent, options))
   return { rounds, agents: team }
