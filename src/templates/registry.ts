@@ -9,6 +9,6 @@ export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind])
 export const USUAL_TEMPLATE = goalKind.name
 
 /** Templates by their names; of two with one name the later one counts. */
-export function byName(kinds: readonly TemplateKind[]): TemplateKinds {
+function byName(kinds: readonly TemplateKind[]): TemplateKinds {
   return new Map(kinds.map(kind => [kind.name, kind]))
 }

@@ -113,7 +113,7 @@ export interface TemplateSetup {
 }
 
 /** What was found of a plan; `agents`: those that have a prompt of this project's own; `problems`: at most ten, a sentence each. */
-export type PlanProblems =
+type PlanProblems =
   | { ok: true; tasks: readonly { id: string; name: string; phase: string }[]; agents: readonly string[] }
   | { ok: false; problems: readonly string[] }
 

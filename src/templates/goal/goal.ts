@@ -1,7 +1,4 @@
-import { loadPrompt } from '../../base/package.ts'
-import type { Template, TemplateKind, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
-import { askPersonTool } from '../../core/contracts/tools.ts'
-import { replanInput, replanInstructions, withNotices, withPaths } from '../round-input.ts'
+import type { TemplateKind } from '../../core/contracts/template.ts'
 
 /** The `goal` template: one agent works on it, round after round, until it is done. */
 export const goalKind: TemplateKind<null> = {
@@ -14,39 +11,5 @@ export const goalKind: TemplateKind<null> = {
   memory: 'session',
   first: () => null,
   fold: own => own,
-  open: async setup => openGoal(setup),
-}
-
-/** The input of a round on which nothing has to be told. */
-const GO_ON = 'Go on with the goal. Read MAIN.md and tasks.json first, then the state of the work itself.'
-
-/**
- * The `goal` template: the same round again and again, on the same thread settings, until the done rule has accepted a
- * claim. What a person wants changed in the plan comes first, on a thread of its own.
- */
-function openGoal(setup: TemplateSetup): Template {
-  const { name, model, modelReasoningEffort } = setup.agents.goal
-  const spec = { agent: name, model, effort: modelReasoningEffort }
-  const replanThread: ThreadSpec = { ...spec, developerInstructions: replanInstructions(setup) }
-  const thread: ThreadSpec = {
-    ...spec,
-    developerInstructions: withPaths(loadPrompt('goal'), setup),
-    tools: [askPersonTool],
-  }
-  return {
-    threads: [
-      { part: null, thread },
-      { part: null, thread: replanThread },
-    ],
-    next(session) {
-      if (session.replan !== null) {
-        return { kind: 'replan', round: { thread: replanThread, input: replanInput(session.replan) } }
-      }
-      const { claim } = session
-      if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
-      return { kind: 'round', round: { thread, input: withNotices(GO_ON, session.notices) } }
-    },
-    // While a round runs, the next one to be started is one that works.
-    ahead: ({ replan, running }) => (replan !== null && running === null ? replanThread : thread),
-  }
+  open: async setup => (await import('./effects.ts')).openGoal(setup),
 }
