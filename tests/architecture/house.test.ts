@@ -181,9 +181,15 @@ test('no template is named but by itself, the registry, a setting, the command l
   const names = new Set(OWN_TEMPLATES.keys())
   const mayName = (path: string, name: string) =>
     [`src/templates/${name}/`, REGISTRY, ...NAME_TEMPLATES, ...LABELS].some(each => path.startsWith(each))
-  const named = ours.flatMap(({ path }) => textsOf(path).map(({ text, line }) => ({ path, text, line })))
-  expect(named.length).toBeGreaterThan(1000)
-  const wrong = named.filter(({ path, text }) => names.has(text) && !mayName(path, text))
+  const hint = new RegExp(`['"\`](${[...names].join('|')})['"\`]`)
+  const named = ours
+    .filter(({ path }) => hint.test(codeOf(path)))
+    .flatMap(({ path }) => textsOf(path).map(({ text, line }) => ({ path, text, line })))
+    .filter(({ text }) => names.has(text))
+  for (const name of names) {
+    expect(named).toContainEqual({ path: `src/templates/${name}/${name}.ts`, text: name, line: expect.any(Number) })
+  }
+  const wrong = named.filter(({ path, text }) => !mayName(path, text))
   expect(wrong.map(({ path, text, line }) => `${path}:${line}: ${text}`)).toEqual([])
 })
 
