@@ -217,6 +217,7 @@ export class Sessions implements AsyncDisposable {
       lastGood: place.lastGood,
     })
     const team = await this.#templates.createFor(log.state, place, memory)
+    await this.#run.traces.expectFiles(team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []))
     const runner = new SessionRunner({
       log,
       engines,

@@ -178,6 +178,7 @@ export class SessionRunner {
 
   /** What was waited for when the session was left is waited for first. */
   async #begin(): Promise<void> {
+    this.#tellUnhidden()
     const { waiting, taskPlan } = this.#log.state
     if (taskPlan?.state === 'ready' && !taskPlan.isLetGo && this.#options.asked.endedBy === null)
       this.#options.asked.hold()
@@ -275,6 +276,19 @@ export class SessionRunner {
       default:
         return unreachable(after)
     }
+  }
+
+  /** Says what threads are not to read and nothing keeps them from. */
+  #tellUnhidden(): void {
+    const { template, engines } = this.#options
+    const paths = template.threads.flatMap(({ thread }) =>
+      engines.of(thread).hidesFiles ? [] : (thread.unreadable ?? []),
+    )
+    if (paths.length === 0) return
+    const [first, ...others] = new Set(paths)
+    const more = others.length === 0 ? '' : `, and ${others.length} more`
+    const message = `Nothing keeps the agents of this session from reading what they are not to see (${first}${more}): that takes the sandbox workspace-write, and codex 0.157 or newer.`
+    this.#log.emit({ type: 'warning', round: null, message })
   }
 
   #tellRemarks(): void {

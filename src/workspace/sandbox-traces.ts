@@ -15,7 +15,13 @@ const tracePath = v.pipe(
   v.string(),
   v.check(path => isAbsolute(path) && TRACES.includes(basename(path))),
 )
-const recordSchema = v.object({ v: v.literal(2), absent: v.array(tracePath) })
+const recordSchema = v.object({
+  v: v.literal(2),
+  absent: v.array(tracePath),
+  /** Files that were not there and that threads may not read; left out: none. */
+  files: v.optional(v.array(v.pipe(v.string(), v.check(isAbsolute))), []),
+})
+type TraceRecord = Pick<v.InferOutput<typeof recordSchema>, 'absent' | 'files'>
 
 /**
  * The empty folders that codex's sandbox creates. Disposing removes those that were created since and are still empty.
@@ -26,6 +32,12 @@ export interface SandboxTraces extends AsyncDisposable {
    * removes folders that another one has created, whose command then fails (measured, codex 0.169).
    */
   keep(): Promise<void>
+  /**
+   * From now on also counts as a trace an empty file without any rights at one of these paths, if nothing is there yet:
+   * codex lays one for each path that a thread may not read and that is not there, and leaves it behind if it is killed.
+   * @param paths absolute; those with a wildcard are ignored, nothing is laid for them
+   */
+  expectFiles(paths: readonly string[]): Promise<void>
   /** Whether this absolute path is such a folder, created since and still empty. */
   readonly isTrace: (path: string) => boolean
 }
@@ -36,9 +48,11 @@ export interface SandboxTraces extends AsyncDisposable {
  * @param folders absolute paths that commands may write to; they need not exist yet
  */
 export async function openSandboxTraces(folders: readonly string[], record: string): Promise<SandboxTraces> {
-  await removeEmpty(await readRecord(record))
+  await removeTraces(await readRecord(record))
   const absent = await absentIn(folders)
-  await writing(record, () => writeWholeFile(record, JSON.stringify({ v: 2, absent })))
+  let files: string[] = []
+  const write = () => writing(record, () => writeWholeFile(record, JSON.stringify({ v: 2, absent, files })))
+  await write()
   return {
     async keep() {
       const laid = async (path: string) => {
@@ -46,13 +60,22 @@ export async function openSandboxTraces(folders: readonly string[], record: stri
       }
       await Promise.all(absent.map(laid))
     },
+    async expectFiles(paths) {
+      const there = await Promise.all(paths.map(isThere))
+      const missing = paths.filter((path, i) => !there[i] && !WILDCARD.test(path))
+      if (missing.length === 0) return
+      files = [...new Set([...files, ...missing])]
+      await write()
+    },
     isTrace: path => absent.includes(path) && holdsNothing(path),
     async [Symbol.asyncDispose]() {
-      await removeEmpty(absent)
+      await removeTraces({ absent, files })
       await rm(record, { force: true })
     },
   }
 }
+
+const WILDCARD = /[*?[{]/
 
 async function absentIn(folders: readonly string[]): Promise<string[]> {
   const paths = [...new Set(folders)].flatMap(folder => TRACES.map(name => join(folder, name)))
@@ -78,17 +101,23 @@ async function isThere(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => null)) !== null
 }
 
-/** Removes the folders that are empty. */
-async function removeEmpty(paths: readonly string[]): Promise<void> {
-  await Promise.all(paths.map(path => rmdir(path).catch(() => {})))
+/** Removes the folders that are empty, and the files that are empty and have no rights. */
+async function removeTraces({ absent, files }: TraceRecord): Promise<void> {
+  await Promise.all(absent.map(path => rmdir(path).catch(() => {})))
+  await Promise.all(files.map(path => removeMask(path).catch(() => {})))
 }
 
-/** Paths of an earlier record. An unusable record counts as empty: at worst, empty folders stay. */
-async function readRecord(path: string): Promise<readonly string[]> {
+async function removeMask(path: string): Promise<void> {
+  const found = await lstat(path)
+  if (found.isFile() && found.size === 0 && (found.mode & 0o777) === 0) await rm(path)
+}
+
+/** What an earlier record says. An unusable one counts as empty: at worst, empty folders stay. */
+async function readRecord(path: string): Promise<TraceRecord> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     if (systemErrorCode(error) === null) throw error
     return ''
   })
   const read = v.safeParse(v.pipe(v.string(), v.parseJson(), recordSchema), text)
-  return read.success ? read.output.absent : []
+  return read.success ? read.output : { absent: [], files: [] }
 }

@@ -1,3 +1,6 @@
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { nothingSecret, redactorOf } from '../../src/base/redactor.ts'
 import { askPersonTool } from '../../src/core/contracts/tools.ts'
@@ -6,6 +9,7 @@ import { emptyState } from '../../src/core/state/state.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
 import { answerAskPerson, answerRunAgent, HostTools } from '../../src/run/tools.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { playSession } from '../support/played-session.ts'
 import { created, fold, SESSION } from '../support/session-events.ts'
 import { VirtualClock } from '../support/virtual-clock.ts'
 
@@ -149,3 +153,34 @@ test('a template brings tools of its own, and cannot replace those of codemachin
   await tools.answer({ tool: 'run_agent', arguments: { agent: 'tester', task: 'T1: test it' } }, never)
   expect([asked, given]).toEqual([[{ key: 1 }], ['tester']])
 })
+
+test.each([
+  ['nothing keeps its agents from it', false, ['/work/.env', '/work/**/*.pem'], 1],
+  ['codex keeps its agents from it', true, ['/work/.env'], 0],
+  ['they may read everything', false, [], 0],
+])(
+  'a session says when it begins whether agents can read what they are not to: %s',
+  async (_, hidesFiles, unreadable, said) => {
+    const thread = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null, unreadable }
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'codemachine-unreadable-'))
+    const { events } = await playSession([() => ({ class: 'worked', message: null })], {
+      folder: folder.path,
+      hidesFiles,
+      template: {
+        threads: [{ part: null, thread }],
+        ahead: () => null,
+        next: ({ roundsUsed }) =>
+          roundsUsed === 0
+            ? { kind: 'round', round: { thread, input: 'Go.' } }
+            : { kind: 'end', outcome: { kind: 'interrupted', by: 'person' } },
+      },
+    })
+    const warnings = events.flatMap(event => (event.type === 'warning' ? event.message : []))
+    expect(warnings).toHaveLength(said)
+    const named = 'what they are not to see (/work/.env, and 1 more): that takes the sandbox workspace-write'
+    for (const warning of warnings) expect(warning).toContain(named)
+    expect(events.findIndex(({ type }) => type === 'warning')).toBeLessThan(
+      events.findIndex(({ type }) => type === 'round-started'),
+    )
+  },
+)

@@ -56,6 +56,8 @@ export interface PlayOptions {
   append?: (event: Recorded) => void
   /** Who can be given tasks; nobody if left out. */
   book?: AgentBook
+  /** Whether its agents cannot read what a thread names as unreadable; true if left out. */
+  hidesFiles?: boolean
   /** What says which round comes next; that of a goal if left out. */
   template?: Template
   /** Called with what is written of tasks into their file. */
@@ -134,6 +136,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   const engine: Engine = {
     name: 'played',
     version: '1',
+    hidesFiles: options.hidesFiles ?? true,
     prepare(spec) {
       ran.prepared++
       return playedRound(spec, plays, ran, clock, options)

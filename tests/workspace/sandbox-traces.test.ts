@@ -94,3 +94,24 @@ test('those that are kept are there in each folder until the end, and what was t
   expect((await readdir(directory)).sort()).toEqual(['.aws', 'sub'])
   expect(await readdir(join(directory, 'sub'))).toEqual([])
 })
+
+test('an empty file without rights that was laid for a path which nobody may read is removed, now or by the next run', async () => {
+  await using place = await openPlace()
+  const { directory, record } = place
+  const at = (name: string) => join(directory, name)
+  await writeFile(at('.env'), '', { mode: 0o000 })
+  const unreadable = [at('.env'), at('missing'), at('token'), at('mine'), at('*.pem')]
+  const traces = await openSandboxTraces([directory], record)
+  await traces.expectFiles(unreadable)
+  await writeFile(at('missing'), '', { mode: 0o000 })
+  // Cut off: the next one knows of it.
+  const next = await openSandboxTraces([directory], record)
+  expect(await readdir(directory)).toEqual(['.env'])
+  await next.expectFiles(unreadable)
+  await writeFile(at('missing'), '', { mode: 0o000 })
+  await writeFile(at('token'), 'text', { mode: 0o000 })
+  await writeFile(at('mine'), '', { mode: 0o600 })
+  await writeFile(at('*.pem'), '', { mode: 0o000 })
+  await next[Symbol.asyncDispose]()
+  expect((await readdir(directory)).sort()).toEqual(['*.pem', '.env', 'mine', 'token'])
+})

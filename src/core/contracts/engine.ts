@@ -25,6 +25,8 @@ export interface Engine {
   readonly name: string
   /** The version of what runs the rounds, as shown and journaled. */
   readonly version: string
+  /** Whether its agents cannot read what a thread names as `unreadable`. */
+  readonly hidesFiles: boolean
   /**
    * Starts what a round needs before it is its turn: process, handshake, thread. Never throws: what went wrong is the
    * outcome of `run`.
@@ -89,6 +91,7 @@ function missingEngine(name: string, known: readonly string[]): Engine {
   return {
     name,
     version: 'none',
+    hidesFiles: true,
     prepare: thread => ({
       thread,
       limits: async () => null,

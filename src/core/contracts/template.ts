@@ -18,6 +18,8 @@ export interface ThreadSpec {
   writable?: readonly string[]
   /** Name of the engine that it runs on; left out: the usual one of the run (`Engines.usual`). */
   engine?: string
+  /** What it may not read, in the sandbox `workspace-write`: absolute paths, and globs (`/work/**\/*.pem`); left out: nothing. */
+  unreadable?: readonly string[]
   /** What it may call in codemachine. */
   tools?: readonly HostTool[]
 }

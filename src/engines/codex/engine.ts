@@ -4,14 +4,7 @@ import { type AppServer, AppServers, type CodexOptions } from './app-server.ts'
 import type { CodexCapabilities } from './find-codex.ts'
 import { CodexRound } from './round.ts'
 import type { SilenceLimits } from './round-feed.ts'
-import {
-  readOnlyTerms,
-  type SandboxTerms,
-  type ShieldedEnvironment,
-  sandboxTerms,
-  shieldEnvironment,
-  writableTerms,
-} from './sandbox.ts'
+import { hidesFiles, type ShieldedEnvironment, shieldEnvironment, threadTerms } from './sandbox.ts'
 
 export interface CodexEngineOptions extends CodexOptions, SilenceLimits {
   /** The native codex binary, its version, and what that version can do. */
@@ -41,13 +34,14 @@ export class CodexEngine implements Engine {
   prepare(thread: ThreadSpec): PreparedRound {
     const checkLogin = this.#checkLogin
     this.#checkLogin = false
+    const { directory, sandbox, capabilities } = this.#options
     const { server } = this.#servers.start()
     void server.exit.then(() => this.#idle.delete(server))
     return new CodexRound({
       ...this.#options,
       server,
       thread,
-      sandbox: this.#termsOf(thread),
+      sandbox: threadTerms(thread, directory, sandbox, capabilities),
       forCommands: this.#shielded.forCommands,
       checkLogin,
       onIdle: outcome => {
@@ -58,6 +52,10 @@ export class CodexEngine implements Engine {
     })
   }
 
+  get hidesFiles(): boolean {
+    return hidesFiles(this.#options.sandbox, this.#options.capabilities)
+  }
+
   async settle(): Promise<void> {
     await Promise.all([...this.#idle].map(server => server.close()))
     await this.#servers.sweep()
@@ -65,12 +63,5 @@ export class CodexEngine implements Engine {
 
   async close(): Promise<void> {
     await this.#servers.close()
-  }
-
-  #termsOf({ readOnly, writable }: ThreadSpec): SandboxTerms {
-    const { capabilities, directory, sandbox } = this.#options
-    if (readOnly) return readOnlyTerms(capabilities)
-    if (writable) return writableTerms(directory, writable, sandbox, capabilities)
-    return sandboxTerms(directory, sandbox, capabilities)
   }
 }

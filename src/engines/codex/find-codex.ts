@@ -155,6 +155,11 @@ export interface CodexCapabilities {
   agentsSwitch: boolean
   /** `thread/start` takes a permission profile by name: everything read-only but one directory of the work directory. */
   permissionProfiles: boolean
+  /**
+   * A permission profile, which a turn can name, keeps commands from reading a path, or what a glob matches. Measured with
+   * 0.140, 0.145 and 0.155, which refuse the turn, and with 0.157, 0.158, 0.160, 0.166 and 0.169.
+   */
+  deniesReading: boolean
   /** `projects.<cwd>.trust_level = "untrusted"` keeps codex from writing to config.toml; older ones write "trusted". */
   untrustedKeepsConfig: boolean
   /**
@@ -183,6 +188,7 @@ export function capabilitiesOf(version: string): CodexCapabilities {
     forcedRemovalUnderNever: !since('0.145.0'),
     agentsSwitch: since('0.145.0'),
     permissionProfiles: since('0.140.0'),
+    deniesReading: since('0.157.0'),
     untrustedKeepsConfig: since('0.130.0'),
     // 0.155 does not; what came between was not measured, and no 0.167 and 0.168 were published.
     snapshotKeepsPolicy: since('0.167.0'),

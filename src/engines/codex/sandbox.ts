@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { SandboxChoice, SandboxMode } from '../../core/contracts/sandbox.ts'
-import { writableByAgents } from '../../platform/files.ts'
+import type { ThreadSpec } from '../../core/contracts/template.ts'
+import { pathInside, writableByAgents } from '../../platform/files.ts'
 import { pathVariable, searchPathOutside } from '../../platform/run-process.ts'
 import type { CodexCapabilities } from './find-codex.ts'
 import { memberOf } from './wire.ts'
@@ -10,7 +12,7 @@ import { memberOf } from './wire.ts'
 /** A sandbox in codex's terms: parameters of `thread/start` and `turn/start`, and answers to its approval requests. */
 export interface SandboxTerms {
   thread: Pick<ThreadStartParams, 'sandbox' | 'permissions' | 'config'>
-  turn: Pick<TurnStartParams, 'sandboxPolicy'>
+  turn: Pick<TurnStartParams, 'sandboxPolicy' | 'permissions'>
   approvalPolicy: AskForApproval
   /** Whether login shells may start from codex's snapshot of one: not where it would undo what commands are not to see. */
   shellSnapshot: boolean
@@ -29,7 +31,7 @@ export function sandboxTerms(directory: string, choice: SandboxChoice, capabilit
 }
 
 /** The terms of a thread that can write nothing, not even its memory, and has no network, whatever the rounds have. */
-export function readOnlyTerms(capabilities: CodexCapabilities): SandboxTerms {
+function readOnlyTerms(capabilities: CodexCapabilities): SandboxTerms {
   return {
     thread: { sandbox: 'read-only' },
     turn: { sandboxPolicy: { type: 'readOnly', networkAccess: false } },
@@ -44,7 +46,7 @@ export function readOnlyTerms(capabilities: CodexCapabilities): SandboxTerms {
  * `workspace-write` alone: with full access nothing is enforced, and in read-only there is nothing to narrow; nor is it
  * enforced by a codex without permission profiles.
  */
-export function writableTerms(
+function writableTerms(
   directory: string,
   folders: readonly string[],
   choice: SandboxChoice,
@@ -53,22 +55,84 @@ export function writableTerms(
   const terms = sandboxTerms(directory, choice, capabilities)
   // Without profiles the directory in which commands start is writable in any case, and they have to start in this one.
   if (choice.mode !== 'workspace-write' || !capabilities.permissionProfiles) return terms
-  const paths = folders.map(folder => join(directory, folder))
-  const own = Object.fromEntries(paths.map(path => [path, 'write']))
+  return { ...terms, ...withProfile(SOME_FOLDERS, profileOfFolders(directory, folders, choice)) }
+}
+
+/** Whether a thread is kept from reading what is named: by permission profiles, in the sandbox `workspace-write` alone. */
+export function hidesFiles({ mode }: Pick<SandboxChoice, 'mode'>, { deniesReading }: CodexCapabilities): boolean {
+  return mode === 'workspace-write' && deniesReading
+}
+
+/**
+ * As `readOnlyTerms`, `writableTerms` or `sandboxTerms`, for a thread that may not read the paths: absolute ones, and globs.
+ * Where that is not enforced (`hidesFiles`) they are those terms.
+ */
+export function threadTerms(
+  { readOnly, writable, unreadable = [] }: Pick<ThreadSpec, 'readOnly' | 'writable' | 'unreadable'>,
+  directory: string,
+  choice: SandboxChoice,
+  capabilities: CodexCapabilities,
+): SandboxTerms {
+  const terms = readOnly
+    ? readOnlyTerms(capabilities)
+    : writable
+      ? writableTerms(directory, writable, choice, capabilities)
+      : sandboxTerms(directory, choice, capabilities)
+  if (unreadable.length === 0 || !hidesFiles(choice, capabilities)) return terms
+  const profile = readOnly
+    ? READS_ALL
+    : writable
+      ? profileOfFolders(directory, writable, choice)
+      : profileOfAll(directory, choice)
+  const denied = unreadable.filter(path => mayBeThere(path, profile))
+  const filesystem = { ...profile.filesystem, ...Object.fromEntries(denied.map(path => [path, 'deny'])) }
+  const permissions = { [READING]: READS_ALL, [HIDING]: { ...profile, filesystem } }
+  return { ...terms, thread: { permissions: READING, config: { permissions } }, turn: { permissions: HIDING } }
+}
+
+/**
+ * Whether a path is there, or could be made by a command under this profile. Codex lays a file where a denied one is
+ * missing, and runs no command at all where it cannot.
+ */
+function mayBeThere(path: string, { filesystem }: Profile): boolean {
+  if (GLOB.test(path) || existsSync(path)) return true
+  return Object.entries(filesystem).some(([place, right]) => right === 'write' && pathInside(place, path) !== null)
+}
+
+const GLOB = /[*?[{]/
+
+const READS_ALL: Profile = { filesystem: { ':root': 'read' }, network: { enabled: false } }
+
+/** The profile of a thread that may write in these folders only. */
+function profileOfFolders(directory: string, folders: readonly string[], { network }: SandboxChoice): Profile {
+  const own = Object.fromEntries(folders.map(folder => [join(directory, folder), 'write']))
   const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', [directory]: 'read', ...own }
-  return { ...terms, ...withProfile(SOME_FOLDERS, { filesystem, network: { enabled: choice.network } }) }
+  return { filesystem, network: { enabled: network } }
+}
+
+/** The profile that lets a thread write what the sandbox `workspace-write` does. */
+function profileOfAll(directory: string, { network, writable }: SandboxChoice): Profile {
+  const own = Object.fromEntries([directory, ...writable].map(path => [path, 'write']))
+  const filesystem = { ':root': 'read', ':tmpdir': 'write', ':slash_tmp': 'write', ...own }
+  return { filesystem, network: { enabled: network } }
+}
+
+/** What a permission profile lets commands do; `filesystem`: by absolute path or glob, the more specific one counts. */
+type Profile = {
+  filesystem: Record<string, string>
+  network?: { enabled: boolean }
 }
 
 /** A permission profile, which is defined where it is used. */
-function withProfile(
-  name: string,
-  profile: { filesystem: Record<string, string>; network?: { enabled: boolean } },
-): Pick<SandboxTerms, 'thread' | 'turn'> {
+function withProfile(name: string, profile: Profile): Pick<SandboxTerms, 'thread' | 'turn'> {
   return { thread: { permissions: name, config: { permissions: { [name]: profile } } }, turn: {} }
 }
 
 /** Name of the permission profile of an agent that may write in some folders only. */
 const SOME_FOLDERS = 'codemachine-folders'
+/** Name of the permission profile of an agent that may not read everything, and of the one that its thread starts with. */
+const HIDING = 'codemachine-hiding'
+const READING = 'codemachine-reading'
 /** Name of the permission profile that leaves a read-only agent its memory. */
 const MEMORY_ONLY = 'codemachine-memory'
 

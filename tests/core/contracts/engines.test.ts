@@ -12,6 +12,7 @@ function scene(): { engines: Engines; done: string[] } {
     return {
       name,
       version: '1',
+      hidesFiles: true,
       prepare(thread) {
         done.push(`${name} prepares`)
         return new Engines({}).prepare(thread)

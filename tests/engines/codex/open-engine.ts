@@ -40,6 +40,7 @@ export async function openEngine(options: {
   requestMs?: number
   endMs?: number
   sandbox?: SandboxChoice['mode']
+  writable?: readonly string[]
 }): Promise<OpenedEngine> {
   const { platform, arch } = process
   const binary =
@@ -53,7 +54,11 @@ export async function openEngine(options: {
     overrides: [],
     env: options.env ?? { ...process.env },
     directory: options.directory,
-    sandbox: { mode: options.sandbox ?? 'workspace-write', network: options.sandbox !== undefined, writable: [] },
+    sandbox: {
+      mode: options.sandbox ?? 'workspace-write',
+      network: options.sandbox !== undefined,
+      writable: options.writable ?? [],
+    },
     // Of several engines in this process none may take another's for what it has left running.
     key: `test-${randomUUID()}`,
     owner: { pid: process.pid, startTime: await startTimeOf(process.pid, 'linux') },

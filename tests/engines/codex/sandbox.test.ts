@@ -10,7 +10,7 @@ import { functionCall, reply, roundsScript, type ScriptStep, shell } from '../..
 import { type ScriptedModel, startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
 import { capabilitiesOf, findCodex } from '../../../src/engines/codex/find-codex.ts'
-import { sandboxTerms, writableTerms } from '../../../src/engines/codex/sandbox.ts'
+import { sandboxTerms, threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
@@ -127,7 +127,7 @@ test('where there is no repository an agent makes one and commits, patches by he
 describe('an agent that is bound to folders', () => {
   const choice = { network: true, writable: ['/work/.git'] }
   const bound = (mode: SandboxChoice['mode'], version = '0.169.0') =>
-    writableTerms('/work', ['src/web', 'docs'], { ...choice, mode }, capabilitiesOf(version))
+    threadTerms({ writable: ['src/web', 'docs'] }, '/work', { ...choice, mode }, capabilitiesOf(version))
 
   test('has no repository to write in, and the network that the person allows', () => {
     const { thread, turn } = bound('workspace-write')

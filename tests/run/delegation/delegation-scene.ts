@@ -83,6 +83,7 @@ export async function openScene(options: SceneOptions = {}) {
   const engine: Engine = {
     name: 'played',
     version: '1',
+    hidesFiles: true,
     prepare(thread) {
       prepared.push(thread)
       return playedRound(thread, `thread-${++threads}`, options, clock, inputs)
