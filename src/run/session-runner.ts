@@ -1,6 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
-import type { RoundStep } from '../core/contracts/template.ts'
+import type { RoundStep, Step } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
 import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } from '../core/events/outcome.ts'
 import type { AfterRound } from '../core/rules/after-round.ts'
@@ -156,23 +156,25 @@ export class SessionRunner {
       }
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const step = template.next(this.#log.state, memory)
-      switch (step.kind) {
-        case 'end':
-          return step.outcome
-        case 'check': {
-          const end = await this.#check(step.check, tree, memory)
-          if (end) return end
-          break
-        }
-        case 'round':
-        case 'replan': {
-          const end = await this.#tryRound(step, tree, memory)
-          if (end) return end
-          break
-        }
-        default:
-          return unreachable(step)
-      }
+      const end = step.kind === 'end' ? step.outcome : await this.#carryOut(step, tree, memory)
+      if (end) return end
+    }
+  }
+
+  /** Does what the template wants next; an outcome if the session ends. */
+  async #carryOut(
+    step: Exclude<Step, { kind: 'end' }>,
+    tree: string,
+    memory: MemorySnapshot,
+  ): Promise<SessionOutcome | null> {
+    switch (step.kind) {
+      case 'check':
+        return await this.#check(step.check, tree, memory)
+      case 'round':
+      case 'replan':
+        return await this.#tryRound(step, tree, memory)
+      default:
+        return unreachable(step)
     }
   }
 

@@ -50,7 +50,7 @@ export interface RoundStep {
 }
 
 /** What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. */
-type Step = RoundStep | { kind: 'check'; check: 'plan' | 'tasks' } | { kind: 'end'; outcome: SessionOutcome }
+export type Step = RoundStep | { kind: 'check'; check: 'plan' | 'tasks' } | { kind: 'end'; outcome: SessionOutcome }
 
 /** The rights of the rounds that a template has for one thing, and what they are called. */
 export interface PartKind {
