@@ -172,7 +172,7 @@ test.each([
         next: ({ roundsUsed }) =>
           roundsUsed === 0
             ? { kind: 'round', round: { thread, input: 'Go.' } }
-            : { kind: 'end', outcome: { kind: 'interrupted', by: 'person' } },
+            : { kind: 'end', outcome: { kind: 'interrupted', by: 'stop' } },
       },
     })
     const warnings = events.flatMap(event => (event.type === 'warning' ? event.message : []))
