@@ -9,6 +9,22 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const SPECIFIER = /(from |import\()(['"])([^'"]+)\2/g
 
 /**
+ * What is shipped in place of declarations that need valibot, which is bundled: of a schema, what it is a schema of. By the
+ * package, or the file of ours.
+ */
+const STAND_INS: Readonly<Record<string, string>> = {
+  'valibot.d.ts': `/** A schema: what it takes, and what it gives. */
+export interface GenericSchema<Input = unknown, Output = Input> {
+    readonly '~types'?: { readonly input: Input; readonly output: Output } | undefined;
+}
+export type InferOutput<S extends GenericSchema> = NonNullable<S['~types']>['output'];
+`,
+  'core/events/schema.d.ts': `import type { GenericSchema } from '../../valibot.ts';
+export type Schema<T> = GenericSchema<unknown, T>;
+`,
+}
+
+/**
  * Writes the types of `src/index.ts`: `index.d.ts` into `folder`, and what it imports, and no more, into its folder `types`.
  * Throws for a type that a package of ours is needed for: packages are bundled, and whoever imports codemachine has none.
  */
@@ -18,7 +34,8 @@ export async function writeDeclarations(folder: string): Promise<void> {
     await declare(made)
     const seen = new Set(['index.d.ts'])
     for (const path of seen) {
-      const text = await readFile(join(made, 'src', path), 'utf8')
+      const declared = STAND_INS[path] ?? (await readFile(join(made, 'src', path), 'utf8'))
+      const text = declared.replaceAll(/from 'valibot'/g, `from '${relative(dirname(path), 'valibot.ts')}'`)
       for (const [, , , specifier = ''] of text.matchAll(SPECIFIER)) {
         if (specifier.startsWith('.')) seen.add(join(dirname(path), specifier).replace(/\.[jt]s$/, '.d.ts'))
         else if (!specifier.startsWith('node:')) throw new Error(`${path} needs ${specifier}, which is not shipped.`)

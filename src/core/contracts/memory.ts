@@ -1,14 +1,7 @@
+import type { EventOf } from '../events/events.ts'
+
 /** A memory file that could not be used, and what became of it. */
-export interface MemoryProblem {
-  /** `MAIN.md` or `tasks.json`. */
-  file: string
-  /** One sentence that names the place and the mend, without the file's name. */
-  problem: string
-  /** Where the broken file was put, relative to the session's folder; null if there was nothing to keep. */
-  setAside: string | null
-  /** Whether the last good copy was put back. */
-  restored: boolean
-}
+export type MemoryProblem = EventOf<'memory-broken'>['problem']
 
 /** The front matter and open work of a `MAIN.md`. */
 export interface MainFile {

@@ -1,20 +1,26 @@
+import type * as v from 'valibot'
+import type {
+  endedBy,
+  gate,
+  gateResultSchema,
+  gateStatus,
+  gateTime,
+  outcomeHint,
+  roundClass,
+  roundOutcome,
+  sessionLimits,
+  sessionOutcome,
+  stallReason,
+  usageWindow,
+  waitReason,
+  windDownLimit,
+} from './shapes.ts'
+
 /** Why a round ended; the classes of docs/design.md, "What ends a round". */
-export type RoundClass =
-  | 'worked'
-  | 'interrupted'
-  | 'context-full'
-  | 'refused'
-  | 'window'
-  | 'throttle'
-  | 'network'
-  | 'quota'
-  | 'auth'
-  | 'config'
-  | 'silent'
-  | 'crashed'
+export type RoundClass = v.InferOutput<typeof roundClass>
 
 /** Each class of a round, and whether one that ended so uses up one of the person's limit. */
-export const USES_UP_A_ROUND = {
+const USES_UP_A_ROUND = {
   worked: true,
   interrupted: true,
   'context-full': true,
@@ -35,61 +41,29 @@ export function countsAsRound(end: RoundClass, hasWorked: boolean): boolean {
 }
 
 /** How a round ended. `message` is codex's own words where it gave any. */
-export interface RoundOutcome {
-  class: RoundClass
-  message: string | null
-  /** When codex said that it may be tried again: Unix time, ms; left out if it did not. */
-  retryAt?: number
-}
+export type RoundOutcome = v.InferOutput<typeof roundOutcome>
 
 /**
  * Why a session waits. `round-failed`: a round or a review failed in a way that time may mend. `usage-limit`: a window of
  * the account's usage limits was seen to be used up before a round. `max-usage`: it was seen to be used as far as the person allows.
  */
-export type WaitReason = 'round-failed' | 'usage-limit' | 'max-usage'
+export type WaitReason = v.InferOutput<typeof waitReason>
 
 /** What shows that a session does not get on. */
-export type StallReason = 'nothing-changed' | 'same-refusal'
+export type StallReason = v.InferOutput<typeof stallReason>
 
 /** How a person ends a session: by a signal, `codemachine stop`, or `codemachine skip`. */
-export type EndedBy = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'stop' | 'skip'
-
-/** How a session ended. */
-export type SessionOutcome =
-  | { kind: 'done'; verified: boolean }
-  | { kind: 'limit'; limit: 'rounds' | 'time' | 'tokens' }
-  /** `goalOnly`: what has to be mended is the goal, and other sessions can go on. */
-  | { kind: 'needs-person'; reason: string; hint: OutcomeHint | null; goalOnly?: true }
-  | { kind: 'stalled'; rounds: number; why: StallReason }
-  | { kind: 'interrupted'; by: EndedBy }
+export type EndedBy = v.InferOutput<typeof endedBy>
 
 /**
  * What a person can do about a session that needs one; after each of these it can be resumed. Data, which every door puts
- * into words of its own: `wordsForHint` has those for a shell. Moments are ISO 8601 in UTC.
+ * into words of its own: `wordsForHint` has those for a shell, and docs/events.md says what each means. Moments are ISO
+ * 8601 in UTC.
  */
-export type OutcomeHint =
-  /** Three rounds in a row were refused: say the goal in other words, or mend what it refers to. */
-  | { do: 'reword-goal' }
-  /** Codex crashed three times in a row before it did anything. */
-  | { do: 'check-codex' }
-  | { do: 'add-credit' }
-  | { do: 'log-in' }
-  | { do: 'mend-codex-configuration' }
-  /** Rounds have failed since then, which is as long as `--max-wait` allows. */
-  | { do: 'mend-cause'; since: string }
-  /** It would have to wait until then, longer than `--max-wait` allows. */
-  | { do: 'resume'; session: string; at: string }
-  /** The reviewer does not agree, or gives no answer; `gatesPass`: every required gate passes, and there is one. */
-  | { do: 'read-reviews'; gatesPass: boolean }
-  /** The team builder wrote no plan that can be carried out. `files`: at most five; `more`: others are wrong, too. */
-  | { do: 'mend-plan'; files: readonly string[]; more: boolean }
-  /** No task is left in the plan, which is this file. */
-  | { do: 'add-tasks'; file: string }
-  /** Parked tasks are all that is left in the plan, which is this file. */
-  | { do: 'mend-parked-tasks'; file: string }
-  | { do: 'free-disk-space' }
-  /** A sentence for the person, as earlier versions wrote every hint. */
-  | { do: 'say'; text: string }
+export type OutcomeHint = v.InferOutput<typeof outcomeHint>
+
+/** How a session ended. */
+export type SessionOutcome = v.InferOutput<typeof sessionOutcome>
 
 /** The exit code of an outcome (docs/design.md, "Outcomes and exit codes"). */
 export function exitCodeOf(outcome: SessionOutcome): number {
@@ -108,23 +82,13 @@ export function exitCodeOf(outcome: SessionOutcome): number {
 }
 
 /** The most that a session may take; null: no such limit. */
-export interface SessionLimits {
-  rounds: number | null
-  /** Time that it is worked on, ms. */
-  timeMs: number | null
-  tokens: number | null
-}
+export type SessionLimits = v.InferOutput<typeof sessionLimits>
 
 /** One window of the account's usage limits. */
-export interface UsageWindow {
-  usedPercent: number
-  windowMinutes: number | null
-  /** Unix time, ms. */
-  resetsAt: number | null
-}
+export type UsageWindow = v.InferOutput<typeof usageWindow>
 
 /** A limit that is reached in the middle of a round; `usage`: the part of the account's window that may be used. */
-export type WindDownLimit = 'time' | 'tokens' | 'usage'
+export type WindDownLimit = v.InferOutput<typeof windDownLimit>
 
 /** What of its limits a session has used. */
 export interface Used {
@@ -156,49 +120,19 @@ export function renewalOf(windows: readonly (UsageWindow | null)[], usedPercent:
 }
 
 /** A command that codemachine runs itself before it believes *done*; as the settings say, and as the session began with it. */
-export interface Gate {
-  /** By which it is told apart; the command itself if nobody gave it a name. */
-  name: string
-  /** A line for a shell, run in the work directory. */
-  run: string
-  /** How long it may take, ms. */
-  timeoutMs: number
-  /** Whether done waits for it; one that is not required is only reported. */
-  required: boolean
-  /** Whether it may use the network; never more than the rounds may. */
-  network: boolean
-  /** Globs, relative to the work directory, of the files that make up the gate: its tests, its configuration. */
-  protect: readonly string[]
-  /** Whether it runs after every round that worked, and not only when done is claimed. */
-  everyRound: boolean
-}
+export type Gate = v.InferOutput<typeof gate>
 
 /** When a gate runs: before round 1, after a round, because tasks of a plan are said to be done, or because all is claimed to be. */
-export type GateTime = 'before' | 'after-round' | 'tasks' | 'claim'
+export type GateTime = v.InferOutput<typeof gateTime>
 
 /**
  * How a gate came out. `flaky`: it failed, and passed when it was run again on the same files. `not-started`: there is
  * nothing that could be run. `broken-off`: a person or the end of the session cut it short, which says nothing of it.
  */
-export type GateStatus = 'passed' | 'flaky' | 'failed' | 'timed-out' | 'not-started' | 'broken-off'
+export type GateStatus = v.InferOutput<typeof gateStatus>
 
 /** What came of running a gate. */
-export interface GateResult {
-  gate: string
-  status: GateStatus
-  /** Null if it did not end by itself. Of a flaky one, that of the run that failed. */
-  exitCode: number | null
-  durationMs: number
-  /** The last lines of what it printed, both streams, at most 4,000 characters. */
-  output: string
-  /** What stood in its way, a sentence; null if nothing did. */
-  problem: string | null
-  /** Fingerprint of the work tree on which it ran. */
-  tree: string
-  /** What it changed in that tree itself, at most 50 paths. */
-  changed: readonly string[]
-  changedCount: number
-}
+export type GateResult = v.InferOutput<typeof gateResultSchema>
 
 /** Whether a gate that came out so has passed, if only the second time. */
 export function hasPassed(status: GateStatus): boolean {

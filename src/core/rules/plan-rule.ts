@@ -1,4 +1,5 @@
 import type { Task } from '../contracts/memory.ts'
+import type { EventOf } from '../events/events.ts'
 import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
 import {
   countFailure,
@@ -10,13 +11,7 @@ import {
 } from '../state/plan.ts'
 
 /** What is made of one task of the plan. `detail`: why, a sentence; null if the verdict says it all. */
-export interface Judgement {
-  task: string
-  name: string
-  phase: string | null
-  verdict: TaskVerdict
-  detail: string | null
-}
+export type Judgement = Omit<EventOf<'task-judged'>, 'type' | 'round'>
 
 /** What a judgement of tasks goes by. */
 export interface TaskFacts {

@@ -1,29 +1,16 @@
+import type { EventOf } from '../events/events.ts'
+
 /** With what reviews are made; null: what the rounds have. */
-export interface ReviewTerms {
-  model: string | null
-  effort: string | null
-}
+export type ReviewTerms = NonNullable<EventOf<'session-created'>['review']>
 
 /** Why a review is made: a person wants one before done, or a round changed what a gate protects. */
-export type ReviewCause = 'asked' | 'protected'
-
-/** Something that a reviewer wants to have mended. */
-export interface Finding {
-  severity: 'critical' | 'major' | 'minor'
-  /** Relative to the work directory; null if it is about no file. */
-  file: string | null
-  /** From 1; null if it is about no line. */
-  line: number | null
-  problem: string
-  mend: string
-}
+export type ReviewCause = EventOf<'review-started'>['causes'][number]
 
 /** What a reviewer answered. `agreed`: the work is what was asked for, and may be called done. */
-export interface ReviewAnswer {
-  verdict: 'agreed' | 'findings'
-  summary: string
-  findings: readonly Finding[]
-}
+export type ReviewAnswer = NonNullable<EventOf<'review-ended'>['answer']>
+
+/** Something that a reviewer wants to have mended. */
+export type Finding = ReviewAnswer['findings'][number]
 
 /** The reviews of a session so far. */
 export interface Reviews {

@@ -1,25 +1,7 @@
-/** The verdicts of codemachine on a task of the plan. */
-export type TaskVerdict =
-  /** It is done: an agent has worked on it, and the gates pass. */
-  | 'done'
-  /** It was set to done, and the proof is missing. */
-  | 'refused'
-  /** It was worked on, and is not done. */
-  | 'failed'
-  /** It was done, and is not any more. */
-  | 'reopened'
-  /** It failed too often: the rest goes on without it. */
-  | 'parked'
-  /** It is new in the plan. */
-  | 'added'
-  /** It is not in the plan any more. */
-  | 'removed'
-  /** A round took it out of the plan, and codemachine put it back. */
-  | 'put-back'
-  /** A round changed what it asks for. */
-  | 'changed'
-  /** A person changed its name or its phase, or had it changed. */
-  | 'edited'
+import type { EventOf } from '../events/events.ts'
+
+/** The verdicts of codemachine on a task of the plan; docs/events.md says what each means. */
+export type TaskVerdict = EventOf<'task-judged'>['verdict']
 
 /** A task in the plan of a session, as codemachine has judged it. */
 export interface PlanTask {
@@ -75,7 +57,7 @@ export interface AgentAtWork {
 }
 
 /** How the work of an agent ended. */
-export type AgentStatus = 'completed' | 'error' | 'terminated'
+export type AgentStatus = EventOf<'agent-ended'>['status']
 
 /** Whether tasks of this phase have to pass the gates that have never passed yet, too. Pure. */
 export function isHeldToAllGates(phase: string | null): boolean {

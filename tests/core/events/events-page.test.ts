@@ -1,5 +1,15 @@
 import { readFileSync } from 'node:fs'
+import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
+import { withEventTables } from '../../../scripts/events-page.ts'
+import { sessionEvent } from '../../../src/core/events/checks.ts'
+import { claimEvent } from '../../../src/core/events/claim.ts'
+import { fileEvent } from '../../../src/core/events/files.ts'
+import { lifecycleEvent } from '../../../src/core/events/lifecycle.ts'
+import { planEvent } from '../../../src/core/events/plan.ts'
+import { roundEvent } from '../../../src/core/events/round.ts'
+import { type KnownSchema, shapesOf } from '../../../src/core/events/schema.ts'
+import { item, outcomeHint, sessionOutcome } from '../../../src/core/events/shapes.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { moreSamples, sampleEvents, sampleLiveEvents } from '../../tui/samples.ts'
 
@@ -7,25 +17,34 @@ const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.m
 const page = read('docs/events.md')
 const headings = [...page.matchAll(/^### ([a-z-]+)$/gm)].map(match => match[1])
 
-const EVENTS = 'src/core/events/events.ts'
-
-/** The unions of events, and the part of the page that each has. */
+/** The events of each group, and the part of the page that it has. */
 const GROUPS = [
-  { part: 'Of the session', union: 'LifecycleEvent' },
-  { part: 'Of a round', union: 'RoundEvent' },
-  { part: 'Of the files', union: 'FileEvent' },
-  { part: 'Of a build', union: 'PlanEvent' },
-  { part: 'Of the done claim', union: 'ClaimEvent' },
-  { part: 'Live only', union: 'LiveEvent' },
+  { part: 'Of the session', events: wordsOf(lifecycleEvent) },
+  { part: 'Of a round', events: wordsOf(roundEvent) },
+  { part: 'Of the files', events: wordsOf(fileEvent) },
+  { part: 'Of a build', events: wordsOf(planEvent) },
+  { part: 'Of the done claim', events: wordsOf(claimEvent) },
+  { part: 'Live only', events: Object.keys(sampleLiveEvents) },
 ]
 
-/** The discriminants of a union as its source writes them. */
-function membersOf(path: string, union: string, key: string): string[] {
-  const source =
-    read(path)
-      .split(`type ${union} =`)[1]
-      ?.split(/^(?:export|type|interface|\/\*\*)/m)[0] ?? ''
-  return [...source.matchAll(new RegExp(`(?:^ {6}|\\{ )${key}: '([a-z-]+)'`, 'gm'))].map(match => match[1] ?? '')
+/** The words by which a variant tells its objects apart. */
+function wordsOf(schema: v.GenericSchema): string[] {
+  const { key } = schema as v.VariantSchema<string, [], undefined>
+  return shapesOf(schema).map(({ entries }) => (entries[key] as v.LiteralSchema<string, undefined>).literal)
+}
+
+/** Every schema in a schema, and itself. */
+function schemasIn(schema: v.GenericSchema): v.GenericSchema[] {
+  const known = schema as KnownSchema
+  const { written } = v.getMetadata(known as v.StringSchema<undefined>) as { written?: v.GenericSchema }
+  const within = [
+    ...(written === undefined ? [] : [written]),
+    ...('wrapped' in known ? [known.wrapped] : []),
+    ...('item' in known ? [known.item] : []),
+    ...('entries' in known ? Object.values(known.entries) : []),
+    ...(known.type === 'variant' ? shapesOf(known) : []),
+  ]
+  return [schema, ...within.flatMap(each => schemasIn(each as v.GenericSchema))]
 }
 
 /** A part of the page, from its heading to the next one of any kind. */
@@ -40,33 +59,34 @@ function rowsOf(heading: string): string[] {
   )
 }
 
-/** The values of a union of texts as its source writes them. */
-function valuesOf(path: string, union: string): string[] {
-  const source = read(path).split(`type ${union} =`)[1]?.split(/\n\n/)[0] ?? ''
-  return [...source.matchAll(/'([a-z-]+)'/g)].map(([, value = '']) => value)
-}
-
 describe('docs/events.md', () => {
   test('has a heading for every event, live ones included, and for nothing else', () => {
-    const events = GROUPS.flatMap(({ union }) => membersOf(EVENTS, union, 'type'))
+    const events = GROUPS.flatMap(group => group.events)
     expect(events.length).toBeGreaterThan(20)
     expect([...headings].sort()).toEqual([...events].sort())
   })
 
-  test.each(GROUPS)('$part: has the headings of its events, in their order', ({ part, union }) => {
+  test.each(GROUPS)('$part: has the headings of its events, in their order', ({ part, events }) => {
     const section = page.split(`\n## ${part}\n`)[1]?.split(/^## /m)[0] ?? ''
     const inPart = [...section.matchAll(/^### ([a-z-]+)$/gm)].map(match => match[1])
-    expect(inPart).toEqual(membersOf(EVENTS, union, 'type'))
+    expect(inPart).toEqual(events)
+  })
+
+  test('its tables are those that scripts/events-page.ts writes from the schemas', () => {
+    expect(withEventTables(page)).toBe(page)
+    expect(withEventTables(page.replaceAll(/^\| `.*\n/gm, ''))).toContain(
+      '| `goal` | the whole prompt |\n| `template` |',
+    )
   })
 
   test('has every kind of item in its table', () => {
-    const kinds = membersOf('src/core/events/items.ts', 'Item', 'kind')
+    const kinds = wordsOf(item)
     expect(kinds.length).toBeGreaterThan(10)
     expect(rowsOf('\n## Items\n').sort()).toEqual(kinds.sort())
   })
 
   test('has every outcome in its table', () => {
-    const kinds = membersOf('src/core/events/outcome.ts', 'SessionOutcome', 'kind')
+    const kinds = wordsOf(sessionOutcome)
     expect(kinds.length).toBeGreaterThan(4)
     expect(rowsOf('\n## Outcomes\n').sort()).toEqual(kinds.sort())
   })
@@ -83,24 +103,14 @@ describe('docs/events.md', () => {
     expect(Object.keys(fields).filter(field => !section.includes(`\`${field}\``))).toEqual([])
   })
 
-  test('names every class of a round, and every value of an enumeration', () => {
-    for (const [path, union] of [
-      ['events/outcome', 'RoundClass'],
-      ['events/events', 'RefusalReason'],
-      ['events/outcome', 'WindDownLimit'],
-      ['events/outcome', 'StallReason'],
-      ['events/outcome', 'WaitReason'],
-      ['events/events', 'StallRemedy'],
-      ['events/outcome', 'GateTime'],
-      ['events/outcome', 'GateStatus'],
-      ['rules/review', 'ReviewCause'],
-      ['state/plan', 'TaskVerdict'],
-      ['state/plan', 'AgentStatus'],
-    ] as const) {
-      const values = valuesOf(`src/core/${path}.ts`, union)
-      expect(values.length).toBeGreaterThan(1)
-      expect(values.filter(value => !page.includes(`\`${value}\``))).toEqual([])
-    }
+  test('names every value of an enumeration', () => {
+    const lists = schemasIn(sessionEvent).filter(schema => schema.type === 'picklist') as v.PicklistSchema<
+      string[],
+      undefined
+    >[]
+    expect(lists.length).toBeGreaterThan(20)
+    const values = new Set(lists.flatMap(({ options }) => options))
+    expect([...values].filter(value => !page.includes(`\`${value}\``) && !page.includes(`'${value}'`))).toEqual([])
   })
 
   test('names what the rounds of each template are for', () => {
@@ -110,7 +120,7 @@ describe('docs/events.md', () => {
   })
 
   test('has a row for every hint', () => {
-    const hints = membersOf('src/core/events/outcome.ts', 'OutcomeHint', 'do')
+    const hints = wordsOf(outcomeHint)
     expect(hints.length).toBeGreaterThan(10)
     expect(rowsOf('\n### Hints\n').sort()).toEqual(hints.sort())
   })

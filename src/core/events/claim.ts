@@ -1,0 +1,115 @@
+import {
+  about,
+  checkedAs,
+  fields,
+  flag,
+  listOf,
+  nullOr,
+  number,
+  oneOf,
+  optional,
+  text,
+  unchecked,
+  variant,
+} from './schema.ts'
+import { gateResult, gateTime, roundOutcome, tokenCounts } from './shapes.ts'
+
+const refusalReason = oneOf(
+  'tasks-left',
+  'progress-left',
+  'tree-changed',
+  'memory-broken',
+  'round-not-completed',
+  'gate-failed',
+  'review-findings',
+  'person-said-more',
+)
+
+const finding = fields({
+  severity: oneOf('critical', 'major', 'minor'),
+  file: about(nullOr(text), 'relative to the work directory; `null` if it is about no file'),
+  line: about(nullOr(number), 'from 1; `null` if it is about no line'),
+  problem: text,
+  mend: text,
+})
+
+const reviewAnswer = fields({ verdict: oneOf('agreed', 'findings'), summary: text, findings: listOf(finding) })
+
+const round = unchecked(number)
+const asInReview = 'as in `review-started`'
+const asAskedFor = "as asked for; `null`: codex's own choice"
+
+/** Events of a claim that the goal is reached: gates, reviews, and the decision. */
+export const claimEvent = variant('type', {
+  'gate-started': {
+    round: about(number, 'the one that ended last; `0`: none has'),
+    when: about(
+      gateTime,
+      '`before`: before round 1; `after-round`; `tasks`: tasks of a build are said to be done; `claim`: done was claimed',
+    ),
+    gate: about(text, 'its name'),
+  },
+  'gate-ended': {
+    round: about(number, 'as in `gate-started`'),
+    when: about(gateTime, 'as in `gate-started`'),
+    ...gateResult,
+    gate: about(text, 'as in `gate-started`'),
+    treeAfter: about(optional(text), 'fingerprint of the work tree that it left; left out: not known'),
+  },
+  'done-nominated': {
+    round,
+    by: about(
+      checkedAs(listOf(text), listOf(oneOf('MAIN.md', 'tasks.json'))),
+      'which files claim it: `MAIN.md`, `tasks.json`',
+    ),
+    tree: about(
+      optional(text),
+      'fingerprint of the work tree of which it is claimed; left out if the claim was refused at once',
+    ),
+  },
+  'review-started': {
+    round: about(unchecked(number), 'the one whose claim is looked at'),
+    review: about(
+      number,
+      'its number in the session, from 1. One that gave no answer is made again with the same number',
+    ),
+    causes: about(
+      checkedAs(listOf(text), listOf(oneOf('asked', 'protected'))),
+      'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were)',
+    ),
+    model: about(nullOr(text), asAskedFor),
+    effort: about(nullOr(text), asAskedFor),
+  },
+  'review-ended': {
+    round: about(unchecked(number), asInReview),
+    review: about(number, asInReview),
+    outcome: about(roundOutcome, 'how its turn ended, as in `round-ended`; only one that `worked` gives an answer'),
+    answer: about(
+      nullOr(reviewAnswer),
+      '`{ verdict, summary, findings }`; `null` if it gave none that can be read. `verdict`: `agreed` or `findings`; `findings`: `[{ severity, file, line, problem, mend }]` with `severity` `critical`, `major` or `minor`, and `null` for a `file` or `line` that it is not about',
+    ),
+    repeated: about(
+      listOf(finding),
+      'those of the findings that a review before this one had, too: they are left to the person',
+    ),
+    tree: about(text, 'fingerprint of what was reviewed'),
+    durationMs: number,
+    tokens: about(nullOr(tokenCounts), 'TokenCounts of its threads; `null` if none were reported'),
+  },
+  'done-refused': {
+    round,
+    reason: about(
+      checkedAs(text, refusalReason),
+      '`tasks-left`, `progress-left` (also: the memory files do not claim it any more), `tree-changed`, `memory-broken`, `round-not-completed`, `gate-failed`, `review-findings` (those that are new) or `person-said-more` (while it was looked at)',
+    ),
+    detail: about(text, 'the same as a sentence; the next round is told it'),
+  },
+  'done-accepted': {
+    round,
+    tree: about(text, 'fingerprint of the work tree that was accepted'),
+    verified: about(
+      optional(flag),
+      'whether gates had to pass, and did; `false`: there were none; left out by older versions, as `false`',
+    ),
+  },
+})

@@ -1,0 +1,63 @@
+import { about, fields, flag, listOf, nullOr, number, oneOf, text, unchecked, variant } from './schema.ts'
+
+const treeChanges = fields({
+  files: about(number, 'how many files differ'),
+  added: about(number, 'lines, in files that are text'),
+  removed: about(number, 'lines, in files that are text'),
+  paths: about(
+    listOf(fields({ path: text, added: nullOr(number), removed: nullOr(number) })),
+    "in git's order, at most as many as were asked for; `null` lines: not text",
+  ),
+})
+
+/** Events of the files: of the memory, the repository, the work tree. */
+export const fileEvent = variant('type', {
+  'memory-broken': {
+    problem: fields({
+      file: about(text, '`MAIN.md` or `tasks.json`'),
+      problem: about(text, 'the place and the mend, in one sentence'),
+      setAside: about(
+        nullOr(text),
+        "where the broken file was put, relative to the session's folder; `null` if there was nothing to keep",
+      ),
+      restored: about(flag, 'whether the last good copy was put back'),
+    }),
+  },
+  'repository-restored': {
+    round: unchecked(number),
+    paths: about(listOf(text), "files of the repository's own settings"),
+    setAside: about(nullOr(text), 'where the changed files are kept; `null` if there was nothing to keep'),
+  },
+  savepoint: {
+    round: about(
+      number,
+      'the round after which it was made; `0`: what the session began with. A round that is tried again under its number is kept again, and the later savepoint counts',
+    ),
+    commit: about(text, 'git hashes in the private git directory'),
+    tree: about(text, 'git hashes in the private git directory'),
+    changes: about(
+      treeChanges,
+      'since the session began: `{ files, added, removed, paths }`; how many files differ, lines of those that are text, and at most 50 files as `{ path, added, removed }` (`null`: not text)',
+    ),
+    head: about(nullOr(text), "commit of the person's own branch; `null` if there is none"),
+    commits: about(
+      listOf(fields({ commit: text, subject: text })),
+      'that are new on it since the savepoint before, the oldest first, at most 20: `[{ commit, subject }]`',
+    ),
+  },
+  'settings-changed': { round: about(number, 'the first one that changed it') },
+  'protected-changed': {
+    round: number,
+    files: about(
+      listOf(
+        fields({
+          path: about(text, 'relative to the work directory'),
+          how: oneOf('changed', 'deleted', 'skipped'),
+          gates: about(listOf(text), 'names of those that protect it'),
+        }),
+      ),
+      'at most 50: `[{ path, how, gates }]`. `how`: `changed`, `deleted` or `skipped` (tests in it are marked to be skipped); `gates`: names of those that protect it',
+    ),
+    count: about(number, 'how many in all'),
+  },
+})

@@ -1,0 +1,141 @@
+import {
+  about,
+  addedLater,
+  checkedAs,
+  fields,
+  flag,
+  listOf,
+  moment,
+  nullOr,
+  number,
+  oneOf,
+  optional,
+  text,
+  unchecked,
+  variant,
+} from './schema.ts'
+import { gate, roundOutcome, sessionLimits, sessionOutcome, stallReason, waitReason } from './shapes.ts'
+
+/** Settings given by flag or environment. They outlive the process: `resume` applies them again. */
+const runOverrides = fields({
+  sandbox: optional(text),
+  network: optional(flag),
+  model: optional(text),
+  effort: optional(text),
+  maxUsage: about(optional(number), 'per cent'),
+  maxWaitMs: optional(number),
+  keepAwake: optional(flag),
+  verify: about(optional(listOf(text)), 'commands that have to pass before done, as `--verify` names them'),
+  review: optional(flag),
+})
+
+const reviewTerms = fields({ model: nullOr(text), effort: nullOr(text) })
+
+/** What is tried when rounds make no progress. */
+const stallRemedy = oneOf('another-way', 'more-effort')
+
+const asAskedFor = "as asked for; `null`: codex's own choice"
+
+/** Events of the session as a whole: it begins, waits, is held, goes on, ends. */
+export const lifecycleEvent = variant('type', {
+  'session-created': {
+    goal: about(text, 'the whole prompt'),
+    template: about(text, 'what decides what comes next: `goal`, …'),
+    directory: about(text, 'the work directory; absolute, links resolved'),
+    limits: sessionLimits,
+    sandbox: about(text, '`read-only`, `workspace-write` or `danger-full-access`'),
+    network: about(flag, 'whether commands in the sandbox reach the network'),
+    overrides: about(listOf(text), '`key=value` pairs handed to codex'),
+    gates: about(
+      optional(listOf(gate)),
+      'what has to pass before done: `[{ name, run, timeoutMs, required, network, protect, everyRound }]`. `run` is a line for a shell; `required`: done waits for it; `protect`: globs of the files that it is made of; `everyRound`: it runs after each round, too. Left out by older versions: none',
+    ),
+    review: about(
+      optional(nullOr(reviewTerms)),
+      '`{ model, effort }` if a review has to agree before done (`null` in it: what the rounds have); `null` or left out: only where a protected file is not what it was',
+    ),
+    protectFrom: about(
+      optional(text),
+      'fingerprint that the files which gates protect are compared with, where a session before it changed some and was not done; left out: what this one begins with',
+    ),
+    said: about(
+      addedLater(runOverrides),
+      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`; it counts when the session goes on, too',
+    ),
+    model: about(nullOr(text), asAskedFor),
+    effort: about(nullOr(text), asAskedFor),
+    asksPlan: about(
+      optional(flag),
+      'of a build, whether a person wants to see the plan before it is carried out; left out: no',
+    ),
+    queued: about(nullOr(text), 'id of the queued prompt that it came from; `null` if it was typed'),
+    host: about(addedLater(text), 'name of the machine'),
+    codemachine: about(unchecked(text), 'version of codemachine'),
+  },
+  'session-resumed': {
+    limits: about(
+      sessionLimits,
+      'what it may take from now on, with what was used before counted in; as in `session-created`',
+    ),
+    said: about(addedLater(runOverrides), 'as in `session-created`, from now on'),
+    gates: about(optional(listOf(gate)), 'as in `session-created`, from now on; left out: as before'),
+    review: about(optional(nullOr(reviewTerms)), 'as in `session-created`, from now on; left out: as before'),
+    host: about(addedLater(text), 'name of the machine'),
+    codemachine: about(unchecked(text), 'version of codemachine'),
+  },
+  'keep-awake': {
+    by: about(nullOr(text), 'what keeps it awake: `systemd-inhibit`, `caffeinate`, …; `null`: nothing does'),
+    problem: about(nullOr(text), 'why nothing does, in a sentence; `null` if there is none, or nobody asked for it'),
+  },
+  waiting: {
+    round: about(unchecked(number), 'the round that starts when the wait is over'),
+    reason: about(
+      unchecked(waitReason),
+      '`round-failed`: a round or a review failed; `usage-limit`: the usage limit was seen to be used up before a round; `max-usage`: it was seen to be used as far as the person allows. Earlier versions did not write it; it is read from `cause` then',
+    ),
+    cause: about(roundOutcome, 'what is waited out, as `outcome` of `round-ended`'),
+    until: about(moment, "when it is over, if the session's time is not used up before; ISO 8601 in UTC"),
+  },
+  'wait-ended': {
+    round: about(unchecked(number), 'as in `waiting`'),
+    reason: about(
+      oneOf('over', 'retry', 'stopped'),
+      '`over`; `retry`: a person ended it with `codemachine retry`; `stopped`: the session ends, and waits on when it is resumed',
+    ),
+  },
+  'stop-asked': {
+    now: about(flag, '`true`: the round is interrupted; `false`: after this round, or at once if none runs'),
+  },
+  paused: {},
+  held: {},
+  unpaused: {},
+  'interrupt-asked': {},
+  'skip-asked': {},
+  'replan-asked': { text: about(text, "what to change, in the person's words") },
+  replanned: {
+    round: about(number, 'the round that made it'),
+    files: about(
+      listOf(fields({ file: checkedAs(text, oneOf('MAIN.md', 'tasks.json')), diff: text })),
+      "what is different, `[{ file: 'MAIN.md' | 'tasks.json', diff }]`: unified diffs of at most 16 KiB each, which then say how many characters are missing; without the file that did not change. Instead of what changed stands `[… written anew]` for a file that is nearly all different or has more than 20,000 lines, and `[… only a secret is different]`",
+    ),
+  },
+  stuck: {
+    round: about(unchecked(number), 'the last round that did not get on'),
+    rounds: about(number, 'how many in a row'),
+    why: about(
+      stallReason,
+      '`nothing-changed`: work tree and memory files came out as they were before; `same-refusal`: the done claim was refused for the same reason',
+    ),
+    remedy: about(
+      stallRemedy,
+      '`another-way`: the next round is asked for another way; `more-effort`: it is given more reasoning effort too',
+    ),
+  },
+  'session-ended': {
+    outcome: about(sessionOutcome, 'how it ended: see [Outcomes](#outcomes)'),
+    exitCode: about(number, 'the exit code that stands for it'),
+    rounds: about(number, 'rounds that counted, over the whole session'),
+    tokens: about(number, 'tokens of all threads, over the whole session'),
+    durationMs: about(number, 'how long it has been worked on, before it was resumed too'),
+  },
+})

@@ -1,0 +1,64 @@
+import { about, fields, listOf, nullOr, number, oneOf, text, variant } from './schema.ts'
+import { tokenCounts } from './shapes.ts'
+
+const asAskedFor = "as asked for; `null`: codex's own choice"
+
+/** Events of a plan: whether it can be used, its tasks, and the agents that are given work. */
+export const planEvent = variant('type', {
+  'plan-refused': {
+    round: about(number, 'the one that wrote it'),
+    problem: about(text, 'what is wrong with which file, a sentence a line'),
+  },
+  'plan-ready': {
+    round: number,
+    tasks: about(
+      listOf(fields({ id: text, name: text, phase: text })),
+      'of the plan, in their order: `[{ id, name, phase }]`',
+    ),
+    agents: about(listOf(text), "names of those that have a prompt of this project's own"),
+  },
+  'agent-started': {
+    round: number,
+    instance: about(text, '`<agent>-<time>`, its name in the session'),
+    agent: about(text, 'its name'),
+    tasks: about(
+      listOf(text),
+      'ids of the tasks of the plan that it is about, as they were named: `T3.1` for a part of `T3`',
+    ),
+    request: about(text, 'what it was asked for, at most 4,000 characters'),
+    door: about(
+      oneOf('tool', 'command-line'),
+      '`tool`: by the tool of another agent; `command-line`: by `codemachine --agent`',
+    ),
+    parent: about(nullOr(text), "the instance that asked; `null`: the round's own agent, or a person"),
+    model: about(nullOr(text), asAskedFor),
+    effort: about(nullOr(text), asAskedFor),
+    paths: about(
+      nullOr(listOf(text)),
+      'all that it may write, relative to the work directory; `null`: the whole of it',
+    ),
+  },
+  'agent-ended': {
+    round: about(number, 'as in `agent-started`'),
+    instance: about(text, 'as in `agent-started`'),
+    status: about(
+      oneOf('completed', 'error', 'terminated'),
+      '`completed`, `error` (it did not come to its end) or `terminated` (it was ended)',
+    ),
+    result: about(text, 'what it said last, or why it did not come to its end; at most 4,000 characters'),
+    durationMs: number,
+    tokens: about(nullOr(tokenCounts), 'TokenCounts of its threads; `null` if none were reported'),
+  },
+  'task-judged': {
+    round: about(number, 'the one that ended last'),
+    task: about(text, 'its id and name, the new one where that changed'),
+    name: about(text, 'its id and name, the new one where that changed'),
+    phase: about(nullOr(text), '`null` if it has none'),
+    verdict: about(
+      oneOf('done', 'refused', 'failed', 'reopened', 'parked', 'added', 'removed', 'put-back', 'changed', 'edited'),
+      '`done`: an agent has worked on it, and the gates pass; `refused`: it was said to be done, and is not taken for it; `failed`: it was worked on, and is not done; `reopened`: it was done, and is not any more; `parked`: it failed five times, and the rest goes on without it; `added`: it is in the plan since; `removed`: a person took it out; `put-back`: a round took it out, and codemachine put it back; `changed`: a round changed its name, details, acceptance criteria or phase; `edited`: its name or phase is another, and no round changed it: a person did, or had it changed',
+    ),
+    detail: about(nullOr(text), 'why, a sentence; `null` if the verdict says it all'),
+  },
+  'tasks-judged': { round: number },
+})

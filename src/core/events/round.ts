@@ -1,0 +1,151 @@
+import {
+  about,
+  addedLater,
+  fields,
+  flag,
+  listOf,
+  nullOr,
+  number,
+  oneOf,
+  optional,
+  text,
+  unchecked,
+  variant,
+} from './schema.ts'
+import { item, roundOutcome, tokenCounts, usageWindow, windDownLimit } from './shapes.ts'
+
+const round = unchecked(number)
+const windowOfLimits =
+  '`{ usedPercent, windowMinutes, resetsAt }`, or `null`. `usedPercent` is 0 to 100, `resetsAt` is Unix time in **ms**'
+const tasksDone =
+  'how many tasks of `tasks.json` were done then, and how many there were; `tasks` is left out if it has none'
+const fingerprints = 'fingerprints of the work tree: git tree hashes'
+const worksWith =
+  "what codex says that it works with, its own choice too (`effort` `null`: the model's own default); left out by versions of codex that do not say so"
+
+/** Events of a round, from its start to its end. */
+export const roundEvent = variant('type', {
+  'round-started': {
+    round: about(
+      number,
+      'its number, from 1. A round that used up none of the limit is started again with the same number',
+    ),
+    agent: about(text, 'name of the agent'),
+    engine: about(text, 'what runs it (`codex`), and its version'),
+    codex: about(text, 'what runs it (`codex`), and its version'),
+    model: about(nullOr(text), "as asked for; `null`: codex's own choice"),
+    input: about(unchecked(text), 'the user input of its turn'),
+    part: about(
+      optional(text),
+      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; left out otherwise',
+    ),
+  },
+  'turn-started': {
+    round,
+    thread: about(text, "codex's ids"),
+    turn: about(text, "codex's ids"),
+    model: about(optional(text), worksWith),
+    effort: about(optional(nullOr(text)), worksWith),
+  },
+  'item-completed': {
+    round,
+    item: about(
+      item,
+      'what it did: see [Items](#items). Ids are those of one agent: with `instance` they may come twice',
+    ),
+    instance: about(
+      optional(text),
+      "of a build, the agent that did it, if it is one that was given a task; left out: the round's own",
+    ),
+  },
+  'plan-updated': {
+    round,
+    explanation: about(unchecked(nullOr(text)), "why, in the agent's words; `null` if it gave none"),
+    steps: about(
+      listOf(fields({ step: text, status: oneOf('pending', 'in-progress', 'completed') })),
+      "the whole plan: `[{ step, status: 'pending' | 'in-progress' | 'completed' }]`; of more than 200 steps the last one says how many more",
+    ),
+  },
+  usage: {
+    round,
+    thread: about(text, "the round's own thread, or one of its sub-agents"),
+    total: about(tokenCounts, 'TokenCounts of the thread so far'),
+    last: about(tokenCounts, 'TokenCounts of the last answer; its `total` is what fills the context now'),
+    contextWindow: about(nullOr(number), 'tokens that the context holds; `null` if unknown'),
+  },
+  limits: {
+    primary: about(nullOr(usageWindow), windowOfLimits),
+    secondary: about(nullOr(usageWindow), windowOfLimits),
+    credits: about(
+      optional(flag),
+      'whether there are credits, with which the account goes on where a window is full; missing if codex did not say',
+    ),
+  },
+  'model-rerouted': {
+    round,
+    from: about(text, 'models'),
+    to: about(text, 'models'),
+    reason: about(text, "in codex's words"),
+  },
+  'request-answered': {
+    round,
+    method: about(text, "codex's name for the request"),
+    subject: about(text, 'what it was about: a command, a file'),
+    answer: about(text, 'what codemachine said'),
+  },
+  'question-asked': {
+    round: number,
+    question: about(text, 'its name in the session: `Q1`, `Q2`, …'),
+    text,
+    options: about(listOf(text), 'answers to choose from; none: any'),
+    assumption: about(text, 'on what the agent goes on meanwhile'),
+  },
+  steered: {
+    round: about(unchecked(nullOr(number)), '`null`: between two rounds'),
+    text: about(text, 'what they said'),
+    delivered: about(flag, '`true`: the running turn took it; `false`: the next round is told'),
+  },
+  warning: { round: about(unchecked(nullOr(number)), '`null`: not of one round'), message: text },
+  error: {
+    round,
+    message: about(text, "codex's words; `details` may be `null`"),
+    details: about(nullOr(text), "codex's words; `details` may be `null`"),
+    willRetry: about(flag, 'whether codex tries again by itself'),
+    waitsForNetwork: about(
+      addedLater(flag),
+      '`true`: codex tries again until the network is back, and does not give up. Comes again and again meanwhile',
+    ),
+  },
+  'turn-continued': { round, cause: about(roundOutcome, 'how the turn ended, as `outcome` of `round-ended`') },
+  'winding-down': {
+    round,
+    limit: about(
+      windDownLimit,
+      "`time` or `tokens`: after this round the session ends; `usage`: as much of the account's usage limit is used as may be, and the session waits until it is renewed",
+    ),
+    graceMs: about(number, 'how long it has'),
+  },
+  'machine-slept': {
+    round: about(unchecked(nullOr(number)), '`null`: between two rounds'),
+    ms: about(number, 'for how long'),
+  },
+  'round-ended': {
+    round: number,
+    outcome: roundOutcome,
+    counts: about(flag, "whether it uses up one of the person's rounds"),
+    durationMs: number,
+    tokens: about(nullOr(tokenCounts), 'TokenCounts of all its threads; `null` if none were reported'),
+    treeBefore: about(text, fingerprints),
+    treeAfter: about(text, fingerprints),
+    changed: about(listOf(text), 'paths that differ between the two, relative to the work directory, at most 50'),
+    changedCount: about(number, 'how many differ'),
+    memory: about(addedLater(text), 'fingerprint of the memory files that it left: a hash'),
+    tasks: optional(
+      fields({
+        done: about(number, tasksDone),
+        total: about(number, tasksDone),
+        left: about(optional(listOf(text)), 'the names of at most 20 that were not done; may be left out'),
+      }),
+    ),
+  },
+})

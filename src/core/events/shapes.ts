@@ -1,0 +1,190 @@
+import {
+  about,
+  addedLater,
+  checkedAs,
+  fields,
+  flag,
+  listOf,
+  literal,
+  moment,
+  nullOr,
+  number,
+  oneOf,
+  optional,
+  text,
+  unchecked,
+  variant,
+} from './schema.ts'
+
+// The shapes that several events share, or that are large. Their types are in `outcome.ts` and `items.ts`, which load no schema.
+
+/** Token counts of one thread as codex reports them: absolute, cumulative over the thread. */
+export const tokenCounts = fields({
+  input: number,
+  cachedInput: number,
+  output: number,
+  reasoning: number,
+  total: number,
+})
+
+export const roundClass = oneOf(
+  'worked',
+  'interrupted',
+  'context-full',
+  'refused',
+  'window',
+  'throttle',
+  'network',
+  'quota',
+  'auth',
+  'config',
+  'silent',
+  'crashed',
+)
+
+/** How a round ended. */
+export const roundOutcome = fields({
+  class: about(
+    roundClass,
+    '`worked`, `interrupted`, `context-full`, `refused`, `window`, `throttle`, `network`, `quota`, `auth`, `config`, `silent` or `crashed`',
+  ),
+  message: about(nullOr(text), "codex's words, or `null`"),
+  retryAt: about(
+    optional(number),
+    'when codex said that it may be tried again: Unix time in **ms**; left out if it did not say',
+  ),
+})
+
+export const waitReason = oneOf('round-failed', 'usage-limit', 'max-usage')
+
+export const stallReason = oneOf('nothing-changed', 'same-refusal')
+
+export const endedBy = oneOf('SIGINT', 'SIGTERM', 'SIGHUP', 'stop', 'skip')
+
+/** What a person can do about a session that needs one. */
+export const outcomeHint = variant('do', {
+  'reword-goal': {},
+  'check-codex': {},
+  'add-credit': {},
+  'log-in': {},
+  'mend-codex-configuration': {},
+  'mend-cause': { since: moment },
+  resume: { session: text, at: moment },
+  'read-reviews': { gatesPass: flag },
+  'mend-plan': { files: listOf(text), more: flag },
+  'add-tasks': { file: text },
+  'mend-parked-tasks': { file: text },
+  'free-disk-space': {},
+  say: { text },
+})
+
+/** How a session ended. */
+export const sessionOutcome = variant('kind', {
+  done: { verified: flag },
+  limit: { limit: oneOf('rounds', 'time', 'tokens') },
+  'needs-person': {
+    reason: text,
+    // `upgradeEvent` looks at it: one of another version is replaced, and the event stays.
+    hint: unchecked(nullOr(outcomeHint)),
+    /** What has to be mended is the goal, and other sessions can go on. */
+    goalOnly: optional(unchecked(literal(true))),
+  },
+  stalled: { rounds: number, why: stallReason },
+  interrupted: { by: checkedAs(text, endedBy) },
+})
+
+export const sessionLimits = fields({
+  rounds: about(addedLater(nullOr(number)), 'the most rounds it may take; `null`: as many as it needs'),
+  timeMs: about(addedLater(nullOr(number)), 'how long it may be worked on; `null`: without end'),
+  tokens: about(
+    addedLater(nullOr(number)),
+    'the most tokens that all its threads may use; `null`: as many as it needs',
+  ),
+})
+
+export const usageWindow = fields({
+  usedPercent: number,
+  windowMinutes: nullOr(number),
+  resetsAt: about(nullOr(number), 'Unix time, ms'),
+})
+
+export const windDownLimit = oneOf('time', 'tokens', 'usage')
+
+/** A gate as the session began with it. */
+export const gate = fields({
+  name: about(text, 'by which it is told apart; the command itself if nobody gave it a name'),
+  run: about(text, 'a line for a shell, run in the work directory'),
+  timeoutMs: about(number, 'how long it may take'),
+  required: about(flag, 'whether done waits for it; one that is not required is only reported'),
+  network: about(flag, 'whether it may use the network; never more than the rounds may'),
+  protect: about(listOf(text), 'globs, relative to the work directory, of the files that it is made of'),
+  everyRound: about(flag, 'whether it runs after every round that worked, and not only when done is claimed'),
+})
+
+export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim')
+
+export const gateStatus = oneOf('passed', 'flaky', 'failed', 'timed-out', 'not-started', 'broken-off')
+
+/** The fields of what came of running a gate. */
+export const gateResult = {
+  gate: about(text, 'its name'),
+  status: about(
+    gateStatus,
+    '`passed`; `flaky`: it failed, and passed when it was run again on the same files, at once or at a later claim; `failed`; `timed-out`; `not-started`: there is nothing that could be run; `broken-off`: a person or the end of the session cut it short, which says nothing of it',
+  ),
+  exitCode: about(nullOr(number), '`null` if it did not end by itself; of a flaky one, that of the run that failed'),
+  durationMs: number,
+  output: about(text, 'the last lines of what it printed, stdout and stderr, at most 4,000 characters'),
+  problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
+  tree: about(text, 'fingerprint of the work tree on which it ran'),
+  changed: about(listOf(text), "what it changed in that tree itself, at most 50 paths; not taken for the agent's work"),
+  changedCount: about(number, 'how many'),
+}
+
+export const gateResultSchema = fields(gateResult)
+
+const itemStatus = oneOf('running', 'completed', 'failed', 'declined')
+
+/** A file that codex changed. */
+const fileChange = fields({
+  path: about(text, 'absolute path'),
+  change: oneOf('add', 'update', 'delete', 'move'),
+  movedTo: nullOr(text),
+  diff: about(text, 'unified diff; for an added file its whole content. Bounded to 64 KiB'),
+})
+
+const id = unchecked(text)
+/** Null if codex did not say. */
+const durationMs = nullOr(number)
+
+/** One thing that codex did in a turn. */
+export const item = variant('kind', {
+  'user-message': { id, text: unchecked(text) },
+  'agent-message': { id, text, phase: unchecked(nullOr(oneOf('commentary', 'final-answer'))) },
+  reasoning: { id, text },
+  command: {
+    id,
+    command: text,
+    directory: unchecked(text),
+    status: itemStatus,
+    exitCode: nullOr(number),
+    durationMs,
+    output: about(text, 'stdout and stderr merged, the last 16 KiB'),
+  },
+  'file-change': {
+    id,
+    status: itemStatus,
+    changes: about(
+      listOf(fileChange),
+      'at most 200 files and 256 Ki characters of diffs; then the last diff ends with how many more files there are',
+    ),
+  },
+  plan: { id, text },
+  'web-search': { id, query: text },
+  'mcp-tool-call': { id, server: text, tool: text, status: itemStatus, durationMs, error: nullOr(text) },
+  'tool-call': { id, tool: text, status: itemStatus, durationMs },
+  'sub-agent': { id, action: text, status: itemStatus, prompt: nullOr(text), threads: listOf(text) },
+  image: { id, path: nullOr(text) },
+  compaction: { id },
+  unknown: { id, codexType: text },
+})
