@@ -5,7 +5,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
 import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
-import { foldJournal, hasEvents, problemOfJournal } from '../records/journal.ts'
+import { foldJournal, isCallSession, problemOfJournal } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -44,11 +44,13 @@ async function latestOrRefuse(records: Records, onProblem: (problem: string) => 
   const last = latest === null ? problems.pop() : undefined
   for (const problem of problems) onProblem(problem)
   if (latest !== null) return latest
-  throw new UserError(last ?? `There is no session in ${records.directory} that can be read.`)
+  throw new UserError(
+    last ?? `There is no session in ${records.directory} but calls of agents; name one that codemachine list shows.`,
+  )
 }
 
 /**
- * The session that was written to last: the one that runs, if one does. Null if there is none.
+ * The session that was written to last: the one that runs, if one does. Null if there is none. Calls are passed over.
  * @param onProblem told a sentence for each that was written to later, and cannot be read; if there is none, for each
  * that holds nothing, too
  */
@@ -64,11 +66,32 @@ export async function latestSession(records: Records, onProblem: (problem: strin
   for (const { path, id } of written.reverse().sort((a, b) => b.at - a.at)) {
     const problem = await problemOfJournal(path)
     if (problem !== null) onProblem(problem)
-    else if (await hasEvents(path)) return id
-    else empty.push(path)
+    else {
+      const isCall = await isCallSession(records, id)
+      if (isCall === false) return id
+      if (isCall === null) empty.push(path)
+    }
   }
   for (const path of empty) onProblem(`${path} holds no session.`)
   return null
+}
+
+/** The newest sessions that are no calls, the oldest first, at most `most`; one that cannot be read is among them. */
+export async function newestSessions(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+  most: number,
+): Promise<string[]> {
+  const found: string[] = []
+  for (const id of (await records.sessions()).reverse()) {
+    if (found.length === most) break
+    if (!(await isCallSession(records, id).catch(passOver))) found.unshift(id)
+  }
+  return found
+}
+
+function passOver(error: unknown): false {
+  if (error instanceof UserError) return false
+  throw error
 }
 
 const MOST_SHOWN = 8

@@ -2,6 +2,7 @@ import { UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
 import type { Reply } from '../core/contracts/reply.ts'
 import type { EndedBy } from '../core/events/outcome.ts'
+import { lockOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import { openRecords, type Records } from '../records/records.ts'
 import { askWhoRuns } from '../records/run-lock.ts'
@@ -101,9 +102,9 @@ export class OpenProject implements Project {
   /** As `report`. @param onProblem told a sentence of each thing that cannot be read */
   async reportOf(session: string | null, onProblem: (problem: string) => void): Promise<ReportData> {
     const { records } = this
-    // Before the journal: a session that ends while it is read must not look cut off.
-    const runner = await askWhoRuns(records.lock, this.#world.platform, onProblem)
     const id = await findSession(records, session, onProblem)
+    // Before the journal: a session that ends while it is read must not look cut off.
+    const runner = await askWhoRuns(await lockOfSession(records, id), this.#world.platform, onProblem)
     const { readReport } = await import('../report/write.ts')
     const data = await readReport(records, id, runner)
     if (data === null) throw new UserError(`${records.journal(id)} holds no session.`)

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
-import { type SessionState, sharesPlan } from '../core/state/state.ts'
+import { isCall, type SessionState, sharesPlan } from '../core/state/state.ts'
 import { countRubbish, foldJournal, problemOfJournal } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
@@ -42,6 +42,7 @@ export async function resumeSession(
   const { session, options } = resume
   const id = session === null ? await newestUnfinished(records) : await findSession(records, session)
   const before = await readSession(records, id)
+  refuseCall(before)
   if (options.config === undefined) refuseHiddenOverrides(before)
   const own = await resumeAlone(world, records, before, resume, observer, listeners)
   if (resume.alone || !own.goesOn || (await openQueue(records.queue).peek()) === null) return own
@@ -99,7 +100,7 @@ async function newestUnfinished(records: Records): Promise<string> {
       throw new UserError(problem, ids.length > 1 ? { hint } : {})
     }
     const state = await foldJournal(records, id)
-    if (state === null) continue
+    if (state === null || isCall(state)) continue
     const isOld = hasPlan && sharesPlan(state)
     if (state.ended?.outcome.kind !== 'done' && !isOld) return id
     hasPlan ||= sharesPlan(state)
@@ -127,6 +128,14 @@ async function readSession(records: Records, id: string): Promise<SessionState> 
   throw new UserError(`${id} belongs to ${state.directory}, and this is ${records.directory}.`, {
     hint: `To go on with it there: ${resumeCommand(id, state.directory)}`,
   })
+}
+
+/** Whoever waited for the answer is gone. */
+function refuseCall(state: SessionState): void {
+  if (!isCall(state)) return
+  throw new UserError(
+    `${state.id} is a call of an agent, which is not gone on with; call it again: ${state.kind?.command}`,
+  )
 }
 
 /** Secrets are not kept: where one was handed to codex, a person has to say it again. */

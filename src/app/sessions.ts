@@ -35,11 +35,12 @@ import { openMemory } from '../workspace/memory/session-memory.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
+import { newestSessions } from './find.ts'
 import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { reviewIn } from './resume-terms.ts'
-import { unknownTemplate } from './start/templates.ts'
+import { unknownTemplate, wayToCall } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
 
@@ -110,6 +111,7 @@ export class Sessions implements AsyncDisposable {
     const { template = USUAL_TEMPLATE, asksPlan = false } = prompt
     const kind = records.templates.get(template)
     if (kind === undefined) throw new UserError(unknownTemplate(template))
+    if (kind.isCall) throw new UserError(wayToCall(kind))
     const limits = kind.usualRounds === null ? this.#run.limits : limitsOf(settings, sources, kind.usualRounds)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
@@ -277,7 +279,7 @@ function policyOf({ graceMinutes, maxWait, maxUsage, stallRounds }: Settings): R
  * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
  */
 async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'templates'>): Promise<string | null> {
-  const newest = (await records.sessions()).at(-1)
+  const [newest] = await newestSessions(records, 1)
   if (newest === undefined) return null
   // What cannot be read is said by those who list it.
   const state = await foldJournal(records, newest).catch(() => null)

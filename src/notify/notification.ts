@@ -307,6 +307,8 @@ function outcomeInWords(outcome: SessionOutcome): { title: string; message: stri
       return outcome.verified
         ? { title: 'done', message: 'Done, and verified.' }
         : { title: 'done, unverified', message: 'Done; unverified, for no gate had to pass.' }
+    case 'answered':
+      return { title: 'answered', message: 'The agent has answered.' }
     case 'limit':
       return { title: 'limit reached', message: `The limit of ${outcome.limit} is reached.` }
     case 'needs-person': {

@@ -82,3 +82,13 @@ export function tomlString(text: string): string {
   // A JSON string is a TOML basic string, but for the one control character that JSON leaves as it is.
   return JSON.stringify(text.toWellFormed()).replaceAll('\u007f', '\\u007f')
 }
+
+/** A value as `tomlValue` gives it, on one line: tables and lists are written inline. */
+export function tomlInline(value: unknown): string {
+  if (typeof value === 'string') return tomlString(value)
+  if (Array.isArray(value)) return `[${value.map(tomlInline).join(', ')}]`
+  if (value instanceof Date) return value.toISOString()
+  if (typeof value !== 'object' || value === null) return String(value)
+  const members = Object.entries(value).map(([key, member]) => `${tomlString(key)} = ${tomlInline(member)}`)
+  return `{${members.join(', ')}}`
+}

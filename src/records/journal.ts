@@ -160,8 +160,30 @@ export async function problemOfJournal(path: string): Promise<string | null> {
 
 /** True if a journal holds an event. Throws as `readJournal` does. */
 export async function hasEvents(path: string): Promise<boolean> {
-  for await (const _ of readJournal(path)) return true
-  return false
+  return (await firstEvent(path)) !== null
+}
+
+async function firstEvent(path: string): Promise<Recorded | null> {
+  for await (const event of readJournal(path)) return event
+  return null
+}
+
+/** Whether a session is a call, by the first event of its journal; null if it holds none. Throws as `readJournal` does. */
+export async function isCallSession(
+  { journal, templates }: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+): Promise<boolean | null> {
+  const first = await firstEvent(journal(id))
+  if (first === null) return null
+  return first.type === 'session-created' && (templates.get(first.template)?.isCall ?? false)
+}
+
+/** The lock of whoever runs a session: its own if it is a call, else that of the work directory. Throws as `readJournal` does. */
+export async function lockOfSession(
+  records: Pick<Records, 'journal' | 'templates' | 'lock' | 'callLock'>,
+  id: string,
+): Promise<string> {
+  return (await isCallSession(records, id)) ? records.callLock(id) : records.lock
 }
 
 /** The number of lines in a journal that are not JSON, without blank ones and a torn last one. */

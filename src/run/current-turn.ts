@@ -61,8 +61,10 @@ export class CurrentTurn {
 
   /** Has a tree reviewed that is claimed to be done. What a person says meanwhile is not for the reviewer. */
   async review(causes: readonly ReviewCause[], tree: string): Promise<RoundOutcome> {
+    const { means } = this.#options
+    if (means === null) throw new Error('Nothing of this session is proved.')
     this.#interrupting = new AbortController()
-    return await reviewClaim(causes, tree, { ...this.#options, play: this.#terms() })
+    return await reviewClaim(causes, tree, { ...this.#options, means, play: this.#terms() })
   }
 
   /** Adds text to the turn of the round that runs; false if there is none that takes it. */

@@ -35,7 +35,8 @@ export interface ProofOptions {
   workTree: WorkTree
   guard: RepositoryGuard
   asked: PersonAsked
-  means: ProofEnvironment
+  /** Null for a session of which nothing is kept and nothing is proved. */
+  means: ProofEnvironment | null
   /** The time that a gate may take at most, ms. */
   mostGateMs(): number
 }
@@ -65,6 +66,7 @@ export class Proof {
 
   /** True once the first savepoint is kept and the gates have run that come before round 1. */
   get hasBegun(): boolean {
+    if (this.#options.means === null) return true
     const { savepoint, last } = this.#log.state
     return (savepoint !== null || this.#isUnkept || last !== null) && (last !== null || this.#due.length === 0)
   }
@@ -86,6 +88,7 @@ export class Proof {
 
   /** Begins to keep the round's tree, and journals what the round did to protected files and the project's settings. */
   async afterRound(round: EndedRound): Promise<void> {
+    if (this.#options.means === null) return
     await this.#saving
     this.#saving = this.#save(round.round, round.treeAfter)
     this.#saving.catch(() => {})
@@ -105,8 +108,9 @@ export class Proof {
 
   /** Runs gates one after the other; `isComplete` is false if a person broke in before the last one had ended. */
   async run(gates: readonly Gate[], when: GateTime, tree: string): Promise<{ tree: string; isComplete: boolean }> {
-    const { asked, means, workTree, guard, mostGateMs } = this.#options
+    const { asked, workTree, guard, mostGateMs } = this.#options
     if (gates.length === 0) return { tree, isComplete: true }
+    const means = this.#means
     this.#breakingOff = new AbortController()
     const signal = AbortSignal.any([asked.ending, this.#breakingOff.signal])
     let after = tree
@@ -137,12 +141,12 @@ export class Proof {
     await this.#saving
     const start = protectedSince(this.#log.state)
     if (start === null) return true
-    return (await this.#options.means.changedProtected(gates, start, tree)).count > 0
+    return (await this.#means.changedProtected(gates, start, tree)).count > 0
   }
 
   /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */
   async strayed(claimed: string, tree: string): Promise<readonly string[]> {
-    const lost = await this.#options.means.lost(claimed, tree)
+    const lost = await this.#means.lost(claimed, tree)
     if (lost === null) return ['files that are not known']
     const usual = new Set(this.#log.state.before.flatMap(({ changed }) => changed))
     return lost.filter(path => !usual.has(path))
@@ -171,9 +175,15 @@ export class Proof {
     return gates.filter(({ name }) => !done.has(name))
   }
 
+  get #means(): ProofEnvironment {
+    const { means } = this.#options
+    if (means === null) throw new Error('Nothing of this session is proved.')
+    return means
+  }
+
   /** Keeps a savepoint and journals it; false if that failed. */
   async #save(round: number, tree: string): Promise<boolean> {
-    const kept = await this.#options.means.keepSavepoint({ session: this.#log.state.id, round, tree })
+    const kept = await this.#means.keepSavepoint({ session: this.#log.state.id, round, tree })
     if (kept !== null) this.#log.emit({ type: 'savepoint', round, ...kept })
     return kept !== null
   }
@@ -190,7 +200,7 @@ export class Proof {
   async #tellProtected(round: number, before: string, after: string): Promise<void> {
     const { gates } = this.#log.state
     if (before === after || gates.every(({ protect }) => protect.length === 0)) return
-    const { files, count } = await this.#options.means.changedProtected(gates, before, after)
+    const { files, count } = await this.#means.changedProtected(gates, before, after)
     if (count > 0) this.#log.emit({ type: 'protected-changed', round, files, count })
   }
 
@@ -199,7 +209,7 @@ export class Proof {
     if (changed.includes(PROJECT_FILE)) return true
     // Not all that a large round changed is listed.
     if (changedCount <= changed.length) return false
-    return (await this.#options.means.lost(treeBefore, treeAfter))?.includes(PROJECT_FILE) ?? false
+    return (await this.#means.lost(treeBefore, treeAfter))?.includes(PROJECT_FILE) ?? false
   }
 }
 

@@ -40,7 +40,8 @@ export interface RunnerOptions {
   memory: Memory
   workTree: WorkTree
   guard: RepositoryGuard
-  means: ProofEnvironment
+  /** Null for a session of which nothing is kept and nothing is proved: none of its rounds may claim that all is done. */
+  means: ProofEnvironment | null
   agents: AgentMeans
   policy: RunnerPolicy
   /** Where `001.ndjson`, … go. */

@@ -5,7 +5,7 @@ import type { SessionEvent } from '../core/events/events.ts'
 import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } from '../core/events/outcome.ts'
 import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
-import { partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { ClaimProof, emitRestored, followStall } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
@@ -297,8 +297,10 @@ export class SessionRunner {
     for (const message of this.#options.takeRemarks()) this.#log.emit({ type: 'warning', round: null, message })
   }
 
-  async #end(outcome: SessionOutcome): Promise<SessionOutcome> {
+  async #end(came: SessionOutcome): Promise<SessionOutcome> {
     const { engines } = this.#options
+    // Every hint ends with going on, which a call never does.
+    const outcome = came.kind === 'needs-person' && isCall(this.#log.state) ? { ...came, hint: null } : came
     this.#stage = 'ending'
     this.#ahead.discard()
     await engines.settle()

@@ -1,12 +1,16 @@
 import type { TemplateKind, TemplateKinds } from '../core/contracts/template.ts'
+import { agentKind } from './agent/agent.ts'
 import { buildKind } from './build/build.ts'
 import { goalKind } from './goal/goal.ts'
 
 /** The templates of codemachine itself, in the order in which they are listed. */
-export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind])
+export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind, agentKind])
 
 /** The template of a prompt for which nobody has named one. */
 export const USUAL_TEMPLATE = goalKind.name
+
+/** The template of an agent that works by itself. */
+export const AGENT_CALLS: TemplateKind = agentKind
 
 /** Templates by their names; of two with one name the later one counts. */
 function byName(kinds: readonly TemplateKind[]): TemplateKinds {

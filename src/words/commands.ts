@@ -20,6 +20,8 @@ export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Sto
   switch (outcome.kind) {
     case 'done':
       return waiting === 0 ? null : `Stopped. To go on: codemachine${here(directory)}${kept}`
+    case 'answered':
+      return null
     case 'limit':
     case 'needs-person':
     case 'stalled':

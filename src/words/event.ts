@@ -362,7 +362,10 @@ function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState)
     `${endedRound(event, state)} ended: ${wordsForRoundEnd(event.outcome)}`,
     formatDuration(event.durationMs),
     ...(event.tokens === null ? [] : [formatTokens(event.tokens.total)]),
-    `${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`,
+    // In a call nobody looks at them.
+    ...(event.treeAfter === ''
+      ? []
+      : [`${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`]),
   ]
   return describe(facts.join(', '), event.outcome.class === 'worked' ? 'strong' : 'warning')
 }

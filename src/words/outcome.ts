@@ -43,6 +43,13 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
       const short = outcome.verified ? 'done, verified' : 'done, unverified'
       return { short, text: `done — ${wordsForProof(outcome.verified, state)}`, hint: null, tone: 'good' }
     }
+    case 'answered':
+      return {
+        short: 'answered',
+        text: 'answered; nothing was claimed, and nothing was proved',
+        hint: null,
+        tone: 'good',
+      }
     case 'limit':
       return {
         short: 'limit reached',

@@ -1,12 +1,19 @@
-import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { agentAlone } from '../../src/cli/commands/agent.ts'
 import type { RunFlags } from '../../src/cli/flags.ts'
-import type { ScriptStep } from '../../src/demo/model/reply.ts'
+import type { SessionState } from '../../src/core/state/state.ts'
+import type { Script, ScriptStep } from '../../src/demo/model/reply.ts'
 import { message, reply, shell } from '../../src/demo/model/reply.ts'
+import { tooManyRequests } from '../../src/demo/model/scripted-model.ts'
+import { readSessions } from '../../src/records/journal.ts'
+import { openRecords } from '../../src/records/records.ts'
+import { readRunLock } from '../../src/records/run-lock.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { cliContext } from '../support/cli-context.ts'
+import { codemachineHere } from '../support/in-process.ts'
 import type { TestPlace } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
 import { IMPATIENT, openScene, type Scene } from '../support/scene.ts'
@@ -18,8 +25,8 @@ interface Called {
   hint: string | null
   stdout: string
   stderr: string
-  /** The records of all calls, the oldest first. */
-  records: Record<string, unknown>[]
+  /** The sessions of all calls, the oldest first. */
+  sessions: SessionState[]
 }
 
 interface Call {
@@ -45,21 +52,27 @@ async function callAgent(place: TestPlace, call: Call): Promise<Called> {
     },
   )
   const textOf = (written: PassThrough) => String(written.read() ?? '')
-  return { exitCode, hint, stdout: textOf(stdout), stderr: textOf(stderr), records: await recordsOf(place) }
+  return { exitCode, hint, stdout: textOf(stdout), stderr: textOf(stderr), sessions: await sessionsOf(place) }
 }
 
-async function recordsOf(place: TestPlace): Promise<Record<string, unknown>[]> {
-  const state = join(place.home, '.codemachine', 'state')
-  const [key] = await readdir(state).catch(() => [])
-  if (key === undefined) return []
-  const folder = join(state, key, 'agents')
-  const names = (await readdir(folder).catch(() => [])).sort()
-  return Promise.all(names.map(async name => JSON.parse(await readFile(join(folder, name), 'utf8'))))
+const recordsOf = ({ directory, env, home }: TestPlace) =>
+  openRecords({ directory, env, home, platform: process.platform, templates: OWN_TEMPLATES })
+
+async function sessionsOf(place: TestPlace): Promise<SessionState[]> {
+  const { sessions, problems } = await readSessions(await recordsOf(place))
+  expect(problems).toEqual([])
+  return sessions
 }
 
 /** A project; codex's home is codemachine's own, or the person's. */
-async function openProject(steps: readonly ScriptStep[], home: 'codemachine' | 'own' = 'codemachine'): Promise<Scene> {
-  const scene = await openScene([steps], { provider: IMPATIENT, person: `codex_home = "${home}"\n` })
+async function openProject(
+  steps: readonly ScriptStep[] | Script,
+  home: 'codemachine' | 'own' = 'codemachine',
+): Promise<Scene> {
+  const scene = await openScene(typeof steps === 'function' ? steps : [steps], {
+    provider: IMPATIENT,
+    person: `codex_home = "${home}"\n`,
+  })
   const own = ownHome(scene.place)
   await mkdir(own, { recursive: true })
   await writeFile(join(own, 'config.toml'), scene.model.codexConfig('scripted', IMPATIENT))
@@ -86,18 +99,19 @@ test('an agent works by its profile and its prompt, and its result is printed, r
   // A call beside it may be for another one.
   expect(await readFile(profile, 'utf8')).not.toContain('gpt-9')
   expect(request?.developerTexts.join()).toContain('Be kind.')
-  expect(request?.userTexts.at(-1)).toMatch(/\n\nUser Request:\nDo the thing$/)
+  expect(request?.userTexts.at(-1)).toBe('User Request:\nDo the thing')
+  expect(request?.developerTexts.join()).toContain('.codemachine/memory/.backend-memory.md')
   expect(await readFile(join(place.directory, 'made.txt'), 'utf8')).toBe('hello\n')
-  expect(called.records).toMatchObject([
+  expect(called.sessions).toMatchObject([
     {
-      agent: 'backend-dev',
-      state: 'completed',
-      request: 'Do the thing',
-      exitCode: 0,
-      result: 'All done.\n\nIt works.',
+      template: 'agent',
+      goal: 'Do the thing',
+      work: { agent: 'backend-dev' },
+      limits: { rounds: 1 },
+      roundsUsed: 1,
+      ended: { outcome: { kind: 'answered' }, exitCode: 0 },
     },
   ])
-  expect(called.records[0]?.instance).toMatch(/^backend-dev-\d{8}T\d{9}$/)
   expect(await readFile(join(place.directory, '.codemachine/memory/.backend-memory.md'), 'utf8')).toContain('It works.')
   expect(processesOf(place)).toEqual([])
 })
@@ -116,7 +130,7 @@ test('with --stream, what codex shows is shown from after the request; nothing i
   expect(exitCode).toBe(0)
   expect(stdout).not.toContain('User Request')
   expect(stdout).toMatch(
-    /^codex\nI look\.\n[\s\S]*^hello\nby qa-engineer\/backend-dev\n\[secret DEPLOY_TOKEN\]\n[\s\S]*^All done\.\n/m,
+    /^I look\.\n\$ .*echo hello; .*\nhello\nby qa-engineer\/backend-dev\n\[secret DEPLOY_TOKEN\]\nAll done\.\n$/,
   )
   expect(stdout.match(/All done/g)).toHaveLength(1)
   expect(stderr).toBe(
@@ -139,11 +153,11 @@ test('SIGTERM ends the agent and all that it has started, and says so in the rec
   ])
   const called = await callAgent(scene.place, { signal: ending.signal, flags: { yolo: true } })
   expect(called).toMatchObject({ exitCode: 143, stdout: '' })
-  expect(called.records).toMatchObject([{ state: 'terminated', exitCode: 143, result: null }])
+  expect(called.sessions).toMatchObject([{ ended: { outcome: { kind: 'interrupted', by: 'SIGTERM' }, exitCode: 143 } }])
   expect(processesOf(scene.place)).toEqual([])
 })
 
-test('a turn that fails is told in codex’s words, exit code 4, and a record whose codemachine has died reads as terminated', async () => {
+test('a turn that fails is told at once, in codex’s words and with exit code 4', async () => {
   await using scene = await openProject([
     () => {
       throw new Error('no such model')
@@ -151,23 +165,92 @@ test('a turn that fails is told in codex’s words, exit code 4, and a record wh
   ])
   const { place } = scene
   const first = await callAgent(place, {})
-  expect(first.exitCode).toBe('4: backend-dev did not get its task done: scripted model: no such model.')
-  expect(first.records).toMatchObject([{ state: 'error', exitCode: 1, result: 'scripted model: no such model' }])
-  const [record] = first.records
-  const folder = join(scene.records(), 'agents')
-  const dead = { ...record, instance: 'qa-engineer-20260101T000000000', state: 'running', pid: 1, startTime: '1' }
-  await writeFile(join(folder, `${dead.instance}.json`), JSON.stringify(dead))
-  await writeFile(join(folder, `${dead.instance}.last`), 'what nobody has redacted')
-  const unfinished = join(folder, `${dead.instance}.json.x.tmp`)
-  await writeFile(unfinished, 'half of')
-  await utimes(unfinished, new Date(0), new Date(0))
+  expect(first.exitCode).toMatch(/^4: backend-dev did not get its task done: .*scripted model: no such model/)
+  expect(first.sessions).toMatchObject([
+    {
+      roundsUsed: 1,
+      ended: { outcome: { kind: 'needs-person', reason: expect.stringContaining('no such model'), hint: null } },
+    },
+  ])
   const task = `${'long '.repeat(40_000)}end`
-  const second = await callAgent(place, { task })
+  await callAgent(place, { task })
   expect(scene.model.requests.at(-1)?.userTexts.at(-1)?.endsWith(task)).toBe(true)
-  expect(second.records.find(({ instance }) => instance === dead.instance)).toMatchObject({ state: 'terminated' })
 })
 
-test('where nobody is logged in nothing is started, and both that and a 401 of codex tell the way to a login', async () => {
+test('a server that has no room is told at once, for somebody waits for the answer', async () => {
+  await using scene = await openProject([tooManyRequests()])
+  const { exitCode, stdout, sessions } = await callAgent(scene.place, {})
+  expect([exitCode, stdout]).toEqual([expect.stringMatching(/^4: backend-dev did not get its task done: .*429/), ''])
+  expect(sessions).toMatchObject([{ waiting: null, ended: { outcome: { kind: 'needs-person', hint: null } } }])
+})
+
+test('calls work side by side, each in a session of its own, and none of them is that of the directory', async () => {
+  const go = Promise.withResolvers<void>()
+  const both = Promise.withResolvers<void>()
+  let asked = 0
+  await using scene = await openProject(async ({ userTexts }) => {
+    asked += 1
+    if (asked === 2) both.resolve()
+    await go.promise
+    return final(`Did it: ${userTexts.at(-1)}`)
+  })
+  const { place } = scene
+  const here = (...args: string[]) => codemachineHere(place, args)
+  const calls = [callAgent(place, { task: 'one' }), callAgent(place, { agent: 'qa-engineer', task: 'two' })]
+  await both.promise
+  const { lock } = await recordsOf(place)
+  expect(await readRunLock(lock, process.platform)).toEqual({ state: 'free' })
+  const listed = async () => JSON.parse((await here('list', '--json')).stdout)
+  const working = await listed()
+  expect(working).toMatchObject([
+    { template: 'agent', standing: 'running', activity: 'running' },
+    { template: 'agent', standing: 'running', activity: 'running' },
+  ])
+  expect(JSON.parse((await here('status', '--json')).stdout)).toMatchObject({ runner: null, session: null })
+  go.resolve()
+  const [one, two] = await Promise.all(calls)
+  expect([one?.stdout, two?.stdout]).toEqual(['Did it: User Request:\none\n', 'Did it: User Request:\ntwo\n'])
+  expect(await listed()).toMatchObject([{ outcome: { kind: 'answered' } }, { outcome: { kind: 'answered' } }])
+  expect((await here('list')).stdout).toMatch(/^\S+_1 .* answered .* agent: (one|two)\n\S+_2 .* answered .* agent: /)
+  const [{ id }] = working
+  expect(JSON.parse((await here('report', id, '--json')).stdout)).toMatchObject({
+    template: 'agent',
+    outcome: { kind: 'answered' },
+    exitCode: 0,
+  })
+  expect((await here('logs', id)).stdout).toContain('answered')
+  for (const [args, said] of [
+    [['resume'], 'There is no session'],
+    [['resume', id], `${id} is a call of an agent, which is not gone on with`],
+    [['report'], 'but calls of agents'],
+    [['verify'], 'No session'],
+  ] as const)
+    expect(await here(...args)).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining(said),
+    })
+})
+
+test('a call that was killed is cut off, and the next one ends what it has left', async () => {
+  await using scene = await openProject([
+    reply(shell('setsid sleep 1000 & wait', { yieldMs: 250 })),
+    () => {
+      calling.process.kill('SIGKILL')
+      return new Promise(() => {})
+    },
+  ])
+  const { place } = scene
+  const calling = scene.start('--agent', 'backend-dev', '--yolo', 'Do the thing')
+  await calling.ended
+  const listed = await codemachineHere(place, ['list', '--json'])
+  expect(JSON.parse(listed.stdout)).toMatchObject([{ template: 'agent', standing: 'cut-off' }])
+  expect((await codemachineHere(place, ['resume'])).stderr).toContain('There is no session')
+  const next = await callAgent(place, { signal: AbortSignal.abort('SIGINT') })
+  expect([next.exitCode, next.stderr]).toEqual([130, expect.stringContaining('Ended what an earlier run had left')])
+  expect(processesOf(place)).toEqual([])
+})
+
+test('where nobody is logged in nothing is started, and the way to a login is told', async () => {
   await using scene = await openProject([])
   const { place } = scene
   const bin = join(place.root, 'codex')
@@ -176,23 +259,14 @@ test('where nobody is logged in nothing is started, and both that and a 401 of c
     `on['account/read'] = id => send({ id, result: { account: null, requiresOpenaiAuth: true } })
     on['model/list'] = id => send({ id, result: { data: [] } })`,
   )
-  const refused = 'ERROR: unexpected status 401 Unauthorized: Missing bearer'
-  await writeFile(
-    bin,
-    `#!/bin/sh\ncase "$*" in --version) echo codex-cli 0.169.0;; *app-server*) exec ${peer};; *) echo "${refused}" >&2; exit 1;; esac\n`,
-    { mode: 0o700 },
-  )
-  const call = { flags: { codexBin: bin } }
-  const out = await callAgent(place, call)
+  await writeFile(bin, `#!/bin/sh\ncase "$*" in --version) echo codex-cli 0.169.0;; *) exec ${peer};; esac\n`, {
+    mode: 0o700,
+  })
+  const out = await callAgent(place, { flags: { codexBin: bin } })
   expect(out).toMatchObject({
     exitCode: '4: Codex is not logged in, so no agent can work.',
     hint: 'Log in: codemachine login',
-    records: [],
-  })
-  const withKey = await callAgent(place, { ...call, env: { CODEX_API_KEY: 'sk-none' } })
-  expect(withKey).toMatchObject({
-    exitCode: expect.stringMatching(/^4: .* status 401 /),
-    hint: 'Log in: codemachine login',
+    sessions: [],
   })
 })
 
@@ -201,10 +275,10 @@ test.each([
   ['more than two others', 'qa-engineer/uxui-designer', 'at most 2 deep'],
 ])('an agent that is asked for by %s is refused', async (_, waiting, said) => {
   await using scene = await openProject([])
-  const { exitCode, records } = await callAgent(scene.place, { env: { CODEMACHINE_AGENTS: waiting } })
+  const { exitCode, sessions } = await callAgent(scene.place, { env: { CODEMACHINE_AGENTS: waiting } })
   expect(exitCode).toMatch(/^4: /)
   expect(exitCode).toContain(said)
-  expect(records).toEqual([])
+  expect(sessions).toEqual([])
 })
 
 test.each<[string, Call, string]>([
@@ -215,8 +289,8 @@ test.each<[string, Call, string]>([
   ['a directory in no project', { flags: { cd: '/' } }, '/ is in no project'],
 ])('%s is refused before anything starts', async (_, call, said) => {
   await using scene = await openProject([])
-  const { exitCode, records } = await callAgent(scene.place, call)
+  const { exitCode, sessions } = await callAgent(scene.place, call)
   expect(exitCode).toMatch(/^2: /)
   expect(exitCode).toContain(said)
-  expect(records).toEqual([])
+  expect(sessions).toEqual([])
 })

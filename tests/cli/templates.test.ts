@@ -24,6 +24,7 @@ test('the templates are listed with the one that is chosen, and another one can 
   await using place = await makePlace()
   const listed = `* build  a team of agents plans it, builds it task by task, and tests it  (chosen: settings.js)
   goal   one agent works on it, round after round, until it is done
+  agent  one agent does one thing, and its answer is printed
 To choose another one: codemachine templates select <name>
 `
   expect(await run(place, 'templates')).toBe(listed)
@@ -38,7 +39,11 @@ To choose another one: codemachine templates select <name>
   expect(JSON.parse(await run(place, 'templates', 'list', '--json'))).toMatchObject([
     { name: 'build', chosen: false },
     { name: 'goal', chosen: true },
+    { name: 'agent', chosen: false },
   ])
+  expect(await refusal(place, 'templates', 'select', 'agent')).toBe(
+    'The template "agent" is not started, but called: codemachine --agent <name> "…"',
+  )
   expect(await run(place, 'templates', 'select', 'goal', '-C', place.directory)).toBe(
     'goal is chosen already (codemachine.toml:1).\n',
   )

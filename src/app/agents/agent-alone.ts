@@ -1,23 +1,44 @@
 import { mkdir } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { findEnabledAgent, loadAgents } from '../../agents/agent.ts'
 import { cleanResult, rememberResult } from '../../agents/agent-memory.ts'
-import { agentInstructions, compositePrompt, USER_REQUEST } from '../../agents/prompts.ts'
-import { UserError, unreachable } from '../../base/errors.ts'
-import { problemOfPromptSize } from '../../base/text.ts'
+import { Cleanup, UserError } from '../../base/errors.ts'
+import { version } from '../../base/package.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
-import { type ExecEnd, runExecAgent, waitingAgents } from '../../engines/codex/exec-agent.ts'
+import { Engines } from '../../core/contracts/engine.ts'
+import { NO_MEMORY } from '../../core/contracts/memory.ts'
+import type { Template } from '../../core/contracts/template.ts'
+import type { EventOf, LiveEvent, Recorded, View } from '../../core/events/events.ts'
+import type { SessionOutcome } from '../../core/events/outcome.ts'
+import { emptyState, type SessionState } from '../../core/state/state.ts'
+import { CodexEngine, type CodexEngineOptions } from '../../engines/codex/engine.ts'
+import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
+import { type ProfileExtras, readProfileExtras } from '../../engines/codex/profiles.ts'
+import { tomlString } from '../../platform/toml.ts'
+import { openJournal } from '../../records/journal.ts'
 import { openRecords, type Records } from '../../records/records.ts'
+import { takeRunLock } from '../../records/run-lock.ts'
+import type { RepositoryGuard, WorkTree } from '../../run/claim.ts'
 import { SpokenText } from '../../run/delegation/agent-call.ts'
 import { problemOfDepth } from '../../run/delegation/agent-request.ts'
+import { PersonAsked } from '../../run/person.ts'
+import { SessionLog } from '../../run/session-log.ts'
+import { SessionRunner } from '../../run/session-runner.ts'
+import { limitsOf, type SettingSources } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
+import { AGENT_CALLS } from '../../templates/registry.ts'
+import { describeEvent } from '../../words/event.ts'
+import { describeOutcome } from '../../words/outcome.ts'
 import { safeText } from '../../words/safe-text.ts'
 import { agentsAtStart, type ChosenCodex, chooseCodex, codexOptionsOf, endWhatWasLeft } from '../engine-of-project.ts'
 import { projectAround } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
+import { runOverridesOf } from '../resume-terms.ts'
+import { openAgentBook } from '../sessions.ts'
 import { directoryOf, type World } from '../world.ts'
-import { type AgentRecord, beginAgentRecord, endAgentRecord, tidyAgentRecords } from './agent-records.ts'
+import { tidyCalls } from './earlier-calls.ts'
 
 /** One task for one agent, where no session runs. */
 export interface AgentCall {
@@ -26,7 +47,7 @@ export interface AgentCall {
   /** Reads the task, once it is known that the agent can be given one. */
   readTask(): Promise<string>
   options: RunOptions
-  /** Told what codex shows while it works, without secrets; null: only the result counts. */
+  /** Told what the agent says and does while it works, without secrets; null: only the result counts. */
   onText: ((text: string) => void) | null
   /** Told sentences for the person. */
   onRemark(remark: string): void
@@ -38,56 +59,71 @@ export interface AgentCall {
 export type AloneEnd = { kind: 'completed'; result: string; problem: string | null } | { kind: 'terminated' }
 
 /**
- * Has one agent do one task through `codex exec`, in the project around the directory. Throws a `UserError` for what a
- * person has to mend (exit code 2) and for a task that codex did not get to its end (4).
+ * Has one agent do one task in a session of its own, in the project around the directory. Throws a `UserError` for what a
+ * person has to mend (exit code 2) and for a task that did not get to its end (4).
  */
 export async function runAgentAlone(world: World, call: AgentCall): Promise<AloneEnd> {
   const { name } = agentNamed(loadAgents(), call.agent)
-  const problem = problemOfDepth(name, waitingAgents(world.env))
+  const waiting = waitingAgents(world.env)
+  const problem = problemOfDepth(name, waiting)
   if (problem !== null) throw new UserError(problem, { exitCode: 4 })
-  const request = await call.readTask()
+  const task = await call.readTask()
   const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })
   const records = await openRecords({ ...world, directory })
   const { settings, sources, lasting } = await settingsOf(world, directory, call.options)
   const codex = await chooseCodex(world, records, { settings, sources })
-  const work: Work = { world, call, request, records, settings, codex }
-  const { agents, profiles, offered, remarks } = await agentsAtStart(world, records, codex, {
+  const {
+    agents,
+    profiles,
+    offered,
+    remarks: ofAgents,
+  } = await agentsAtStart(world, records, codex, {
     settings,
     inProfiles: lasting,
     overrides: call.options.config ?? [],
     asks: true,
   })
-  // Only `codex exec` takes a key from there, so the app-server knows nothing of it.
-  if (offered?.isLoggedIn === false && !codex.home.env.CODEX_API_KEY)
+  if (offered?.isLoggedIn === false)
     throw new UserError('Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })
   const unreadable = profiles.unreadable.get(name)
   if (unreadable !== undefined) throw unreadable
-  // With the model that it has here.
-  const agent = agentNamed(agents, call.agent)
-  const prompt = await promptOf(agent, directory, request)
-  for (const remark of [...remarks, ...(await endWhatWasLeft(world, records))]) call.onRemark(remark)
-  const hasProfile = profiles.usable.has(agent.name)
-  return await carryOut(work, { agent, hasProfile, shellPolicy: offered?.shellPolicy ?? null, prompt })
+  const profile = profiles.usable.has(name)
+    ? await readProfileExtras({ codexHome: codex.home.path, codexVersion: codex.binary.version }, name)
+    : NO_PROFILE
+  const template = await AGENT_CALLS.open({
+    directory,
+    memory: { main: '', tasks: '', kb: '' },
+    agents,
+    isPlanReady: false,
+    tell: () => {},
+    call: {
+      agent: name,
+      task,
+      ...(profile.developerInstructions === null ? {} : { instructions: profile.developerInstructions }),
+    },
+  })
+  const remarks = [...ofAgents, ...(await endWhatWasLeft(world, records))]
+  for (const remark of remarks) call.onRemark(remark)
+  await tidyCalls(world, records)
+  return await carryOut({
+    world,
+    call,
+    name,
+    waiting,
+    task,
+    records,
+    settings,
+    sources,
+    codex,
+    agents,
+    profile,
+    template,
+    remarks,
+  })
 }
 
 const LOG_IN = 'Log in: codemachine login'
-
-/** What a call stands on. */
-interface Work {
-  world: World
-  call: AgentCall
-  request: string
-  records: Records
-  settings: Settings
-  codex: ChosenCodex
-}
-
-interface Brief {
-  agent: Agent
-  hasProfile: boolean
-  shellPolicy: unknown
-  prompt: string
-}
+const NO_PROFILE: ProfileExtras = { overrides: [], developerInstructions: null }
 
 function agentNamed({ sub }: AgentRoster, name: string): Agent {
   const found = findEnabledAgent(sub, name)
@@ -95,98 +131,209 @@ function agentNamed({ sub }: AgentRoster, name: string): Agent {
   return found.agent
 }
 
-async function promptOf(agent: Agent, directory: string, request: string): Promise<string> {
-  const instructions = await agentInstructions(agent, directory)
-  if ('problem' in instructions) throw new UserError(instructions.problem)
-  const prompt = compositePrompt(instructions.text, request)
-  const problem = problemOfPromptSize(prompt)
-  if (problem !== null) throw new UserError(`With the instructions of ${agent.name}: ${problem}`)
-  return prompt
+/** What a call stands on. */
+interface Work {
+  world: World
+  call: AgentCall
+  /** Name of the agent, and those that wait for it. */
+  name: string
+  waiting: readonly string[]
+  task: string
+  records: Records
+  settings: Settings
+  sources: SettingSources
+  codex: ChosenCodex
+  agents: AgentRoster
+  profile: ProfileExtras
+  template: Template
+  remarks: string[]
 }
 
-async function carryOut(work: Work, brief: Brief): Promise<AloneEnd> {
-  const { world, call, request, records, settings, codex } = work
+/** Carries the call out as a session of one round. */
+async function carryOut(work: Work): Promise<AloneEnd> {
+  const { world, call, name, task, records, codex, remarks } = work
+  const { clock, platform, pid } = world
   const { redactor } = codex
-  const folder = join(records.folder, 'agents')
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  await tidyAgentRecords(folder, { platform: world.platform, now: world.clock.now() })
-  const options = await codexOptionsOf(world, records, codex, {
-    settings,
+  await using opened = new Cleanup()
+  const id = await records.nextSessionId(new Date(clock.now()))
+  opened.use(await takeRunLock(records.callLock(id), { platform, pid, now: new Date(clock.now()) }))
+  const engines = await openEngines(work)
+  opened.defer(() => engines.close())
+  const journal = opened.use(openJournal(records.journal(id)))
+  const answer = new Answer(call, new SpokenText(redactor, text => call.onText?.(text)))
+  const log = new SessionLog(emptyState(id), {
+    journal,
+    views: [answer],
+    templates: records.templates,
+    clock,
+    redactor,
+  })
+  const at = clock.now()
+  log.emit(createdOf(work))
+  const roundsDirectory = join(records.sessionFolder(id), 'rounds')
+  await mkdir(roundsDirectory, { mode: 0o700 })
+  const { graceMinutes, maxWait, maxUsage, stallRounds } = work.settings
+  const runner = new SessionRunner({
+    log,
+    engines,
+    memory: NO_MEMORY,
+    workTree: UNSEEN,
+    guard: UNGUARDED,
+    means: null,
+    template: work.template,
+    agents: {
+      book: openAgentBook({
+        agents: async () => work.agents,
+        directory: records.directory,
+        promptOf: async () => undefined,
+      }),
+      directory: records.directory,
+      platform,
+      atOnce: work.settings.agents.atOnce,
+    },
+    policy: {
+      graceMs: graceMinutes * 60_000,
+      // Somebody waits for the answer, and is to be told at once that there is none.
+      maxWaitMs: work.sources.maxWait.layer === 'defaults' ? 0 : maxWait,
+      maxUsage,
+      stallRounds,
+    },
+    roundsDirectory,
+    redactor,
+    clock,
+    random: Math.random,
+    isUsual: () => false,
+    takeRemarks: () => remarks.splice(0),
+    asked: new PersonAsked(world.signal, clock),
+    beforeEnd: async () => {},
+  })
+  const outcome = await runner.run()
+  switch (outcome.kind) {
+    case 'answered': {
+      const result = cleanResult(answer.text)
+      const entry = {
+        instance: instanceOf(name, at),
+        at: new Date(at).toISOString(),
+        request: redactor.text(task),
+        result,
+      }
+      return { kind: 'completed', result, problem: await rememberResult(records.directory, name, entry) }
+    }
+    case 'interrupted':
+      return { kind: 'terminated' }
+    default:
+      throw notDone(name, outcome, runner.state)
+  }
+}
+
+/** The files are not looked at: others may change them meanwhile, and nothing is claimed of them. */
+const UNSEEN: WorkTree = { take: async () => '', changed: async () => ({ paths: [], count: 0 }) }
+/** In `workspace-write` the repository's own files are closed to the agent. */
+const UNGUARDED: RepositoryGuard = { check: async () => null }
+
+function instanceOf(agent: string, at: number): string {
+  return `${agent}-${new Date(at).toISOString().replace(/[-:.Z]/g, '')}`
+}
+
+function notDone(name: string, outcome: SessionOutcome, { last }: SessionState): UserError {
+  const reason = outcome.kind === 'needs-person' ? outcome.reason : describeOutcome(outcome).text
+  return new UserError(`${name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
+    exitCode: 4,
+    ...(last?.outcome.class === 'auth' ? { hint: LOG_IN } : {}),
+  })
+}
+
+function createdOf({ call, task, records, settings, sources }: Work): EventOf<'session-created'> {
+  return {
+    type: 'session-created',
+    goal: task,
+    template: AGENT_CALLS.name,
+    directory: records.directory,
+    limits: limitsOf(settings, sources, AGENT_CALLS.usualRounds ?? undefined),
+    sandbox: settings.sandbox,
+    network: settings.network,
+    model: settings.model,
+    effort: settings.effort,
     overrides: call.options.config ?? [],
-    onDebug: call.onDebug,
-  })
-  const record = await beginAgentRecord(folder, world.clock.now(), {
-    agent: brief.agent.name,
-    ...options.owner,
-    request: redactor.text(request),
-  })
-  const { onText } = call
-  // A secret may have several lines.
-  const spoken = new SpokenText(redactor, text => onText?.(text))
-  const end = await runExecAgent({
+    said: runOverridesOf(settings, sources),
+    gates: [],
+    queued: null,
+    host: hostname(),
+    codemachine: version,
+  }
+}
+
+/** The environment variable with the agents that wait for an agent outside of a session. */
+const AGENTS_VARIABLE = 'CODEMACHINE_AGENTS'
+
+/** The agents that wait for the caller, the nearest last; empty where a person calls. */
+function waitingAgents(env: NodeJS.ProcessEnv): string[] {
+  return (env[AGENTS_VARIABLE] ?? '').split('/').filter(name => name !== '')
+}
+
+/** Codex as the agent's profile has it, whose commands know which agents wait for them. */
+async function openEngines({ world, call, name, waiting, records, settings, codex, profile }: Work): Promise<Engines> {
+  const agents = [...waiting, name].join('/')
+  const overrides = [
+    ...profile.overrides,
+    // The variable itself does not reach commands that inherit only what a shell needs.
+    `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(agents)}`,
+    ...(call.options.config ?? []),
+  ]
+  const options = await codexOptionsOf(world, records, codex, { settings, overrides, onDebug: call.onDebug })
+  const engineOptions: CodexEngineOptions = {
     ...options,
-    ...brief,
+    env: { ...options.env, [AGENTS_VARIABLE]: agents },
     directory: records.directory,
     // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
     sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
-    lastMessage: join(folder, `${record.instance}.last`),
-    promptEnd: `${USER_REQUEST}\n${request}`,
-    silenceMs: Math.max(settings.silenceMinutes, settings.commandMinutes) * 60_000,
-    signal: world.signal,
-    onLine: line => onText !== null && spoken.add(`${line}\n`),
-  })
-  spoken.end()
-  return await conclude(
-    work,
-    folder,
-    record,
-    redactedEnd(end, text => redactor.text(text)),
-  )
+    capabilities: capabilitiesOf(codex.binary.version),
+    silenceMs: settings.silenceMinutes * 60_000,
+    commandMs: settings.commandMinutes * 60_000,
+  }
+  return new Engines({ codex: () => new CodexEngine(engineOptions) })
 }
 
-function redactedEnd(end: ExecEnd, redact: (text: string) => string): ExecEnd {
-  switch (end.kind) {
-    case 'completed':
-      return { ...end, result: redact(cleanResult(end.result)) }
-    case 'failed':
-      return { ...end, reason: redact(end.reason) }
-    case 'terminated':
-      return end
-    default:
-      return unreachable(end)
+/** Hears what an agent says and does, and keeps its last message. */
+class Answer implements View {
+  readonly #call: Pick<AgentCall, 'onText' | 'onRemark'>
+  readonly #spoken: SpokenText
+  /** Whether the message that is being said has been let out as it came. */
+  #isHeard = false
+  #last = ''
+  #final: string | null = null
+
+  constructor(call: Pick<AgentCall, 'onText' | 'onRemark'>, spoken: SpokenText) {
+    this.#call = call
+    this.#spoken = spoken
+  }
+
+  /** The agent's answer; empty: it said nothing. */
+  get text(): string {
+    return this.#final ?? this.#last
+  }
+
+  event(event: Recorded, state: SessionState): void {
+    if (event.type === 'waiting') this.#call.onRemark(`${describeEvent(event, state)?.text}`)
+    if (event.type !== 'item-completed') return
+    const { item } = event
+    if (item.kind === 'command') this.#call.onText?.(`$ ${item.command}\n${lineOf(item.output)}`)
+    if (item.kind !== 'agent-message') return
+    if (!this.#isHeard) this.#spoken.add(item.text)
+    this.#spoken.end()
+    this.#isHeard = false
+    this.#last = item.text
+    if (item.phase === 'final-answer') this.#final = item.text
+  }
+
+  live(event: LiveEvent): void {
+    if (event.type !== 'text-delta' || event.source !== 'agent-message') return
+    this.#isHeard = true
+    this.#spoken.add(event.text)
   }
 }
 
-async function conclude(work: Work, folder: string, record: AgentRecord, end: ExecEnd): Promise<AloneEnd> {
-  const { world, records } = work
-  const endedAt = new Date(world.clock.now()).toISOString()
-  const { agent, instance, request } = record
-  switch (end.kind) {
-    case 'completed': {
-      const { result } = end
-      await endAgentRecord(folder, record, { state: 'completed', endedAt, exitCode: 0, result })
-      const problem = await rememberResult(records.directory, agent, {
-        instance,
-        at: record.startedAt,
-        request,
-        result,
-      })
-      return { kind: 'completed', result, problem }
-    }
-    case 'failed': {
-      const { reason, exitCode } = end
-      await endAgentRecord(folder, record, { state: 'error', endedAt, exitCode, result: reason })
-      throw new UserError(`${agent} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
-        exitCode: 4,
-        ...(/\bstatus:? 401\b/.test(reason) ? { hint: LOG_IN } : {}),
-      })
-    }
-    case 'terminated': {
-      const exitCode = world.signal.reason === 'SIGTERM' ? 143 : 130
-      await endAgentRecord(folder, record, { state: 'terminated', endedAt, exitCode, result: null })
-      return { kind: 'terminated' }
-    }
-    default:
-      return unreachable(end)
-  }
+/** The text, whole lines. */
+function lineOf(text: string): string {
+  return text === '' || text.endsWith('\n') ? text : `${text}\n`
 }

@@ -1,5 +1,5 @@
-import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
 import type { SandboxChoice } from '../../core/contracts/sandbox.ts'
+import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
 import { sandboxTerms, shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { threadStartParams } from '../../engines/codex/thread-start.ts'
 import type { Finding } from '../../words/doctor.ts'

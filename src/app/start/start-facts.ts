@@ -16,7 +16,7 @@ import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
 import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
 import { memoryRoot } from '../../workspace/memory/session-memory.ts'
-import { readableState } from '../find.ts'
+import { newestSessions, readableState } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { askLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
 import { settingsOf } from '../open-run.ts'
@@ -159,7 +159,7 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
   const runner = await readRunner(records.lock, platform)
   const found: ResumableSession[] = []
   let hasPlan = false
-  for (const id of (await records.sessions()).slice(-MOST_READ).reverse()) {
+  for (const id of (await newestSessions(records, MOST_READ)).reverse()) {
     const state = await readableState(records, id)
     if (state === null) continue
     const isOld = hasPlan && sharesPlan(state)

@@ -16,11 +16,22 @@ export function unknownTemplate(name: string): string {
   return `This codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a later one may have it.`
 }
 
-/** The template of that name; a `UserError` if there is none. */
+/** How a call is made of a template that cannot be started, a sentence. */
+export function wayToCall({ name, command }: TemplateKind): string {
+  return `The template ${JSON.stringify(name)} is not started, but called: ${command}`
+}
+
+/** The templates that a session can be started of from a goal or a specification: a call is made by its own command. */
+export function startableTemplates(templates: TemplateKinds): TemplateKind[] {
+  return [...templates.values()].filter(({ isCall }) => !isCall)
+}
+
+/** The template of that name; a `UserError` if there is none, or its sessions are calls. */
 export function templateNamed(templates: TemplateKinds, name: string): TemplateKind {
   const found = templates.get(name)
+  if (found?.isCall) throw new UserError(wayToCall(found))
   if (found !== undefined) return found
-  const names = [...templates.keys()]
+  const names = startableTemplates(templates).map(each => each.name)
   const near = nearestName(name, names)
   const shown = JSON.stringify(name.slice(0, 60))
   throw new UserError(

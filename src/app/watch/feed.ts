@@ -7,7 +7,7 @@ import { fold } from '../../core/state/fold.ts'
 import { emptyState, type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
 import { sendCommand } from '../../records/control.ts'
-import { GrowingJournal, hasEvents } from '../../records/journal.ts'
+import { GrowingJournal, isCallSession, lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
 import { fileState } from '../../workspace/files/inside-directory.ts'
@@ -25,7 +25,9 @@ export async function* followSession(options: FeedOptions): AsyncGenerator<Watch
   const sessions = new SessionsAhead(records)
   await sessions.remember()
   await using attendance = new Attendance(records.control, clock)
-  const following = { ...options, run: new RunLookout(options), attendance, sessions }
+  const lock = await lockOfSession(records, options.id)
+  const isCall = lock !== records.lock
+  const following = { ...options, run: new RunLookout(lock, options), attendance, sessions, isCall }
   let next = yield* followOne(options.id, false, following)
   while (next !== null) {
     yield { kind: 'next-session', id: next }
@@ -39,6 +41,8 @@ const POLL_MS = 1000
 const PACE_MS = 25
 
 interface Following extends FeedOptions {
+  /** Whether the session is a call: nobody takes commands for it, and nothing follows it. */
+  isCall: boolean
   run: RunLookout
   attendance: Attendance
   sessions: SessionsAhead
@@ -53,14 +57,14 @@ async function* followOne(
   isNew: boolean,
   following: Following,
 ): AsyncGenerator<WatchUpdate, string | null> {
-  const { records, clock, signal, run, attendance, sessions } = following
+  const { records, clock, signal, run, attendance, sessions, isCall } = following
   await using session = new FollowedSession(id, following)
   using changes = new FolderChanges([records.folder, records.sessionFolder(id)], following)
   const isLast = !isNew && (yield* attach(session, following))
   let hasRun = isNew
   while (!signal.aborted) {
     const runner = await run.look()
-    if (runner !== null) attendance.keep()
+    if (runner !== null && !isCall) attendance.keep()
     yield* session.news(runner)
     const standing = sessionStatusOf(session.state, runner)
     hasRun ||= standing === 'running'
@@ -68,7 +72,7 @@ async function* followOne(
       if (standing !== 'ended') yield { kind: hasRun ? 'gone' : 'cut-off' }
       return null
     }
-    const next = isOver(standing) ? await sessions.next() : null
+    const next = isOver(standing) && !isCall ? await sessions.next() : null
     if (next !== null) return next
     await changes.next(POLL_MS)
     await clock.wait(PACE_MS, signal)
@@ -153,29 +157,31 @@ export class Attendance implements AsyncDisposable {
   }
 }
 
-/** Who runs in the work directory; `unknown`: that cannot be told. */
+/** Who runs the session; `unknown`: that cannot be told. */
 type Runner = LockHolder | null | 'unknown'
 
 /** A run that goes away is noticed within this time, ms. */
 const LOOK_MS = 1000
 
-/** Who runs in the work directory, looked up at most once a second. */
+/** Who holds the lock of what is followed, looked up at most once a second. */
 class RunLookout {
+  readonly #lock: string
   readonly #options: FeedOptions
   #lookedAt = Number.NEGATIVE_INFINITY
   #runner: Runner = null
   #isTold = false
 
-  constructor(options: FeedOptions) {
+  constructor(lock: string, options: FeedOptions) {
+    this.#lock = lock
     this.#options = options
   }
 
   async look(): Promise<Runner> {
-    const { records, platform, clock } = this.#options
+    const { platform, clock } = this.#options
     const now = clock.monotonic()
     if (now - this.#lookedAt < LOOK_MS) return this.#runner
     this.#lookedAt = now
-    this.#runner = await askWhoRuns(records.lock, platform, problem => this.#tell(problem))
+    this.#runner = await askWhoRuns(this.#lock, platform, problem => this.#tell(problem))
     return this.#runner
   }
 
@@ -379,8 +385,11 @@ class SessionsAhead {
     return null
   }
 
-  /** One that cannot be read is nobody's. */
+  /** One that cannot be read is nobody's, and none follows a call. */
   #hasBegun(id: string): Promise<boolean> {
-    return hasEvents(this.#records.journal(id)).catch(() => false)
+    return isCallSession(this.#records, id).then(
+      isCall => isCall === false,
+      () => false,
+    )
   }
 }

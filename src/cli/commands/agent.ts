@@ -262,7 +262,7 @@ async function instructionsOf(
   for (const template of templates.values()) {
     const memory = sessionFolder({ directory, id: '<session>', records: '<session>', memory: template.memory })
     const setup = { directory, memory, agents, isPlanReady: false, tell: () => {} }
-    if (!agents.main.includes(agent) || Object.keys(template.parts).length === 0) continue
+    if (template.isCall || !agents.main.includes(agent) || Object.keys(template.parts).length === 0) continue
     const found = (await template.open(setup)).threads.find(
       ({ part, thread }) => part !== null && thread.agent === agent.name,
     )

@@ -5,12 +5,20 @@ import { fold } from '../../core/state/fold.ts'
 import {
   elapsedMs,
   emptyState,
+  isCall,
   type SessionState,
   type SessionStatus,
   sessionStatusOf,
   sessionTokens,
 } from '../../core/state/state.ts'
-import { followJournal, hasEvents, readJournal, readSessions } from '../../records/journal.ts'
+import {
+  foldJournal,
+  followJournal,
+  hasEvents,
+  lockOfSession,
+  readJournal,
+  readSessions,
+} from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { askWhoRuns, type LockHolder } from '../../records/run-lock.ts'
@@ -35,6 +43,8 @@ const IN_WORDS: Record<SessionStatus, string> = {
 
 /** A session as `list --json` shows it. */
 interface ListedSession extends Pick<SessionReport, 'id' | 'goal' | 'standing' | 'activity' | 'outcome' | 'tokens'> {
+  /** Of a call: the name of its template. */
+  template?: string
   rounds: number
   durationMs: number
   /** ISO 8601 in UTC. */
@@ -68,10 +78,13 @@ async function listSessions(records: Records, { platform, clock, stderr }: CliCo
   const runner = await askWhoRuns(records.lock, platform, say)
   const { sessions, problems } = await readSessions(records)
   for (const problem of problems) say(problem)
-  return sessions.map(state => {
-    const standing = sessionStatusOf(state, runner)
+  const listed = sessions.map(async begun => {
+    const { state, standing } = isCall(begun)
+      ? await callNow(records, begun, (path: string) => askWhoRuns(path, platform, say))
+      : { state: begun, standing: sessionStatusOf(begun, runner) }
     return {
       id: state.id,
+      ...(isCall(state) ? { template: state.template } : {}),
       goal: state.goal,
       standing,
       activity: standing === 'running' ? activityOf(state) : null,
@@ -82,6 +95,19 @@ async function listSessions(records: Records, { platform, clock, stderr }: CliCo
       createdAt: new Date(state.createdAt).toISOString(),
     }
   })
+  return await Promise.all(listed)
+}
+
+/** A call, and whether it runs; it may have come to its end since it was read. */
+async function callNow(
+  records: Records,
+  begun: SessionState,
+  ask: (lock: string) => ReturnType<typeof askWhoRuns>,
+): Promise<{ state: SessionState; standing: SessionStatus }> {
+  if (begun.ended !== null) return { state: begun, standing: 'ended' }
+  const runner = await ask(records.callLock(begun.id))
+  const state = runner === null ? ((await foldJournal(records, begun.id)) ?? begun) : begun
+  return { state, standing: sessionStatusOf(state, runner) }
 }
 
 function rowOf(session: ListedSession): string[] {
@@ -92,8 +118,14 @@ function rowOf(session: ListedSession): string[] {
     formatCount(session.rounds, 'round'),
     formatTokens(session.tokens),
     formatDuration(session.durationMs),
-    oneLine(session.goal.trim().split('\n', 1)[0] ?? '', GOAL_CHARS),
+    oneLine(titleOf(session), GOAL_CHARS),
   ]
+}
+
+/** A call is told from sessions by the name of its template. */
+function titleOf({ goal, template }: ListedSession): string {
+  const title = goal.trim().split('\n', 1)[0] ?? ''
+  return template === undefined ? title : `${template}: ${title}`
 }
 
 function inWords({ outcome, activity, standing }: ListedSession): string {
@@ -218,7 +250,7 @@ export async function logs(
   const { clock, stdout } = context
   const { records, id } = await sessionHere(context, session, place)
   const path = records.journal(id)
-  const isOver = lookout(context, records)
+  const isOver = lookout(context, await lockOfSession(records, id))
   if (!(await hasEvents(path)) && (!follow || (await isOver()))) {
     throw new UserError(`${path} holds no session.`)
   }
@@ -238,7 +270,7 @@ export async function logs(
 }
 
 /** Tells whether nobody runs any more. Where that cannot be known it is said, once, and somebody may. */
-function lookout({ platform, stderr }: CliContext, { lock }: Records): () => Promise<boolean> {
+function lookout({ platform, stderr }: CliContext, lock: string): () => Promise<boolean> {
   let isSaid = false
   const say = (problem: string) => {
     if (!isSaid) stderr.write(`codemachine: ${problem}\n`)

@@ -1,4 +1,4 @@
-import { findQuestion, findSession, questionsOrNone } from '../../app/find.ts'
+import { findQuestion, findSession, newestSessions, questionsOrNone } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import {
   type AskedQuestion,
@@ -34,11 +34,12 @@ export async function questions(
   const { stdout, stderr } = context
   const records = await openRecords({ ...context, directory: directoryOf(context, place) })
   const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
-  const ids = session === undefined ? await records.sessions() : [await findSession(records, session, say)]
+  const newest = async () => (all ? await records.sessions() : await newestSessions(records, NEWEST))
+  const ids = session === undefined ? await newest() : [await findSession(records, session, say)]
   // A journal that cannot be read does not hide the questions of others.
   const read = session === undefined ? questionsOrNone : questionsOf
   const asked: AskedQuestion[] = []
-  for (const id of all ? ids : ids.slice(-NEWEST)) asked.push(...(await read(records, id, say)))
+  for (const id of ids) asked.push(...(await read(records, id, say)))
   const shown = asked.filter(({ answer }) => all || answer === null)
   if (json) stdout.write(`${JSON.stringify(shown.map(each => ({ id: questionId(each), ...each })))}\n`)
   else if (shown.length === 0) stdout.write(none(asked.length, all))

@@ -71,6 +71,19 @@ export interface Memory {
   markTasks(marks: readonly TaskMark[]): Promise<void>
 }
 
+/** The memory of a session that has no memory files. */
+export const NO_MEMORY: Memory = {
+  read: async () => ({
+    main: { status: '', finiteIncantatem: false, shortTitle: null, open: [] },
+    tasks: [],
+    problems: [],
+    fingerprint: '',
+    texts: { main: '', tasks: '' },
+  }),
+  withdrawClaim: async () => {},
+  markTasks: async () => {},
+}
+
 /** What became of parsing a file: its value, or one sentence that names the place and the mend. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; problem: string }
 

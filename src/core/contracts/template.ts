@@ -68,8 +68,11 @@ export interface PartKind {
   keepsWords: number
 }
 
-/** Where a session keeps its tasks: in its own folder, or in `.codemachine/plan/`, which all sessions of a project share. */
-export type MemoryLayout = 'session' | 'project-plan'
+/**
+ * Where a session keeps its tasks: in its own folder, or in `.codemachine/plan/`, which all sessions of a project share.
+ * `none`: it has no memory files at all.
+ */
+export type MemoryLayout = 'session' | 'project-plan' | 'none'
 
 /**
  * A kind of session, by the name that its journal has: what its rounds are for, and what of its own it keeps of what has
@@ -88,6 +91,12 @@ export interface TemplateKind<S = unknown> {
   /** Whether its sessions have a plan of tasks, which codemachine looks at and judges. */
   readonly hasPlan: boolean
   readonly memory: MemoryLayout
+  /**
+   * Whether each session of it is a call: somebody waits for its answer, and any number of them work side by side, beside
+   * the session of the work directory. None of them holds the directory's lock, counts as its newest session, or can be
+   * gone on with.
+   */
+  readonly isCall?: true
   /** The template's own state when a session of it begins. */
   first(created: EventOf<'session-created'>): S
   /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */
@@ -112,6 +121,8 @@ export interface TemplateSetup {
   isPlanReady: boolean
   /** Told what a person should know, a sentence. */
   tell(remark: string): void
+  /** Of a call: the agent that is asked, and for what, and what its profile has it told beside its prompt; left out otherwise. */
+  call?: { agent: string; task: string; instructions?: string }
 }
 
 /** What was found of a plan; `agents`: those that have a prompt of this project's own; `problems`: at most ten, a sentence each. */

@@ -40,7 +40,10 @@ const asAskedFor = "as asked for; `null`: codex's own choice"
 export const lifecycleEvent = variant('type', {
   'session-created': {
     goal: about(text, 'the whole prompt'),
-    template: about(text, 'what decides what comes next: `goal`, …'),
+    template: about(
+      text,
+      'what decides what comes next: `goal`, …; `agent`: a [call](agent-door.md), which is never the session of its work directory',
+    ),
     directory: about(text, 'the work directory; absolute, links resolved'),
     limits: sessionLimits,
     sandbox: about(text, '`read-only`, `workspace-write` or `danger-full-access`'),

@@ -69,6 +69,7 @@ export type SessionOutcome = v.InferOutput<typeof sessionOutcome>
 export function exitCodeOf(outcome: SessionOutcome): number {
   switch (outcome.kind) {
     case 'done':
+    case 'answered':
       return 0
     case 'limit':
       return 3

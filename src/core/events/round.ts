@@ -19,7 +19,8 @@ const windowOfLimits =
   '`{ usedPercent, windowMinutes, resetsAt }`, or `null`. `usedPercent` is 0 to 100, `resetsAt` is Unix time in **ms**'
 const tasksDone =
   'how many tasks of `tasks.json` were done then, and how many there were; `tasks` is left out if it has none'
-const fingerprints = 'fingerprints of the work tree: git tree hashes'
+const fingerprints =
+  'fingerprints of the work tree: git tree hashes; empty in a call of an agent, in which nobody looks at the files'
 const worksWith =
   "what codex says that it works with, its own choice too (`effort` `null`: the model's own default); left out by versions of codex that do not say so"
 
@@ -37,7 +38,7 @@ export const roundEvent = variant('type', {
     input: about(unchecked(text), 'the user input of its turn'),
     part: about(
       optional(text),
-      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; left out otherwise',
+      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a call `task`; left out otherwise',
     ),
   },
   'turn-started': {

@@ -81,6 +81,8 @@ export const outcomeHint = variant('do', {
 /** How a session ended. */
 export const sessionOutcome = variant('kind', {
   done: { verified: flag },
+  /** A call has its answer. Nothing was claimed, and nothing was proved. */
+  answered: {},
   limit: { limit: oneOf('rounds', 'time', 'tokens') },
   'needs-person': {
     reason: text,

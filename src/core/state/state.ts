@@ -206,6 +206,11 @@ export function sharesPlan({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.memory === 'project-plan'
 }
 
+/** Whether a session is a call, which is never the session of its work directory. Pure. */
+export function isCall({ kind }: Pick<SessionState, 'kind'>): boolean {
+  return kind?.isCall ?? false
+}
+
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {
   return {

@@ -3,7 +3,16 @@ import { join } from 'node:path'
 import type { AST } from 'toml-eslint-parser'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { writeWholeFile } from '../../platform/files.ts'
-import { keyPath, parseToml, readToml, type TomlFile, tomlString, tomlValue, topLevel } from '../../platform/toml.ts'
+import {
+  keyPath,
+  parseToml,
+  readToml,
+  type TomlFile,
+  tomlInline,
+  tomlString,
+  tomlValue,
+  topLevel,
+} from '../../platform/toml.ts'
 import { capabilitiesOf } from './find-codex.ts'
 import { memberOf } from './wire.ts'
 
@@ -126,6 +135,37 @@ async function changeProfile(
     return await changeFile(path, before?.text ?? null, text)
   }
   return before === null ? null : await changeFile(path, before.text, withoutProfile(before, agent.name))
+}
+
+/** What a person has written into the profile of an agent beside its model and effort. */
+export interface ProfileExtras {
+  /** `key=value` pairs for codex's `-c`. */
+  overrides: readonly string[]
+  /** Null if there are none. */
+  developerInstructions: string | null
+}
+
+/**
+ * Reads them, for an app-server takes no `--profile`. Throws a `UserError` with the place for a file that cannot be read.
+ */
+export async function readProfileExtras(
+  { codexHome, codexVersion }: Pick<ProfilesOptions, 'codexHome' | 'codexVersion'>,
+  name: string,
+): Promise<ProfileExtras> {
+  const isFile = capabilitiesOf(codexVersion).profileFiles
+  const path = isFile ? profilePath(codexHome, name) : join(codexHome, 'config.toml')
+  const file = await readToml(path, { name: path, mend: MEND })
+  const all = file === null ? {} : tomlValue(file.program)
+  const {
+    model: _model,
+    model_reasoning_effort: _effort,
+    developer_instructions: instructions,
+    ...rest
+  }: Record<string, unknown> = Object(isFile ? all : memberOf(memberOf(all, 'profiles'), name))
+  return {
+    overrides: Object.entries(rest).map(([key, value]) => `${key}=${tomlInline(value)}`),
+    developerInstructions: typeof instructions === 'string' ? instructions : null,
+  }
 }
 
 const BOM = '\uFEFF'

@@ -5,10 +5,11 @@ import { reportCard } from '../../app/reports.ts'
 import { findUnfinished } from '../../app/resume.ts'
 import { describeSpecification, goalOf, IS_IT_COMPLETE, specificationOf } from '../../app/start/dry-run.ts'
 import { codexInUse, listServers, resumableSessions } from '../../app/start/start-facts.ts'
-import { chooseTemplate, templateNamed } from '../../app/start/templates.ts'
+import { chooseTemplate, startableTemplates, templateNamed } from '../../app/start/templates.ts'
 import type { NewStart } from '../../app/work-through.ts'
 import { UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
+import { lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { readReport } from '../../report/write.ts'
@@ -257,8 +258,8 @@ interface SlashStart {
 async function showReport({ context, records, person }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
   const say = (problem: string) => screen.say(problem, 'warning')
-  const runner = await askWhoRuns(records.lock, context.platform, say)
   const id = await findSession(records, rest.trim() || null, say)
+  const runner = await askWhoRuns(await lockOfSession(records, id), context.platform, say)
   const data = await readReport(records, id, runner)
   if (data === null) return screen.notice(`The journal of ${id} holds no session`, 'warning')
   const { columns } = screen.output
@@ -284,7 +285,7 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
   const words = rest.split(/\s+/).filter(word => word !== '')
   const [typed, more] = words.filter(word => !YES.includes(word))
   if (more !== undefined) {
-    const names = [...context.templates.keys()].map(name => `/start ${name}`)
+    const names = startableTemplates(context.templates).map(({ name }) => `/start ${name}`)
     throw new UserError(`/start does not know what to do with "${more}"; type /start, or ${names.join(' or ')}.`)
   }
   const { settings } = await settingsOf(context, records.directory, start.options())
@@ -323,7 +324,7 @@ async function templatesSlash({ context, records, person, start }: SlashPlace, r
   const { settings } = await settingsOf(context, records.directory, options)
   const chosen = await typedOrChosen(screen, typed, {
     title: 'What does /start start in this project?',
-    options: [...context.templates.values()].map(({ name, description }) => ({
+    options: startableTemplates(context.templates).map(({ name, description }) => ({
       id: name,
       label: name,
       hint: name === settings.mode ? `${description} (chosen)` : description,

@@ -1,9 +1,12 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import * as v from 'valibot'
-import { clipEnd } from '../../base/text.ts'
-import { readBoundedText, stageFile, writeWholeFile } from '../../platform/files.ts'
+import { pathExists, readBoundedText, writeWholeFile } from '../../platform/files.ts'
 import { isStillRunning } from '../../platform/processes.ts'
+import { isCallSession } from '../../records/journal.ts'
+import type { Records } from '../../records/records.ts'
+import { readRunLock } from '../../records/run-lock.ts'
+import type { World } from '../world.ts'
 
 const recordSchema = v.object({
   /** `frontend-dev-20261122T004530123`. */
@@ -22,46 +25,31 @@ const recordSchema = v.object({
   result: v.nullable(v.string()),
 })
 
-/** One call of an agent outside of a session, as the records keep it. */
-export type AgentRecord = v.InferOutput<typeof recordSchema>
+/** One call of an agent as codemachine recorded it before calls were sessions. */
+type AgentRecord = v.InferOutput<typeof recordSchema>
 
-/** The most that is kept of a request and of a result, in characters. */
-const MOST_CHARACTERS = 20_000
 const MOST_BYTES = 512 * 1024
-/** How many records of calls that have ended are kept. */
-const MOST_RECORDS = 200
+/** How many calls that have ended are kept. */
+const MOST_CALLS = 200
 
-/** Begins the record of a call in `folder`, which is there; its instance is named after the agent and `now`, Unix time in ms. */
-export async function beginAgentRecord(
-  folder: string,
-  now: number,
-  call: Pick<AgentRecord, 'agent' | 'pid' | 'startTime' | 'request'>,
-): Promise<AgentRecord> {
-  for (let at = now; ; at++) {
-    const startedAt = new Date(at).toISOString()
-    const record: AgentRecord = {
-      instance: `${call.agent}-${startedAt.replace(/[-:.Z]/g, '')}`,
-      ...call,
-      state: 'running',
-      request: clipEnd(call.request, MOST_CHARACTERS),
-      startedAt,
-      endedAt: null,
-      exitCode: null,
-      result: null,
-    }
-    await using file = await stageFile(folder, textOf(record))
-    if (await file.linkAs(`${record.instance}.json`)) return record
-  }
-}
-
-/** Writes how the call ended. */
-export async function endAgentRecord(
-  folder: string,
-  record: AgentRecord,
-  end: Pick<AgentRecord, 'state' | 'endedAt' | 'exitCode' | 'result'>,
+/**
+ * Removes the sessions of the oldest calls that are too many, and puts right what was recorded of calls before they were sessions.
+ * One that works, and every session that is no call, stays.
+ */
+export async function tidyCalls(
+  { platform, clock }: Pick<World, 'platform' | 'clock'>,
+  records: Records,
 ): Promise<void> {
-  const result = end.result === null ? null : clipEnd(end.result, MOST_CHARACTERS)
-  await writeWholeFile(join(folder, `${record.instance}.json`), textOf({ ...record, ...end, result }))
+  const earlier = join(records.folder, 'agents')
+  if (await pathExists(earlier)) await tidyAgentRecords(earlier, { platform, now: clock.now() })
+  const ids = await records.sessions()
+  if (ids.length <= MOST_CALLS) return
+  const calls: string[] = []
+  for (const id of ids) if (await isCallSession(records, id).catch(() => false)) calls.push(id)
+  for (const id of calls.slice(0, -MOST_CALLS)) {
+    const { state } = await readRunLock(records.callLock(id), platform)
+    if (state === 'free' || state === 'stale') await rm(records.sessionFolder(id), { recursive: true, force: true })
+  }
 }
 
 /**
@@ -79,9 +67,9 @@ export async function tidyAgentRecords(
     const record = await readRecord(join(folder, name))
     const isRunning = record?.state === 'running' && (await isStillRunning(record, platform))
     if (isRunning) continue
-    if (names.length - index > MOST_RECORDS) await rm(join(folder, name), { force: true })
+    if (names.length - index > MOST_CALLS) await rm(join(folder, name), { force: true })
     else if (record?.state === 'running') {
-      await endAgentRecord(folder, record, { state: 'terminated', endedAt: null, exitCode: null, result: null })
+      await writeWholeFile(join(folder, name), `${JSON.stringify({ ...record, state: 'terminated' }, null, 2)}\n`)
     }
   }
 }
@@ -116,8 +104,4 @@ async function readRecord(path: string): Promise<AgentRecord | null> {
   } catch {
     return null
   }
-}
-
-function textOf(record: AgentRecord): string {
-  return `${JSON.stringify(record, null, 2)}\n`
 }
