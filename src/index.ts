@@ -5,6 +5,7 @@ import type { Project, RunOptions } from './app/library.ts'
 import { OpenProject } from './app/open-project.ts'
 import { configHomeOf, type World } from './app/world.ts'
 import { systemClock } from './base/clock.ts'
+import { OWN_ENGINES } from './engines/registry.ts'
 import { OWN_TEMPLATES } from './templates/registry.ts'
 
 export type {
@@ -21,13 +22,14 @@ export type {
 export type { World } from './app/world.ts'
 export type { Clock } from './base/clock.ts'
 export { UserError } from './base/errors.ts'
+export { defineEngine, type Engine, type EngineKind, type EngineSetup } from './core/contracts/engine.ts'
 export type { Reply, ReplyCode } from './core/contracts/reply.ts'
 export type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from './core/events/events.ts'
 export type { RoundOutcome, SessionLimits, SessionOutcome, Used } from './core/events/outcome.ts'
 export type { SessionState, SessionStatus } from './core/state/state.ts'
 export type { ReportData } from './report/report-data.ts'
 
-/** The world as this process has it, but for `changes`: its environment, directory, platform and clock. No signal ends it. */
+/** The world as this process has it, but for `changes`, whose engines are added to codemachine's own. No signal ends it. */
 export function processWorld(changes: Partial<World> = {}): World {
   const home = changes.home ?? homedir()
   return {
@@ -43,6 +45,7 @@ export function processWorld(changes: Partial<World> = {}): World {
     templates: OWN_TEMPLATES,
     signal: new AbortController().signal,
     ...changes,
+    engines: new Map([...OWN_ENGINES, ...(changes.engines ?? [])]),
   }
 }
 

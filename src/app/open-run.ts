@@ -6,10 +6,9 @@ import { Cleanup, UserError } from '../base/errors.ts'
 import { packageFile } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { AgentRoster } from '../core/contracts/agent.ts'
-import { Engines } from '../core/contracts/engine.ts'
+import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate, SessionLimits } from '../core/events/outcome.ts'
-import { CodexEngine, type CodexEngineOptions } from '../engines/codex/engine.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
 import type { Bell } from '../notify/channels.ts'
@@ -127,13 +126,12 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   remarks.push(...ofAgents)
   let asked: Promise<AgentsAtStart> | null = null
   const commands = opened.use(openSandboxCommands(codexOptions))
-  const engineOptions: CodexEngineOptions = {
+  const setup: EngineSetup = {
     ...codexOptions,
-    capabilities,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
   }
-  const engines = new Engines({ codex: () => new CodexEngine(engineOptions) })
+  const engines = await openEngines(world, setup)
   opened.defer(() => engines.close())
   remarks.push(
     ...(await remarksOnReach(world, records, codex.binary.path)),
@@ -169,6 +167,12 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     remarks,
     [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
   }
+}
+
+/** The engines of a run: all kinds that there are. */
+async function openEngines({ engines }: Pick<World, 'engines'>, setup: EngineSetup): Promise<Engines> {
+  const opened = await Promise.all([...engines].map(async ([name, kind]) => [name, await kind.open(setup)] as const))
+  return new Engines(Object.fromEntries(opened.map(([name, engine]) => [name, () => engine])))
 }
 
 /** The folders in which commands of more than one agent may write at once. */

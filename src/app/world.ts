@@ -1,6 +1,7 @@
 import { isAbsolute, join, resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { type Redactor, redactorOf } from '../base/redactor.ts'
+import type { EngineKinds } from '../core/contracts/engine.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
 import { secretVariables } from '../secrets/secrets.ts'
 
@@ -22,6 +23,8 @@ export interface World {
   node: string
   pid: number
   clock: Clock
+  /** The engines that rounds may run on; `codex` is among them. */
+  engines: EngineKinds
   /** The templates that sessions may be of. */
   templates: TemplateKinds
   /** Ends what goes on when it is aborted; its reason is `SIGINT`, `SIGTERM` or `SIGHUP`. */

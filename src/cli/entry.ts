@@ -6,6 +6,7 @@ import { xdgConfig } from 'xdg-basedir'
 import { configHomeOf, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
+import { OWN_ENGINES } from '../engines/registry.ts'
 import { OWN_TEMPLATES } from '../templates/registry.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { buildProgram } from './program.ts'
@@ -51,6 +52,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
     stdout: process.stdout,
     stderr: process.stderr,
     clock: systemClock,
+    engines: OWN_ENGINES,
     templates: OWN_TEMPLATES,
     signal: ending.signal,
     host: {

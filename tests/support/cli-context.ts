@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { systemClock } from '../../src/base/clock.ts'
+import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
 import { NO_PROCESS } from './no-process.ts'
@@ -23,6 +24,7 @@ export function cliContext(
     stdout: new PassThrough(),
     stderr: new PassThrough(),
     clock: systemClock,
+    engines: OWN_ENGINES,
     templates: OWN_TEMPLATES,
     signal: new AbortController().signal,
     host: NO_PROCESS,

@@ -1,5 +1,8 @@
+import type { Clock } from '../../base/clock.ts'
+import { UserError } from '../../base/errors.ts'
 import type { EventOf, LiveEvent, SessionEvent } from '../events/events.ts'
 import type { RoundOutcome } from '../events/outcome.ts'
+import type { SandboxChoice } from './sandbox.ts'
 import type { ThreadSpec } from './template.ts'
 
 /** What an engine reports of a running round. */
@@ -27,6 +30,8 @@ export interface Engine {
   readonly version: string
   /** Whether its agents cannot read what a thread names as `unreadable`. */
   readonly hidesFiles: boolean
+  /** Whether it only shows what happened once: no model is asked and nothing runs, so its rounds prove nothing. */
+  readonly replays?: true
   /**
    * Starts what a round needs before it is its turn: process, handshake, thread. Never throws: what went wrong is the
    * outcome of `run`.
@@ -40,6 +45,69 @@ export interface Engine {
   /** Ends what is still ending in the background; resolves when no process is left. */
   close(): Promise<void>
 }
+
+/** What rounds of an engine can do. What one cannot do it declares, and refuses in words that can be read. */
+export interface EngineAbilities {
+  /** A turn that runs takes text; else `steer` answers false. */
+  steer: boolean
+  /** Agents are offered the tools of their thread; else the round says that they are not. */
+  tools: boolean
+  /** A turn that the network broke off can be carried on in its thread; else `carryOn` answers null. */
+  carryOn: boolean
+}
+
+/** What is known of a kind of engine before it is opened. */
+export interface EngineInfo {
+  /** By which threads name it: small letters, digits and dashes. */
+  readonly name: string
+  /** `own`: it keeps what its agents run in the sandbox that the person chose. `none`: nothing does. */
+  readonly sandbox: 'own' | 'none'
+  readonly can: EngineAbilities
+}
+
+/** With what an engine is opened for a run. */
+export interface EngineSetup {
+  /** The work directory, a real path. */
+  directory: string
+  /** That of the rounds. */
+  sandbox: SandboxChoice
+  /** The person's environment, `CODEX_HOME` included: what commands of agents have. */
+  env: NodeJS.ProcessEnv
+  /** The native codex binary of the run, and its version. */
+  binary: { path: string; version: string }
+  /** `key=value` pairs that the person hands to codex with `-c`. */
+  overrides: readonly string[]
+  /** Key of the records, and this process: by what is left running of it is found. */
+  key: string
+  owner: { pid: number; startTime: string | null }
+  platform: NodeJS.Platform
+  clock: Clock
+  codemachineVersion: string
+  /** Deadline of a request to codex, ms. */
+  requestMs: number
+  /** What a process gets to end by itself, and what it left running then, ms. */
+  endMs: number
+  /** When an engine counts as hung: nothing came for so long; a command ran, and nothing else was done, for so long. Ms. */
+  silenceMs: number
+  commandMs: number
+  /** Told what is of use to debug. */
+  log(message: string): void
+}
+
+/** A kind of engine, by which a run opens it. */
+export interface EngineKind extends EngineInfo {
+  /** Called once for a run, before it is known whether a thread names it; starts nothing. */
+  open(setup: EngineSetup): Promise<Engine> | Engine
+}
+
+/** A kind of engine as a program brings it along: hand it to `processWorld` as one of `engines`. A `UserError` for a name that no thread can have. */
+export function defineEngine(kind: EngineKind): EngineKind {
+  if (/^[a-z][a-z0-9-]{0,40}$/.test(kind.name)) return kind
+  throw new UserError(`No engine can be named "${kind.name}"; use small letters, digits and dashes.`)
+}
+
+/** The kinds of engine that there are, by name. */
+export type EngineKinds = ReadonlyMap<string, EngineKind>
 
 /**
  * The engines that rounds may run on, by name. One is opened when a thread first names it; those that were opened are

@@ -20,8 +20,18 @@ export interface ThreadSpec {
   engine?: string
   /** What it may not read, in the sandbox `workspace-write`: absolute paths, and globs (`/work/**\/*.pem`); left out: nothing. */
   unreadable?: readonly string[]
+  /** What an engine that replays plays; left out: nothing, which such an engine refuses. */
+  recording?: Recording
   /** What it may call in codemachine. */
   tools?: readonly HostTool[]
+}
+
+/** A recording of a round: what codex sent, a line each (`rounds/001.ndjson` of a session, `codex exec --json`). */
+export interface Recording {
+  /** Relative to the work directory, or absolute. */
+  path: string
+  /** As fast as it was recorded, where its lines say when that was; one event a second; or all at once. */
+  pace: 'recorded' | 'second' | 'at-once'
 }
 
 /** A tool that codemachine offers to an agent, and answers itself. */

@@ -50,8 +50,10 @@ export interface AppServer {
 export interface AppServerOptions {
   /** The native binary. */
   path: string
-  /** Arguments before `app-server`. */
+  /** Arguments before `command`. */
   args: readonly string[]
+  /** What codex is to be, and the arguments of that. Default: `app-server`. */
+  command?: readonly string[]
   env: NodeJS.ProcessEnv
   directory: string
   clock: Clock
@@ -140,9 +142,15 @@ export function startAppServer(options: AppServerOptions): AppServer {
  * The child, or why there is none. The system's refusal comes in three ways: thrown (ENOTDIR), as the event of a child
  * without pipes (EMFILE), or as that of one that has them (ENOENT); the last is left to the caller.
  */
-function spawnChild({ path, args, directory, env }: AppServerOptions): ChildProcessWithoutNullStreams | Promise<Error> {
+function spawnChild({
+  path,
+  args,
+  command = ['app-server'],
+  directory,
+  env,
+}: AppServerOptions): ChildProcessWithoutNullStreams | Promise<Error> {
   try {
-    const child = spawn(path, [...args, 'app-server'], {
+    const child = spawn(path, [...args, ...command], {
       cwd: directory,
       env,
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -249,13 +257,14 @@ export class AppServers {
     this.#options = options
   }
 
-  /** Starts one; its owner closes it. What it leaves running is ended soon after it. */
-  start(): { server: AppServer; mark: string } {
+  /** Starts one, or another codex (`AppServerOptions.command`); its owner closes it. What it leaves running is ended soon after it. */
+  start(command?: readonly string[]): { server: AppServer; mark: string } {
     const { binary, overrides, env, directory, key, owner, platform, clock, endMs, log } = this.#options
     const mark = makeMark({ key, owner, n: started++ })
     const server = startAppServer({
       path: binary.path,
       args: overrides.flatMap(pair => ['-c', pair]),
+      ...(command && { command }),
       env: { ...env, [MARK_VARIABLE]: mark },
       directory,
       clock,

@@ -55,12 +55,12 @@ export class RoundFeed {
   }
 
   /**
-   * Delivers the event of a notification, while the feed is open.
+   * Delivers the event of a notification, while the feed is open. False if its method is not known.
    * @param inUse model and effort, as codex named them at the start of the thread
    */
-  notification(message: ServerNotification, inUse: ModelInUse): void {
+  notification(message: ServerNotification, inUse: ModelInUse): boolean {
     const run = this.#run
-    if (!run || this.#state !== 'open') return
+    if (!run || this.#state !== 'open') return true
     if (message.method === 'item/completed' || message.method === 'turn/started') this.#notices.forget()
     const translation = translate(message, run.round, inUse)
     switch (translation.kind) {
@@ -72,10 +72,11 @@ export class RoundFeed {
         break
       case 'unknown':
         this.#logUnknown(message.method)
-        break
+        return false
       case 'ignored':
         break
     }
+    return true
   }
 
   requestAnswered(method: string, { subject, answer }: Pick<Answered, 'subject' | 'answer'>): void {

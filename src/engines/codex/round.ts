@@ -278,7 +278,8 @@ export class CodexRound implements PreparedRound {
   }
 }
 
-function threadOf(message: ServerNotification): string | null {
+/** The id of the thread that a notification is about; null if it is about none. */
+export function threadOf(message: ServerNotification): string | null {
   const id = memberOf(message.params, 'threadId')
   return typeof id === 'string' ? id : null
 }

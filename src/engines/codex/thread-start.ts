@@ -86,8 +86,8 @@ function threadIdOf(answer: unknown): string {
 /** The most that a name may have; codex takes any text for one. */
 const NAME_CHARACTERS = 200
 
-/** Older versions of codex say less of it. */
-function modelInUse(answer: unknown): ModelInUse {
+/** What the answer to `thread/start` says of it; older versions of codex say less. */
+export function modelInUse(answer: unknown): ModelInUse {
   if (typeof answer !== 'object' || answer === null) return {}
   const model = memberOf(answer, 'model')
   const effort = memberOf(answer, 'reasoningEffort')

@@ -177,7 +177,8 @@ export function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
 }
 
-function parseObject(line: string): object | null {
+/** The JSON object on a line; null if there is none. */
+export function parseObject(line: string): object | null {
   try {
     const value: unknown = JSON.parse(line)
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null

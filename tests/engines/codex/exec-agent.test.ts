@@ -10,7 +10,7 @@ import {
   execArguments,
   fitsAsArgument,
   runExecAgent,
-} from '../../../src/engines/codex/exec-agent.ts'
+} from '../../../src/engines/codex/exec/exec-agent.ts'
 import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 
 const REQUEST = 'User Request:\nMake it\nblue'

@@ -1,0 +1,353 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ServerNotification } from '../../../../protocol/codex.ts'
+import { messageOf } from '../../../base/errors.ts'
+import { LineSplitter } from '../../../base/text.ts'
+import type { Engine, PreparedRound, RoundRun } from '../../../core/contracts/engine.ts'
+import type { ThreadSpec } from '../../../core/contracts/template.ts'
+import type { RoundOutcome } from '../../../core/events/outcome.ts'
+import { endTree } from '../../../platform/end-processes.ts'
+import { tomlInline, tomlString } from '../../../platform/toml.ts'
+import { type AppServer, type AppServerExit, AppServers } from '../app-server.ts'
+import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../classify.ts'
+import type { CodexEngineOptions } from '../engine.ts'
+import type { CodexCapabilities } from '../find-codex.ts'
+import { Activity, RoundFeed, watchForSilence } from '../round-feed.ts'
+import {
+  commandSettings,
+  hidesFiles,
+  policyIn,
+  type SandboxTerms,
+  type ShieldedEnvironment,
+  shieldEnvironment,
+  threadTerms,
+} from '../sandbox.ts'
+import { askAppServer, threadStartParams } from '../thread-start.ts'
+import { parseObject } from '../wire.ts'
+import { fitsAsArgument } from './exec-agent.ts'
+import { ExecLines, isExecLine } from './exec-lines.ts'
+
+/**
+ * Runs rounds on `codex exec --json`: one process a round, from the prompt to the end of its turn. Such a round cannot be
+ * prepared, steered or carried on, and is offered no tools of codemachine.
+ */
+export class ExecEngine implements Engine {
+  readonly name = 'exec'
+  readonly version: string
+  readonly #options: CodexEngineOptions
+  readonly #shielded: ShieldedEnvironment
+  readonly #servers: AppServers
+  readonly #closing = new AbortController()
+  /** Those that were begun, or may be. */
+  readonly #rounds = new Set<ExecRound>()
+  #shellPolicy: Promise<unknown> | null = null
+
+  constructor(options: CodexEngineOptions) {
+    this.#options = options
+    this.version = options.binary.version
+    this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
+    // What the person hands to codex comes last among the arguments, where it wins.
+    this.#servers = new AppServers({ ...options, overrides: [], env: this.#shielded.env, work: 'round' })
+  }
+
+  prepare(thread: ThreadSpec): PreparedRound {
+    const { directory, sandbox, capabilities } = this.#options
+    const round = new ExecRound({
+      ...this.#options,
+      thread,
+      terms: threadTerms(thread, directory, sandbox, capabilities),
+      forCommands: this.#shielded.forCommands,
+      shellPolicy: async () => await this.#readShellPolicy(),
+      start: command => this.#servers.start(command).server,
+      onOver: () => this.#rounds.delete(round),
+    })
+    this.#rounds.add(round)
+    return round
+  }
+
+  get hidesFiles(): boolean {
+    return hidesFiles(this.#options.sandbox, this.#options.capabilities)
+  }
+
+  async settle(): Promise<void> {
+    await Promise.all([...this.#rounds].map(round => round.ending))
+    await this.#servers.sweep()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    for (const round of this.#rounds) round.discard()
+    await this.settle()
+    await this.#servers.close()
+  }
+
+  /** The person's own policy, which decides how commands are kept from a variable; asked for once. */
+  async #readShellPolicy(): Promise<unknown> {
+    if (Object.keys(this.#shielded.forCommands).length === 0) return null
+    const { binary, overrides, directory, clock, platform } = this.#options
+    const args = overrides.flatMap(pair => ['-c', pair])
+    const options = { path: binary.path, args, env: this.#shielded.env, directory, clock, platform }
+    this.#shellPolicy ??= askAppServer(options, this.#closing.signal, async ask =>
+      policyIn(await ask('config/read', { cwd: directory })),
+    ).then(asked => ('answer' in asked ? asked.answer : null))
+    return await this.#shellPolicy
+  }
+}
+
+interface ExecRoundOptions extends CodexEngineOptions {
+  thread: ThreadSpec
+  terms: SandboxTerms
+  forCommands: ShieldedEnvironment['forCommands']
+  shellPolicy(): Promise<unknown>
+  /** Starts `codex exec` with these arguments. */
+  start(command: readonly string[]): AppServer
+  /** Called once, when nothing of it runs or will run. */
+  onOver(): void
+}
+
+/** The longest line that is read, bytes. */
+const MOST_LINE_BYTES = 16 * 1024 * 1024
+
+/**
+ * One `codex exec`, and its turn.
+ *
+ *     waiting ──run()──▶ running ──exit──▶ over
+ *        └──discard(), interrupt()──────────▲
+ */
+class ExecRound implements PreparedRound {
+  readonly thread: ThreadSpec
+  readonly #options: ExecRoundOptions
+  readonly #feed: RoundFeed
+  readonly #activity: Activity
+  readonly #lines: ExecLines
+  readonly #over = Promise.withResolvers<void>()
+  #server: AppServer | null = null
+  #hasRun = false
+  #isEnding = false
+  #isOver = false
+  #hasThread = false
+  /** How codex says that the turn has ended. */
+  #said: RoundOutcome | null = null
+  /** Why it is being ended: the first cause counts. */
+  #cause: RoundOutcome | null = null
+
+  constructor(options: ExecRoundOptions) {
+    this.#options = options
+    this.thread = options.thread
+    this.#feed = new RoundFeed(options)
+    this.#activity = new Activity(options.clock.monotonic())
+    this.#lines = new ExecLines(options.directory)
+  }
+
+  /** Resolves at once, or when a process that is being ended has ended. */
+  get ending(): Promise<void> {
+    return this.#isEnding ? this.#over.promise : Promise.resolve()
+  }
+
+  /** Codex says it only to who asks an app-server. */
+  async limits(): Promise<null> {
+    return null
+  }
+
+  async run(run: RoundRun): Promise<RoundOutcome> {
+    if (this.#cause) return this.#cause
+    this.#hasRun = true
+    this.#feed.open(run)
+    const { tools = [] } = this.thread
+    if (tools.length > 0) run.onEvent({ type: 'warning', round: run.round, message: withoutTools(tools) })
+    const schema = await writeSchema(run.outputSchema)
+    try {
+      return await this.#play(run.input, schema)
+    } finally {
+      if (schema !== null) await rm(schema.folder, { recursive: true, force: true })
+      this.#leave()
+    }
+  }
+
+  async carryOn(): Promise<null> {
+    return null
+  }
+
+  async steer(): Promise<false> {
+    return false
+  }
+
+  async interrupt(): Promise<void> {
+    await this.#end(INTERRUPTED)
+  }
+
+  discard(): void {
+    void this.#end(INTERRUPTED)
+  }
+
+  async #play(input: string, schema: { path: string } | null): Promise<RoundOutcome> {
+    const shellPolicy = await this.#options.shellPolicy()
+    // It was to end while that was asked.
+    if (this.#cause) return this.#cause
+    const { clock } = this.#options
+    const { command, prompt } = execCommand({ ...this.#options, input, shellPolicy, schema: schema?.path ?? null })
+    const server = this.#options.start(command)
+    this.#server = server
+    const lines = new LineSplitter(line => this.#line(line), MOST_LINE_BYTES)
+    server.stdout.on('data', (chunk: Buffer) => lines.push(chunk))
+    server.stdin.end(prompt)
+    this.#activity.beginTurn(clock.monotonic())
+    const watch = watchForSilence({
+      ...this.#options,
+      activity: this.#activity,
+      onSlept: ms => this.#feed.machineSlept(ms),
+      onSilent: message => void this.#end({ class: 'silent', message }),
+    })
+    const exit = await server.exit
+    watch.stop()
+    lines.end()
+    return this.#outcome(exit)
+  }
+
+  #outcome(exit: AppServerExit): RoundOutcome {
+    // What was to be stopped and came to its end all the same did its work.
+    if (this.#said?.class === 'worked') return this.#said
+    return this.#cause ?? this.#said ?? exitOutcome(exit, !this.#hasThread)
+  }
+
+  #line(line: string): void {
+    const { clock, log } = this.#options
+    this.#activity.heard(clock.monotonic())
+    const message = parseObject(line)
+    if (message === null || !isExecLine(message)) {
+      if (line.trim() !== '') log(`codex wrote a line that is not a message: ${line.slice(0, 200)}`)
+      return
+    }
+    this.#feed.line(line, message)
+    for (const notification of this.#lines.take(message)) this.#take(notification)
+  }
+
+  /** The wire is open: a message that cannot be handled is logged and ignored. */
+  #take(message: ServerNotification): void {
+    const { clock, log } = this.#options
+    try {
+      this.#activity.note(message, clock.monotonic())
+      if (message.method === 'thread/started') this.#hasThread = true
+      if (message.method === 'turn/completed') {
+        const { status, error } = message.params.turn
+        this.#said = withRetryAt(turnOutcome(status, error), clock.now())
+      }
+      this.#feed.notification(message, {})
+    } catch (error) {
+      log(`${message.method} from codex was not understood: ${messageOf(error)}`)
+    }
+  }
+
+  /** Ends it, for this cause if it is the first. SIGINT makes codex end its commands before itself. */
+  async #end(cause: RoundOutcome): Promise<void> {
+    if (this.#isOver) return
+    this.#cause ??= cause
+    if (!this.#hasRun) return this.#leave()
+    const { platform, log } = this.#options
+    const server = this.#server
+    if (server === null || this.#isEnding) return await this.ending
+    this.#isEnding = true
+    if (server.pid !== undefined && this.#said === null) {
+      await endTree(server.pid, 'SIGINT', platform).catch((error: unknown) => {
+        log(`Could not send SIGINT to codex (${server.pid}): ${messageOf(error)}`)
+      })
+    }
+    await server.close()
+    await this.#over.promise
+  }
+
+  #leave(): void {
+    this.#isOver = true
+    this.#feed.close()
+    this.#over.resolve()
+    this.#options.onOver()
+  }
+}
+
+function withoutTools(tools: readonly { name: string }[]): string {
+  const names = tools.map(({ name }) => name).join(', ')
+  return `The engine exec can offer no tools of codemachine, so the agent works without ${names}; the engine codex has them.`
+}
+
+/** Codex reads the schema of the last message from a file. */
+async function writeSchema(schema: object | undefined): Promise<{ folder: string; path: string } | null> {
+  if (schema === undefined) return null
+  const folder = await mkdtemp(join(tmpdir(), 'codemachine-schema-'))
+  const path = join(folder, 'schema.json')
+  await writeFile(path, JSON.stringify(schema), { mode: 0o600 })
+  return { folder, path }
+}
+
+/** What one `codex exec` is told. */
+export interface ExecRequest
+  extends Pick<ExecRoundOptions, 'thread' | 'terms' | 'forCommands' | 'directory' | 'overrides' | 'platform'> {
+  capabilities: CodexCapabilities
+  /** `shell_environment_policy` of the person; null if there is none. */
+  shellPolicy: unknown
+  input: string
+  /** File with the JSON Schema of the last message; null: any text. */
+  schema: string | null
+}
+
+/** The arguments of `codex exec` for the turn of a round, which say what `thread/start` and `turn/start` say, and what is written to stdin. */
+export function execCommand(request: ExecRequest): { command: readonly string[]; prompt: string } {
+  const { directory, overrides, platform, input, schema } = request
+  const { tools: _, ...thread } = request.thread
+  const { config, permissions: ofThread, model, modelProvider } = threadStartParams(directory, thread, request.terms)
+  const permissions = request.terms.turn.permissions ?? ofThread
+  const settings: Record<string, unknown> = {
+    ...config,
+    ...commandSettings(request.forCommands, request.shellPolicy),
+    ...(permissions == null ? {} : { default_permissions: permissions }),
+    ...(model == null ? {} : { model }),
+    ...(modelProvider == null ? {} : { model_provider: modelProvider }),
+    ...trust(directory, request.capabilities),
+  }
+  const sandbox = permissions == null ? sandboxArguments(request.terms) : { flags: [], settings: {} }
+  const pairs = Object.entries({ ...settings, ...sandbox.settings }).map(
+    ([key, value]) => `${key}=${tomlInline(value)}`,
+  )
+  const { developerInstructions } = request.thread
+  const instructions = `developer_instructions=${tomlString(developerInstructions)}`
+  const around = [...pairs, ...overrides].flatMap(pair => ['-c', pair])
+  const fits = fitsAsArgument(instructions, around, platform)
+  const command = [
+    'exec',
+    '--json',
+    '--skip-git-repo-check',
+    ...sandbox.flags,
+    ...(fits ? ['-c', instructions] : []),
+    ...around,
+    ...(schema === null ? [] : ['--output-schema', schema]),
+    '-C',
+    directory,
+    '-',
+  ]
+  return { command, prompt: fits ? input : `${developerInstructions}\n\n${input}` }
+}
+
+/** The sandbox of the turn. */
+function sandboxArguments({ turn }: SandboxTerms): { flags: readonly string[]; settings: object } {
+  const policy = turn.sandboxPolicy
+  switch (policy?.type) {
+    case 'workspaceWrite': {
+      const { networkAccess, writableRoots } = policy
+      const settings = { network_access: networkAccess, writable_roots: writableRoots }
+      return { flags: ['--sandbox', 'workspace-write'], settings: { sandbox_workspace_write: settings } }
+    }
+    case 'dangerFullAccess':
+      return {
+        flags: ['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox'],
+        settings: {},
+      }
+    default:
+      return { flags: ['--sandbox', 'read-only'], settings: {} }
+  }
+}
+
+/** Keeps codex from writing into the person's config.toml that the directory is trusted (docs/profiles.md). */
+function trust(directory: string, { execWritesTrust, untrustedKeepsConfig }: CodexCapabilities): object {
+  if (!execWritesTrust) return {}
+  return { projects: { [directory]: { trust_level: untrustedKeepsConfig ? 'untrusted' : 'trusted' } } }
+}

@@ -1,0 +1,126 @@
+import type { ServerNotification, ServerRequest, ThreadItem } from '../../../protocol/codex.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { ModelInUse, RoundRun } from '../../core/contracts/engine.ts'
+import type { RoundOutcome } from '../../core/events/outcome.ts'
+import { turnOutcome, withRetryAt } from './classify.ts'
+import { ExecLines, isExecLine } from './exec/exec-lines.ts'
+import { threadOf } from './round.ts'
+import { RoundFeed } from './round-feed.ts'
+import { modelInUse } from './thread-start.ts'
+import { answerRequest } from './tools.ts'
+import { translate } from './translate.ts'
+import { memberOf, parseObject } from './wire.ts'
+
+/** A line of a recording that can be played. */
+export interface RecordedLine {
+  message: object
+  /** When codex sent it, Unix ms; null if it does not say. */
+  at: number | null
+  /** Whether an event comes of it, as far as that can be told before. */
+  isEvent: boolean
+}
+
+/**
+ * The lines of a recorded round, which become the same events as they did when codex sent them. Only reads: no request is
+ * answered and no tool is called. A recording holds more than one turn where the round was tried again.
+ */
+export class RecordedRound {
+  readonly #clock: Clock
+  readonly #feed: RoundFeed
+  readonly #execLines: ExecLines
+  #threadId: string | null = null
+  #inUse: ModelInUse = {}
+  /** Whether codex was told that commands that it asked about may run. */
+  #acceptsCommands = true
+  #outcome: RoundOutcome | null = null
+
+  /** @param directory where commands of a `codex exec` are said to have run */
+  constructor(options: { clock: Clock; log(message: string): void; directory: string }) {
+    this.#clock = options.clock
+    this.#feed = new RoundFeed(options)
+    this.#execLines = new ExecLines(options.directory)
+  }
+
+  /** How the last turn ended; null if none has. */
+  get outcome(): RoundOutcome | null {
+    return this.#outcome
+  }
+
+  open(run: RoundRun): void {
+    this.#feed.open(run)
+  }
+
+  close(): void {
+    this.#feed.close()
+  }
+
+  /** A line as it can be played; null if it is no JSON object. */
+  read(line: string): RecordedLine | null {
+    const message = parseObject(line)
+    if (message === null) return null
+    const at = memberOf(message, 'emittedAtMs')
+    return { message, at: typeof at === 'number' && Number.isFinite(at) ? at : null, isEvent: makesEvent(message) }
+  }
+
+  /** Delivers what comes of a line. False if nothing is known of such a line, or it has not the shape that it should. */
+  play({ message, at }: RecordedLine): boolean {
+    try {
+      if (isExecLine(message)) return this.#execLines.take(message).every(each => this.#notification(each, at))
+      if (typeof memberOf(message, 'method') !== 'string') return this.#answer(message)
+      if (memberOf(message, 'id') !== undefined) return this.#request(message as ServerRequest)
+      return this.#notification(message as ServerNotification, at)
+    } catch {
+      return false
+    }
+  }
+
+  /** An answer to what codemachine asked; that to `thread/start` says which thread the round is on. */
+  #answer(message: object): boolean {
+    if (memberOf(message, 'id') === undefined) return false
+    const result = memberOf(message, 'result')
+    const id = memberOf(memberOf(result, 'thread'), 'id')
+    if (typeof id !== 'string') return true
+    this.#threadId = id
+    this.#inUse = modelInUse(result)
+    this.#acceptsCommands = memberOf(result, 'approvalPolicy') !== 'never'
+    return true
+  }
+
+  #request(request: ServerRequest): boolean {
+    // The item of the call shows what came of it.
+    if (request.method === 'item/tool/call') return true
+    this.#feed.requestAnswered(request.method, answerRequest(request, this.#acceptsCommands))
+    return true
+  }
+
+  #notification(message: ServerNotification, at: number | null): boolean {
+    const thread = threadOf(message)
+    const ours = thread === null || this.#threadId === null || thread === this.#threadId
+    if (!ours && message.method !== 'thread/tokenUsage/updated') return true
+    if (message.method === 'turn/completed') {
+      const { status, error } = message.params.turn
+      this.#outcome = withRetryAt(turnOutcome(status, error), at ?? this.#clock.now())
+    }
+    if (message.method === 'turn/started') this.#outcome = null
+    if (message.method === 'item/completed') this.#refusedCall(message.params.item)
+    return this.#feed.notification(message, this.#inUse)
+  }
+
+  /** The answer to a call of a tool of codemachine's is told where it was none that helped. */
+  #refusedCall(item: ThreadItem): void {
+    if (item.type !== 'dynamicToolCall' || item.success !== false) return
+    const said = item.contentItems?.map(part => memberOf(part, 'text')).filter(text => typeof text === 'string')
+    this.#feed.requestAnswered('item/tool/call', { subject: item.tool, answer: said?.join('\n') ?? '' })
+  }
+}
+
+function makesEvent(message: object): boolean {
+  if (isExecLine(message)) return true
+  if (typeof memberOf(message, 'method') !== 'string') return false
+  if (memberOf(message, 'id') !== undefined) return memberOf(message, 'method') !== 'item/tool/call'
+  try {
+    return translate(message as ServerNotification, 1).kind === 'event'
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,43 @@
+import type { EngineKind, EngineKinds } from '../core/contracts/engine.ts'
+
+/** Rounds on the real codex, each on an app-server of its own: the usual engine. */
+const codex: EngineKind = {
+  name: 'codex',
+  sandbox: 'own',
+  can: { steer: true, tools: true, carryOn: true },
+  async open(setup) {
+    const [{ CodexEngine }, { capabilitiesOf }] = await Promise.all([
+      import('./codex/engine.ts'),
+      import('./codex/find-codex.ts'),
+    ])
+    return new CodexEngine({ ...setup, capabilities: capabilitiesOf(setup.binary.version) })
+  },
+}
+
+/** Rounds on `codex exec --json`. */
+const exec: EngineKind = {
+  name: 'exec',
+  sandbox: 'own',
+  can: { steer: false, tools: false, carryOn: false },
+  async open(setup) {
+    const [{ ExecEngine }, { capabilitiesOf }] = await Promise.all([
+      import('./codex/exec/exec-engine.ts'),
+      import('./codex/find-codex.ts'),
+    ])
+    return new ExecEngine({ ...setup, capabilities: capabilitiesOf(setup.binary.version) })
+  },
+}
+
+/** Recordings of rounds, of which nothing is run. */
+const replay: EngineKind = {
+  name: 'replay',
+  sandbox: 'none',
+  can: { steer: false, tools: false, carryOn: false },
+  async open(setup) {
+    const { ReplayEngine } = await import('./replay/replay-engine.ts')
+    return new ReplayEngine(setup)
+  },
+}
+
+/** The engines that come with codemachine. Each is loaded when a run is opened. */
+export const OWN_ENGINES: EngineKinds = new Map([codex, exec, replay].map(kind => [kind.name, kind]))

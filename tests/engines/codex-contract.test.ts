@@ -1,0 +1,9 @@
+import { engineNamed, realCodex, testEngine } from './contract.ts'
+
+for (const name of ['codex', 'exec']) {
+  const kind = engineNamed(name)
+  testEngine(name, kind.can, async (act, atEnd) => {
+    const { setup, place } = await realCodex(act, atEnd)
+    return { engine: await kind.open(setup), place }
+  })
+}
