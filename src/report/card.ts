@@ -9,6 +9,7 @@ import {
   effortInWords,
   gateInWords,
   headlineOf,
+  noGateInWords,
   notesOnProof,
   type ReportCommand,
   reviewInWords,
@@ -93,14 +94,18 @@ function bodyOf(data: ReportData, place: CardOptions, { rows, entries }: Detail)
   ]
 }
 
-function proofOf({ proof }: ReportData): CardLine[] {
+function proofOf(data: ReportData): CardLine[] {
+  const { proof } = data
   const review = proof.reviews.entries.at(-1)
-  return [...gatesOf(proof), ...(review === undefined ? [] : [reviewInWords(review)])]
+  const none = noGateInWords(data, 'it')
+  return [
+    ...(none === null ? gatesOf(proof) : [{ text: none, tone: 'quiet' } as const]),
+    ...(review === undefined ? [] : [reviewInWords(review)]),
+  ]
 }
 
 /** Gates that all passed take one line. */
 function gatesOf({ gates }: ReportData['proof']): CardLine[] {
-  if (gates.length === 0) return [{ text: 'no gates are configured: no command was run to check it', tone: 'quiet' }]
   if (gates.length === 1 || gates.some(gate => gate.last?.status !== 'passed' || wasFlakyEarlier(gate))) {
     return gates.map(gate => ({
       text: `${shortName(gate.name)}: ${gateInWords(gate)}`,

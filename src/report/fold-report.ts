@@ -3,7 +3,14 @@ import type { TemplateKinds } from '../core/contracts/template.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { fold } from '../core/state/fold.ts'
-import { elapsedMs, emptyState, type SessionState, type SessionStatus, sessionTokens } from '../core/state/state.ts'
+import {
+  elapsedMs,
+  emptyState,
+  isCall,
+  type SessionState,
+  type SessionStatus,
+  sessionTokens,
+} from '../core/state/state.ts'
 import { wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
@@ -96,7 +103,7 @@ export class ReportFold {
         commands: this.#rounds.commands,
       },
       proof: this.#proof.result(state.claim, state.ended?.outcome ?? null),
-      changes: this.#changes.result(),
+      changes: { ...this.#changes.result(), ...(isCall(state) ? { from: 'none' } : {}) },
       tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),
       build: this.#build.result(state),
       plan: this.#plan,

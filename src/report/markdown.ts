@@ -4,12 +4,14 @@ import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-d
 import {
   beforeInWords,
   type CommandContext,
+  capital,
   changesInWords,
   commandsOf,
   effortInWords,
   gateInWords,
   headlineOf,
   instancesInWords,
+  noGateInWords,
   notesOnProof,
   numberOfRow,
   outcomeOfRow,
@@ -75,8 +77,9 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
 
 function proof(data: ReportData): string {
   const { gates, reviews, findingsCount, protectedFiles, tree } = data.proof
+  const none = noGateInWords(data, 'the work')
   return bullets([
-    ...(gates.length === 0 ? ['No gates are configured: no command was run to check the work.'] : []),
+    ...(none === null ? [] : [`${capital(none)}.`]),
     ...gates.map(gate => {
       const words = [gateInWords(gate), beforeInWords(gate)].filter(each => each !== null).join('; ')
       return `${codeSpan(gate.name)} ${escapeMarkdown(words)}`
@@ -176,10 +179,6 @@ function quoted(text: string): string {
     .split('\n')
     .map(line => `> ${escapeMarkdown(line)}  `.trimEnd())
     .join('\n')
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 /** The tasks of a build as a table of Markdown; empty if there are none. */

@@ -19,10 +19,12 @@ import {
   beforeInWords,
   byGatesInWords,
   type CommandContext,
+  capital,
   commandsOf,
   gateInWords,
   headlineOf,
   instancesInWords,
+  noGateInWords,
   notesOnProof,
   numberOfRow,
   outcomeOfRow,
@@ -329,7 +331,7 @@ function changesSection({ changes }: ReportData, { areSavepointsGone = false } =
   const more = files - paths.length
   return section(
     'What changed',
-    html`${paths.length === 0 ? html`<p class="quiet">No file is different from what it was.</p>` : table}${
+    html`${paths.length === 0 ? html`<p class="quiet">${from === 'none' ? 'Nobody has looked at what was changed.' : 'No file is different from what it was.'}</p>` : table}${
       more > 0 ? html`<p class="quiet">and ${more} more files</p>` : null
     }${hasLines || paths.length === 0 ? null : html`<p class="soft last">As the rounds told it; there are no savepoints to compare.</p>`}${
       made.length === 0 ? null : html`<h3>Commits</h3>${folded(withGap(commits, made))}`
@@ -343,7 +345,9 @@ function changesSection({ changes }: ReportData, { areSavepointsGone = false } =
 }
 
 /** The section on the proof: gates, reviews, findings and protected files. */
-export function proofSection({ proof }: ReportData): Html {
+export function proofSection(data: ReportData): Html {
+  const { proof } = data
+  const none = noGateInWords(data, 'the work')
   const { gates, reviews, findings, findingsCount, protectedFiles, protectedCount, tree } = proof
   const reviewed = reviews.entries.map(review => {
     const { text, tone } = reviewInWords(review)
@@ -354,9 +358,7 @@ export function proofSection({ proof }: ReportData): Html {
   return section(
     'Proof',
     html`${
-      gates.length === 0
-        ? html`<p class="quiet">No gates are configured: no command was run to check the work.</p>`
-        : items(gates.map(gateItem))
+      none === null ? items(gates.map(gateItem)) : html`<p class="quiet">${capital(none)}.</p>`
     }${notes.length === 0 ? null : html`<h3>To know</h3>${items(notes)}`}${reviewed.length === 0 ? null : html`<h3>Reviews</h3>${items(withGap(reviews, reviewed))}`}${
       findings.length === 0
         ? null

@@ -119,8 +119,11 @@ export interface ReportReview {
 }
 
 export interface ReportChanges extends TreeChanges {
-  /** `rounds`: no savepoint holds what it began with, and the paths are what rounds said that they changed. */
-  from: 'savepoints' | 'rounds'
+  /**
+   * `rounds`: no savepoint holds what it began with, and the paths are what rounds said that they changed. `none`: a call,
+   * in which nobody looks at the files.
+   */
+  from: 'savepoints' | 'rounds' | 'none'
   /** Trees and commits at the start and now; null where there is no savepoint. */
   start: { tree: string; commit: string; head: string | null } | null
   now: { tree: string; commit: string; head: string | null; round: number } | null

@@ -110,9 +110,18 @@ export function toneOfGate(gate: ReportGate): Tone {
   return last.status === 'flaky' || !required ? 'warning' : 'bad'
 }
 
+/** Why no gate has run, a sentence without its end; null if there is one. `work`: what was not checked. */
+export function noGateInWords({ proof, changes }: Pick<ReportData, 'proof' | 'changes'>, work: string): string | null {
+  if (proof.gates.length > 0) return null
+  return changes.from === 'none'
+    ? 'nothing of a call is proved'
+    : `no gates are configured: no command was run to check ${work}`
+}
+
 /** What has changed since the session began: `12 files, +340 −22 lines, 3 commits (report.xml by a gate)`. */
 export function changesInWords({ changes }: ReportData, { areSavepointsGone = false } = {}): string {
   const { files, added, removed, commits, from } = changes
+  if (from === 'none') return 'nobody has looked at what was changed'
   if (files === 0 && commits.count === 0) return 'nothing has changed'
   const lines = from === 'rounds' ? [] : [`+${added} −${removed} lines`]
   const made = commits.count === 0 ? [] : [formatCount(commits.count, 'commit')]
@@ -338,6 +347,7 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
       ? []
       : [typed(`rewind ${id}/start`, 'puts all files back as they were at the start; that can be undone, too')]
   const logs = typed(`logs ${id}`, 'everything that happened')
+  if (changes.from === 'none' && !isRunning) return [logs]
   if (isRunning) return [typed(`watch ${id}`, 'see it at work'), logs, ...looks]
   const answers = questions.count === 0 ? [] : [typed(`questions ${id}`, 'what was asked, and how to answer it')]
   const review = typed(`review ${id}`, 'has the work looked through by a fresh pair of eyes')
@@ -350,4 +360,9 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
 export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandContext {
   const used = { rounds: totals.rounds, timeMs: totals.durationMs, tokens: totals.tokens }
   return { here: here(directory), resume: resumeWithMore({ id: session, limits, used, directory }) }
+}
+
+/** The text with a capital at its beginning. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }

@@ -1,4 +1,4 @@
-import { findSession, latestSession } from '../../app/find.ts'
+import { findSession, latestSession, newestSessions } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
 import { fold } from '../../core/state/fold.ts'
@@ -154,7 +154,8 @@ async function readStatus(context: CliContext, directory: string): Promise<Statu
     directory: records.directory,
     runner: runner && (runner === 'unknown' ? runner : { pid: runner.pid, host: runner.host, since: runner.at }),
     session,
-    sessions: (await records.sessions()).length,
+    // Where there is one, the calls beside it are not told apart for a number.
+    sessions: (id === null ? await newestSessions(records, Number.POSITIVE_INFINITY) : await records.sessions()).length,
     queued: prompts.length,
   }
 }
