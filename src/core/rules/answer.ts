@@ -1,0 +1,183 @@
+import type { Parsed } from '../contracts/memory.ts'
+
+/** A JSON Schema, as a model is asked for it and as an answer is checked. Strict models want every field required, and no other allowed. */
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** An answer with a shape that a round is asked for as its last message. `name`: a word, by which refusals in a row are counted. */
+export interface AskedAnswer {
+  name: string
+  schema: JsonSchema
+}
+
+/** An answer that was refused when it was given last. `refusals`: how often in a row. `problem`: why, as `parseAnswer` says it. */
+export interface RefusedAnswer {
+  refusals: number
+  problem: string
+}
+
+/** So often in a row may an answer be refused before a person is needed. */
+export const MOST_ANSWER_REFUSALS = 3
+
+/** The most of an answer: of its text, UTF-8; of objects and lists in one another; of values in all. */
+const MOST_BYTES = 256 * 1024
+const MOST_LEVELS = 100
+const MOST_VALUES = 20_000
+
+/**
+ * Reads the answer that a message holds (`null`: there was none): the whole of it, one fenced block, or the one object
+ * among words. Two answers are none. Strings come without control characters. Whether the value fits the schema is not
+ * looked at; by the names of the schema's fields an answer is told from other objects. Takes time in proportion to the text. Pure.
+ */
+export function parseAnswer(message: string | null, schema: JsonSchema): Parsed<unknown> {
+  if (message === null || message.trim() === '')
+    return refused('The last message is empty, and an answer was asked for.')
+  const size = sizeProblem(message)
+  if (size !== null) return refused(size)
+  const text = message.replace(CONTROL, '').trim()
+  const whole = tryParse(text)
+  const found = whole.ok ? whole : amongWords(text, fieldsOf(schema))
+  if (!found.ok) return found
+  const problem = boundsProblem(found.value)
+  return problem === null ? { ok: true, value: cleanValue(found.value) } : refused(problem)
+}
+
+/** What the next round is told of an answer that was refused. */
+export function refusedAnswerNote(problem: string, { schema }: Pick<AskedAnswer, 'schema'>): string {
+  const shape = JSON.stringify(schema)
+  const asked =
+    shape.length > MOST_SCHEMA_CHARACTERS ? '' : `\n\nThe shape that was asked for, as JSON Schema:\n${shape}`
+  return `The answer before this one could not be used, for a program reads it:\n${problem}\n\nEnd with one JSON object in the shape that was asked for, and with nothing beside it.${asked}`
+}
+
+const MOST_SCHEMA_CHARACTERS = 16_000
+
+/** What no text needs, and what would break JSON that is otherwise right. Tabs and line ends are left. */
+const CONTROL = /[^\t\n\r\P{Cc}]/gu
+/** The same of a string, and what would reorder a line. */
+const STEERING = /[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
+
+function refused(problem: string): { ok: false; problem: string } {
+  return { ok: false, problem }
+}
+
+function sizeProblem(text: string): string | null {
+  // UTF-8 has at least one byte for each of these, so that the rest need not be counted.
+  const size = text.length > MOST_BYTES ? `${text.length} characters` : `${Buffer.byteLength(text)} bytes`
+  if (text.length <= MOST_BYTES && Buffer.byteLength(text) <= MOST_BYTES) return null
+  return `The last message has ${size}, and may have at most ${MOST_BYTES} bytes (256 KiB). Make the answer shorter.`
+}
+
+function tryParse(text: string): Parsed<unknown> {
+  try {
+    return { ok: true, value: JSON.parse(text) as unknown }
+  } catch (error) {
+    return refused(`The answer is not valid JSON: ${error instanceof Error ? error.message : String(error)}.`)
+  }
+}
+
+/** The names of the fields that the schema's object has; none: any object may be meant. */
+function fieldsOf({ properties }: JsonSchema): ReadonlySet<string> {
+  return new Set(isObject(properties) ? Object.keys(properties) : [])
+}
+
+/** What a text holds that may be meant as an answer. */
+interface Found {
+  /** Objects with a field of the schema; and what begins as one does and is not valid JSON. */
+  answers: Parsed<unknown>[]
+  /** Objects without any. */
+  others: Parsed<unknown>[]
+}
+
+function amongWords(text: string, fields: ReadonlySet<string>): Parsed<unknown> {
+  const { answers, others } = objectsIn(text, fields)
+  const found = answers.length > 0 ? answers : others
+  const [first] = found
+  if (first === undefined) return refused(NO_ANSWER)
+  if (found.length > 1)
+    return refused(`There are ${found.length} JSON objects in it, and one is to be the answer. Give one alone.`)
+  return first
+}
+
+const NO_ANSWER = 'The last message holds no answer: it is not the JSON object that was asked for.'
+
+/** A text whose braces never close is looked through again from each of them: so many characters in all. */
+const MOST_LOOKED_AT = 1024 * 1024
+
+/** The beginning of an object: its first key, or that it is empty. */
+const BEGINNING = /\{\s*(?:"((?:[^"\\\n]|\\.)*)"\s*:|\})/y
+
+function objectsIn(text: string, fields: ReadonlySet<string>): Found {
+  const found: Found = { answers: [], others: [] }
+  let left = MOST_LOOKED_AT
+  for (let at = text.indexOf('{'); at !== -1 && left > 0; at = text.indexOf('{', at)) {
+    BEGINNING.lastIndex = at
+    const beginning = BEGINNING.exec(text)
+    if (beginning === null) {
+      at++
+      continue
+    }
+    const [, firstKey] = beginning
+    // A part of a broken answer is none, though it may look like one.
+    const isMeant = firstKey !== undefined && (fields.size === 0 || fields.has(firstKey))
+    const end = endOfObject(text, at)
+    left -= (end ?? text.length) - at
+    const parsed = end === null ? BREAKS_OFF : tryParse(text.slice(at, end))
+    if (parsed.ok && hasAny(parsed.value, fields)) found.answers.push(parsed)
+    else if (parsed.ok) found.others.push(parsed)
+    else if (isMeant) found.answers.push(parsed)
+    at = parsed.ok || isMeant ? (end ?? text.length) : at + 1
+  }
+  return found
+}
+
+const BREAKS_OFF = refused('The answer breaks off before its end. Make it shorter, or close what is open.')
+
+function hasAny(value: unknown, fields: ReadonlySet<string>): boolean {
+  return fields.size === 0 || Object.keys(Object(value)).some(key => fields.has(key))
+}
+
+const [QUOTE, BACKSLASH, OPEN, CLOSE] = [0x22, 0x5c, 0x7b, 0x7d]
+
+/** Just after the brace that closes the one at `start`, braces in strings left out; null if none does. */
+function endOfObject(text: string, start: number): number | null {
+  let open = 0
+  let isString = false
+  for (let at = start; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) isString = !isString
+    else if (isString) at += code === BACKSLASH ? 1 : 0
+    else if (code === OPEN) open++
+    else if (code === CLOSE && --open === 0) return at + 1
+  }
+  return null
+}
+
+/** Why a value cannot be worked with, a sentence; null if it can. Does not call itself: the value may be deep. */
+function boundsProblem(value: unknown): string | null {
+  const open: { value: unknown; level: number }[] = [{ value, level: 0 }]
+  let seen = 0
+  for (let each = open.pop(); each !== undefined; each = open.pop()) {
+    if (++seen > MOST_VALUES) return `The answer holds more than ${MOST_VALUES} values. Make it shorter.`
+    if (typeof each.value === 'number' && !Number.isFinite(each.value)) return 'A number in the answer is too large.'
+    if (typeof each.value !== 'object' || each.value === null) continue
+    const level = each.level + 1
+    if (level > MOST_LEVELS) return `The answer nests objects and lists more than ${MOST_LEVELS} deep. Make it flatter.`
+    for (const inner of Object.values(each.value)) open.push({ value: inner, level })
+  }
+  return null
+}
+
+function cleanValue(value: unknown): unknown {
+  if (typeof value === 'string') return cleanString(value)
+  if (Array.isArray(value)) return value.map(cleanValue)
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [cleanString(key), cleanValue(each)]))
+}
+
+function cleanString(text: string): string {
+  return text.toWellFormed().replace(STEERING, '')
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
