@@ -17,6 +17,7 @@ import { emptyState, type SessionState, sessionTokens } from '../core/state/stat
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
 import { foldJournal, openJournal } from '../records/journal.ts'
+import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import type { AgentBook } from '../run/delegation/delegation.ts'
@@ -230,6 +231,7 @@ export class Sessions implements AsyncDisposable {
       ...team,
       policy: policyOf(this.#run.settings),
       roundsDirectory,
+      outputs: openOutputs(records.sessionFolder(id)),
       redactor,
       clock,
       random: Math.random,

@@ -137,6 +137,9 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'limits':
     case 'model-rerouted':
     case 'request-answered':
+    case 'answer-given':
+    case 'answer-refused':
+    case 'output-kept':
     case 'steered':
     case 'warning':
     case 'error':

@@ -1,9 +1,11 @@
 import type { EngineEvent, PreparedRound } from '../core/contracts/engine.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
+import { WIND_DOWN, WIND_DOWN_ANSWER } from '../core/rules/notices.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
+import type { Answers } from './answers.ts'
 import { type AgentAnswer, type AgentRequest, Delegation } from './delegation/delegation.ts'
 import type { RunnerOptions } from './options.ts'
-import { playRound, type RoundPlayOptions } from './play-round.ts'
+import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.ts'
 import type { Budget, RetryPolicy } from './retry-policy.ts'
 import { reviewClaim } from './review.ts'
 import { answerAskPerson, answerRunAgent, HostTools } from './tools.ts'
@@ -11,6 +13,7 @@ import { answerAskPerson, answerRunAgent, HostTools } from './tools.ts'
 export interface CurrentTurnOptions extends RunnerOptions {
   budget: Budget
   retryPolicy: RetryPolicy
+  answers: Answers
   /** Called when the turn of a round has begun. */
   onRoundBegun(): void
 }
@@ -46,12 +49,15 @@ export class CurrentTurn {
     ])
   }
 
-  async round(prepared: PreparedRound, round: number, input: string): Promise<RoundOutcome> {
+  /** @param outputSchema of its last message, if that is to be an answer */
+  async round(prepared: PreparedRound, round: number, input: string, outputSchema?: object): Promise<EndedTurn> {
     this.#current = prepared
     this.#interrupting = new AbortController()
-    const outcome = await playRound(prepared, { round, input }, this.#terms())
+    const asked = outputSchema === undefined ? {} : { outputSchema }
+    const windDown = outputSchema === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
+    const ended = await playRound(prepared, { round, input, ...asked }, { ...this.#terms(), windDown })
     this.#current = null
-    return outcome
+    return ended
   }
 
   /** Has an agent do something for the round that runs. */
@@ -85,7 +91,7 @@ export class CurrentTurn {
     ending.removeEventListener('abort', end)
   }
 
-  #terms(): RoundPlayOptions {
+  #terms(): Omit<RoundPlayOptions, 'windDown'> {
     const { log, asked, policy, clock, roundsDirectory, redactor, retryPolicy, budget, onRoundBegun } = this.#options
     return {
       log,

@@ -4,6 +4,7 @@ import type { Engines } from '../core/contracts/engine.ts'
 import type { Memory } from '../core/contracts/memory.ts'
 import type { Template } from '../core/contracts/template.ts'
 import type { SessionState } from '../core/state/state.ts'
+import type { Outputs } from '../records/outputs.ts'
 import type { RepositoryGuard, WorkTree } from './claim.ts'
 import type { AgentBook } from './delegation/delegation.ts'
 import type { ProofEnvironment } from './gates.ts'
@@ -46,6 +47,8 @@ export interface RunnerOptions {
   policy: RunnerPolicy
   /** Where `001.ndjson`, … go. */
   roundsDirectory: string
+  /** Where what its steps came to is kept. */
+  outputs: Outputs
   /** Takes secrets out of what is kept. */
   redactor: Redactor
   clock: Clock

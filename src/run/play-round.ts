@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { EngineEvent, PreparedRound, RoundRun, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
 import { limitReached, type RoundOutcome, renewalOf, type WindDownLimit } from '../core/events/outcome.ts'
-import { CARRY_ON, WIND_DOWN } from '../core/rules/notices.ts'
+import { CARRY_ON } from '../core/rules/notices.ts'
 import { sessionTokens } from '../core/state/state.ts'
 import type { SessionLog } from './session-log.ts'
 
@@ -71,6 +71,12 @@ interface RoundToPlay {
   outputSchema?: object
 }
 
+/** How a round ended, and what its agent said last, whole; null unless it came to its end and said something. */
+export interface EndedTurn {
+  outcome: RoundOutcome
+  message: string | null
+}
+
 /**
  * Plays one round: journals and records what the engine reports, goes on in the same thread once if the network broke
  * off, and brings the agent to a safe stop when a limit is reached.
@@ -79,7 +85,7 @@ export async function playRound(
   prepared: PreparedRound,
   { round, input, record: name, outputSchema }: RoundToPlay,
   options: RoundPlayOptions,
-): Promise<RoundOutcome> {
+): Promise<EndedTurn> {
   const { log, clock, redactLine } = options
   const failure = new FirstFailure()
   const ending = AbortSignal.any([options.ending, failure.signal])
@@ -94,10 +100,15 @@ export async function playRound(
       limits.look(event)
     })
   options.onOpen?.(report)
+  const last = new LastMessage()
   const run: RoundRun = {
     round,
     input,
-    onEvent: report,
+    onEvent: event => {
+      last.note(event)
+      report(event)
+    },
+    onLongMessage: (item, text) => last.noteLong(item, text),
     onLive: event => failure.safely(() => log.live(event)),
     onRecord: line => record.write(redactLine(line)),
     onToolCall: (call, over) => failure.answer(() => options.onToolCall(call, over)),
@@ -112,11 +123,37 @@ export async function playRound(
     })
     await options.untilOthersEnd?.(outcome, ending)
     failure.rethrow()
-    return outcome
+    return { outcome, message: outcome.class === 'worked' ? last.text : null }
   } finally {
     limits.end()
     // What comes next need not wait for the disk.
     void record.end()
+  }
+}
+
+/** What the agent of a round says last, whole: its final answer, where codex marks one. */
+class LastMessage {
+  #text: string | null = null
+  #isFinal = false
+  /** A message that is longer than its event. */
+  #long: { item: string; text: string } | null = null
+
+  noteLong(item: string, text: string): void {
+    this.#long = { item, text }
+  }
+
+  note(event: EngineEvent): void {
+    if (event.type !== 'item-completed' || event.item.kind !== 'agent-message') return
+    const { id, text, phase } = event.item
+    const isFinal = phase === 'final-answer'
+    if (this.#isFinal && !isFinal) return
+    this.#text = this.#long?.item === id ? this.#long.text : text
+    this.#isFinal = isFinal
+    this.#long = null
+  }
+
+  get text(): string | null {
+    return this.#text
   }
 }
 
@@ -169,8 +206,8 @@ interface LimitPolicy {
   maxUsage: number | null
   /** How long the session may still be worked on, ms; infinity: no limit. */
   timeLeftMs: number
-  /** What the agent is asked when it has to come to its end; left out: to leave the work in a good state. */
-  windDown?: string
+  /** What the agent is asked when it has to come to its end. */
+  windDown: string
   /** Called when it has to. */
   onWindDown?(): void
 }
@@ -232,7 +269,7 @@ class LimitWatch {
   }
 
   async #tell(): Promise<void> {
-    if (await this.#prepared.steer(this.#options.windDown ?? WIND_DOWN)) this.#state = 'told'
+    if (await this.#prepared.steer(this.#options.windDown)) this.#state = 'told'
   }
 
   async #after(ms: number, action: () => void): Promise<void> {

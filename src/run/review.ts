@@ -1,13 +1,14 @@
 import type { Clock } from '../base/clock.ts'
 import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
-import type { Item } from '../core/events/items.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
+import { refusedAnswerNote } from '../core/rules/answer.ts'
 import { WIND_DOWN_REVIEW } from '../core/rules/notices.ts'
-import { REVIEW_SCHEMA, type ReviewCause, readReview, splitFindings } from '../core/rules/review.ts'
+import { REVIEW, REVIEW_SCHEMA, type ReviewCause, readReview, splitFindings } from '../core/rules/review.ts'
 import { roundTokens } from '../core/state/state.ts'
 import { pathInside } from '../platform/files.ts'
+import type { Answers } from './answers.ts'
 import type { ProofEnvironment } from './gates.ts'
-import { playRound, type RoundPlayOptions } from './play-round.ts'
+import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.ts'
 import type { SessionLog } from './session-log.ts'
 
 export interface ReviewClaimOptions {
@@ -15,25 +16,27 @@ export interface ReviewClaimOptions {
   engines: Engines
   clock: Clock
   means: Pick<ProofEnvironment, 'reviewer'>
-  play: RoundPlayOptions
+  answers: Answers
+  play: Omit<RoundPlayOptions, 'windDown'>
 }
 
 /** Has the tree that is claimed to be done reviewed, and journals what came of it. Answers how the review's turn ended. */
 export async function reviewClaim(
   causes: readonly ReviewCause[],
   tree: string,
-  { log, engines, clock, means, play }: ReviewClaimOptions,
+  { log, engines, clock, means, answers, play }: ReviewClaimOptions,
 ): Promise<RoundOutcome> {
   const round = log.state.last?.round ?? 0
   const review = log.state.reviews.answered + 1
   const startedAt = clock.monotonic()
-  const { thread, input } = await means.reviewer(log.state, tree)
+  const { thread, input: matter } = await means.reviewer(log.state, tree)
+  const { problem } = log.state.reviews
+  const input = problem === null ? matter : `${matter}\n\n${refusedAnswerNote(problem, REVIEW)}`
   const prepared = engines.prepare(thread)
   log.emit({ type: 'review-started', round, review, causes, model: thread.model, effort: thread.effort })
-  const { outcome, text } = await playReview(prepared, { round, review, input }, play)
-  const read = outcome.class === 'worked' ? readReview(text, path => pathInside(log.state.directory, path)) : null
-  const answer = read === null || 'problem' in read ? null : read
-  if (read !== null && 'problem' in read) log.emit({ type: 'warning', round, message: read.problem })
+  const { outcome, message } = await playReview(prepared, { round, review, input }, play)
+  const read = (value: unknown) => readReview(value, path => pathInside(log.state.directory, path))
+  const answer = outcome.class === 'worked' ? await answers.takeAnswer(REVIEW, round, message, read) : null
   log.emit({
     type: 'review-ended',
     round,
@@ -56,12 +59,6 @@ interface ReviewToPlay {
   input: string
 }
 
-/** How a review's turn ended, and what the reviewer said last; null unless it came to its end and said something. */
-interface PlayedReview {
-  outcome: RoundOutcome
-  text: string | null
-}
-
 /**
  * Plays one review, on a thread that was prepared `readOnly`, as a round is played: what the reviewer does is journaled
  * and shown, and recorded as `review-001.ndjson`.
@@ -70,22 +67,14 @@ export async function playReview(
   prepared: PreparedRound,
   { round, review, input }: ReviewToPlay,
   options: Omit<RoundPlayOptions, 'windDown' | 'onToolCall'>,
-): Promise<PlayedReview> {
-  const said: Extract<Item, { kind: 'agent-message' }>[] = []
-  const outcome = await playRound(
+): Promise<EndedTurn> {
+  return await playRound(
     prepared,
     { round, input, record: `review-${String(review).padStart(3, '0')}`, outputSchema: REVIEW_SCHEMA },
     {
       ...options,
       windDown: WIND_DOWN_REVIEW,
       onToolCall: async () => ({ text: 'Nobody answers a reviewer: decide for yourself.', success: false }),
-      onEvent(event) {
-        if (event.type === 'item-completed' && event.item.kind === 'agent-message') said.push(event.item)
-        options.onEvent(event)
-      },
     },
   )
-  if (outcome.class !== 'worked') return { outcome, text: null }
-  const last = said.findLast(({ phase }) => phase === 'final-answer') ?? said.at(-1)
-  return { outcome, text: last?.text ?? null }
 }

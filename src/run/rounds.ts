@@ -11,6 +11,7 @@ import { countsAsRound, type RoundClass, type RoundOutcome } from '../core/event
 import { endsPlanChange } from '../core/rules/notices-after-round.ts'
 import { higherEffort } from '../core/rules/stall.ts'
 import { countTasks, partOf, roundTokens, type SessionState } from '../core/state/state.ts'
+import type { Answers } from './answers.ts'
 import { emitRestored, judgeClaim, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { CurrentTurn } from './current-turn.ts'
 import type { Proof } from './gates.ts'
@@ -23,6 +24,7 @@ import type { MemoryAtHand } from './session-runner.ts'
 export interface RoundsOptions extends RunnerOptions {
   ahead: ThreadAhead
   turns: CurrentTurn
+  answers: Answers
   planChange: PlanChange
   atHand: MemoryAtHand
   proof: Proof
@@ -44,11 +46,12 @@ export class Rounds {
     { kind, round: spec }: RoundStep,
     treeBefore: string,
   ): Promise<{ outcome: RoundOutcome; tree: string | null }> {
-    const { engines, clock } = this.#options
+    const { engines, clock, answers } = this.#options
     const round = this.#options.log.state.roundsUsed + 1
     const prepared = this.#options.ahead.take(spec.thread)
     const { thread } = prepared
     const engine = engines.of(thread)
+    const input = answers.inputOf(spec)
     const startedAt = clock.monotonic()
     this.#options.log.emit({
       type: 'round-started',
@@ -57,15 +60,16 @@ export class Rounds {
       engine: engine.name,
       codex: engine.version,
       model: thread.model,
-      input: spec.input,
+      input,
       ...(spec.part === undefined ? {} : { part: spec.part }),
     })
-    const outcome = await this.#options.turns.round(prepared, round, spec.input)
+    const { outcome, message } = await this.#options.turns.round(prepared, round, input, spec.answer?.schema)
     // What a round left running that did not come to its end must not write while the files are looked at; nor, where
     // there is a plan, when they have been: a change of it between two rounds is a person's.
     if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engines.settle()
 
     await this.#synced
+    if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message)
     // A round that changes the plan makes no claim.
     if (kind === 'replan') await this.#options.memory.withdrawClaim()
     const { state } = this.#options.log

@@ -6,6 +6,7 @@ import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } f
 import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { Answers, endOfRefusals } from './answers.ts'
 import { ClaimProof, emitRestored, followStall } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
@@ -26,6 +27,7 @@ export class SessionRunner {
   readonly #budget: Budget
   readonly #retryPolicy: RetryPolicy
   readonly #ahead: ThreadAhead
+  readonly #answers: Answers
   readonly #turns: CurrentTurn
   readonly #planChange: PlanChange
   readonly #memory: MemoryAtHand
@@ -45,8 +47,10 @@ export class SessionRunner {
     this.#budget = new Budget(options)
     this.#retryPolicy = new RetryPolicy({ ...options, ...options.policy })
     this.#ahead = new ThreadAhead({ ...options, budget: this.#budget })
+    this.#answers = new Answers(options)
     this.#turns = new CurrentTurn({
       ...options,
+      answers: this.#answers,
       budget: this.#budget,
       retryPolicy: this.#retryPolicy,
       onRoundBegun: () => this.#ahead.startNext(),
@@ -62,6 +66,7 @@ export class SessionRunner {
       ...options,
       ahead: this.#ahead,
       turns: this.#turns,
+      answers: this.#answers,
       planChange: this.#planChange,
       atHand: this.#memory,
       proof: this.#proof,
@@ -172,7 +177,7 @@ export class SessionRunner {
         return await this.#check(step.check, tree, memory)
       case 'round':
       case 'replan':
-        return await this.#tryRound(step, tree, memory)
+        return await this.#roundWithMaterials(step, tree, memory)
       default:
         return unreachable(step)
     }
@@ -204,12 +209,22 @@ export class SessionRunner {
     return null
   }
 
+  /** The round once all is read that it is given to work with: after that wait it is asked for anew. */
+  async #roundWithMaterials(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    if (this.#answers.hasFetched(step.round)) return await this.#tryRound(step, tree, memory)
+    await this.#answers.fetch(step.round)
+    this.#tree = tree
+    return null
+  }
+
   /** The round, if nothing is in its way, and what follows; an outcome if the session ends. */
   async #tryRound(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
     const { asked } = this.#options
     const isReplan = step.kind === 'replan'
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
     if (asked.isPaused && !isReplan) return await this.#hold()
+    const refused = endOfRefusals(this.#log.state, step.round.answer)
+    if (refused !== null) return refused
     const limit = isReplan ? this.limitOfPlan : this.#budget.limitReached(this.#roundsBefore(step))
     if (limit !== null) return { kind: 'limit', limit }
     const usage = this.#retryPolicy.beforeRound(this.#isFirst)

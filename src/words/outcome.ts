@@ -85,6 +85,8 @@ export function wordsForHint(hint: OutcomeHint): string {
   switch (hint.do) {
     case 'reword-goal':
       return `Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; ${THEN_RESUME}`
+    case 'choose-model':
+      return `Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; ${THEN_RESUME}`
     case 'check-codex':
       return `It crashed three times in a row before it did anything. \`codemachine doctor\` looks at codex; ${THEN_RESUME}`
     case 'add-credit':

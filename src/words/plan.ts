@@ -2,10 +2,11 @@ import { unreachable } from '../base/errors.ts'
 import { RUN_AGENT } from '../core/contracts/tools.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
+import { refusedAnswer } from '../core/state/fold-answer.ts'
 import { MOST_FAILURES, type PlanTask, type TaskBoard, taskOf } from '../core/state/plan.ts'
 import { partOf, type SessionState } from '../core/state/state.ts'
 import { clipLines, type Description, describe, type Tone } from './names.ts'
-import { formatCount, formatDuration, formatTokens } from './numbers.ts'
+import { formatBytes, formatCount, formatDuration, formatTokens } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 import type { SessionReport } from './status.ts'
 
@@ -22,6 +23,24 @@ export function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { t
   const again = refusals > 1 ? `, for the ${ordinal(refusals)} time` : ''
   const words = clipLines(problem, PROBLEM_LINES, 'the journal has all of it')
   return describe(`the plan cannot be used${again}:\n${words}`, 'warning')
+}
+
+/** What a person is told of an answer that cannot be used. */
+export function describeRefusedAnswer(event: RecordedOf<'answer-refused'>, state: SessionState): Description {
+  const refusals = refusedAnswer(state, event.name)?.refusals ?? 0
+  const again = refusals > 1 ? `, for the ${ordinal(refusals)} time` : ''
+  const words = clipLines(event.problem, PROBLEM_LINES, 'the journal has all of it')
+  return describe(`the answer ${line(event.name)} cannot be used${again}:\n${words}`, 'warning')
+}
+
+/** What a person is told of an answer that can be used; null of that of a reviewer, which the review's end tells. */
+export function describeAnswer({ name, output }: RecordedOf<'answer-given'>, state: SessionState): Description | null {
+  return state.checking?.kind === 'review' ? null : describe(`answered ${line(name)}: ${outputInWords(output)}`)
+}
+
+/** Where an output is kept: `outputs/2-notes.md, 2.0 KB`. */
+export function outputInWords({ file, bytes }: RecordedOf<'output-kept'>['output']): string {
+  return `outputs/${line(file)}, ${formatBytes(bytes)}`
 }
 
 /** What a person is told of a plan that is ready, with its tasks. */

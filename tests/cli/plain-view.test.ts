@@ -51,6 +51,11 @@ describe('each event is a line', () => {
     limits: '',
     'model-rerouted': 'codex changed the model: gpt-6 → gpt-5 (highRiskCyberActivity)\n',
     'request-answered': 'codex asked to run: rm -rf build  → declined\n',
+    'answer-given': 'answered verdict: outputs/1-verdict.json, 21 bytes\n',
+    'answer-refused': `the answer verdict cannot be used:
+          - \`word\` is 7; it has to be a text.
+`,
+    'output-kept': 'kept: outputs/2-notes.md, 2 KiB\n',
     steered: 'a person says, to the next round: Leave the API.\n          Please.\n',
     warning: 'warning: The disk is nearly full.\n',
     error: 'error: stream disconnected: reset by peer (codex tries again)\n',

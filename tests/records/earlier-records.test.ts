@@ -60,8 +60,11 @@ function asData(line: string): string {
 }
 
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
-function asThen({ kind, work, taskPlan, unknownPart, ...rest }: SessionState): object {
-  expect([kind?.name, unknownPart]).toEqual([rest.template, null])
+function asThen({ kind, work, taskPlan, unknownPart, refusedAnswers, outputs, ...then }: SessionState): object {
+  const { problem, ...reviews } = then.reviews
+  expect([kind?.name, unknownPart]).toEqual([then.template, null])
+  expect([refusedAnswers, outputs, problem]).toEqual([{}, [], null])
+  const rest = { ...then, reviews }
   if (taskPlan === null) return { ...rest, build: null }
   const { asksPerson, state, ...plan } = taskPlan
   return { ...rest, build: { ...plan, asksPlan: asksPerson, plan: state, ...workOf({ work }) } }

@@ -14,6 +14,7 @@ import type { Template, ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
 import { emptyState } from '../../src/core/state/state.ts'
+import { openOutputs } from '../../src/records/outputs.ts'
 import type { AgentBook } from '../../src/run/delegation/delegation.ts'
 import type { ProofEnvironment } from '../../src/run/gates.ts'
 import type { RunnerPolicy } from '../../src/run/options.ts'
@@ -191,6 +192,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
     policy: { graceMs: 300_000, maxWaitMs: 24 * 3_600_000, maxUsage: null, stallRounds: 1000, ...options.policy },
     roundsDirectory: options.folder,
+    outputs: openOutputs(options.folder),
     redactor: options.redactor ?? nothingSecret,
     clock,
     random: () => 1,

@@ -199,6 +199,31 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     options: ['SQLite', 'PostgreSQL'],
     assumption: 'SQLite, as nothing runs beside it.',
   },
+  'answer-given': {
+    type: 'answer-given',
+    round: 1,
+    name: 'verdict',
+    value: { word: 'tree' },
+    output: {
+      n: 1,
+      name: 'verdict',
+      file: '1-verdict.json',
+      bytes: 21,
+      sha256: 'ab'.repeat(32),
+      head: '{\n  "word": "tree"\n}\n',
+    },
+  },
+  'answer-refused': {
+    type: 'answer-refused',
+    round: 1,
+    name: 'verdict',
+    problem: '- `word` is 7; it has to be a text.',
+  },
+  'output-kept': {
+    type: 'output-kept',
+    round: 1,
+    output: { n: 2, name: 'notes', file: '2-notes.md', bytes: 2_048, sha256: 'cd'.repeat(32), head: '# Notes\n' },
+  },
   'plan-refused': {
     type: 'plan-refused',
     round: 1,

@@ -12,6 +12,10 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
     { do: 'reword-goal' },
     'Three rounds in a row were refused. Put the goal in other words, or mend what it refers to; then codemachine resume goes on.',
   ],
+  'choose-model': [
+    { do: 'choose-model' },
+    'Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; then codemachine resume goes on.',
+  ],
   'check-codex': [
     { do: 'check-codex' },
     'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex; then codemachine resume goes on.',

@@ -17,6 +17,7 @@ import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
 import { type ProfileExtras, readProfileExtras } from '../../engines/codex/profiles.ts'
 import { tomlString } from '../../platform/toml.ts'
 import { openJournal } from '../../records/journal.ts'
+import { openOutputs } from '../../records/outputs.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { takeRunLock } from '../../records/run-lock.ts'
 import type { RepositoryGuard, WorkTree } from '../../run/claim.ts'
@@ -199,6 +200,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
       stallRounds,
     },
     roundsDirectory,
+    outputs: openOutputs(records.sessionFolder(id)),
     redactor,
     clock,
     random: Math.random,

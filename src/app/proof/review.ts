@@ -5,10 +5,12 @@ import { loadPrompt } from '../../base/package.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { View } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
-import { type Finding, type ReviewAnswer, type ReviewTerms, readReview } from '../../core/rules/review.ts'
+import { parseAnswer } from '../../core/rules/answer.ts'
+import { type Finding, REVIEW, type ReviewAnswer, type ReviewTerms, readReview } from '../../core/rules/review.ts'
 import { emptyState, roundTokens, type SessionState } from '../../core/state/state.ts'
 import { pathInside } from '../../platform/files.ts'
 import { foldJournal } from '../../records/journal.ts'
+import { readAnswer } from '../../run/answers.ts'
 import { playReview } from '../../run/review.ts'
 import { SessionLog } from '../../run/session-log.ts'
 import type { Settings } from '../../settings/schema.ts'
@@ -39,7 +41,7 @@ export async function reviewWork(
   { session, matter }: ReviewedWork,
   view: View | null,
 ): Promise<Reviewed> {
-  const isAnswer = (text: string) => !('problem' in readReview(text, path => pathInside(records.directory, path)))
+  const isAnswer = (text: string) => parseAnswer(text, REVIEW.schema).ok
   const shown: View | null = view && {
     ...view,
     event(event, state) {
@@ -62,7 +64,7 @@ export async function reviewWork(
   await mkdir(roundsDirectory, { mode: 0o700 })
   const startedAt = clock.monotonic()
   try {
-    const { outcome, text } = await playReview(
+    const { outcome, message } = await playReview(
       engines.prepare(thread),
       { round: 0, review: 1, input: reviewInput(matter) },
       {
@@ -81,9 +83,11 @@ export async function reviewWork(
     const durationMs = Math.round(clock.monotonic() - startedAt)
     const facts = { durationMs, tokens: roundTokens(log.state)?.total ?? null }
     if (outcome.class !== 'worked') return { ...facts, kind: 'failed', outcome }
-    const read = readReview(text, path => pathInside(records.directory, path))
-    if ('problem' in read) return { ...facts, kind: 'unusable', problem: read.problem }
-    return { ...facts, kind: 'answered', answer: redactor.event(read) }
+    const parsed = await readAnswer(REVIEW, message, redactor)
+    const read = parsed.ok ? readReview(parsed.value, path => pathInside(records.directory, path)) : parsed
+    if (!read.ok)
+      return { ...facts, kind: 'unusable', problem: `The reviewer gave no answer that can be used. ${read.problem}` }
+    return { ...facts, kind: 'answered', answer: read.value }
   } finally {
     await rm(roundsDirectory, { recursive: true, force: true })
   }

@@ -186,8 +186,10 @@ export interface RoundRun {
    * once. `over` is aborted when nobody waits for the answer any more. Left out: nobody answers.
    */
   onToolCall?(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
-  /** JSON Schema that the last message of the turn has to fit; left out: any text. */
+  /** JSON Schema that the model is asked to fit the last message of the turn to; nothing checks it. Left out: any text. */
   outputSchema?: object
+  /** Told, before its event, of a message of the round's own agent that has no room in one (64 Ki characters): all of it. */
+  onLongMessage?(item: string, text: string): void
 }
 
 /** What an agent calls a host tool with. `arguments` is what the model wrote: not checked. */

@@ -1,5 +1,6 @@
 import type { EventOf, SessionEvent } from '../events/events.ts'
 import type { SessionOutcome } from '../events/outcome.ts'
+import type { AskedAnswer } from '../rules/answer.ts'
 import type { SessionState } from '../state/state.ts'
 import type { Agent, AgentPrompt, AgentRoster } from './agent.ts'
 import type { MemorySnapshot } from './memory.ts'
@@ -42,12 +43,21 @@ export interface HostTool {
   inputSchema: object
 }
 
-interface RoundSpec {
+export interface RoundSpec {
   thread: ThreadSpec
   /** The user input of the turn. */
   input: string
   /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */
   part?: string
+  /**
+   * What its last message has to be, which comes as `answer-given` or `answer-refused`, before the end of the round. The
+   * next round that asks for an answer of this name is told why it was refused; the session ends when that was three times in a row.
+   */
+  answer?: AskedAnswer
+  /** Outputs of the session, by their numbers, that it is given whole below its input. */
+  materials?: readonly { name: string; output: number }[]
+  /** The name under which its last message is kept as an output; left out: it is not. */
+  keep?: string
 }
 
 /**

@@ -1,6 +1,7 @@
 import {
   about,
   addedLater,
+  anyValue,
   fields,
   flag,
   listOf,
@@ -12,7 +13,7 @@ import {
   unchecked,
   variant,
 } from './schema.ts'
-import { item, roundOutcome, tokenCounts, usageWindow, windDownLimit } from './shapes.ts'
+import { item, output, roundOutcome, tokenCounts, usageWindow, windDownLimit } from './shapes.ts'
 
 const round = unchecked(number)
 const windowOfLimits =
@@ -100,6 +101,24 @@ export const roundEvent = variant('type', {
     text,
     options: about(listOf(text), 'answers to choose from; none: any'),
     assumption: about(text, 'on what the agent goes on meanwhile'),
+  },
+  'answer-given': {
+    round: about(number, 'the one whose last message it was; of a review: whose claim is looked at'),
+    name: about(text, 'what was asked for; `review`: the answer of a reviewer'),
+    value: about(
+      optional(anyValue),
+      'the value, which fits the schema that it was asked for with; left out if it has more than 65,536 characters as JSON',
+    ),
+    output,
+  },
+  'answer-refused': {
+    round: about(number, 'as in `answer-given`'),
+    name: about(text, 'as in `answer-given`; `plan`: the files that are to be the plan of a build'),
+    problem: about(text, 'what is wrong with it, for the one who has to mend it: a sentence, or a line for each place'),
+  },
+  'output-kept': {
+    round: about(number, 'the one whose last message it is'),
+    output,
   },
   steered: {
     round: about(unchecked(nullOr(number)), '`null`: between two rounds'),

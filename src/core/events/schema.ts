@@ -19,6 +19,9 @@ export const moment: Schema<string> = v.pipe(
   v.check(value => !Number.isNaN(Date.parse(value))),
 )
 
+/** A value of any shape. */
+export const anyValue: Schema<unknown> = v.any()
+
 export function oneOf<const T extends readonly string[]>(...values: T): Schema<T[number]> {
   return v.picklist(values)
 }

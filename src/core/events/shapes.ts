@@ -64,6 +64,7 @@ export const endedBy = oneOf('SIGINT', 'SIGTERM', 'SIGHUP', 'stop', 'skip')
 /** What a person can do about a session that needs one. */
 export const outcomeHint = variant('do', {
   'reword-goal': {},
+  'choose-model': {},
   'check-codex': {},
   'add-credit': {},
   'log-in': {},
@@ -108,6 +109,16 @@ export const usageWindow = fields({
   usedPercent: number,
   windowMinutes: nullOr(number),
   resetsAt: about(nullOr(number), 'Unix time, ms'),
+})
+
+/** What a step came to, kept whole in a file of the records. */
+export const output = fields({
+  n: about(number, 'its number in the session, from 1'),
+  name: about(text, 'what it is, a word or two of the template'),
+  file: about(text, 'its file in `outputs/`, beside the journal'),
+  bytes: about(number, 'size of that file'),
+  sha256: about(text, 'hash of that file, hex'),
+  head: about(text, 'its first 400 characters'),
 })
 
 export const windDownLimit = oneOf('time', 'tokens', 'usage')

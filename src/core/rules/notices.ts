@@ -10,6 +10,9 @@ export const WIND_DOWN =
 export const WIND_DOWN_REVIEW =
   'This review ends now. Look at nothing more, and give your answer, in the shape that was asked for, from what you have seen.'
 
+/** What is asked in place of `WIND_DOWN` of a round whose last message is an answer. */
+export const WIND_DOWN_ANSWER = `${WIND_DOWN} Give your answer in the shape that was asked for, from what you have done and seen.`
+
 /** What a turn is started with that goes on after the connection to the model broke. */
 export const CARRY_ON = 'The connection broke off. Go on where you were.'
 

@@ -1,4 +1,6 @@
+import type { Parsed } from '../contracts/memory.ts'
 import type { EventOf } from '../events/events.ts'
+import type { AskedAnswer } from './answer.ts'
 
 /** With what reviews are made; null: what the rounds have. */
 export type ReviewTerms = NonNullable<EventOf<'session-created'>['review']>
@@ -28,6 +30,8 @@ export interface Reviews {
   repeated: readonly Finding[]
   /** What tells findings of all reviews apart (`findingKey`). */
   seen: readonly string[]
+  /** Why the answer of the last one could not be used; null if it could. */
+  problem: string | null
 }
 
 export const NO_REVIEWS: Reviews = {
@@ -38,6 +42,7 @@ export const NO_REVIEWS: Reviews = {
   last: null,
   repeated: [],
   seen: [],
+  problem: null,
 }
 
 /** The findings of an answer that no review before it had, and those that one had. */
@@ -140,102 +145,56 @@ const MOST_FINDINGS = 50
 const MOST_CHARACTERS = 2_000
 const MOST_PATH_CHARACTERS = 1_000
 
+/** The answer that a reviewer is asked for. */
+export const REVIEW: AskedAnswer = { name: 'review', schema: REVIEW_SCHEMA }
+
 /**
- * Reads what a reviewer of the work directory answered (`null`: nothing); a problem is a sentence. The answer may stand in
- * a fenced block or among words, as models without an output schema write it, but there may be only one. Texts are cut to
- * 2,000 characters and have no control characters; a path that leads out of the work directory is none. Whoever agrees
- * and names something critical or major does not agree. Pure.
+ * Reads what a reviewer of the work directory answered, a value that fits `REVIEW_SCHEMA`; a problem is a sentence. Texts
+ * are cut to 2,000 characters and have no control characters; a path that leads out of the work directory is none. Whoever
+ * agrees and names something critical or major does not agree. Pure.
  * @param pathInside a path as the reviewer wrote it, relative to the work directory, with `/`; null if it leads out of it
  */
-export function readReview(text: string | null, pathInside: PathInside): ReviewAnswer | { problem: string } {
-  if (text === null || text.trim() === '') return { problem: 'The reviewer said nothing.' }
-  const answers = answersIn(text)
-  const [answer] = answers
-  if (answer === undefined) return { problem: `The reviewer's answer is not the JSON that was asked for.` }
-  if (answers.length > 1) return { problem: `The reviewer gave ${answers.length} answers, of which one may count.` }
-  return read(answer, pathInside)
+export function readReview(value: unknown, pathInside: PathInside): Parsed<ReviewAnswer> {
+  const { verdict, summary, findings } = value as ReviewAnswer
+  const found = findings.map(each => readFinding(each, pathInside))
+  if (found.some(({ problem }) => problem === '')) {
+    return { ok: false, problem: 'The reviewer names a finding without saying what is wrong.' }
+  }
+  if (verdict === 'findings' && found.length === 0) {
+    return { ok: false, problem: 'The reviewer does not agree, and names nothing that is wrong.' }
+  }
+  const isGrave = found.some(({ severity }) => severity !== 'minor')
+  const answer: ReviewAnswer = {
+    verdict: verdict === 'agreed' && !isGrave ? 'agreed' : 'findings',
+    summary: clean(summary),
+    findings: found.sort((a, b) => WEIGHTS[a.severity] - WEIGHTS[b.severity]).slice(0, MOST_FINDINGS),
+  }
+  return { ok: true, value: answer }
 }
 
 type PathInside = (path: string) => string | null
 
-type JsonObject = Readonly<Record<string, unknown>>
-
-/** Everything in the text that looks like an answer. */
-function answersIn(text: string): JsonObject[] {
-  const inBraces = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1)
-  const whole = [text, inBraces].flatMap(asAnswer).slice(0, 1)
-  if (whole.length > 0) return whole
-  const fenced = [...text.matchAll(/```\w*[^\S\n]*\n(.*?)```/gs)].map(([, content = '']) => content)
-  return fenced.flatMap(asAnswer)
-}
-
-function asAnswer(text: string): JsonObject[] {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) && 'verdict' in value ? [value] : []
-  } catch {
-    return []
-  }
-}
-
-function read({ verdict, summary, findings }: JsonObject, pathInside: PathInside): ReviewAnswer | { problem: string } {
-  const said = wordOf(verdict)
-  if (said !== 'agreed' && said !== 'findings') {
-    return { problem: `The reviewer's verdict is neither "agreed" nor "findings".` }
-  }
-  if (!Array.isArray(findings)) return { problem: `The reviewer's answer has no list of findings.` }
-  const found = findings.map(each => readFinding(each, pathInside)).filter(each => each !== null)
-  if (found.length < findings.length) return { problem: 'The reviewer names a finding without saying what is wrong.' }
-  if (said === 'findings' && found.length === 0) {
-    return { problem: 'The reviewer does not agree, and names nothing that is wrong.' }
-  }
-  const isGrave = found.some(({ severity }) => severity !== 'minor')
-  return {
-    verdict: said === 'agreed' && !isGrave ? 'agreed' : 'findings',
-    summary: clean(summary),
-    findings: found.sort((a, b) => WEIGHTS[a.severity] - WEIGHTS[b.severity]).slice(0, MOST_FINDINGS),
-  }
-}
-
 const WEIGHTS: Readonly<Record<Finding['severity'], number>> = { critical: 0, major: 1, minor: 2 }
 
-/** Null if it says nothing. A severity that is none of ours weighs as much as what stands in the way of done. */
-function readFinding(value: unknown, pathInside: PathInside): Finding | null {
-  if (!isObject(value)) return null
-  const problem = clean(value.problem)
-  if (problem === '') return null
-  const severity = wordOf(value.severity)
+function readFinding({ severity, file, line, problem, mend }: Finding, pathInside: PathInside): Finding {
   return {
-    severity: severity === 'critical' || severity === 'minor' ? severity : 'major',
-    file: fileOf(value.file, pathInside),
-    line: lineOf(value.line),
-    problem,
-    mend: clean(value.mend),
+    severity,
+    file: fileOf(file, pathInside),
+    line: line !== null && Number.isSafeInteger(line) && line > 0 ? line : null,
+    problem: clean(problem),
+    mend: clean(mend),
   }
 }
 
-function fileOf(value: unknown, pathInside: PathInside): string | null {
-  const given = clean(value).replaceAll('\n', ' ')
+function fileOf(value: string | null, pathInside: PathInside): string | null {
+  const given = clean(value ?? '').replaceAll('\n', ' ')
   return given === '' || given.length > MOST_PATH_CHARACTERS ? null : pathInside(given)
 }
 
-function lineOf(value: unknown): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null
-}
-
-function wordOf(value: unknown): string {
-  return typeof value === 'string' ? value.trim().toLowerCase() : ''
-}
-
 /** Without what would steer a terminal or reorder a line. */
-function clean(value: unknown): string {
-  if (typeof value !== 'string') return ''
+function clean(value: string): string {
   const text = value.toWellFormed().replace(/\t/g, ' ').replace(STEERING, '').trim()
   return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS - 1).toWellFormed()}…`
 }
 
 const STEERING = /[^\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}

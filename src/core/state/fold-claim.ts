@@ -163,6 +163,7 @@ function reviewsAfter(before: Reviews, { round, outcome, answer, repeated, tree 
       last: answer,
       repeated,
       seen: [...new Set([...before.seen, ...answer.findings.map(findingKey)])],
+      problem: null,
     }
   }
   return GAVE_NONE.has(outcome.class) ? { ...before, withoutAnswer: before.withoutAnswer + 1 } : before

@@ -13,6 +13,7 @@ import {
 } from '../rules/notices.ts'
 import { appendRequest, noticesAfterCutOff, noticesAfterRound, withNotice } from '../rules/notices-after-round.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
+import { ANSWER_FOLDS, type AnswerEvent, refusedAtResume } from './fold-answer.ts'
 import {
   CLAIM_FOLDS,
   claimAtResume,
@@ -169,6 +170,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     stall: ended === null ? state.stall : NO_STALL,
     claim: claimAtResume(state),
     reviews: reviewsAtResume(state),
+    refusedAnswers: refusedAtResume(state),
     ...noticesAfterCutOff(state),
   }
 }
@@ -190,7 +192,7 @@ function replanned(state: SessionState, { files }: EventOf<'replanned'>): Sessio
 }
 
 /** The state after one more event of a round. Pure. */
-const ROUND_FOLDS: FoldsOf<RoundEvent> = {
+const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   'round-started': (state, event, at) => ({
     ...releaseHold(state, at),
     running: {
@@ -258,6 +260,7 @@ const ROUND_FOLDS: FoldsOf<RoundEvent> = {
 const FOLDS: FoldsOf<SessionEvent> = {
   ...LIFECYCLE_FOLDS,
   ...ROUND_FOLDS,
+  ...ANSWER_FOLDS,
   ...FILE_FOLDS,
   ...PLAN_FOLDS,
   ...CLAIM_FOLDS,

@@ -13,7 +13,9 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../events/outcome.ts'
+import type { RefusedAnswer } from '../rules/answer.ts'
 import type { Notice } from '../rules/notices.ts'
+import type { Output } from '../rules/outputs.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { AgentAtWork, TaskPlan } from './plan.ts'
@@ -134,6 +136,10 @@ export interface SessionState {
   flakyGates: readonly string[]
   checking: Checking | null
   reviews: Reviews
+  /** The answers that could not be used when they were given last, by name: why, and how often in a row; the last 100. */
+  refusedAnswers: Readonly<Record<string, RefusedAnswer>>
+  /** What its steps came to, the last 100. */
+  outputs: readonly Output[]
   /** The tree that protected files are compared with; null: the one that the session began with. */
   protectFrom: string | null
   /** Protected files that rounds have changed, the last 50. */
@@ -251,6 +257,8 @@ export function emptyState(id: string): SessionState {
     flakyGates: [],
     checking: null,
     reviews: NO_REVIEWS,
+    refusedAnswers: {},
+    outputs: [],
     protectFrom: null,
     protectedChanged: [],
     savepoint: null,

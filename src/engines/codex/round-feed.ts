@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { EngineEvent, ModelInUse, RoundRun } from '../../core/contracts/engine.ts'
 import type { Answered } from './tools.ts'
 import { translate, waitsForNetwork } from './translate.ts'
+import { isCut } from './translate-item.ts'
 
 /**
  * Delivers the events and raw lines of a round to the caller of `run`. What comes while the round is not being run is held
@@ -62,6 +63,7 @@ export class RoundFeed {
     const run = this.#run
     if (!run || this.#state !== 'open') return true
     if (message.method === 'item/completed' || message.method === 'turn/started') this.#notices.forget()
+    if (message.method === 'item/completed') tellLongMessage(message.params.item, run)
     const translation = translate(message, run.round, inUse)
     switch (translation.kind) {
       case 'event':
@@ -100,6 +102,11 @@ export class RoundFeed {
     this.#seenUnknown.add(method)
     this.#log(`codex sends ${method}, which this version of codemachine does not know; it is passed over.`)
   }
+}
+
+/** Of what is cut in the event of a message, the caller may need all: an answer, or what is kept. */
+function tellLongMessage(item: ThreadItem, run: RoundRun): void {
+  if (item.type === 'agentMessage' && isCut(item.text)) run.onLongMessage?.(item.id, item.text)
 }
 
 /** After how long the same notice is passed on again while nothing else happens, ms. */

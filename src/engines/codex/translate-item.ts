@@ -98,6 +98,11 @@ export function boundedText(text: string): string {
   return clipEnd(text, MOST_CHARACTERS)
 }
 
+/** Whether an event holds less than the whole of a text. */
+export function isCut(text: string): boolean {
+  return text.length > MOST_CHARACTERS
+}
+
 /** As `boundedText`, for a text that may be missing; then null. */
 export function boundedOrNull(text: string | null | undefined): string | null {
   return text == null ? null : boundedText(text)

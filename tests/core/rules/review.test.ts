@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import { parseAnswer } from '../../../src/core/rules/answer.ts'
+import { schemaProblem } from '../../../src/core/rules/answer-schema.ts'
 import {
   type Finding,
   findingKey,
   NO_REVIEWS,
   REVIEW_SCHEMA,
+  type ReviewAnswer,
   readReview,
   splitFindings,
 } from '../../../src/core/rules/review.ts'
@@ -18,8 +21,14 @@ const FINDING: Finding = {
   mend: 'Empty input gives an empty list.',
 }
 
-const read = (answer: unknown) =>
-  readReview(typeof answer === 'string' ? answer : JSON.stringify(answer), path => pathInside(DIRECTORY, path))
+/** The answer that a reviewer wrote; or why it cannot be used. */
+function read(written: unknown): ReviewAnswer | { problem: string } {
+  const parsed = parseAnswer(typeof written === 'string' ? written : JSON.stringify(written), REVIEW_SCHEMA)
+  const problem = parsed.ok ? schemaProblem(parsed.value, REVIEW_SCHEMA) : parsed.problem
+  if (!parsed.ok || problem !== null) return { problem: problem ?? '' }
+  const answer = readReview(parsed.value, path => pathInside(DIRECTORY, path))
+  return answer.ok ? answer.value : { problem: answer.problem }
+}
 const answer = (...findings: object[]) => ({ verdict: 'findings', summary: 'No.', findings })
 
 describe('the answer of a reviewer', () => {
@@ -43,18 +52,21 @@ describe('the answer of a reviewer', () => {
   })
 
   test.each([
-    ['nothing at all', '  ', 'said nothing'],
+    ['nothing at all', '  ', 'is empty'],
     ['words', 'All good, I agree.', 'not the JSON'],
-    ['half of it', '{"verdict": "agreed", "summary": "', 'not the JSON'],
-    ['a list', '[]', 'not the JSON'],
+    ['half of it', '{"verdict": "agreed", "summary": "', 'breaks off'],
+    ['a list', '[]', 'has to be an object'],
     [
       'two answers',
       '```json\n{"verdict":"findings","findings":[]}\n```\n```json\n{"verdict":"agreed","findings":[]}\n```',
-      '2 answers',
+      '2 JSON objects',
     ],
-    ['another verdict', { verdict: 'maybe', summary: '', findings: [] }, 'neither'],
-    ['no findings', { verdict: 'agreed', summary: '' }, 'no list'],
-    ['findings of which one says nothing', { ...answer(FINDING, { severity: 'major' }), verdict: 'agreed' }, 'without'],
+    ['another verdict', { verdict: 'maybe', summary: '', findings: [] }, 'one of "agreed", "findings"'],
+    ['no findings', { verdict: 'agreed', summary: '' }, 'no field "findings"'],
+    ['a weight that is none', answer({ ...FINDING, severity: 'BLOCKER' }), '`findings[0].severity` is "BLOCKER"'],
+    ['about a line that is none', answer({ ...FINDING, line: '12' }), '`findings[0].line` is "12"'],
+    ['about a file that is none', answer(FINDING, { ...FINDING, file: 7 }), '`findings[1].file` is 7'],
+    ['findings of which one says nothing', { ...answer({ ...FINDING, problem: ' ' }), verdict: 'agreed' }, 'without'],
     ['a disagreement about nothing', answer(), 'names nothing'],
   ])('that is %s cannot be used, and it is said why', (_what, text, why) => {
     expect(read(text)).toEqual({ problem: expect.stringContaining(why) })
@@ -62,10 +74,6 @@ describe('the answer of a reviewer', () => {
 
   test('that agrees and names something grave does not agree', () => {
     expect(read({ ...answer(FINDING), verdict: 'agreed' })).toMatchObject({ verdict: 'findings' })
-    expect(read({ ...answer({ ...FINDING, severity: 'BLOCKER' }), verdict: 'Agreed' })).toMatchObject({
-      verdict: 'findings',
-      findings: [{ severity: 'major' }],
-    })
     expect(read({ ...answer({ ...FINDING, severity: 'minor' }), verdict: 'agreed' })).toMatchObject({
       verdict: 'agreed',
     })
@@ -83,18 +91,17 @@ describe('the answer of a reviewer', () => {
     ['src/a\u001b[31m.ts', 'src/a[31m.ts'],
     ['', null],
     [null, null],
-    [7, null],
     ['a'.repeat(5_000), null],
   ])('about the file %j is about %j', (file, expected) => {
     expect(read(answer({ ...FINDING, file }))).toMatchObject({ findings: [{ file: expected }] })
   })
 
-  test.each([0, -3, 1.5, '12', null])('about line %j is about no line', line => {
+  test.each([0, -3, 2 ** 60, null])('about line %j is about no line', line => {
     expect(read(answer({ ...FINDING, line }))).toMatchObject({ findings: [{ line: null }] })
   })
 
   test('cannot steer a terminal, and is bounded', () => {
-    const hostile = `a\u001b]0;x\u0007\u202e\ud800 b${'x'.repeat(9_000)}`
+    const hostile = `a\u001b]0;x\u0007\u202e\ud800 b${'x'.repeat(2_500)}`
     const many = Array.from({ length: 80 }, () => ({ ...FINDING, severity: 'minor', problem: hostile }))
     const found = read(answer(...many, { ...FINDING, severity: 'critical' }))
     expect(found).toMatchObject({ verdict: 'findings' })

@@ -1,0 +1,126 @@
+import type { Redactor } from '../base/redactor.ts'
+import type { Parsed } from '../core/contracts/memory.ts'
+import type { RoundSpec } from '../core/contracts/template.ts'
+import type { SessionOutcome } from '../core/events/outcome.ts'
+import { type AskedAnswer, MOST_ANSWER_REFUSALS, parseAnswer, refusedAnswerNote } from '../core/rules/answer.ts'
+import { nextOutput, type Output, withMaterials } from '../core/rules/outputs.ts'
+import { refusedAnswer } from '../core/state/fold-answer.ts'
+import type { SessionState } from '../core/state/state.ts'
+import type { Outputs } from '../records/outputs.ts'
+import type { SessionLog } from './session-log.ts'
+
+export interface AnswersOptions {
+  log: SessionLog
+  outputs: Outputs
+  redactor: Redactor
+}
+
+/** The most of the input of one turn: codex takes 1,048,576 characters, and fails a turn with more. */
+const MOST_INPUT_CHARACTERS = 1_048_000
+/** A value that is longer as JSON has its place in its output alone. */
+const MOST_VALUE_CHARACTERS = 64 * 1024
+
+/** What the rounds of a session are given of what was said before them, and what they say at their ends: kept, and read as answers. */
+export class Answers {
+  readonly #options: AnswersOptions
+  /** Those of the outputs that the next round is given, by their numbers. */
+  #atHand = new Map<number, string>()
+
+  constructor(options: AnswersOptions) {
+    this.#options = options
+  }
+
+  /** Whether all is read that a round is given to work with. */
+  hasFetched({ materials = [] }: RoundSpec): boolean {
+    return materials.every(({ output }) => this.#atHand.has(output))
+  }
+
+  /** Reads what a round is given to work with. */
+  async fetch({ materials = [] }: RoundSpec): Promise<void> {
+    const { log, outputs } = this.#options
+    for (const { output: n } of materials) {
+      const output = log.state.outputs.find(each => each.n === n)
+      if (output === undefined)
+        throw new Error(`A round is given output ${n}, and the session knows none of that number.`)
+      this.#atHand.set(n, await outputs.read(output))
+    }
+  }
+
+  /** The input of a round: with why the answer before it was refused, and with what it is given to work with. */
+  inputOf({ input, answer, materials = [] }: RoundSpec): string {
+    const refusal = answer && refusedAnswer(this.#options.log.state, answer.name)
+    const asked = answer && refusal ? `${input}\n\n${refusedAnswerNote(refusal.problem, answer)}` : input
+    const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output) ?? '' }))
+    this.#atHand = new Map()
+    return withMaterials(asked, given, MOST_INPUT_CHARACTERS)
+  }
+
+  /** Keeps and judges the last message of a round that has worked, as far as it asks for that. */
+  async take({ answer, keep }: RoundSpec, round: number, message: string | null): Promise<void> {
+    const { log, redactor } = this.#options
+    if (answer !== undefined) await this.takeAnswer(answer, round, message, value => ({ ok: true, value }))
+    if (keep === undefined || message === null) return
+    log.emit({ type: 'output-kept', round, output: await this.#keep(keep, 'md', redactor.text(message)) })
+  }
+
+  /**
+   * Journals what the message comes to as an answer; null if it was refused.
+   * @param read what is made of a value that fits the schema, or why it is refused all the same
+   */
+  async takeAnswer<T>(
+    asked: AskedAnswer,
+    round: number,
+    message: string | null,
+    read: (value: unknown) => Parsed<T>,
+  ): Promise<T | null> {
+    const { log, redactor } = this.#options
+    const { name } = asked
+    const parsed = await readAnswer(asked, message, redactor)
+    const made = parsed.ok ? read(parsed.value) : parsed
+    if (!made.ok) {
+      log.emit({ type: 'answer-refused', round, name, problem: made.problem })
+      return null
+    }
+    const value = parsed.ok ? parsed.value : null
+    const output = await this.#keep(name, 'json', `${JSON.stringify(value, null, 2)}\n`)
+    const fits = JSON.stringify(value).length <= MOST_VALUE_CHARACTERS
+    log.emit({ type: 'answer-given', round, name, output, ...(fits ? { value } : {}) })
+    return made.value
+  }
+
+  async #keep(name: string, kind: 'json' | 'md', text: string): Promise<Output> {
+    const { log, outputs } = this.#options
+    return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
+  }
+}
+
+/** Reads an answer without its secrets, and checks it by its schema. */
+export async function readAnswer(
+  { schema }: Pick<AskedAnswer, 'schema'>,
+  message: string | null,
+  redactor: Redactor,
+): Promise<Parsed<unknown>> {
+  const parsed = parseAnswer(message === null ? null : redactor.line(message), schema)
+  if (!parsed.ok) return parsed
+  // An escape sequence may have hidden one.
+  const value: unknown = JSON.parse(redactor.line(JSON.stringify(parsed.value)))
+  const { schemaProblem } = await import('../core/rules/answer-schema.ts')
+  const problem = schemaProblem(value, schema)
+  return problem === null ? { ok: true, value } : { ok: false, problem }
+}
+
+/** The end of a session whose answer was refused too often in a row; null if it may be asked for again. */
+export function endOfRefusals(
+  { refusedAnswers }: SessionState,
+  answer: AskedAnswer | undefined,
+): SessionOutcome | null {
+  const refusal = answer && refusedAnswers[answer.name]
+  if (!refusal || refusal.refusals < MOST_ANSWER_REFUSALS) return null
+  const [first = ''] = refusal.problem.split('\n')
+  return {
+    kind: 'needs-person',
+    reason: `The answer "${answer.name}" could not be used, ${refusal.refusals} times in a row. ${first.replace(/^- /, '')}`,
+    hint: { do: 'choose-model' },
+    goalOnly: true,
+  }
+}

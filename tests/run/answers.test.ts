@@ -1,0 +1,228 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { redactorOf } from '../../src/base/redactor.ts'
+import type { Template, ThreadSpec } from '../../src/core/contracts/template.ts'
+import type { Recorded } from '../../src/core/events/events.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import { CLAIMED, ofType, type Play, type PlayOptions, playSession, type Ran } from '../support/played-session.ts'
+import { fold, worked } from '../support/session-events.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'codemachine-answers-'))
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+const THREAD: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
+const SCHEMA = {
+  type: 'object',
+  properties: { word: { type: 'string' }, token: { type: 'string' } },
+  required: ['word'],
+  additionalProperties: false,
+}
+const END = { kind: 'needs-person', reason: 'All is said.', hint: null } as const
+
+/** Asks for a word, then has it explained, keeps what is said of it, and is at its end. */
+const TEMPLATE: Template = {
+  threads: [],
+  ahead: () => null,
+  next(session) {
+    const [word, notes] = ['word', 'notes'].map(each => session.outputs.find(({ name }) => name === each))
+    if (word === undefined) {
+      return {
+        kind: 'round',
+        round: { thread: THREAD, input: 'Say a word.', answer: { name: 'word', schema: SCHEMA } },
+      }
+    }
+    if (notes !== undefined) return { kind: 'end', outcome: END }
+    const materials = [{ name: 'the word', output: word.n }]
+    return { kind: 'round', round: { thread: THREAD, input: 'Explain it.', materials, keep: 'notes' } }
+  },
+}
+
+const says =
+  (text: string, long?: string): Play =>
+  ({ run }) => {
+    if (long !== undefined) run.onLongMessage?.('m', long)
+    run.onEvent({
+      type: 'item-completed',
+      round: run.round,
+      item: { kind: 'agent-message', id: 'm', text, phase: null },
+    })
+    return worked
+  }
+const run = (plays: readonly Play[], options: Partial<PlayOptions> = {}) =>
+  playSession(plays, { folder, template: TEMPLATE, limits: { rounds: 9 }, ...options })
+const outputs = async () => (await readdir(join(folder, 'outputs'))).sort()
+const output = (file: string) => readFile(join(folder, 'outputs', file), 'utf8')
+const stateOf = (events: readonly Recorded[]) => events.reduce(fold, emptyState('20261120_1'))
+
+test('an answer is kept whole, and given to a later round between marked lines; its last message is kept too', async () => {
+  const { outcome, events, inputs } = await run([says('Here: {"word": "tree"}'), says('A tree is tall.')])
+  expect(outcome).toEqual(END)
+  const [given] = ofType(events, 'answer-given')
+  expect(given).toMatchObject({
+    round: 1,
+    name: 'word',
+    value: { word: 'tree' },
+    output: { n: 1, file: '1-word.json' },
+  })
+  expect(ofType(events, 'output-kept')).toMatchObject([
+    { round: 2, output: { n: 2, name: 'notes', head: 'A tree is tall.' } },
+  ])
+  expect(await outputs()).toEqual(['1-word.json', '2-notes.md'])
+  expect(JSON.parse(await output('1-word.json'))).toEqual({ word: 'tree' })
+  expect(await output('2-notes.md')).toBe('A tree is tall.')
+  expect(inputs[0]).toBe('Say a word.')
+  expect(inputs[1]).toMatch(
+    /^Explain it\.\n\nMaterial to work with: "the word"\. .*\n\[begin (\w+)\]\n\{\n {2}"word": "tree"\n\}\n\[end \1\]$/,
+  )
+  expect(ofType(events, 'round-started')[1]?.input).toBe(inputs[1])
+  expect(stateOf(events)).toMatchObject({ refusedAnswers: {}, outputs: [given?.output, { n: 2 }] })
+})
+
+test('the model is asked for the shape, in the rounds that have one', async () => {
+  const schemas: unknown[] = []
+  const noting =
+    (play: Play): Play =>
+    played => {
+      schemas.push(played.run.outputSchema)
+      return play(played)
+    }
+  await run([noting(says('{"word":"tree"}')), noting(says('Tall.'))])
+  expect(schemas).toEqual([SCHEMA, undefined])
+})
+
+test('an answer that cannot be used is said with its reason to the next round of its kind, until one can be', async () => {
+  const { events, inputs } = await run([says('A tree.'), says('{"word": 7}'), says('{"word":"tree"}'), says('Tall.')])
+  const problems = ofType(events, 'answer-refused').map(({ round, name, problem }) => [round, name, problem])
+  expect(problems).toEqual([
+    [1, 'word', expect.stringContaining('holds no answer')],
+    [2, 'word', '- `word` is 7; it has to be a text.'],
+  ])
+  expect(inputs[1]).toMatch(/^Say a word\.\n\nThe answer before this one could not be used, .*holds no answer/s)
+  expect(inputs[2]).toContain('- `word` is 7; it has to be a text.')
+  expect(inputs[2]).toContain(JSON.stringify(SCHEMA))
+  expect(inputs[3]).not.toContain('could not be used')
+  const types = events.map(({ type }) => type)
+  expect(types.indexOf('answer-refused')).toBeLessThan(types.indexOf('round-ended'))
+})
+
+test('three in a row need a person; once they have looked at it, it may be refused as often again', async () => {
+  const first = await run([says('No.')])
+  expect(first.inputs).toHaveLength(3)
+  expect(first.outcome).toEqual({
+    kind: 'needs-person',
+    reason: expect.stringContaining('The answer "word" could not be used, 3 times in a row. '),
+    hint: { do: 'choose-model' },
+    goalOnly: true,
+  })
+  const again = await run([says('No.'), says('{"word":"tree"}'), says('Tall.')], { journal: first.events })
+  expect(again.outcome).toEqual(END)
+  expect(again.inputs[0]).toContain('could not be used')
+})
+
+test('a round that did not come to its end gives no answer, and is refused none', async () => {
+  const cut: Play = played => {
+    says('{"word":"tree"}')(played)
+    return { class: 'interrupted', message: null }
+  }
+  const { events } = await run([cut, says('{"word":"bush"}'), says('Low.')])
+  expect(ofType(events, 'answer-refused')).toEqual([])
+  expect(ofType(events, 'answer-given')).toMatchObject([{ value: { word: 'bush' } }])
+})
+
+test('a secret is in neither the event nor the file, also where it was written with escapes', async () => {
+  const redactor = redactorOf([{ name: 'TOKEN', value: 'sesame-open-12345' }])
+  const escaped = '\\u0073esame-open-12345'
+  const message = `{"word":"sesame-open-12345","token":"${escaped}"}`
+  const { events } = await run([says(message), says('It was sesame-open-12345.')], { redactor })
+  expect(JSON.stringify(ofType(events, 'answer-given'))).not.toContain('sesame')
+  expect(JSON.parse(await output('1-word.json'))).toEqual({ word: '[secret TOKEN]', token: '[secret TOKEN]' })
+  expect(await output('2-notes.md')).toBe('It was [secret TOKEN].')
+})
+
+describe('a message that is longer than its event', () => {
+  const cut = '{"word":"xxx\n[… more characters]'
+
+  test('is read whole, and a value that is long has its place in the output alone', async () => {
+    const word = 'x'.repeat(200_000)
+    const { events, inputs } = await run([says(cut, JSON.stringify({ word })), says('Long.')])
+    const [given] = ofType(events, 'answer-given')
+    expect(given).not.toHaveProperty('value')
+    expect(JSON.parse(await output('1-word.json'))).toEqual({ word })
+    expect(inputs[1]?.slice(-100)).toMatch(/xxx\n\[… \d+ more characters\]\n\[end \w+\]$/)
+    expect(JSON.stringify(stateOf(events)).length).toBeLessThan(20_000)
+  })
+
+  test('of 5 MB is no answer, and 10,000 levels are none', async () => {
+    const deep = `{"word":${'['.repeat(10_000)}${']'.repeat(10_000)}}`
+    const { events } = await run([
+      says(cut, 'x'.repeat(5_000_000)),
+      says(cut, deep),
+      says('{"word":"tree"}'),
+      says('.'),
+    ])
+    expect(ofType(events, 'answer-refused').map(({ problem }) => problem)).toEqual([
+      expect.stringContaining('256 KiB'),
+      expect.stringContaining('100 deep'),
+    ])
+  })
+})
+
+test('an output whose file is gone is given by its beginning, which says so', async () => {
+  const first = await run([says('{"word":"tree"}'), () => ({ class: 'quota', message: 'No credit.' })])
+  await writeFile(join(folder, 'outputs', '1-word.json'), '{"word": "trap"}')
+  const again = await run([says('Tall.')], { journal: first.events })
+  expect(again.inputs[0]).toMatch(/\n\{\n {2}"word": "tree"\n\}\n\n\[… the rest of it is not kept any more\]\n\[end /)
+})
+
+test('killed after any event and resumed, the session comes to the same end, and asks nothing again that was answered', async () => {
+  const answer = (plays: Ran) => ofType(plays.events, 'answer-given').length
+  const whole = await run([says('{"word": 7}'), says('{"word":"tree"}'), says('Tall.')])
+  for (let kept = 1; kept < whole.events.length; kept++) {
+    const journal = whole.events.slice(0, kept)
+    const state = stateOf(journal)
+    const plays = state.outputs.length > 0 ? [says('Tall.')] : [says('{"word":"tree"}'), says('Tall.')]
+    const again = await run(plays, { journal })
+    expect(again.outcome, `after ${journal.at(-1)?.type}`).toEqual(END)
+    expect(answer(again)).toBe(state.outputs.length > 0 ? 0 : 1)
+    const all = stateOf([...journal, ...again.events])
+    expect(all.outputs.map(({ name }) => name)).toEqual(['word', 'notes'])
+    expect(all.refusedAnswers).toEqual({})
+  }
+  expect(await outputs()).toEqual(['1-word.json', '2-notes.md'])
+})
+
+describe('the answer of a reviewer', () => {
+  const agrees = JSON.stringify({ verdict: 'agreed', summary: 'Good.', findings: [] })
+  const reviewed = (plays: readonly Play[]) =>
+    playSession([() => worked, ...plays], {
+      folder,
+      memory: () => CLAIMED,
+      begun: { review: { model: null, effort: null } },
+    })
+
+  test('is journaled as any other, and told to the next one why it was refused', async () => {
+    const { outcome, events, inputs } = await reviewed([says('I agree.'), says(agrees)])
+    expect(outcome).toEqual({ kind: 'done', verified: false })
+    expect(ofType(events, 'answer-refused')).toMatchObject([{ round: 1, name: 'review' }])
+    expect(ofType(events, 'answer-given')).toMatchObject([{ round: 1, name: 'review', value: JSON.parse(agrees) }])
+    expect(ofType(events, 'review-ended').map(({ answer }) => answer?.verdict ?? null)).toEqual([null, 'agreed'])
+    expect(ofType(events, 'warning')).toEqual([])
+    expect(inputs.slice(1)).toEqual(['Review it.', expect.stringMatching(/^Review it\.\n\nThe answer before this one/)])
+    expect(await outputs()).toEqual(['1-review.json'])
+  })
+
+  test('that fits the shape and says nothing is refused as well, and three in a row need a person', async () => {
+    const empty = JSON.stringify({ verdict: 'findings', summary: 'No.', findings: [] })
+    const { outcome, events } = await reviewed([says(empty)])
+    expect(outcome).toMatchObject({ kind: 'needs-person', hint: { do: 'read-reviews' } })
+    expect(ofType(events, 'answer-refused').map(({ problem }) => problem)).toEqual(
+      Array(3).fill('The reviewer does not agree, and names nothing that is wrong.'),
+    )
+    expect(stateOf(events)).toMatchObject({ refusedAnswers: {}, reviews: { withoutAnswer: 3 } })
+  })
+})
