@@ -1,12 +1,14 @@
 import { UserError, unreachable } from '../base/errors.ts'
-import { problemOfPrompt } from '../base/text.ts'
 import type { Reply, ReplyCode } from '../core/contracts/reply.ts'
+import { type DecisionAnswer, refusalOf } from '../core/rules/decision.ts'
+import { PLAN_CHOICES, PLAN_DECISION } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
-import { type Command, sendCommand } from '../records/control.ts'
+import { type Command, problemOfCommand, sendCommand } from '../records/control.ts'
 import type { Records } from '../records/records.ts'
 import { readRunLock } from '../records/run-lock.ts'
 import type { PersonAsked } from '../run/person.ts'
 import type { SessionRunner } from '../run/session-runner.ts'
+import { oneLine } from '../words/safe-text.ts'
 import type { Ask } from './library.ts'
 import type { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
@@ -35,7 +37,7 @@ export async function handleCommand(
     return done('What it does just now is shown for a minute.')
   }
   if (session === null) return NOBODY
-  const problem = 'text' in command ? problemOfPrompt(command.text) : null
+  const problem = problemOfCommand(command)
   if (problem !== null) return refused('bad-text', problem)
   switch (command.type) {
     case 'steer':
@@ -54,6 +56,8 @@ export async function handleCommand(
       return await skip(session)
     case 'replan':
       return replan(command.text, session)
+    case 'decide':
+      return decide(command, session)
     default:
       return unreachable(command)
   }
@@ -111,7 +115,7 @@ function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {
 }
 
 function pause({ id, runner, asked }: RunningSession): Reply {
-  const { running } = runner.state
+  const { running, decision } = runner.state
   if (asked.endedBy !== null) return aboutToEnd(id)
   if (asked.isPaused) {
     // What an interruption holds goes on with the next session, and what is paused does not.
@@ -120,6 +124,7 @@ function pause({ id, runner, asked }: RunningSession): Reply {
   }
   if (!runner.tell({ type: 'paused' })) return NOBODY
   asked.pause()
+  if (decision !== null) return done(`${id} pauses when that is decided which it asks; codemachine unpause goes on.`)
   return done(
     running === null
       ? `${id} is paused; codemachine unpause goes on.`
@@ -127,17 +132,23 @@ function pause({ id, runner, asked }: RunningSession): Reply {
   )
 }
 
-function unpause({ id, runner, asked }: RunningSession): Reply {
-  if (!asked.isPaused) return refused('not-paused', `${id} is not paused.`)
+function unpause(session: RunningSession): Reply {
+  const { id, runner, asked } = session
+  if (asksAboutPlan(session)) return decide({ choice: PLAN_CHOICES.accept }, session)
+  if (!asked.isPaused) {
+    const decision = runner.state.decision === null ? '' : `; it asks a person to decide (${TO_DECIDE})`
+    return refused('not-paused', `${id} is not paused${decision}.`)
+  }
   if (!runner.tell({ type: 'unpaused' })) return NOBODY
   asked.unpause()
   return done(runner.state.replan === null ? `${id} goes on.` : `${id} goes on once the change of its plan is through.`)
 }
 
 function interrupt({ id, runner, asked }: RunningSession): Reply {
-  const { running, waiting, replan } = runner.state
+  const { running, waiting, replan, decision } = runner.state
   if (runner.isEnding) return NOBODY
   if (running === null && asked.endedBy !== null) return aboutToEnd(id)
+  if (decision !== null) return refused('already-paused', `${id} waits until a person has decided: ${TO_DECIDE}.`)
   if (running === null && asked.isPaused) return nothingRuns(id, runner.state)
   if (!runner.tell({ type: 'interrupt-asked' })) return NOBODY
   asked.hold()
@@ -178,7 +189,8 @@ async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Rep
   return done(`${id} ends now, and ${next}; codemachine resume ${id} goes on with it.`)
 }
 
-function replan(text: string, { id, runner, asked }: RunningSession): Reply {
+function replan(text: string, session: RunningSession): Reply {
+  const { id, runner, asked } = session
   const { running, waiting, windingDown } = runner.state
   if (runner.isEnding) return NOBODY
   if (asked.endedBy !== null)
@@ -189,15 +201,46 @@ function replan(text: string, { id, runner, asked }: RunningSession): Reply {
       'limit-reached',
       `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
     )
-  if (!runner.tell({ type: 'replan-asked', text })) return NOBODY
-  asked.hold()
-  runner.interrupt()
+  if (asksAboutPlan(session)) {
+    if (!runner.decide(PLAN_CHOICES.change, text)) return NOBODY
+  } else {
+    if (!runner.tell({ type: 'replan-asked', text })) return NOBODY
+    asked.hold()
+    runner.interrupt()
+  }
   const first = running === null ? '' : `Round ${running.round} is interrupted. `
   const soon = windingDown === null ? 'now' : 'once the usage limit is renewed'
   const when = waiting === null ? soon : 'once its wait is over'
   return done(
     `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. Then it holds; codemachine unpause goes on.`,
   )
+}
+
+const TO_DECIDE = 'codemachine decide'
+const LABEL_CHARS = 200
+
+/** Whether the session asks whether its plan may be carried out. */
+function asksAboutPlan({ runner }: RunningSession): boolean {
+  const { decision, ended } = runner.state
+  return decision?.id === PLAN_DECISION && ended === null
+}
+
+/** Makes the decision that the session asks for; the answer that comes first counts. It takes back a pause, too. */
+function decide(answer: DecisionAnswer, session: RunningSession): Reply {
+  const { id, runner, asked } = session
+  const refusal = refusalOf(answer, runner.state)
+  if (refusal !== null) return refusal
+  if (runner.isEnding) return NOBODY
+  if (asked.endedBy !== null) return aboutToEnd(id)
+  const { choice } = answer
+  const text = answer.text === undefined || answer.text.trim() === '' ? null : answer.text
+  const isPlan = asksAboutPlan(session)
+  if (isPlan && choice === PLAN_CHOICES.change && text !== null) return replan(text, session)
+  const label = runner.state.decision?.choices.find(each => each.id === choice)?.label ?? choice
+  if (!runner.decide(choice, text)) return NOBODY
+  if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
+  if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume goes on.`)
+  return done(isPlan ? `${id} goes on.` : `${id} goes on with: ${oneLine(label, LABEL_CHARS)}`)
 }
 
 function done(message: string): Reply {

@@ -79,6 +79,11 @@ export interface RunEventsOptions {
   onEvent?(event: Recorded, state: SessionState): void
   /** Told what is not journaled: text and output as they come. What it throws counts as of `onEvent`. */
   onLive?(event: LiveEvent): void
+  /**
+   * Whether somebody answers what a person has to decide, by `Project.ask` or from another terminal; left out: nobody does,
+   * and where a decision has a default, that is taken at once.
+   */
+  canAsk?: boolean
   /** Ends the session when it is aborted, so that it can be resumed. */
   signal?: AbortSignal
 }
@@ -107,6 +112,8 @@ export type Ask =
   | { type: 'retry' }
   | { type: 'interrupt' }
   | { type: 'skip' }
+  /** `session`, `decision`: which is meant; left out: the one that is asked for. */
+  | { type: 'decide'; choice: string; text?: string; session?: string; decision?: string }
 
 /** The prompts that wait, in order. Other processes may change them at any time. */
 export interface ProjectQueue {

@@ -84,7 +84,7 @@ export class OpenProject implements Project {
   }
 
   async ask(ask: Ask): Promise<Reply | null> {
-    if ('text' in ask) checked(ask.text)
+    if ('text' in ask && ask.text !== undefined) checked(ask.text)
     return await askRun(this.#world, this.records, ask)
   }
 
@@ -148,7 +148,7 @@ export class OpenProject implements Project {
 
   /** Runs one session for a program, whose functions may throw. */
   async #runOne(
-    { onEvent, onLive, signal }: RunEventsOptions,
+    { onEvent, onLive, canAsk = false, signal }: RunEventsOptions,
     work: (observer: RunObserver, signal: AbortSignal) => Promise<WorkedThrough | null>,
   ): Promise<EndedSession> {
     const failing = new AbortController()
@@ -165,7 +165,7 @@ export class OpenProject implements Project {
       event: (event, state) => guarded(() => onEvent?.(event, state)),
       live: event => guarded(() => onLive?.(event)),
     }
-    const worked = await work({ view }, AbortSignal.any([failing.signal, ...(signal ? [signal] : [])]))
+    const worked = await work({ view, canAsk }, AbortSignal.any([failing.signal, ...(signal ? [signal] : [])]))
     // The compiler does not see that the view has been called.
     const failure = thrown as { error: unknown } | null
     if (failure !== null) throw failure.error

@@ -57,22 +57,30 @@ export interface NewSession {
   asksPlan?: boolean
 }
 
+/** Who sees the sessions, and whether they can be asked to decide. */
+interface SessionsObserver {
+  view: View
+  canAsk: boolean
+}
+
 /** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
 export class Sessions implements AsyncDisposable {
   readonly #world: World
   readonly #run: Run
   readonly #views: readonly View[]
+  readonly #canAsk: boolean
   readonly #asked: PersonAsked
   readonly #live: LiveShare
   #commands: AsyncDisposable | null = null
   readonly #templates: TemplateFactory
   #current: RunningSession | null = null
 
-  constructor(world: World, run: Run, views: readonly View[], live: LiveShare) {
+  constructor(world: World, run: Run, { view, canAsk }: SessionsObserver, live: LiveShare) {
     this.#world = world
     this.#asked = new PersonAsked(world.signal, world.clock)
     this.#run = run
-    this.#views = [...views, run.notifier, live]
+    this.#views = [view, run.notifier, live]
+    this.#canAsk = canAsk
     this.#live = live
     this.#templates = new TemplateFactory(run, world.platform)
   }
@@ -82,11 +90,11 @@ export class Sessions implements AsyncDisposable {
     return this.#asked.endedBy !== null
   }
 
-  static async open(world: World, run: Run, views: readonly View[]): Promise<Sessions> {
+  static async open(world: World, run: Run, observer: SessionsObserver): Promise<Sessions> {
     const { clock, pid, platform } = world
     const owner = { pid, startTime: await startTimeOf(pid, platform) }
     const live = new LiveShare({ path: run.records.live, owner, redactor: run.redactor, clock })
-    const sessions = new Sessions(world, run, views, live)
+    const sessions = new Sessions(world, run, observer, live)
     await makeProjectFolders(run.records.directory)
     await writeAgentsConfig(run.records.directory, run.agents)
     sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), world.clock)
@@ -237,6 +245,7 @@ export class Sessions implements AsyncDisposable {
       random: Math.random,
       isUsual: warning => isTraceWarning(warning, this.#run.traces.isTrace),
       takeRemarks: () => remarks.splice(0),
+      canAsk: this.#canAsk,
       asked: this.#asked,
       beforeEnd: async ended => {
         await team.template.beforeEnd?.(ended)
@@ -272,8 +281,8 @@ function usedBy(state: SessionState): Used {
   return { rounds: state.roundsUsed, timeMs: state.ended?.durationMs ?? 0, tokens: sessionTokens(state) }
 }
 
-function policyOf({ graceMinutes, maxWait, maxUsage, stallRounds }: Settings): RunnerPolicy {
-  return { graceMs: graceMinutes * 60_000, maxWaitMs: maxWait, maxUsage, stallRounds }
+function policyOf({ graceMinutes, maxWait, decideAfter, maxUsage, stallRounds }: Settings): RunnerPolicy {
+  return { graceMs: graceMinutes * 60_000, maxWaitMs: maxWait, decideAfterMs: decideAfter, maxUsage, stallRounds }
 }
 
 /**

@@ -23,6 +23,8 @@ export interface Reachable {
 /** Where a run is shown. Nothing that it does may throw. */
 export interface RunObserver {
   view: View
+  /** Whether somebody is there who can be asked to decide. */
+  canAsk: boolean
   /** Told when a person can reach what runs, and with null when no longer. */
   reach?(sessions: Reachable | null): void
   /** Told of each session that has ended, and of its report, before the next one begins. */
@@ -67,7 +69,7 @@ export async function workThrough(
   const queue = openQueue(opened.records.queue)
   await dropTaken(opened, queue)
   if (work.first === null && (await queue.peek()) === null) return null
-  await using sessions = await Sessions.open(world, opened, [observer.view])
+  await using sessions = await Sessions.open(world, opened, observer)
   observer.reach?.(sessions)
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   let exitCode = 0

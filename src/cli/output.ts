@@ -11,6 +11,7 @@ import { type Description, describe, type Tone } from '../words/names.ts'
 import { Countdown, formatTime } from '../words/numbers.ts'
 import { waitEndOf } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
+import { DecisionPrompt } from './decision-prompt.ts'
 import { type RunFlags, wantsColour } from './flags.ts'
 
 /** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
@@ -64,9 +65,14 @@ export function plainView(write: (text: string) => void, { colour }: { colour: b
 
 /** The countdown after an event at the time `at`: the same one as long as it is the same wait. */
 function countdownOf(state: SessionState, countdown: Countdown | null, at: number): Countdown | null {
-  const end = waitEndOf(state)
+  const end = waitEndOf(state) ?? defaultAt(state)
   if (end === null) return null
   return end === countdown?.until ? countdown : new Countdown(end, end - at)
+}
+
+/** When the default of what a person is to decide is taken: Unix time, ms; null if there is none. */
+function defaultAt({ decision, ended }: SessionState): number | null {
+  return decision === null || decision.default === null || ended !== null ? null : decision.until
 }
 
 const COLOURS: Readonly<Record<Tone, Parameters<typeof styleText>[0] | null>> = {
@@ -193,15 +199,32 @@ export async function askYesOrNo({ stdin, stdout, signal }: CliContext, question
 const COLUMNS = 80
 const LEAST_COLUMNS = 40
 
+function bothViews(one: View, other: View): View {
+  return {
+    event(event, state) {
+      one.event(event, state)
+      other.event(event, state)
+    },
+    live(event) {
+      one.live(event)
+      other.live(event)
+    },
+  }
+}
+
 /** The lines of stdout, as the flags say. */
 function displayOn(context: CliContext, flags: RunFlags): Display {
-  const { stdout, stderr } = context
+  const { stdin, stdout, stderr } = context
   const write = (text: string) => void stdout.write(text)
   stdout.once('error', () => {
     stderr.write('Nobody reads the output any more. The work goes on; codemachine logs -f follows it.\n')
   })
+  const canAsk = !flags.json && stdin.isTTY === true && stdout.isTTY === true
+  const view = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
+  const prompt = canAsk ? new DecisionPrompt(context) : null
   return {
-    view: flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) }),
+    canAsk,
+    view: prompt === null ? view : bothViews(view, prompt),
     say: text => void (flags.json ? stderr : stdout).write(`${text}\n`),
     card(lines) {
       if (flags.json) return
@@ -209,7 +232,7 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
       const paint = wantsColour(context) ? paintTone : (text: string) => text
       write(`${['', ...lines({ columns }).map(({ text, tone }) => paint(text, tone)), ''].join('\n')}\n`)
     },
-    reach: () => {},
+    reach: sessions => prompt?.reach(sessions),
   }
 }
 
@@ -218,9 +241,10 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
  * @param resumable whether commands that are typed later find the sessions
  */
 export function observerOn(context: CliContext, flags: RunFlags, resumable = true): RunObserver {
-  const { view, reach, card, say } = context.display ?? displayOn(context, flags)
+  const { view, canAsk, reach, card, say } = context.display ?? displayOn(context, flags)
   return {
     view,
+    canAsk,
     reach,
     ended(stop, report) {
       card(report.card)

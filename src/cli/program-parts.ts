@@ -179,6 +179,7 @@ export function addRunning(program: Command, does: Does): void {
     const ask = does(async () => (await import('./commands/ask.ts')).askRunning)
     command.action((...typed: unknown[]) => ask(running, ...(running.text === undefined ? [[]] : []), ...typed))
   }
+  addDecide(program, does)
 }
 
 /** A command that asks something of the codemachine that runs in the work directory. */
@@ -259,6 +260,28 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
     withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume goes on.',
   },
 ]
+
+function addDecide(program: Command, does: Does): void {
+  withLook(program.command('decide'))
+    .argument('[session]', 'the session, if it is not the one that runs here')
+    .argument('[choice]', 'what you choose; without it, what is asked is shown, and the lines that answer it')
+    .argument('[text...]', 'what you say with it; - reads it from standard input')
+    .description('make a decision that a session waits for, from another terminal')
+    .action(
+      (
+        session: string | undefined,
+        choice: string | undefined,
+        text: string[] | undefined,
+        flags: LookFlags,
+        command,
+      ) =>
+        does(async () => (await import('./commands/decide.ts')).decide)(
+          [session, choice, ...(text ?? [])].filter(word => word !== undefined),
+          flags,
+          command,
+        ),
+    )
+}
 
 function addQueue(program: Command, does: Does): void {
   const queue = program.command('queue').description('the prompts that wait; each becomes a session of its own')

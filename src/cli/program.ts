@@ -27,6 +27,7 @@ Examples:
   codemachine status                           what it is doing; codemachine logs -f follows it
   codemachine stop                             end after this round; codemachine resume goes on from there
   codemachine replan "do the docs first"       have the plan changed; codemachine unpause goes on
+  codemachine decide accept                    answer what it asks you to decide; alone: what that is
   codemachine retry                            do not wait any longer for a limit or the network
   codemachine report --open                    in the morning: what was done, proved, refused, asked
   codemachine diff                             what it has changed; codemachine rewind start undoes it

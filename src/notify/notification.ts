@@ -43,6 +43,18 @@ type NotificationFacts =
     }
   /** The plan of a build waits until the person has looked at it. */
   | { event: 'needs-person'; about: 'plan'; tasks: number }
+  /** A person is asked to decide; until then no round runs. */
+  | {
+      event: 'needs-person'
+      about: 'decision'
+      decision: string
+      question: string
+      choices: readonly { id: string; label: string }[]
+      /** What is chosen then; null: nothing, and the session ends. */
+      default: string | null
+      /** ISO 8601 in UTC. */
+      until: string
+    }
   /** A task of a build has failed too often; the rest goes on. */
   | { event: 'needs-person'; about: 'task'; task: string; name: string; reason: string; round: number }
   | {
@@ -122,7 +134,9 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'round-ended':
       return roundEnded(event)
     case 'held':
-      return planThatWaits(state) ?? { event: 'paused' }
+      return { event: 'paused' }
+    case 'decision-asked':
+      return decisionAsked(event, state)
     case 'task-judged':
       return taskParked(event)
     // These are told, if at all, when the session ends or waits.
@@ -153,6 +167,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'interrupt-asked':
     case 'skip-asked':
     case 'replan-asked':
+    case 'decision-made':
     case 'replanned':
     case 'memory-broken':
     case 'repository-restored':
@@ -201,10 +216,24 @@ function taskParked({ verdict, round, task, name, detail }: RecordedOf<'task-jud
   return { event: 'needs-person', about: 'task', task: clip(task), name: clip(name), reason, round }
 }
 
-/** A plan that an agent made while the person may have been away; null for one that they just had changed. */
-function planThatWaits(state: SessionState): NotificationFacts | null {
-  if (!isPlanShown(state) || (state.last?.part ?? null) === null) return null
-  return { event: 'needs-person', about: 'plan', tasks: state.taskPlan?.tasks.length ?? 0 }
+/** A decision that is asked while the person may be away; null where nobody is asked, and for a plan that they just had changed. */
+function decisionAsked(event: RecordedOf<'decision-asked'>, state: SessionState): NotificationFacts | null {
+  const { at, id, title, choices, default: usual, until } = event
+  if (Date.parse(until) <= Date.parse(at)) return null
+  if (isPlanShown(state)) {
+    const isChanged = (state.last?.part ?? null) === null
+    return isChanged ? null : { event: 'needs-person', about: 'plan', tasks: state.taskPlan?.tasks.length ?? 0 }
+  }
+  const shown = choices.map(choice => ({ id: choice.id, label: clip(choice.label) }))
+  return {
+    event: 'needs-person',
+    about: 'decision',
+    decision: id,
+    question: clip(title),
+    choices: shown,
+    default: usual,
+    until,
+  }
 }
 
 function clip(text: string): string {
@@ -251,7 +280,7 @@ function inWords(facts: NotificationFacts, at: string): { title: string; message
   switch (facts.event) {
     case 'ended':
     case 'needs-person': {
-      if ('about' in facts) return buildInWords(facts)
+      if ('about' in facts) return inWordsAbout(facts, at)
       const { title, message } = outcomeInWords(facts.outcome)
       const spent = `${formatCount(facts.rounds, 'round')}, ${formatSpan(facts.durationMs)}, ${formatTokens(facts.tokens)}.`
       return { title, message: `${message} ${spent}${questionsInWords(facts.questions)}` }
@@ -282,13 +311,24 @@ function inWords(facts: NotificationFacts, at: string): { title: string; message
 const REASON_CHARS = 500
 const NAME_CHARS = 120
 
-function buildInWords(facts: Extract<NotificationFacts, { about: string }>): { title: string; message: string } {
+function inWordsAbout(
+  facts: Extract<NotificationFacts, { about: string }>,
+  at: string,
+): { title: string; message: string } {
   switch (facts.about) {
     case 'plan':
       return {
         title: 'the plan waits for you',
         message: `It has ${formatCount(facts.tasks, 'task')}; \`codemachine unpause\` starts the build.`,
       }
+    case 'decision': {
+      const ids = facts.choices.map(({ id }) => id).join('|')
+      const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
+      const then =
+        facts.default === null ? `It waits for ${left} at the longest.` : `After ${left} "${facts.default}" is taken.`
+      const question = plainLine(facts.question, REASON_CHARS)
+      return { title: 'you decide', message: `${question} \`codemachine decide ${ids}\` answers. ${then}` }
+    }
     case 'task':
       return {
         title: `task ${plainLine(facts.task, NAME_CHARS)} is parked`,

@@ -21,7 +21,7 @@ export async function sendCommand(
   command: Command,
   { clock, timeoutMs, signal }: { clock: Clock; timeoutMs: number; signal?: AbortSignal },
 ): Promise<Reply> {
-  const problem = 'text' in command ? problemOfPrompt(command.text) : null
+  const problem = problemOfCommand(command)
   if (problem !== null) return { code: 'bad-text', message: problem }
   const name = `${String(clock.now()).padStart(15, '0')}-${randomUUID()}`
   const path = join(directory, `${name}.json`)
@@ -207,6 +207,8 @@ const text = v.pipe(
   v.check(value => problemOfPrompt(value) === null),
 )
 
+const name = v.pipe(v.string(), v.maxLength(200))
+
 export const commandSchema = v.variant('type', [
   v.object({ type: v.literal('steer'), text, at }),
   v.object({ type: v.literal('stop'), now: v.boolean(), at }),
@@ -217,15 +219,28 @@ export const commandSchema = v.variant('type', [
   v.object({ type: v.literal('interrupt'), at }),
   v.object({ type: v.literal('skip'), at }),
   v.object({ type: v.literal('replan'), text, at }),
+  v.object({
+    type: v.literal('decide'),
+    choice: name,
+    text: v.exactOptional(text),
+    session: v.exactOptional(name),
+    decision: v.exactOptional(name),
+    at,
+  }),
 ])
 
 /**
  * What a person may ask of a run, from its own screen or from another terminal: to tell the agent something; to stop,
  * after this round or `now`; to start no round until told to, with or without the one that runs; to end a wait early; to
- * leave this session for the next one; to have the plan changed as the text says; to share for a minute what it does
- * just now, for somebody watches. `at`: when it was asked, ISO 8601 in UTC.
+ * leave this session for the next one; to have the plan changed as the text says; to take a choice of what it asks a
+ * person to decide; to share for a minute what it does just now, for somebody watches. `at`: when it was asked, ISO 8601 in UTC.
  */
 export type Command = v.InferOutput<typeof commandSchema>
+
+/** Why the text of a command cannot be one, as a sentence; null if it can, or there is none. */
+export function problemOfCommand(command: Pick<Command, 'type'> & { text?: string }): string | null {
+  return command.text === undefined ? null : problemOfPrompt(command.text)
+}
 
 /** What a run says of a command that it does not know, as one of an older version may: this text stays as it is. */
 export const NOT_KNOWN = 'This is not a command that the run knows.'

@@ -230,6 +230,13 @@ class TroubleSoFar {
       case 'held':
         this.#held ??= this.#begin('held', { at: event.at }, causeOfHold(after))
         break
+      case 'decision-asked':
+        // Where nobody can be asked, nobody is waited for.
+        if (event.until > event.at) this.#held ??= this.#begin('held', { at: event.at }, causeOfHold(after))
+        break
+      case 'decision-made':
+        if (after.heldSince === null) this.#endHold(event.at)
+        break
       case 'unpaused':
         this.#endHold(event.at)
         break
@@ -337,5 +344,6 @@ class TroubleSoFar {
 
 /** Why a session is held: a person paused it, or its plan waits for them. */
 function causeOfHold(after: SessionState): string {
+  if (after.decision !== null && !isPlanShown(after)) return `a person was to decide: ${after.decision.title}`
   return after.replan === null && isPlanShown(after) ? 'the plan was shown' : 'paused by a person'
 }

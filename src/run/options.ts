@@ -17,6 +17,8 @@ export interface RunnerPolicy {
   graceMs: number
   /** The longest wait, and the longest time that failures in a row may take, ms. */
   maxWaitMs: number
+  /** After this long the default of a decision is taken, ms. */
+  decideAfterMs: number
   /** The part of the account's usage window that may be used, 0 to 100; null: all. */
   maxUsage: number | null
   /** Rounds without progress before something is done about it. */
@@ -58,6 +60,8 @@ export interface RunnerOptions {
   isUsual(warning: string): boolean
   /** What was noticed meanwhile and a person should know, a sentence each; every one is given once. */
   takeRemarks(): readonly string[]
+  /** Whether somebody is there who can be asked to decide; else a default is taken at once. */
+  canAsk: boolean
   /** What a person asks of the session meanwhile. */
   asked: PersonAsked
   /** Called once, with the session as it will have ended, before that is journaled. */

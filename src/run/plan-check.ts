@@ -14,7 +14,7 @@ import { rawTasksById } from '../workspace/memory/tasks-file.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 
-export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'asked' | 'redactor'> {
+export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor'> {
   proof: Proof
 }
 
@@ -30,7 +30,7 @@ export class PlanCheck {
 
   /** Takes what an agent has written for the plan, or says what is wrong with it. */
   async atPlan(): Promise<void> {
-    const { log, template, asked } = this.#options
+    const { log, template } = this.#options
     const round = log.state.last?.round ?? 0
     if (template.checkPlan === undefined) throw new Error('A session without a plan has one to be looked at.')
     const found = await template.checkPlan()
@@ -41,9 +41,6 @@ export class PlanCheck {
       return log.emit({ type: 'plan-refused', round, problem: problems.join('\n') })
     }
     log.emit({ type: 'plan-ready', round, tasks: found.tasks, agents: found.agents })
-    if (log.state.taskPlan?.asksPerson !== true) return
-    log.emit({ type: 'paused' })
-    asked.hold()
   }
 
   /** A round begins that finds the tasks like this. */

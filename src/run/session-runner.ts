@@ -9,6 +9,7 @@ import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/
 import { Answers, endOfRefusals } from './answers.ts'
 import { ClaimProof, emitRestored, followStall } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
+import { Decisions } from './decisions.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
 import { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
@@ -34,6 +35,7 @@ export class SessionRunner {
   readonly #proof: Proof
   readonly #claim: ClaimProof
   readonly #planCheck: PlanCheck
+  readonly #decisions: Decisions
   readonly #rounds: Rounds
   /** The fingerprint that the last round left, while nothing but time can have passed since. */
   #tree: string | null = null
@@ -73,6 +75,7 @@ export class SessionRunner {
       tellRemarks: () => this.#tellRemarks(),
     })
     this.#planCheck = new PlanCheck({ ...options, proof: this.#proof })
+    this.#decisions = new Decisions({ ...options, budget: this.#budget })
     this.#claim = new ClaimProof({
       ...options,
       proof: this.#proof,
@@ -133,6 +136,12 @@ export class SessionRunner {
   interrupt(): void {
     this.#turns.interrupt()
     this.#proof.interrupt()
+    this.#decisions.wake()
+  }
+
+  /** Makes the decision that is asked for, as a person; false if the session is over. */
+  decide(choice: string, text: string | null): boolean {
+    return this.#stage === 'running' && this.#decisions.make(choice, text)
   }
 
   /** Journals what happened beside the rounds, unless the session is over. */
@@ -175,6 +184,9 @@ export class SessionRunner {
     switch (step.kind) {
       case 'check':
         return await this.#check(step.check, tree, memory)
+      case 'decide':
+        this.#leaveAlone()
+        return await this.#decisions.ask(step.decision)
       case 'round':
       case 'replan':
         return await this.#roundWithMaterials(step, tree, memory)

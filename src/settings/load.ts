@@ -161,6 +161,8 @@ function effectiveEntry(entries: readonly Entry[]): Entry | undefined {
       return before.layer === 'person' && rankOf(last) >= rankOf(before) ? before : last
     case 'never-higher':
       return rankOf(last) >= rankOf(before) ? before : last
+    case 'never-lower':
+      return rankOf(last) <= rankOf(before) ? before : last
     case 'not-off':
       return rankOf(last) < rankOf(before) ? before : last
     case 'yields':
@@ -183,6 +185,8 @@ const RIGHTS = {
   maxTokens: 'lower',
   maxUsage: 'lower',
   maxWait: 'lower',
+  // A default that comes too soon leaves a person no time to answer.
+  decideAfter: 'never-lower',
   model: 'free',
   effort: 'free',
   sandbox: 'not-looser',
@@ -211,7 +215,16 @@ const RIGHTS = {
   'logging.level': 'free',
 } as const satisfies Record<SettingKey, Right>
 
-type Right = 'free' | 'lower' | 'never-higher' | 'not-off' | 'yields' | 'not-looser' | 'the-same' | 'none'
+type Right =
+  | 'free'
+  | 'lower'
+  | 'never-higher'
+  | 'never-lower'
+  | 'not-off'
+  | 'yields'
+  | 'not-looser'
+  | 'the-same'
+  | 'none'
 
 /** How much a value permits: a higher rank permits more. */
 function rankOf({ info, value }: Entry): number {

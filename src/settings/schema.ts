@@ -175,6 +175,7 @@ export const settingsSchema = v.strictObject({
   maxTokens: orNull(tokens),
   maxUsage: orNull(percent),
   maxWait: duration,
+  decideAfter: duration,
   model: orNull(line('the name of a model')),
   effort: orNull(word(EFFORT)),
   sandbox: oneOf(SANDBOX_MODES),

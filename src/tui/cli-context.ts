@@ -34,6 +34,8 @@ export interface CliContext extends World {
 /** Where a run is shown. */
 export interface Display {
   view: View
+  /** Whether somebody sits before it who can be asked to decide. */
+  canAsk: boolean
   /** The terminal itself, where one is drawn on. */
   terminal?: { isTTY?: boolean; write(text: string): unknown }
   /** What is said beside the events, such as how to go on: whole lines. */

@@ -116,6 +116,8 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
         : within('changing the plan', atWork(state, live, now))
     case 'waiting':
       return waiting(state, now)
+    case 'deciding':
+      return deciding(state, now)
     case 'paused': {
       if (state.replan !== null) return plainly('changing the plan')
       if (isPlanShown(state)) return { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time: null }
@@ -133,6 +135,16 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
     default:
       return unreachable(activity)
   }
+}
+
+function deciding(state: SessionState, now: number): DoingNow {
+  const { decision } = state
+  const left = formatClock(Math.ceil(((decision?.until ?? now) - now) / 1000) * 1000)
+  // Without a default there is nothing to be quick for.
+  const time = decision === null || decision.default === null ? null : `(${left} left)`
+  return isPlanShown(state)
+    ? { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time }
+    : { kind: 'held', words: 'you decide', short: 'you decide', time }
 }
 
 function waiting(state: SessionState, now: number): DoingNow {

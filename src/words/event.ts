@@ -1,7 +1,9 @@
 import { unreachable } from '../base/errors.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import type { OpenDecision } from '../core/rules/decision.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
 import { partOf, type SessionState } from '../core/state/state.ts'
+import { describeDecisionAsked, describeDecisionMade } from './decision.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
 import {
   clipLines,
@@ -83,6 +85,8 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
     describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong'),
   'replan-asked': describeReplanAsked,
   replanned: (event, _, hints) => describeReplanned(event, hints),
+  'decision-asked': (event, _, hints) => describeDecisionAsked(event, hints),
+  'decision-made': describeDecisionMade,
   stuck: describeStuck,
   'session-ended': describeSessionEnd,
 
@@ -206,8 +210,14 @@ function describeRestoration({ paths, setAside }: RecordedOf<'repository-restore
 function describeSessionEnd(event: RecordedOf<'session-ended'>, state: SessionState): Description {
   const { text, hint, tone } = describeOutcome(event.outcome, state)
   const facts = `${formatCount(event.rounds, 'round')}, ${formatDuration(event.durationMs)}, ${formatTokens(event.tokens)}`
-  const more = [hint, wordsForQuestions(state.questions)].filter(line => line !== null)
+  const open = state.decision !== null && event.outcome.kind !== 'needs-person' ? openDecision(state.decision) : null
+  const more = [hint, open, wordsForQuestions(state.questions)].filter(line => line !== null)
   return describe([`session ${event.session} ended: ${text}  (${facts})`, ...more].join('\n'), tone)
+}
+
+/** What a session ended without, other than for want of it. */
+function openDecision({ title }: OpenDecision): string {
+  return `It ended without your decision, and asks again when it is resumed: ${text(title)}`
 }
 
 function name(value: string): string {
@@ -262,7 +272,8 @@ function describeInterrupt(state: SessionState): Description | null {
 
 /** A person who asked it to pause, which it does between two rounds; null if that is at once, for `held` says it. */
 function describePaused(state: SessionState): Description | null {
-  const work = state.waiting === null ? workOf(state) : 'wait'
+  const between = state.decision === null ? workOf(state) : 'decision'
+  const work = state.waiting === null ? between : 'wait'
   return work === null ? null : describe(`pause asked for: after this ${work}`, 'strong')
 }
 

@@ -66,6 +66,8 @@ export interface Hints {
   /** Where a plan waits to be looked at. */
   startBuild: string
   endWait: string
+  /** Where a person is asked to decide. */
+  decide: string
   changePlan: string
   /** @param question as a person names it: `20261121_1/Q1` */
   answer(question: string): string
@@ -76,6 +78,7 @@ export const SHELL_HINTS: Hints = {
   goOn: 'codemachine unpause goes on',
   startBuild: 'codemachine unpause starts the build, codemachine replan "…" changes the plan',
   endWait: 'codemachine retry ends the wait',
+  decide: 'codemachine decide says how to answer',
   changePlan: 'codemachine replan changes it again',
   answer: question => `codemachine questions answer ${question} "…" answers it`,
 }
@@ -85,6 +88,7 @@ export const KEY_HINTS: Hints = {
   goOn: 'Esc offers how it goes on',
   startBuild: 'Esc offers to start the build, or to change the plan',
   endWait: 'Esc offers to end the wait',
+  decide: 'Esc asks it again',
   changePlan: 'Ctrl+C changes it again',
   answer: question => `in a shell, codemachine questions answer ${question} "…" answers it`,
 }

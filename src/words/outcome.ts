@@ -11,6 +11,7 @@ import type {
   WindDownLimit,
 } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
+import { wordsForDeciding } from './decision.ts'
 import { SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
 import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens, shortNumber } from './numbers.ts'
 import { gateName, type ProvedState, wordsForProof } from './proof.ts'
@@ -109,6 +110,8 @@ export function wordsForHint(hint: OutcomeHint): string {
       return `Mend what stands in the way, or take the task out of ${hint.file}; codemachine resume tries it again.`
     case 'free-disk-space':
       return FREE_SPACE
+    case 'decide':
+      return `Nobody has decided it for as long as --max-wait allows; codemachine resume ${hint.session} asks it again.`
     case 'say':
       return hint.text
     default:
@@ -246,6 +249,8 @@ function wordsFor(session: RunningReport, now: number): string {
       const wait = waiting && wordsForWait({ until: Date.parse(waiting.until), cause: waiting.cause }, now)
       return `waiting ${wait ?? ''}; ${SHELL_HINTS.endWait}`
     }
+    case 'deciding':
+      return decisionInWords(session, now)
     case 'paused':
       return session.build?.waitsForPerson
         ? `the plan waits for you${since(pausedAt, now)}; ${SHELL_HINTS.startBuild}`
@@ -262,6 +267,16 @@ function wordsFor(session: RunningReport, now: number): string {
   }
 }
 
+function decisionInWords({ decision, build }: RunningReport, now: number): string {
+  if (decision === null) return ''
+  if (build?.waitsForPerson) {
+    const until = formatMoment(Date.parse(decision.until), now)
+    return `the plan waits for you${since(decision.since, now)}, until ${until} at the longest; ${SHELL_HINTS.startBuild}`
+  }
+  const open = { ...decision, since: Date.parse(decision.since), until: Date.parse(decision.until) }
+  return `you decide: ${wordsForDeciding(open, now)}; ${SHELL_HINTS.decide}`
+}
+
 function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {
   const what = check.kind === 'gate' ? `running gate ${gateName(check.gate)}` : `review ${check.review} is made`
   return `${what}, for ${formatSpan(now - Date.parse(check.since))} now`
@@ -272,12 +287,19 @@ function since(at: string | null, now: number): string {
 }
 
 /** What a session that runs is doing. Asked to stop, it still does one of the others until its round has ended. */
-export type Activity = 'running' | 'waiting' | 'paused' | 'waiting-for-network' | 'winding-down' | 'stopping'
+export type Activity =
+  | 'running'
+  | 'waiting'
+  | 'deciding'
+  | 'paused'
+  | 'waiting-for-network'
+  | 'winding-down'
+  | 'stopping'
 
 /** What tells it; as in SessionState. */
 type Signs = Pick<
   SessionState,
-  'running' | 'checking' | 'waiting' | 'pausedAt' | 'offlineSince' | 'windingDown' | 'stopAsked'
+  'running' | 'checking' | 'waiting' | 'decision' | 'pausedAt' | 'offlineSince' | 'windingDown' | 'stopAsked'
 >
 
 /** What a session that runs is doing now: the first of these that is the case. Pure. */
@@ -285,12 +307,14 @@ export function activityOf({
   running,
   checking,
   waiting,
+  decision,
   pausedAt,
   offlineSince,
   windingDown,
   stopAsked,
 }: Signs): Activity {
   if (waiting !== null) return 'waiting'
+  if (decision !== null && running === null) return 'deciding'
   if (pausedAt !== null && running === null && checking === null) return 'paused'
   if (windingDown !== null) return 'winding-down'
   if (offlineSince !== null) return 'waiting-for-network'

@@ -3,7 +3,7 @@ import { RUN_AGENT } from '../core/contracts/tools.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { refusedAnswer } from '../core/state/fold-answer.ts'
-import { MOST_FAILURES, type PlanTask, type TaskBoard, taskOf } from '../core/state/plan.ts'
+import { MOST_FAILURES, PLAN_DECISION, type PlanTask, type TaskBoard, taskOf } from '../core/state/plan.ts'
 import { partOf, type SessionState } from '../core/state/state.ts'
 import { clipLines, type Description, describe, type Tone } from './names.ts'
 import { formatBytes, formatCount, formatDuration, formatTokens } from './numbers.ts'
@@ -198,12 +198,14 @@ export function idsOf(tasks: readonly string[]): string {
 }
 
 /** Whether a session is held so that a person looks at its plan before it is carried out. */
-export function isPlanShown({ taskPlan, pausedAt, running, ended }: PlanSigns): boolean {
+export function isPlanShown({ taskPlan, decision, pausedAt, running, ended }: PlanSigns): boolean {
   if (taskPlan === null || !taskPlan.asksPerson || taskPlan.state !== 'ready' || taskPlan.isLetGo) return false
-  return pausedAt !== null && running === null && ended === null
+  // Earlier versions paused for it.
+  const isOpen = decision?.id === PLAN_DECISION || pausedAt !== null
+  return isOpen && running === null && ended === null
 }
 
-type PlanSigns = Pick<SessionState, 'taskPlan' | 'pausedAt' | 'running' | 'ended'>
+type PlanSigns = Pick<SessionState, 'taskPlan' | 'decision' | 'pausedAt' | 'running' | 'ended'>
 
 /**
  * The tasks of a session as they are shown: of a plan, done is what codemachine has taken for it, whatever the file

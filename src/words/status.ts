@@ -1,5 +1,6 @@
 import type { StallRemedy } from '../core/events/events.ts'
 import type { RoundOutcome, SessionLimits, SessionOutcome, UsageWindow, WindDownLimit } from '../core/events/outcome.ts'
+import type { Decision } from '../core/rules/decision.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
@@ -282,6 +283,8 @@ export interface SessionReport extends ProofReport {
   waiting: { until: string; since: string; cause: RoundOutcome } | null
   /** Since when a person wants it to pause, which it does when its round has ended. */
   pausedAt: string | null
+  /** What a person is asked to decide now; null if nothing. */
+  decision: (Decision & { since: string; until: string }) | null
   /** Whether a person has asked for a change of plan that is not made yet. */
   replanAsked: boolean
   /** Whether it stops when its round has ended. */

@@ -108,6 +108,15 @@ describe('each event is a line', () => {
           until you answer, the agent assumes: SQLite, as nothing runs beside it.
           codemachine questions answer 20261120_1/Q1 "…" answers it; the number of an option will do
 `,
+    'decision-asked': `you decide: Which database?
+          SQLite is there already.
+            sqlite: Keep SQLite
+            other: Another one (say which)
+          after 10 min without an answer: Keep SQLite; codemachine decide says how to answer
+`,
+    'decision-made': `decided by a person: other: PostgreSQL.
+          The newest.
+`,
     'plan-refused': `the plan cannot be used:
           tasks.json: tasks[3].phase is "Bulding"; use Planning, Building, Testing or Runtime.
           agents/qa.md is empty.

@@ -3,8 +3,8 @@ import type { SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { notificationOf } from '../../src/notify/notification.ts'
 import { fold } from '../support/session-events.ts'
-import { created, judged, leading, planned, shown, starts } from '../tui/build/night.ts'
-import { recorded } from '../tui/samples.ts'
+import { created, judged, leading, planAsked, planned, shown, starts } from '../tui/build/night.ts'
+import { recorded, sampleEvents } from '../tui/samples.ts'
 
 /** What is told of the last of these events of a build. */
 function told(...events: readonly SessionEvent[]) {
@@ -23,8 +23,10 @@ test('a plan that waits for the person is told at once, and once', () => {
     message: 'It has 8 tasks; `codemachine unpause` starts the build. Goal: A shop for tea.',
   })
   expect(told(...planned), 'nobody wants to see it').toBe(null)
-  const replanned = [{ ...leading[0], part: undefined }, { type: 'held' }] as unknown as SessionEvent[]
-  expect(told(...shown, ...replanned)?.event, 'who has it changed is there').toBe('paused')
+  const changed = { type: 'decision-made', id: 'plan', choice: 'change', text: 'Less.', by: 'person' } as const
+  const round = { ...sampleEvents['round-started'], round: 2 }
+  const after = [changed, round, { ...sampleEvents['round-ended'], round: 2 }, sampleEvents.replanned, planAsked]
+  expect(told(...shown, ...after), 'who has it changed is there').toBe(null)
 })
 
 test('a task that is parked is told with its reason; one that only failed is not', () => {

@@ -60,9 +60,10 @@ function asData(line: string): string {
 }
 
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
-function asThen({ kind, work, taskPlan, unknownPart, refusedAnswers, outputs, ...then }: SessionState): object {
+function asThen(session: SessionState): object {
+  const { kind, work, taskPlan, unknownPart, refusedAnswers, outputs, decision, decided, ...then } = session
   const { problem, ...reviews } = then.reviews
-  expect([kind?.name, unknownPart]).toEqual([then.template, null])
+  expect([kind?.name, unknownPart, decision, decided]).toEqual([then.template, null, null, null])
   expect([refusedAnswers, outputs, problem]).toEqual([{}, [], null])
   const rest = { ...then, reviews }
   if (taskPlan === null) return { ...rest, build: null }
@@ -151,7 +152,9 @@ describe.each(PROJECTS)('in the work directory of version 0.1: $name', ({ name, 
       await utimes(records.journal(id), later, later)
       const status = JSON.parse(await shown('status', '--json'))
       expect(status.directory).toBe(records.directory)
-      expect({ ...status, directory: join(NIGHT, name) }).toEqual(expected(`${name}-${id}`).status)
+      const { decision, ...session } = status.session
+      expect(decision).toBe(null)
+      expect({ ...status, session, directory: join(NIGHT, name) }).toEqual(expected(`${name}-${id}`).status)
     }
   })
 
@@ -258,7 +261,10 @@ describe('what version 0.1 has written beside the journals', () => {
     await cp(join(DATA, 'settings', 'config.toml'), join(config, 'codemachine', 'config.toml'))
     const load = async () => {
       const places = { directory: work, env: {}, configHome: config }
-      const { settings, gates, lasting } = await loadSettings({ ...places, flags: {}, defaults })
+      const { settings: all, gates, lasting } = await loadSettings({ ...places, flags: {}, defaults })
+      // A later version has added it.
+      const { decideAfter, ...settings } = all
+      expect(decideAfter).toBe(600_000)
       return { settings, gates, lasting }
     }
     const { person, both } = expected('settings')

@@ -28,6 +28,7 @@ type RunOverrides =
   | 'stop --now'
   | `replan ${string}`
   | `steer ${string}`
+  | `decide ${string}`
 
 /** What a person says when this event happens for the nth time (without it, each time), so many ms later. */
 export interface Cue {
@@ -85,6 +86,10 @@ function commandOf(said: RunOverrides): Command {
   const [type, ...words] = said.split(' ')
   const text = words.join(' ')
   if (type === 'replan' || type === 'steer') return { type, text, at }
+  if (type === 'decide') {
+    const [choice = '', ...said] = words
+    return { type, choice, at, ...(said.length === 0 ? {} : { text: said.join(' ') }) }
+  }
   if (type === 'stop') return { type, now: text === '--now', at }
   return { type: type as 'interrupt' | 'skip' | 'unpause' | 'pause' | 'retry', at }
 }

@@ -8,6 +8,7 @@ export const NO_HOST: ScreenHost = {
   begin: () => {},
   command: async () => {},
   edit: async () => null,
+  editFile: async () => false,
   openLogs: async () => {},
   suspend: async () => {},
   leave: () => {},

@@ -86,6 +86,8 @@ export interface PlayOptions {
   redactor?: Redactor
   /** What is waited for while something that rounds have left runs. */
   settle?: (clock: Clock) => Promise<void>
+  /** Whether somebody can be asked to decide; true if left out. */
+  canAsk?: boolean
   /** What a person asked for while the session before it ran. */
   asked?: PersonAsked
   /** How a gate comes out, by how often any has run; passed if left out. */
@@ -190,7 +192,14 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     guard: { check: async () => null },
     means: playedMeans(options),
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
-    policy: { graceMs: 300_000, maxWaitMs: 24 * 3_600_000, maxUsage: null, stallRounds: 1000, ...options.policy },
+    policy: {
+      graceMs: 300_000,
+      maxWaitMs: 24 * 3_600_000,
+      decideAfterMs: 600_000,
+      maxUsage: null,
+      stallRounds: 1000,
+      ...options.policy,
+    },
     roundsDirectory: options.folder,
     outputs: openOutputs(options.folder),
     redactor: options.redactor ?? nothingSecret,
@@ -198,6 +207,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     random: () => 1,
     isUsual: () => false,
     takeRemarks: () => [],
+    canAsk: options.canAsk ?? true,
     asked,
     beforeEnd: async () => {},
   })

@@ -224,6 +224,26 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     round: 1,
     output: { n: 2, name: 'notes', file: '2-notes.md', bytes: 2_048, sha256: 'cd'.repeat(32), head: '# Notes\n' },
   },
+  'decision-asked': {
+    type: 'decision-asked',
+    id: 'database',
+    title: 'Which database?',
+    body: 'SQLite is there already.',
+    choices: [
+      { id: 'sqlite', label: 'Keep SQLite' },
+      { id: 'other', label: 'Another one', hint: 'say which', text: 'must' },
+    ],
+    default: 'sqlite',
+    file: 'docs/database.md',
+    until: new Date(local(20, 22, 51) + 8_000).toISOString(),
+  },
+  'decision-made': {
+    type: 'decision-made',
+    id: 'database',
+    choice: 'other',
+    text: 'PostgreSQL.\nThe newest.',
+    by: 'person',
+  },
   'plan-refused': {
     type: 'plan-refused',
     round: 1,

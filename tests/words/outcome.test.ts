@@ -54,6 +54,10 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
     { do: 'free-disk-space' },
     'Free some space; nothing that was journaled before is lost, and codemachine resume goes on from there.',
   ],
+  decide: [
+    { do: 'decide', session: '20261120_1', title: 'Which database?' },
+    'Nobody has decided it for as long as --max-wait allows; codemachine resume 20261120_1 asks it again.',
+  ],
   say: [{ do: 'say', text: 'Log in.' }, 'Log in.'],
 }
 

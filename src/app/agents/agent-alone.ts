@@ -196,6 +196,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
       graceMs: graceMinutes * 60_000,
       // Somebody waits for the answer, and is to be told at once that there is none.
       maxWaitMs: work.sources.maxWait.layer === 'defaults' ? 0 : maxWait,
+      decideAfterMs: 0,
       maxUsage,
       stallRounds,
     },
@@ -206,6 +207,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     random: Math.random,
     isUsual: () => false,
     takeRemarks: () => remarks.splice(0),
+    canAsk: false,
     asked: new PersonAsked(world.signal, clock),
     beforeEnd: async () => {},
   })

@@ -1,6 +1,7 @@
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
+import type { OpenDecision } from '../../core/rules/decision.ts'
 import { fold } from '../../core/state/fold.ts'
 import {
   elapsedMs,
@@ -130,6 +131,7 @@ function titleOf({ goal, template }: ListedSession): string {
 
 function inWords({ outcome, activity, standing }: ListedSession): string {
   if (outcome !== null) return describeOutcome(outcome).short
+  if (activity === 'deciding') return 'waits for you'
   return activity === 'paused' ? 'paused' : IN_WORDS[standing]
 }
 
@@ -188,6 +190,7 @@ async function readSession(
     last,
     waiting: waiting && { until: isoTime(waiting.until), since: isoTime(waiting.since), cause: waiting.cause },
     pausedAt: isRunning && state.pausedAt !== null ? isoTime(state.pausedAt) : null,
+    decision: isRunning && state.decision !== null ? withTimes(state.decision) : null,
     replanAsked: state.replan !== null,
     stopAsked: isRunning && state.stopAsked,
     offlineSince: isRunning && state.offlineSince !== null ? isoTime(state.offlineSince) : null,
@@ -202,6 +205,10 @@ async function readSession(
     primaryWindow: state.primaryWindow,
     secondaryWindow: state.secondaryWindow,
   }
+}
+
+function withTimes({ since, until, ...decision }: OpenDecision): SessionReport['decision'] {
+  return { ...decision, since: isoTime(since), until: isoTime(until) }
 }
 
 function isoTime(at: number): string {

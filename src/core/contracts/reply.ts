@@ -20,6 +20,14 @@ export const REPLY_CODES = [
   'changing-plan',
   /** A limit of the session is reached, so that no round can change the plan. */
   'limit-reached',
+  /** No decision is asked for, or not that one; the first answer has been taken, or the session has ended. */
+  'not-asked',
+  /** Another session runs. */
+  'other-session',
+  'unknown-choice',
+  /** The choice needs a text, or takes none. */
+  'text-missing',
+  'text-not-wanted',
   /** The run is of a version that does not know the command. */
   'unknown-command',
   /** The run did not take the command in time. */

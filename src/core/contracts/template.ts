@@ -1,6 +1,7 @@
 import type { EventOf, SessionEvent } from '../events/events.ts'
 import type { SessionOutcome } from '../events/outcome.ts'
 import type { AskedAnswer } from '../rules/answer.ts'
+import type { Decision } from '../rules/decision.ts'
 import type { SessionState } from '../state/state.ts'
 import type { Agent, AgentPrompt, AgentRoster } from './agent.ts'
 import type { MemorySnapshot } from './memory.ts'
@@ -69,8 +70,15 @@ export interface RoundStep {
   round: RoundSpec
 }
 
-/** What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. */
-export type Step = RoundStep | { kind: 'check'; check: 'plan' | 'tasks' } | { kind: 'end'; outcome: SessionOutcome }
+/**
+ * What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. `decide`: a person decides;
+ * the template is asked again once they have, or the default was taken.
+ */
+export type Step =
+  | RoundStep
+  | { kind: 'check'; check: 'plan' | 'tasks' }
+  | { kind: 'decide'; decision: Decision }
+  | { kind: 'end'; outcome: SessionOutcome }
 
 /** The rights of the rounds that a template has for one thing, and what they are called. */
 export interface PartKind {

@@ -5,6 +5,7 @@ import {
   fields,
   flag,
   listOf,
+  literal,
   moment,
   nullOr,
   number,
@@ -35,6 +36,15 @@ const reviewTerms = fields({ model: nullOr(text), effort: nullOr(text) })
 const stallRemedy = oneOf('another-way', 'more-effort')
 
 const asAskedFor = "as asked for; `null`: codex's own choice"
+
+/** What can be answered to a decision. */
+const choice = fields({
+  id: text,
+  label: text,
+  hint: optional(text),
+  text: optional(oneOf('may', 'must')),
+  opensFile: optional(literal(true)),
+})
 
 /** Events of the session as a whole: it begins, waits, is held, goes on, ends. */
 export const lifecycleEvent = variant('type', {
@@ -121,6 +131,30 @@ export const lifecycleEvent = variant('type', {
       listOf(fields({ file: checkedAs(text, oneOf('MAIN.md', 'tasks.json')), diff: text })),
       "what is different, `[{ file: 'MAIN.md' | 'tasks.json', diff }]`: unified diffs of at most 16 KiB each, which then say how many characters are missing; without the file that did not change. Instead of what changed stands `[… written anew]` for a file that is nearly all different or has more than 20,000 lines, and `[… only a secret is different]`",
     ),
+  },
+  'decision-asked': {
+    id: about(
+      text,
+      'a word by which it is told apart; the same may be asked again later. `plan`: whether the plan may be carried out',
+    ),
+    title: about(text, 'the question, in one line'),
+    body: about(text, 'what there is to know about it, at most 16,000 characters; empty if the title says all'),
+    choices: about(
+      listOf(choice),
+      'what can be answered, at most 20: `[{ id, label, hint, text, opensFile }]`. `text`: the person `may`, or `must`, say something with it; left out: nothing. `opensFile`: the file opens in their editor first',
+    ),
+    default: about(nullOr(text), 'the id of the choice that is taken where nobody answers; `null`: none is'),
+    file: about(optional(text), 'a file that it is about, relative to the work directory'),
+    until: about(
+      moment,
+      'when the default is taken (at once, where nobody can be asked); without one, when the session ends as `needs-person`; ISO 8601 in UTC',
+    ),
+  },
+  'decision-made': {
+    id: about(text, 'as in `decision-asked`'),
+    choice: about(text, 'the id of the choice'),
+    text: about(nullOr(text), 'what the person said with it; `null`: nothing'),
+    by: about(oneOf('person', 'default'), '`person`, by whatever door; `default`: nobody has answered in time'),
   },
   stuck: {
     round: about(unchecked(number), 'the last round that did not get on'),

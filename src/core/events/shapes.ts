@@ -76,6 +76,7 @@ export const outcomeHint = variant('do', {
   'add-tasks': { file: text },
   'mend-parked-tasks': { file: text },
   'free-disk-space': {},
+  decide: { session: text, title: text },
   say: { text },
 })
 

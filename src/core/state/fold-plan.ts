@@ -4,7 +4,15 @@ import type { EventOf, PlanEvent } from '../events/events.ts'
 import { hasPassed } from '../events/outcome.ts'
 import { taskNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
-import { type AgentAtWork, countFailure, isHeldToAllGates, type PlanTask, type TaskPlan, taskOf } from './plan.ts'
+import {
+  type AgentAtWork,
+  countFailure,
+  isHeldToAllGates,
+  PLAN_DECISION,
+  type PlanTask,
+  type TaskPlan,
+  taskOf,
+} from './plan.ts'
 import { type FoldsOf, type PartOfRound, partOf, type SessionState } from './state.ts'
 
 /** The most that is kept of what an agent was asked for. */
@@ -62,9 +70,10 @@ export function planAtRound(state: SessionState, part: string | null): TaskPlan 
   return { ...plan, isLetGo, isCutOff: false, broken: null, tasks }
 }
 
-/** The plan when a person lets the session go on: they have seen it, if there is one. */
-export function planAfterUnpause(plan: TaskPlan | null): TaskPlan | null {
-  return plan?.state === 'ready' ? { ...plan, isLetGo: true } : plan
+/** The plan when a person lets a session go on in which an earlier version paused for it: they have seen it. */
+export function planAfterUnpause({ taskPlan, decision, decided }: SessionState): TaskPlan | null {
+  const isAsked = decision?.id === PLAN_DECISION || decided?.id === PLAN_DECISION
+  return taskPlan?.state === 'ready' && !isAsked ? { ...taskPlan, isLetGo: true } : taskPlan
 }
 
 /** The plan when a file of the memory could not be used. */

@@ -31,7 +31,7 @@ import {
   planAtResume,
   planAtRound,
 } from './fold-plan.ts'
-import { emptyPlan } from './plan.ts'
+import { emptyPlan, PLAN_CHOICES, PLAN_DECISION } from './plan.ts'
 import {
   discountSleep,
   type FoldsOf,
@@ -113,16 +113,19 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   unpaused: (state, _, at) => ({
     ...releaseHold(state, at),
     pausedAt: null,
-    taskPlan: planAfterUnpause(state.taskPlan),
+    taskPlan: planAfterUnpause(state),
   }),
   'interrupt-asked': (state, _, at) => interruptRound(hold(state, at)),
   'skip-asked': state => state,
   'replan-asked': (state, event, at) =>
     interruptRound({
-      ...hold(withPersonSaid(state, event.text), at),
+      // It is asked again once the plan is changed.
+      ...hold({ ...withPersonSaid(state, event.text), decision: null }, at),
       replan: appendRequest(state.replan, event.text),
     }),
   replanned,
+  'decision-asked': askedToDecide,
+  'decision-made': decided,
   stuck: (state, event) =>
     withNotice({ ...state, stall: { ...state.stall, remedy: event.remedy } }, stuckNotice(event, state.stall.tried)),
   'session-ended': (state, event) => ({
@@ -160,6 +163,8 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     ended: null,
     pausedAt: null,
     heldSince: null,
+    decision: null,
+    decided: null,
     stopAsked: false,
     offlineSince: null,
     windingDown: null,
@@ -189,6 +194,31 @@ function replanned(state: SessionState, { files }: EventOf<'replanned'>): Sessio
   const next = { ...state, replan: null, failures: NO_FAILURES }
   // A person has looked at it.
   return files.length === 0 ? next : withNotice({ ...next, stall: NO_STALL }, replannedNotice())
+}
+
+/** The session when a person is asked to decide. */
+function askedToDecide(state: SessionState, event: EventOf<'decision-asked'>, at: number): SessionState {
+  const { id, title, body, choices, default: usual, file, until } = event
+  const decision = { id, title, body, choices, default: usual, ...(file === undefined ? {} : { file }) }
+  return {
+    ...releaseHold(state, at),
+    decision: { ...decision, since: at, until: Date.parse(until) },
+  }
+}
+
+/** The session when that is decided. A change of the plan is asked for as by `replan`. */
+function decided(state: SessionState, event: EventOf<'decision-made'>, at: number): SessionState {
+  const { id, choice, text, by } = event
+  const label = state.decision?.choices.find(each => each.id === choice)?.label ?? choice
+  const next = {
+    ...(text === null || by === 'default' ? state : withPersonSaid(state, text)),
+    decision: null,
+    decided: { id, choice, text, by, label },
+    heldSince: state.pausedAt === null ? null : at,
+  }
+  if (id !== PLAN_DECISION || state.taskPlan === null) return next
+  if (choice === PLAN_CHOICES.accept) return { ...next, taskPlan: { ...state.taskPlan, isLetGo: true } }
+  return choice === PLAN_CHOICES.change && text !== null ? { ...next, replan: appendRequest(state.replan, text) } : next
 }
 
 /** The state after one more event of a round. Pure. */

@@ -3,6 +3,15 @@ import type { EventOf } from '../events/events.ts'
 /** The verdicts of codemachine on a task of the plan; docs/events.md says what each means. */
 export type TaskVerdict = EventOf<'task-judged'>['verdict']
 
+/** The id of the decision on a plan that a person wants to see before it is carried out. */
+export const PLAN_DECISION = 'plan'
+
+/**
+ * Its choices: carry the plan out, have it changed as the text says, end the session. What `unpause` and `replan` choose
+ * where it is open.
+ */
+export const PLAN_CHOICES = { accept: 'accept', change: 'change', stop: 'stop' } as const
+
 /** A task in the plan of a session, as codemachine has judged it. */
 export interface PlanTask {
   id: string

@@ -14,6 +14,7 @@ import type {
   WindDownLimit,
 } from '../events/outcome.ts'
 import type { RefusedAnswer } from '../rules/answer.ts'
+import type { DecidedChoice, OpenDecision } from '../rules/decision.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
@@ -169,6 +170,10 @@ export interface SessionState {
   /** When a person asked it to pause, and since when no round has run for that; Unix time, ms; null if not. */
   pausedAt: number | null
   heldSince: number | null
+  /** What a person is asked to decide; null if nothing. Of a session that has ended, what it ended without. */
+  decision: OpenDecision | null
+  /** The last decision that was made since it began or was resumed; null before the first. */
+  decided: DecidedChoice | null
   /** The change of plan that a person has asked for and no round has made yet; null if there is none. */
   replan: string | null
   /** Whether the session stops when this round has ended. */
@@ -277,6 +282,8 @@ export function emptyState(id: string): SessionState {
     waiting: null,
     pausedAt: null,
     heldSince: null,
+    decision: null,
+    decided: null,
     replan: null,
     stopAsked: false,
     offlineSince: null,
@@ -401,7 +408,8 @@ function add(a: TokenCounts, b: TokenCounts): TokenCounts {
 
 /** The session after a person has asked at `at` (Unix time, ms) that no further round start. Pure. */
 export function hold(state: SessionState, at: number): SessionState {
-  const isIdle = state.running === null && state.waiting === null && state.checking === null
+  const { running, waiting, checking, decision } = state
+  const isIdle = running === null && waiting === null && checking === null && decision === null
   return { ...state, pausedAt: state.pausedAt ?? at, heldSince: state.heldSince ?? (isIdle ? at : null) }
 }
 

@@ -1,6 +1,6 @@
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { AgentTask } from '../../core/contracts/tools.ts'
-import { MOST_FAILURES, type NamedTask, type PlanTask, tasksNamed } from '../../core/state/plan.ts'
+import { MOST_FAILURES, type NamedTask, PLAN_DECISION, type PlanTask, tasksNamed } from '../../core/state/plan.ts'
 import { partOf } from '../../core/state/state.ts'
 import { makeFolderInside } from '../../workspace/files/inside-directory.ts'
 import type { SessionLog } from '../session-log.ts'
@@ -241,10 +241,10 @@ export class AgentEnds {
 
   /** Why no agent is started just now; null if one may be. `isOfAgent`: whether one that works asks for it. */
   notNow(isOfAgent: boolean): string | null {
-    const { running, windingDown, taskPlan, kind, pausedAt } = this.#log.state
+    const { running, windingDown, decision, kind, pausedAt } = this.#log.state
     if (running === null) {
-      if (pausedAt === null) return BETWEEN_ROUNDS
-      return taskPlan?.state === 'ready' && !taskPlan.isLetGo ? PLAN_WAITS : PAUSED
+      if (decision !== null) return decision.id === PLAN_DECISION ? PLAN_WAITS : DECISION_WAITS
+      return pausedAt === null ? BETWEEN_ROUNDS : PAUSED
     }
     if (running.replan !== null || !partOf(kind, running.part).delegates) return NOT_AT_WORK
     const { isClosed, windDown, ending } = this.now
@@ -258,6 +258,8 @@ const BETWEEN_ROUNDS = 'No round of the session runs just now, so no agent is st
 const PAUSED = 'The session is paused, so no agent is started. To let it go on: codemachine unpause; ask again then.'
 const PLAN_WAITS =
   'The plan waits for a person, so no agent is started. To have it carried out: codemachine unpause; ask again then.'
+const DECISION_WAITS =
+  'A person has to decide something first, so no agent is started. To see what: codemachine decide; ask again then.'
 const NOT_AT_WORK = 'Agents are only given work while the plan is being carried out; this round does something else.'
 
 function newEnds(round: string): RoundEnds {

@@ -2,7 +2,8 @@ import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../../core/contracts/memory.ts'
 import type { PartKind, Template, TemplateKind, ThreadSpec } from '../../core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
-import type { PlanTask, TaskPlan } from '../../core/state/plan.ts'
+import type { Decision } from '../../core/rules/decision.ts'
+import { PLAN_CHOICES, PLAN_DECISION, type PlanTask, type TaskPlan } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { replanInput, withNotices } from '../round-input.ts'
 
@@ -119,7 +120,8 @@ export function nextOfBuild(threads: BuildThreads, retryInput: RetryInput): Pick
     },
     ahead({ replan, running, taskPlan, work }) {
       if (replan !== null && running === null) return threads.replan
-      if (running === null) return taskPlan?.state === 'ready' ? threads.masterMind : threads.teamBuilder
+      if (running === null && taskPlan?.state === 'ready') return taskPlan.isLetGo ? threads.masterMind : null
+      if (running === null) return threads.teamBuilder
       if (running.part === 'orchestration' || running.part === 'last-look') return threads.summarizer
       // Whether what the team builder writes is a plan is not known yet.
       if (running.part === 'team-building') return null
@@ -198,11 +200,31 @@ function nextOfPlan(
   }
   // A person has put something into the plan, or taken something out.
   if (plan.judged && !isOfPlan(memory, plan)) return { kind: 'check', check: 'tasks' }
+  if (!plan.isLetGo) {
+    const isStopped = session.decided?.id === PLAN_DECISION && session.decided.choice === PLAN_CHOICES.stop
+    if (isStopped) return { kind: 'end', outcome: { kind: 'interrupted', by: 'stop' } }
+    return { kind: 'decide', decision: planDecision(plan) }
+  }
   if (isAllDone(plan, work)) return lastLook()
   const end = work.mends ? null : endOfPlan(plan)
   if (end !== null) return { kind: 'end', outcome: end }
   const input = withNotices(inputOf(plan, work, retryInput), notices)
   return { kind: 'round', round: { thread: threads.masterMind, input, part: 'orchestration' } }
+}
+
+/** What a person is asked who wants to see the plan before it is carried out. */
+function planDecision({ tasks }: TaskPlan): Decision {
+  return {
+    id: PLAN_DECISION,
+    title: `The plan has ${tasks.length === 1 ? '1 task' : `${tasks.length} tasks`}. Start the build?`,
+    body: '',
+    choices: [
+      { id: PLAN_CHOICES.accept, label: 'Start the build' },
+      { id: PLAN_CHOICES.change, label: 'Change the plan', text: 'must' },
+      { id: PLAN_CHOICES.stop, label: 'Stop', hint: 'codemachine resume goes on from here' },
+    ],
+    default: null,
+  }
 }
 
 /** Whether the state is to be summed up now: the master mind has stopped, or the summary did not come to its end. */

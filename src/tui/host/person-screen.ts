@@ -14,13 +14,14 @@ import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, emptyState, type SessionState, sessionTokens } from '../../core/state/state.ts'
 import { writableByAgents } from '../../platform/files.ts'
 import { keepScreenSmall } from '../../platform/heap.ts'
-import { editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
+import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
 import { foldJournal, followJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { flagValue } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
+import { editFileInside } from '../../workspace/files/inside-directory.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
 import { eventLines } from '../blocks/event-lines.ts'
 import type { CliContext } from '../cli-context.ts'
@@ -207,7 +208,21 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
   }
 
   async edit(text: string): Promise<string | null> {
-    return await lendToEditor(this.screen, this.#options.context, this.#options.records, text)
+    const { context, records } = this.#options
+    const edited = await lendToEditor(this.screen, context, records, text)
+    return edited.kind === 'edited' ? edited.text : null
+  }
+
+  async editFile(file: string): Promise<boolean> {
+    const { context, records } = this.#options
+    let isEdited = true
+    const problem = await editFileInside(records.directory, file, async text => {
+      const edited = await lendToEditor(this.screen, context, records, text)
+      isEdited = edited.kind !== 'failed'
+      return edited.kind === 'edited' ? edited.text : null
+    })
+    if (problem !== null) this.screen.notice(problem, 'warning')
+    return isEdited && problem === null
   }
 
   async openLogs(): Promise<void> {
@@ -262,13 +277,13 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
 const MOST_FILES = 50
 const MOST_SENT = 500
 
-/** Opens a text in the person's editor; null: it stays as it was, which has been said if it is for a failure. */
+/** Opens a text in the person's editor; a failure has been said. */
 async function lendToEditor(
   screen: Screen,
   context: CliContext,
   { directory, folder }: Records,
   text: string,
-): Promise<string | null> {
+): Promise<EditedText> {
   const { env, platform, host } = context
   const lent = async (edit: () => Promise<TerminalEnd>): Promise<TerminalEnd> => {
     let end: TerminalEnd = { error: 'the terminal is in use' }
@@ -281,7 +296,7 @@ async function lendToEditor(
   const where = writableByAgents(directory, env, [])
   const edited = await editText({ text, env, platform, temporary: folder, where, run: lent })
   if (edited.kind === 'failed') screen.notice(edited.message, 'warning')
-  return edited.kind === 'edited' ? edited.text : null
+  return edited
 }
 
 /** Stops the program, as Ctrl+Z does; resolves when it goes on. */

@@ -169,6 +169,7 @@ export class ScreenHome implements AsyncDisposable {
     const { person } = this
     const { view, output } = person.screen
     return {
+      canAsk: true,
       view: {
         event: (event, state) => {
           person.showSession(event.session)

@@ -20,7 +20,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
-import { askAndNotify } from '../screen/dialogs.ts'
+import { askAndNotify, askDecision } from '../screen/dialogs.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
@@ -30,7 +30,7 @@ import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 export function commandsOf({ person }: SlashPlace): SlashCommand[] {
   const { facts, showsSession } = person.screen.model
   const always = slashCommands({ login: facts?.login ?? null })
-  return showsSession ? [...OF_SESSION, ...always] : always
+  return showsSession ? [...OF_SESSION, DECIDE, ...always] : always
 }
 
 const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
@@ -46,6 +46,8 @@ const OF_SESSION: readonly (SlashCommand & { ask: Ask })[] = [
   { name: 'retry', description: 'Do not wait any longer', note: null, ask: { type: 'retry' } },
 ]
 
+const DECIDE: SlashCommand = { name: 'decide', description: 'Answer what you are to decide', note: null }
+
 /** Does what a slash command says. */
 export async function runSlashCommand(place: SlashPlace, name: string, rest: string): Promise<void> {
   const { person, context } = place
@@ -56,6 +58,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     return
   }
   switch (name) {
+    case 'decide':
+      return await decideSlash(place, rest)
     case 'exit':
       return person.leave()
     case 'help':
@@ -89,6 +93,15 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     default:
       return screen.say(`/${name}: there is no such command`, 'warning')
   }
+}
+
+/** `/decide [choice text]`: what is asked, or the answer to it. */
+async function decideSlash({ person, context }: SlashPlace, rest: string): Promise<void> {
+  const asking = { model: person.screen.model, host: person, clock: context.clock }
+  const [, choice, text = ''] = /^\s*(\S+)\s*(.*)$/s.exec(rest) ?? []
+  if (choice !== undefined) {
+    await askAndNotify(asking, { type: 'decide', choice, ...(text.trim() === '' ? {} : { text }) })
+  } else if (!(await askDecision(asking))) person.screen.notice('Nothing is to be decided just now', 'warning')
 }
 
 async function codexVersion({ context, settings }: SlashPlace): Promise<string> {

@@ -236,6 +236,8 @@ export interface ScreenHost {
   command(name: string, rest: string): Promise<void>
   /** Opens the text in the person's editor, on this terminal; null if it stays unchanged, which the host has reported. */
   edit(text: string): Promise<string | null>
+  /** Opens a file of the work directory in the person's editor; false if that failed, which the host has reported. */
+  editFile(file: string): Promise<boolean>
   /** Opens the whole log of the session. */
   openLogs(): Promise<void>
   /** Suspends the program (Ctrl+Z); resolves after `fg`. */

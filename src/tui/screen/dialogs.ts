@@ -2,10 +2,10 @@ import type { Ask } from '../../app/library.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
+import type { Choice, OpenDecision } from '../../core/rules/decision.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { workOf } from '../../words/event.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { isPlanShown } from '../../words/plan.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
 import type { ScreenHost } from './controls.ts'
 import type { ScreenModel } from './model.ts'
@@ -32,8 +32,11 @@ export class SessionView implements View {
     const isOver = event.type === 'session-ended'
     if (isOver || event.type === 'round-started') this.#hasBrokenOff = isOver && this.#isWriting
     if (isOver || (goesOn && model.question?.whileHeld)) model.dismiss('withdrawn')
-    if (event.type === 'replanned') askToStart(this.#options, event.files.length > 0).catch(onFailure)
-    if (event.type === 'held' && isPlanShown(state)) askAboutNewPlan(this.#options).catch(onFailure)
+    // One that is asked about its plan is asked anew.
+    if (event.type === 'replanned' && state.pausedAt !== null)
+      askToStart(this.#options, event.files.length > 0).catch(onFailure)
+    if (state.decision === null && model.question?.ofDecision) model.dismiss('withdrawn')
+    if (event.type === 'decision-asked' && event.until > event.at) askDecision(this.#options).catch(onFailure)
     model.options.onChange()
   }
 
@@ -60,7 +63,7 @@ export type Answer = PickerResult | { kind: 'withdrawn' | 'left' }
 /**
  * A question on the screen. `yieldsToTyping`: typing closes it and goes on in the composer; `whileHeld`: it is withdrawn when
  * the session goes on; `escGoesOn`: closing it lets the session go on; `leavesOnInterrupt`: Ctrl+C, which has opened it,
- * leaves; `takesCommands`: a slash command is run in place of an answer.
+ * leaves; `takesCommands`: a slash command is run in place of an answer; `ofDecision`: it is withdrawn when that is decided.
  */
 export type Question = PickerQuestion & {
   yieldsToTyping?: true
@@ -68,6 +71,7 @@ export type Question = PickerQuestion & {
   escGoesOn?: true
   leavesOnInterrupt?: true
   takesCommands?: true
+  ofDecision?: true
 }
 
 const WHILE_HELD = { whileHeld: true, takesCommands: true } as const
@@ -76,7 +80,7 @@ const STOP = { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from
 /** Esc: interrupts the turn, and asks how it goes on. */
 export async function askAfterInterrupt(context: QuestionContext): Promise<void> {
   const { model } = context
-  if (model.pane.state !== null && isPlanShown(model.pane.state)) return await askAboutNewPlan(context)
+  if (await askDecision(context)) return
   const { id: session, pausedAt, running, waiting, checking } = model.pane.state ?? {}
   const isInterrupt = pausedAt == null || running != null
   if (isInterrupt && !(await askAndNotify(context, { type: 'interrupt' }))) return
@@ -157,35 +161,69 @@ export async function askToStart(context: QuestionContext, hasChanged: boolean):
   else noticeHeld(context, answer)
 }
 
-/** When a build's plan is ready: asks whether to start. Not asked while the person is typing or has another question open. */
-export async function askAboutNewPlan(context: QuestionContext): Promise<void> {
+/**
+ * Asks what a person is to decide; false if nothing is. Not asked while they are typing or have another question open; Esc
+ * asks it then.
+ */
+export async function askDecision(context: QuestionContext): Promise<boolean> {
   const { model } = context
-  if (model.dialog !== null) return
-  if (model.composer.text.trim() !== '') return noticeHeld(context)
-  const tasks = model.pane.state?.taskPlan?.tasks.length ?? 0
-  const answer = await model.choose({
-    title: `The plan has ${formatCount(tasks, 'task')}. Start the build?`,
-    options: [{ id: 'start', label: 'Start the build' }, { id: 'change', label: 'Change the plan' }, STOP],
-    ...WHILE_HELD,
-  })
-  if (answer.kind === 'withdrawn' || !model.isRunning || model.pane.state?.pausedAt == null) return
-  if (answer.kind !== 'chosen') return noticeHeld(context, answer)
-  if (answer.id === 'start') await askAndNotify(context, { type: 'unpause' })
-  else if (answer.id === 'stop') await askAndNotify(context, { type: 'stop', now: true })
-  else await askForChange(context)
+  const decision = openDecision(model)
+  if (decision === null) return false
+  if (model.dialog !== null) return true
+  if (model.composer.text.trim() === '') await offerChoices(context, decision)
+  else noticeHeld(context)
+  return true
 }
 
-async function askForChange(context: QuestionContext): Promise<void> {
+async function offerChoices(context: QuestionContext, decision: OpenDecision): Promise<void> {
   const { model } = context
+  if (!isStillAsked(model, decision)) return
+  const { title, body, choices } = decision
   const answer = await model.choose({
-    title: 'What is to be different in the plan?',
-    body: ['The agent that leads the team changes it, and you see the difference. Esc goes back.'],
-    options: [],
-    freeText: 'What is to be different',
-    ...WHILE_HELD,
+    title,
+    body: body === '' ? [] : body.split('\n'),
+    options: choices.map(({ id, label, hint }) => ({ id, label, ...(hint === undefined ? {} : { hint }) })),
+    ...OF_DECISION,
   })
-  if (answer.kind === 'text' && model.isRunning) await sendWritten(context, { type: 'replan', text: answer.text })
-  else if (answer.kind === 'closed' || answer.kind === 'left') await askAboutNewPlan(context)
+  if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+  const choice = choices.find(({ id }) => answer.kind === 'chosen' && id === answer.id)
+  if (choice === undefined) return noticeHeld(context, answer)
+  await choose(context, decision, choice)
+}
+
+const OF_DECISION = { takesCommands: true, ofDecision: true } as const
+
+/** Takes a choice, once its file was edited and its text written; whoever goes back from there is asked again. */
+async function choose(context: QuestionContext, decision: OpenDecision, choice: Choice): Promise<void> {
+  const { model, host } = context
+  const { id: session = '' } = model.pane.state ?? {}
+  if (choice.opensFile && decision.file !== undefined && !(await host.editFile(decision.file))) {
+    return await offerChoices(context, decision)
+  }
+  if (!isStillAsked(model, decision)) return model.notice('It has been decided already', 'warning')
+  const ask = { type: 'decide', choice: choice.id, session, decision: decision.id } as const
+  if (choice.text === undefined) return void (await askAndNotify(context, ask))
+  const answer = await model.choose({
+    title: choice.label,
+    body: [...(choice.hint === undefined ? [] : [choice.hint]), 'Esc goes back.'],
+    options: choice.text === 'may' ? [{ id: 'alone', label: 'Say nothing with it' }] : [],
+    freeText: choice.text === 'may' ? 'Say …' : 'What you want with it',
+    ...OF_DECISION,
+  })
+  if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+  if (answer.kind === 'text') await sendWritten(context, { ...ask, text: answer.text })
+  else if (answer.kind === 'chosen') await askAndNotify(context, ask)
+  else await offerChoices(context, decision)
+}
+
+/** What the session that is shown asks a person to decide; null if nothing. */
+function openDecision({ isRunning, pane: { state } }: ScreenModel): OpenDecision | null {
+  return isRunning ? (state?.decision ?? null) : null
+}
+
+function isStillAsked(model: ScreenModel, { id, since }: OpenDecision): boolean {
+  const open = openDecision(model)
+  return open?.id === id && open.since === since
 }
 
 function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
@@ -201,7 +239,7 @@ export async function askAndNotify({ model, host }: QuestionContext, ask: Ask): 
 }
 
 /** Sends a command with a text of the person, which goes back into the composer if it was not taken or sending failed. */
-export async function sendWritten(context: QuestionContext, ask: Extract<Ask, { text: string }>): Promise<boolean> {
+export async function sendWritten(context: QuestionContext, ask: Ask & { text: string }): Promise<boolean> {
   const { model, host } = context
   host.remember(ask.text)
   let wasTaken = false

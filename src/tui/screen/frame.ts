@@ -96,6 +96,8 @@ function inputOf({ dialog, composer, theme }: ScreenModel, columns: number, maxR
   return dialog === null ? composerLines(composer.snapshot(), place) : pickerLines(dialog, place)
 }
 
+const HELD: ReadonlySet<string> = new Set(['paused', 'deciding'])
+
 function typedAnswer({ dialog, question, composer }: ScreenModel): 'text' | 'command' | null {
   if (dialog === null || !dialog.writing) return null
   return question?.takesCommands && composer.commandIn(dialog.written)?.kind === 'command' ? 'command' : 'text'
@@ -111,7 +113,7 @@ function hintOf(model: ScreenModel, columns: number): string {
         isSession: showsSession,
         hasPlan: isRunning && state?.taskPlan != null,
         isWatching: model.options.isWatching,
-        isHeld: isRunning && state !== null && activityOf(state) === 'paused',
+        isHeld: isRunning && state !== null && HELD.has(activityOf(state)),
         text: composer.text,
         isSearching: search !== null,
         question,

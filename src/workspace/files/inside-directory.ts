@@ -182,6 +182,29 @@ export async function readTextFile(path: string, limit: number): Promise<TextFil
   return broken(`line ${text.slice(0, zero).split('\n').length} has a NUL byte; write plain text.`)
 }
 
+/**
+ * Has a person edit a text below `root`, which may not be there yet: never through a link. Resolves with why it could not be
+ * edited, as a sentence; null if it was, or stays as it is.
+ * @param edit the text as it is to be from now on; null: it stays as it was
+ */
+export async function editFileInside(
+  root: string,
+  file: string,
+  edit: (text: string) => Promise<string | null>,
+): Promise<string | null> {
+  const path = relativeInside(root, join(root, file))
+  const obstacle = await findObstacle(root, dirname(path))
+  if (obstacle !== null)
+    return `${path} cannot be edited: ${obstacle.path} ${obstacle.kind === 'missing' ? 'is not there' : whatIsThere(obstacle)}.`
+  const read = await readTextFile(join(root, path), MOST_EDITED)
+  if (read.kind === 'broken') return `${path} cannot be edited: ${read.problem}`
+  const edited = await edit(read.kind === 'gone' ? '' : read.text)
+  if (edited !== null) await writeFileInside(root, path, edited, read.kind === 'gone' ? undefined : read.state.mode)
+  return null
+}
+
+const MOST_EDITED = 1024 * 1024
+
 /** Reads an untrusted file as `readTextFile` does, with any content. */
 export async function readRegularFile(path: string, limit: number): Promise<RegularFile> {
   try {

@@ -133,11 +133,13 @@ export const codexChains: readonly Chain[] = [
 
 /**
  * Events that a session of this kind cannot be made to have: the machine would have to sleep, the provider to reroute, or
- * a team to build.
+ * a team to build or to decide something.
  */
 const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'machine-slept',
   'model-rerouted',
+  'decision-asked',
+  'decision-made',
   'plan-refused',
   'plan-ready',
   'agent-started',
@@ -179,6 +181,8 @@ export const MADE: readonly string[] = Object.keys({
   'skip-asked': true,
   'replan-asked': true,
   replanned: true,
+  'decision-asked': true,
+  'decision-made': true,
   stuck: true,
   'memory-broken': true,
   'repository-restored': true,

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { readRunAgent } from '../../../src/core/contracts/tools.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { ofType } from '../../support/played-session.ts'
-import { created } from '../../support/session-events.ts'
+import { created, FIRST_AT } from '../../support/session-events.ts'
 import { forever, openScene, until } from './delegation-scene.ts'
 
 describe('nothing is started, and whoever asked is told why, for paths', () => {
@@ -81,7 +81,15 @@ describe('nothing is started, and whoever asked is told why', () => {
     const shown: SessionEvent[] = [
       { ...created(), template: 'build', asksPlan: true },
       { type: 'plan-ready', round: 1, tasks: [{ id: 'T1', name: 'Do T1', phase: 'Building' }], agents: [] },
-      { type: 'paused' },
+      {
+        type: 'decision-asked',
+        id: 'plan',
+        title: 'Start?',
+        body: '',
+        choices: [{ id: 'accept', label: 'Start' }],
+        default: null,
+        until: new Date(FIRST_AT).toISOString(),
+      },
     ]
     await using plan = await openScene({ before: shown })
     expect((await plan.ask('a', 'T1: Go.')).text).toContain('To have it carried out: codemachine unpause')

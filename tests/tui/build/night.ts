@@ -2,7 +2,7 @@ import type { EventOf, LiveEvent, SessionEvent } from '../../../src/core/events/
 import type { Item } from '../../../src/core/events/items.ts'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
 import { fold } from '../../support/session-events.ts'
-import { moreSamples, recorded, sampleEvents } from '../samples.ts'
+import { local, moreSamples, recorded, sampleEvents } from '../samples.ts'
 
 /** A build of eight tasks in four phases, just created. */
 export const created: SessionEvent = { ...moreSamples['a build'], goal: 'A shop for tea.' }
@@ -28,8 +28,31 @@ export const planned: readonly SessionEvent[] = [
   { ...sampleEvents['plan-ready'], round: 1, tasks },
 ]
 
+/** What a person is asked about it. */
+export const planAsked: SessionEvent = {
+  type: 'decision-asked',
+  id: 'plan',
+  title: 'The plan has 8 tasks. Start the build?',
+  body: '',
+  choices: [
+    { id: 'accept', label: 'Start the build' },
+    { id: 'change', label: 'Change the plan', text: 'must' },
+    { id: 'stop', label: 'Stop', hint: 'codemachine resume goes on from here' },
+  ],
+  default: null,
+  until: new Date(local(21, 22, 41)).toISOString(),
+}
+
+export const planAccepted: SessionEvent = {
+  type: 'decision-made',
+  id: 'plan',
+  choice: 'accept',
+  text: null,
+  by: 'person',
+}
+
 /** The plan waits for the person. */
-export const shown: readonly SessionEvent[] = [...planned, sampleEvents.paused, sampleEvents.held]
+export const shown: readonly SessionEvent[] = [...planned, planAsked]
 
 /** The leader of the team is at work. */
 export const leading: readonly SessionEvent[] = [

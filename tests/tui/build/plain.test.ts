@@ -4,7 +4,7 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { fold } from '../../support/session-events.ts'
 import { recorded, sampleEvents } from '../samples.ts'
-import { created, instanceOf, leading, planned, shown, starts } from './night.ts'
+import { created, instanceOf, leading, planAccepted, planned, shown, starts } from './night.ts'
 
 /** What the plain view writes for the last of these events of a build. */
 function last(...events: readonly SessionEvent[]): string {
@@ -26,9 +26,11 @@ function last(...events: readonly SessionEvent[]): string {
 
 test('a plan that waits says how it is started and how it is changed; a pause later on is a pause', () => {
   expect(last(...shown)).toBe(
-    'the plan waits for you: codemachine unpause starts the build, codemachine replan "…" changes the plan\n',
+    `the plan waits for you: codemachine unpause starts the build, codemachine replan "…" changes the plan
+          it waits until 2026-11-21 22:41 at the longest
+`,
   )
-  const begun = [...shown, { type: 'unpaused' } as const, ...leading, starts('frontend-dev', 1, 'T2')]
+  const begun = [...shown, planAccepted, ...leading, starts('frontend-dev', 1, 'T2')]
   const between = { ...sampleEvents['round-ended'], round: 2 }
   expect(last(...begun, between, { type: 'paused' }, { type: 'held' })).toBe('paused; codemachine unpause goes on\n')
 })

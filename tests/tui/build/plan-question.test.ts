@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/base/clock.ts'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
-import { askAboutNewPlan, askAfterInterrupt } from '../../../src/tui/screen/dialogs.ts'
+import { askAfterInterrupt, askDecision, type QuestionContext } from '../../../src/tui/screen/dialogs.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { fold } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
@@ -13,7 +13,7 @@ import { recorded } from '../samples.ts'
 import { created, shown } from './night.ts'
 
 /** A person before a plan that waits for them. */
-function sit(ask: typeof askAboutNewPlan) {
+function sit(ask: (context: QuestionContext) => Promise<unknown>) {
   const asked: Ask[] = []
   const nothing = async () => {}
   const host: ScreenHost = {
@@ -26,6 +26,7 @@ function sit(ask: typeof askAboutNewPlan) {
     begin: () => {},
     command: nothing,
     edit: async () => null,
+    editFile: async () => false,
     openLogs: nothing,
     suspend: nothing,
     leave: () => {},
@@ -59,26 +60,28 @@ function sit(ask: typeof askAboutNewPlan) {
   return { model, asked, over, answered }
 }
 
+const ANSWER = { type: 'decide', session: '20261120_1', decision: 'plan' }
+
 test('a plan that waits is started, changed or left', async () => {
-  const { model, asked, over, answered } = sit(askAboutNewPlan)
+  const { model, asked, over, answered } = sit(askDecision)
   expect(model.dialog?.question.title).toBe('The plan has 8 tasks. Start the build?')
   expect(model.dialog?.question.options.map(({ label }) => label)).toEqual([
     'Start the build',
     'Change the plan',
     'Stop',
   ])
-  await answered({ kind: 'chosen', id: 'start' })
+  await answered({ kind: 'chosen', id: 'accept' })
   await over
-  expect(asked).toEqual([{ type: 'unpause' }])
+  expect(asked).toEqual([{ ...ANSWER, choice: 'accept' }])
 })
 
 test('a change is said in words; whoever goes back from there is asked again', async () => {
-  const { model, asked, over, answered } = sit(askAboutNewPlan)
+  const { model, asked, over, answered } = sit(askDecision)
   await answered({ kind: 'chosen', id: 'change' }, { kind: 'closed' })
   expect(model.dialog?.question.title).toBe('The plan has 8 tasks. Start the build?')
   await answered({ kind: 'chosen', id: 'change' }, { kind: 'text', text: 'Leave out the cart.' })
   await over
-  expect(asked).toEqual([{ type: 'replan', text: 'Leave out the cart.' }])
+  expect(asked).toEqual([{ ...ANSWER, choice: 'change', text: 'Leave out the cart.' }])
 })
 
 test('Esc leaves it as it is, and asks the same again; Stop stops', async () => {
@@ -86,13 +89,13 @@ test('Esc leaves it as it is, and asks the same again; Stop stops', async () => 
   expect(model.dialog?.question.title).toBe('The plan has 8 tasks. Start the build?')
   await answered({ kind: 'chosen', id: 'stop' })
   await over
-  expect(asked).toEqual([{ type: 'stop', now: true }])
+  expect(asked).toEqual([{ ...ANSWER, choice: 'stop' }])
 })
 
 test('nobody who is typing is asked', async () => {
   const { model, answered, over } = sit(async asking => {
     asking.model.composer.setText('mind the gap')
-    await askAboutNewPlan(asking)
+    await askDecision(asking)
   })
   await answered()
   await over

@@ -4,7 +4,7 @@ import { buildReport, buildStatusLines } from '../../../src/words/status.ts'
 import { statusLine } from '../../../src/words/status-line.ts'
 import { atWork, stateAfter as goalAfter } from '../header/session.ts'
 import { local, moreSamples } from '../samples.ts'
-import { ends, judged, leading, planned, shown, starts, stateAfter } from './night.ts'
+import { ends, judged, leading, planAccepted, planned, shown, starts, stateAfter } from './night.ts'
 
 const NOW = local(20, 22, 50)
 const state = stateAfter(
@@ -36,7 +36,7 @@ test('of a build that nobody runs, no agent is at work and no plan waits', () =>
 })
 
 test('a build that is interrupted before its first agent is paused, and no plan that waits', () => {
-  const begun = stateAfter(...shown, { type: 'unpaused' }, ...leading, { type: 'interrupt-asked' })
+  const begun = stateAfter(...shown, planAccepted, ...leading, { type: 'interrupt-asked' })
   expect(buildReport({ ...begun, running: null }, true)?.waitsForPerson).toBe(false)
 })
 
@@ -51,7 +51,7 @@ test('status names the task at work and its phase, as long as somebody works', (
 })
 
 test('once the build has begun, a pause is a pause', () => {
-  const { taskPlan, ...rest } = stateAfter(...shown, { type: 'unpaused' }, ...leading, starts('frontend-dev', 1, 'T2'))
+  const { taskPlan, ...rest } = stateAfter(...shown, planAccepted, ...leading, starts('frontend-dev', 1, 'T2'))
   const paused = { ...rest, taskPlan, running: null, pausedAt: NOW }
   expect(buildReport(paused, true)?.waitsForPerson).toBe(false)
 })

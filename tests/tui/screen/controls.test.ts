@@ -5,11 +5,12 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Key } from '../../../src/tui/composer/keys.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
 import { Controls } from '../../../src/tui/screen/controls.ts'
-import { askAboutNewPlan, askToStart } from '../../../src/tui/screen/dialogs.ts'
+import { askDecision, askToStart } from '../../../src/tui/screen/dialogs.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { openTheme } from '../../../src/tui/terminal/theme.ts'
 import { created, ended, foldAll, recorded, started, worked } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
+import { sampleEvents } from '../samples.ts'
 
 const plain = { ctrl: false, meta: false, shift: false, name: null }
 const text = (input: string): Key => ({ ...plain, input })
@@ -35,6 +36,7 @@ function sit(options: { answers?: (ask: Ask) => Reply; queue?: string[]; enqueue
     },
     begin: goal => void calls.push(`begin ${goal}`),
     command: async (name, rest) => void calls.push(`/${name} ${rest}`.trim()),
+    editFile: async () => false,
     edit: async () => null,
     openLogs: async () => void calls.push('logs'),
     suspend: async () => void calls.push('suspend'),
@@ -235,8 +237,8 @@ test.each([['/etc/x is wrong'], ['/tmp is full']])(
 test('a slash where nothing can be written goes into the composer, and Enter behind it chooses nothing', async () => {
   for (const asPasted of [false, true]) {
     const { press, paste, happens, model, host, clock, asked, calls } = sit()
-    happens(created(), started(1), { type: 'paused' }, { type: 'held' })
-    void askAboutNewPlan({ model, host, clock })
+    happens(created(), started(1), sampleEvents['decision-asked'])
+    void askDecision({ model, host, clock })
     if (asPasted) paste('/stop')
     await press(...(asPasted ? [] : typed('/stop')), named('return'))
     expect([asked, calls]).toEqual([[], ['/stop']])

@@ -1,0 +1,129 @@
+import { findSession } from '../../app/find.ts'
+import { OpenProject } from '../../app/open-project.ts'
+import { UserError } from '../../base/errors.ts'
+import { isTaken } from '../../core/contracts/reply.ts'
+import type { OpenDecision } from '../../core/rules/decision.ts'
+import { type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
+import { foldJournal } from '../../records/journal.ts'
+import type { Records } from '../../records/records.ts'
+import { askWhoRuns } from '../../records/run-lock.ts'
+import type { CliContext } from '../../tui/cli-context.ts'
+import { resumeCommand } from '../../words/commands.ts'
+import { decisionLines } from '../../words/decision.ts'
+import { oneLine } from '../../words/safe-text.ts'
+import { editOnTerminal } from '../decision-prompt.ts'
+import { directoryOf, type LookFlags, readText } from '../flags.ts'
+
+const TITLE_CHARS = 200
+
+/**
+ * `codemachine decide`: without a choice what is asked, and the lines that answer it; with one, makes the decision in the
+ * run that asks for it. A `UserError` if nobody runs there, or the run does not take it.
+ * @param words `[session] <choice> ["text"]`; an id of a session begins with a digit, and that of a choice never does
+ */
+export async function decide(context: CliContext, words: readonly string[], flags: LookFlags): Promise<number> {
+  const { stdout, stderr } = context
+  await using project = await OpenProject.open(context, { directory: directoryOf(context, flags) })
+  const { records } = project
+  const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const [first = '', ...others] = words
+  const isSession = /^\d/.test(first)
+  const session = isSession ? await findSession(records, first, say) : null
+  const [choice, ...said] = isSession ? others : words
+  if (choice === undefined) return await showAsked(context, records, session, flags)
+  const text = said.length === 0 ? null : await readText(context, said.join(' '))
+  await editFirst(context, records, { session, choice })
+  const reply = await project.ask({
+    type: 'decide',
+    choice,
+    ...(text === null ? {} : { text }),
+    ...(session === null ? {} : { session }),
+  })
+  if (reply === null) throw await nobodyAsks(records, session, flags)
+  if (!isTaken(reply)) throw new UserError(reply.message, { hint: 'What is asked: codemachine decide' })
+  stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${reply.message}\n`)
+  return 0
+}
+
+/** What a session asks, as it stands in its journal. */
+interface Asked {
+  state: SessionState
+  standing: SessionStatus
+  /** Null if it asks nothing now. */
+  decision: OpenDecision | null
+}
+
+/** Null if there is no such session, or none at all. */
+async function readAsked(
+  { platform }: Pick<CliContext, 'platform'>,
+  records: Records,
+  session: string | null,
+  say: (problem: string) => void,
+): Promise<Asked | null> {
+  // Before the journal: a session that ends while it is read must not look cut off.
+  const runner = await askWhoRuns(records.lock, platform, say)
+  const id = session ?? (await records.sessions()).at(-1)
+  const state = id === undefined ? null : await foldJournal(records, id)
+  if (state === null) return null
+  const standing = sessionStatusOf(state, runner)
+  return { state, standing, decision: standing === 'running' ? state.decision : null }
+}
+
+async function showAsked(
+  context: CliContext,
+  records: Records,
+  session: string | null,
+  { cd, json }: LookFlags,
+): Promise<number> {
+  const { stdout, stderr, clock } = context
+  const say = (problem: string) => void stderr.write(`codemachine: ${problem}\n`)
+  const asked = await readAsked(context, records, session, say)
+  if (json) {
+    stdout.write(`${JSON.stringify(asked && asJson(asked))}\n`)
+    return 0
+  }
+  const { decision, state, standing } = asked ?? { decision: null, state: null, standing: null }
+  if (state !== null && decision !== null) {
+    const lines = decisionLines(state.id, decision, { now: clock.now(), directory: cd ?? null })
+    stdout.write(`${lines.join('\n')}\n`)
+  } else if (state !== null && state.decision !== null && standing !== 'unknown') {
+    stdout.write(
+      `Nobody runs ${state.id}, which asked: ${oneLine(state.decision.title, TITLE_CHARS)}\nIt asks again when it goes on: ${resumeCommand(state.id, cd ?? null)}\n`,
+    )
+  } else stdout.write('Nothing is to be decided here.\n')
+  return 0
+}
+
+function asJson({ state, standing, decision }: Asked) {
+  const at = (ms: number) => new Date(ms).toISOString()
+  return {
+    session: state.id,
+    standing,
+    decision: decision && { ...decision, since: at(decision.since), until: at(decision.until) },
+  }
+}
+
+/** Lets the person edit the file that the choice opens, where they sit at a terminal. */
+async function editFirst(
+  context: CliContext,
+  records: Records,
+  { session, choice }: { session: string | null; choice: string },
+): Promise<void> {
+  const { stdin, stdout } = context
+  if (stdin.isTTY !== true || stdout.isTTY !== true) return
+  const asked = await readAsked(context, records, session, () => {})
+  const { file, choices = [] } = asked?.decision ?? {}
+  if (file === undefined || !choices.some(each => each.id === choice && each.opensFile)) return
+  const problem = await editOnTerminal(context, records.directory, file)
+  if (problem !== null) throw new UserError(problem)
+}
+
+async function nobodyAsks(records: Records, session: string | null, { cd }: LookFlags): Promise<UserError> {
+  const id = session ?? (await records.sessions()).at(-1)
+  return new UserError(`No codemachine runs in ${records.directory}, so there is nothing to decide.`, {
+    hint:
+      id === undefined
+        ? 'What is there: codemachine list'
+        : `To go on with a session: ${resumeCommand(id, cd ?? null)}`,
+  })
+}

@@ -1,0 +1,93 @@
+import type { RecordedOf } from '../core/events/events.ts'
+import type { Choice, OpenDecision } from '../core/rules/decision.ts'
+import { PLAN_DECISION } from '../core/state/plan.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { here } from './commands.ts'
+import { clipLines, type Description, describe, type Hints } from './names.ts'
+import { formatCountdown, formatMoment } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
+
+const TITLE_CHARS = 500
+const LABEL_CHARS = 200
+const MOST_LINES = 40
+const REST = 'the session has all of it'
+
+/** What a person is told of a decision that they are asked for. Of a plan, it is in words of its own. */
+export function describeDecisionAsked(
+  { at, id, title, body, choices, default: usual, until }: RecordedOf<'decision-asked'>,
+  hints: Hints,
+): Description {
+  const [now, end] = [Date.parse(at), Date.parse(until)]
+  if (end <= now) return describe(`to decide: ${oneLine(title, TITLE_CHARS)}`)
+  const heading =
+    id === PLAN_DECISION ? `the plan waits for you: ${hints.startBuild}` : `you decide: ${oneLine(title, TITLE_CHARS)}`
+  const left =
+    usual === null
+      ? `it waits until ${formatMoment(end, now)} at the longest`
+      : `after ${formatCountdown(end - now)} without an answer: ${labelOf(choices, usual)}`
+  const how = id === PLAN_DECISION ? '' : `; ${hints.decide}`
+  return describe(
+    [heading, ...bodyOf(body), ...(id === PLAN_DECISION ? [] : choices.map(choiceInWords)), `${left}${how}`].join('\n'),
+    'strong',
+  )
+}
+
+/** What became of it. @param state the session after the event */
+export function describeDecisionMade(
+  { choice, text, by }: RecordedOf<'decision-made'>,
+  { decided }: Pick<SessionState, 'decided'>,
+): Description {
+  const label = oneLine(decided?.label ?? choice, LABEL_CHARS)
+  const said = text === null ? '' : `: ${clipLines(text, MOST_LINES, REST)}`
+  return by === 'default'
+    ? describe(`decided by default: ${label}`, 'warning')
+    : describe(`decided by a person: ${label}${said}`, 'strong')
+}
+
+/** Where a session stands that asks for a decision: `you decide: Which way? (since 22:41, until 22:51: Start)`. */
+export function wordsForDeciding(decision: OpenDecision, now: number): string {
+  const { title, default: usual, since, until, choices } = decision
+  const then = usual === null ? '' : `: ${labelOf(choices, usual)}`
+  return `${oneLine(title, TITLE_CHARS)} (since ${formatMoment(since, now)}, until ${formatMoment(until, now)}${then})`
+}
+
+/** A decision that is asked for, with the lines that answer it. `directory`: as it was named; null if it was not. */
+export function decisionLines(
+  session: string,
+  decision: OpenDecision,
+  { now, directory }: { now: number; directory: string | null },
+): string[] {
+  const { title, body, choices, default: usual, file, until } = decision
+  const left =
+    usual === null
+      ? `It waits until ${formatMoment(until, now)} at the longest.`
+      : `Without an answer until ${formatMoment(until, now)}, ${formatCountdown(Math.max(0, until - now))} from now: ${labelOf(choices, usual)}`
+  return [
+    `${session} asks: ${oneLine(title, TITLE_CHARS)}`,
+    ...bodyOf(body).map(line => `  ${oneLine(line, 2_000)}`),
+    ...(file === undefined ? [] : [`  See ${oneLine(file, LABEL_CHARS)}`]),
+    ...choices.map(choiceInWords),
+    left,
+    'To decide:',
+    ...choices.map(choice => `  ${decideCommand(choice, directory)}`),
+  ]
+}
+
+/** The line that a person types to choose it. `directory`: the work directory as it was named; null if it was not. */
+export function decideCommand({ id, text }: Choice, directory: string | null): string {
+  const said = text === undefined ? '' : text === 'must' ? ' "…"' : ' ["…"]'
+  return `codemachine decide ${id}${said}${here(directory)}`
+}
+
+function choiceInWords({ id, label, hint }: Choice): string {
+  const more = hint === undefined ? '' : ` (${oneLine(hint, LABEL_CHARS)})`
+  return `  ${id}: ${oneLine(label, LABEL_CHARS)}${more}`
+}
+
+function bodyOf(body: string): string[] {
+  return body.trim() === '' ? [] : clipLines(body, MOST_LINES, REST).split('\n')
+}
+
+function labelOf(choices: readonly Choice[], id: string): string {
+  return oneLine(choices.find(choice => choice.id === id)?.label ?? id, LABEL_CHARS)
+}
