@@ -13,6 +13,7 @@ export type {
   EndedSession,
   Project,
   ProjectQueue,
+  PromptTerms,
   QueuedPrompt,
   RunEventsOptions,
   RunGoalOptions,

@@ -117,18 +117,31 @@ export type Ask =
 
 /** The prompts that wait, in order. Other processes may change them at any time. */
 export interface ProjectQueue {
-  /** Adds a prompt behind all others; it is on the disk when this resolves. A `UserError` if it is empty or too long. */
-  add(prompt: string): Promise<QueuedPrompt>
+  /**
+   * Adds a prompt behind all others; it is on the disk when this resolves. A `UserError` if it is empty or too long, or
+   * nothing can begin with these terms.
+   */
+  add(prompt: string, terms?: PromptTerms): Promise<QueuedPrompt>
   /** Those that wait, the next one first, and a sentence for each file that cannot be read. */
   list(): Promise<{ prompts: QueuedPrompt[]; problems: string[] }>
-  /** Puts another text in the place of a prompt; a `UserError` if it does not wait any more. */
+  /** Puts another text in the place of a prompt, and leaves its terms; a `UserError` if it does not wait any more. */
   edit(id: string, prompt: string): Promise<void>
   /** Takes a prompt out; a `UserError` if it does not wait any more. */
   remove(id: string): Promise<void>
 }
 
+/** What the session of a prompt begins with. What is left out is as the run says that takes it. */
+export interface PromptTerms {
+  /** Name of a template (`codemachine templates`); left out: one agent works on it, round after round. */
+  template?: string | undefined
+  /** Commands that have to pass before done, on top of those of the run. */
+  gates?: readonly string[] | undefined
+  /** What it may take: whole numbers, at least 1. */
+  limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
+}
+
 /** A prompt that waits. */
-export interface QueuedPrompt {
+export interface QueuedPrompt extends PromptTerms {
   /** Six digits or more, never given twice in one queue: `000001`. */
   id: string
   prompt: string

@@ -204,10 +204,16 @@ function endedBy(reason: unknown): EndedBy {
   return SIGNALS.find(each => each === reason) ?? 'SIGTERM'
 }
 
-function queueOf(records: Records, { clock }: World): ProjectQueue {
+function queueOf(records: Records, { clock, env }: World): ProjectQueue {
   const queue = openQueue(records.queue)
   return {
-    add: async prompt => await queue.add(checked(prompt), new Date(clock.now())),
+    async add(prompt, terms = {}) {
+      if (Object.values(terms).some(term => term !== undefined)) {
+        const { checkTerms } = await import('./start/templates.ts')
+        checkTerms(terms, records.templates, env)
+      }
+      return await queue.add(checked(prompt), new Date(clock.now()), terms)
+    },
     list: () => queue.list(),
     edit: (id, prompt) => queue.edit(id, checked(prompt)),
     remove: id => queue.remove(id),

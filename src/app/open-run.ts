@@ -339,9 +339,9 @@ export const WAIT_FOR_ITS_END =
  * Refuses a gate that holds a secret: gates are journaled, and run as they are journaled, with `[secret NAME]` in the
  * place of it.
  */
-function refuseSecretGates(
-  { gates, gatePlaces }: Pick<LoadedGates, 'gates' | 'gatePlaces'>,
-  { redactor, env }: { redactor: Redactor; env: NodeJS.ProcessEnv },
+export function refuseSecretGates(
+  { gates, gatePlaces = new Map() }: Pick<LoadedGates, 'gates'> & Partial<Pick<LoadedGates, 'gatePlaces'>>,
+  { redactor, env }: { redactor: Redactor; env: Readonly<NodeJS.ProcessEnv> },
 ): void {
   for (const gate of gates) {
     const kept = redactor.event(gate)

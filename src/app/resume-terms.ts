@@ -1,14 +1,15 @@
 import { UserError, unreachable } from '../base/errors.ts'
+import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { reachesNetwork, withVerified } from '../settings/gates.ts'
-import type { SettingSources } from '../settings/load.ts'
+import { limitsOf, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../words/commands.ts'
 import { formatSpan, formatTokens } from '../words/numbers.ts'
-import type { RunOptions } from './library.ts'
+import type { PromptTerms, RunOptions } from './library.ts'
 
 /**
  * What was said on the command line or in the environment. What stands in a file is read anew when the session goes on,
@@ -32,6 +33,31 @@ export function runOverridesOf(
     ...(isSaid('keepAwake') ? { keepAwake } : {}),
     ...(isSaid('review') ? { review } : {}),
     ...(verify.length === 0 ? {} : { verify: [...new Set(verify)] }),
+  }
+}
+
+/** What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. */
+export function termsAtStart(
+  run: { settings: Settings; sources: SettingSources; gates: readonly Gate[]; said: RunOverrides },
+  { usualRounds }: Pick<TemplateKind, 'usualRounds'>,
+  { gates: verify = [], limits = {} }: Pick<PromptTerms, 'gates' | 'limits'> = {},
+): { limits: SessionLimits; gates: readonly Gate[]; said: RunOverrides } {
+  const { settings, sources, gates, said } = run
+  const { rounds, timeMs, tokens } = limits
+  const own = limitsOf(
+    {
+      rounds: rounds ?? settings.rounds,
+      maxTime: timeMs ?? settings.maxTime,
+      maxTokens: tokens ?? settings.maxTokens,
+    },
+    { rounds: rounds === undefined ? sources.rounds : { layer: 'flag', place: 'the queue' } },
+    usualRounds ?? settings.rounds,
+  )
+  if (verify.length === 0) return { limits: own, gates, said }
+  return {
+    limits: own,
+    gates: withVerified(gates, verify, settings),
+    said: { ...said, verify: [...new Set([...(said.verify ?? []), ...verify])] },
   }
 }
 

@@ -25,7 +25,6 @@ import type { RunnerOptions, RunnerPolicy } from '../run/options.ts'
 import { PersonAsked } from '../run/person.ts'
 import { endSessionDiskFull, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
-import { limitsOf } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { readHead } from '../workspace/git/git.ts'
@@ -37,10 +36,10 @@ import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
 import { newestSessions } from './find.ts'
-import type { EndedSession } from './library.ts'
-import type { Run } from './open-run.ts'
+import type { EndedSession, PromptTerms } from './library.ts'
+import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
-import { reviewIn } from './resume-terms.ts'
+import { reviewIn, termsAtStart } from './resume-terms.ts'
 import { unknownTemplate, wayToCall } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
@@ -55,6 +54,8 @@ export interface NewSession {
   template?: string
   /** Of a template with a plan: whether a person wants to see the plan before it is carried out. */
   asksPlan?: boolean
+  /** What else it begins with; left out: what the run says. */
+  terms?: Pick<PromptTerms, 'gates' | 'limits'>
 }
 
 /** Who sees the sessions, and whether they can be asked to decide. */
@@ -116,12 +117,13 @@ export class Sessions implements AsyncDisposable {
    * @param onCreated called once the session is on the disk
    */
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
-    const { records, settings, sources, repository } = this.#run
+    const { records, settings, repository } = this.#run
     const { template = USUAL_TEMPLATE, asksPlan = false } = prompt
     const kind = records.templates.get(template)
     if (kind === undefined) throw new UserError(unknownTemplate(template))
     if (kind.isCall) throw new UserError(wayToCall(kind))
-    const limits = kind.usualRounds === null ? this.#run.limits : limitsOf(settings, sources, kind.usualRounds)
+    const { limits, gates, said } = termsAtStart(this.#run, kind, prompt.terms)
+    refuseSecretGates({ gates }, { redactor: this.#run.redactor, env: this.#world.env })
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({
@@ -144,8 +146,8 @@ export class Sessions implements AsyncDisposable {
         model: settings.model,
         effort: settings.effort,
         overrides: this.#run.overrides,
-        said: this.#run.said,
-        gates: this.#run.gates,
+        said,
+        gates,
         review: reviewIn(settings),
         ...(since === null ? {} : { protectFrom: since }),
         ...(kind.hasPlan ? { asksPlan } : {}),

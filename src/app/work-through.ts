@@ -130,7 +130,14 @@ async function nextInQueue(queue: Queue): Promise<Start | null> {
     if (!(await queue.claim(next.id))) continue
     return async sessions => {
       try {
-        return await sessions.runNew({ text: next.prompt, queued: next.id }, () => queue.removeIfWaiting(next.id))
+        const { id, prompt, template, gates, limits } = next
+        const session = {
+          text: prompt,
+          queued: id,
+          terms: { gates, limits },
+          ...(template === undefined ? {} : { template }),
+        }
+        return await sessions.runNew(session, () => queue.removeIfWaiting(id))
       } catch (error) {
         // If it has not begun it waits again.
         await queue.release(next.id)

@@ -80,11 +80,7 @@ export function withRunFlags(
     .option('--effort <level>', 'reasoning effort: low, medium, high, …')
     .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
     .option('--network', 'let commands in the sandbox reach the network')
-    .addOption(
-      new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(
-        (value: string, before: string[] | undefined) => [...(before ?? []), value],
-      ),
-    )
+    .addOption(verifyOption())
     .option('--review', 'done only if a fresh look at all changes agrees')
     .option('--no-review', 'no such look, whatever the settings say')
     .option('--yolo', 'no sandbox at all: the same as --sandbox danger-full-access')
@@ -95,6 +91,13 @@ export function withRunFlags(
     .option('--no-keep-awake', 'let the machine go to sleep during the run')
     .option('--plain', 'plain lines, one a thing that happened')
     .option('--json', 'events as JSON lines')
+}
+
+/** `--verify`. */
+export function verifyOption(): Option {
+  return new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(
+    (value: string, before: string[] | undefined) => [...(before ?? []), value],
+  )
 }
 
 /** `--worktree`. */

@@ -1,12 +1,13 @@
 import { Argument, type Command, Option } from 'commander'
 import type { Ask } from '../app/library.ts'
 import { UserError } from '../base/errors.ts'
-import { OWN_TEMPLATES } from '../templates/registry.ts'
+import { OWN_TEMPLATES, USUAL_TEMPLATE } from '../templates/registry.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
   type Does,
   type LookFlags,
+  verifyOption,
   withDirectory,
   withLook,
   withRunFlags,
@@ -286,8 +287,8 @@ function addDecide(program: Command, does: Does): void {
 function addQueue(program: Command, does: Does): void {
   const queue = program.command('queue').description('the prompts that wait; each becomes a session of its own')
   const load = () => import('./commands/ask.ts')
-  withDirectory(queue.command('add'))
-    .argument('<prompt...>', 'the prompt; - reads it from standard input')
+  withTerms(withDirectory(queue.command('add')))
+    .argument('[prompt...]', 'the prompt; - reads it from standard input; with --template alone: the specification')
     .description('add a prompt at the end')
     .action(does(async () => (await load()).queueAdd))
   withLook(queue.command('list'))
@@ -308,6 +309,23 @@ const NAMES = [...OWN_TEMPLATES.values()].flatMap(({ name, isCall }) => (isCall 
 /** They are for the help and for completion: a wrong one is refused in words that name the nearest. */
 const asTyped = (name: string) => name
 
+/** Adds the flags of what the session of a queued prompt begins with. */
+function withTerms(command: Command): Command {
+  return command
+    .addOption(templateOption(USUAL_TEMPLATE))
+    .option('--rounds <n>', 'how many rounds at the most')
+    .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
+    .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
+    .addOption(verifyOption())
+}
+
+/** `--template`; `usual`: which one it is if none is named. */
+function templateOption(usual: string): Option {
+  return new Option('--template <name>', `build: by a team of agents; goal: by one (${usual})`)
+    .choices(NAMES)
+    .argParser(asTyped)
+}
+
 /** The commands that build a project from its specification. */
 export function addStart(program: Command, does: Does): void {
   const start = does(async () => (await withSmallHeap(() => import('./commands/run.ts'))).start)
@@ -317,11 +335,7 @@ export function addStart(program: Command, does: Does): void {
       'build what .codemachine/inputs/specifications.md asks for; in at most 50 rounds, if no limit is named',
     )
     .option('-y, --yes', 'the specification is complete, and the plan is carried out as it comes')
-    .addOption(
-      new Option('--template <name>', 'build: by a team of agents; goal: by one (the mode of the settings)')
-        .choices(NAMES)
-        .argParser(asTyped),
-    )
+    .addOption(templateOption('the mode of the settings'))
     .addOption(worktreeOption())
     .option('-n, --dry-run', 'only print the prompts and commands; nothing is started and nothing spent')
     .action((flags: { dryRun?: true }, command) => (flags.dryRun ? dryStart : start)(flags, command))

@@ -5,8 +5,18 @@ import { messageOf, systemErrorCode, UserError, writing } from '../base/errors.t
 import { problemOfPrompt } from '../base/text.ts'
 import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile } from '../platform/files.ts'
 
+/** What the session of a queued prompt begins with beside its prompt. What is left out is as the run says that takes it. */
+export interface PromptTerms {
+  /** Name of the template; left out: `goal`. */
+  template?: string | undefined
+  /** Commands that have to pass before done, on top of those of the run. */
+  gates?: readonly string[] | undefined
+  /** What it may take. */
+  limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
+}
+
 /** A prompt that waits to become a session. */
-export interface QueuedPrompt {
+export interface QueuedPrompt extends PromptTerms {
   /** Six digits or more, never given twice in one queue: `000001`. */
   id: string
   prompt: string
@@ -30,7 +40,7 @@ export interface QueueContents {
  */
 export interface Queue {
   /** Adds a prompt behind all others; it is on disk when this resolves. */
-  add(prompt: string, at: Date): Promise<QueuedPrompt>
+  add(prompt: string, at: Date, terms?: PromptTerms): Promise<QueuedPrompt>
   list(): Promise<QueueContents>
   /** The prompt whose turn it is; null if none waits. Files that cannot be read are passed over. */
   peek(): Promise<QueuedPrompt | null>
@@ -42,7 +52,7 @@ export interface Queue {
   claimed(): Promise<string[]>
   /** Lets a prompt that was claimed wait again. */
   release(id: string): Promise<void>
-  /** Puts another text in the place of a prompt; a `UserError` if it does not wait any more. */
+  /** Puts another text in the place of a prompt, and leaves its terms; a `UserError` if it does not wait any more. */
   edit(id: string, prompt: string): Promise<void>
   /** Takes a prompt out, whatever its file holds; a `UserError` if it does not wait any more. */
   remove(id: string): Promise<void>
@@ -53,7 +63,7 @@ export interface Queue {
 /** The queue in this directory, which has to exist. */
 export function openQueue(directory: string): Queue {
   return {
-    add: (prompt, at) => add(directory, prompt, at),
+    add: (prompt, at, terms) => add(directory, prompt, at, terms),
     list: () => list(directory),
     peek: () => peek(directory),
     count: async () => (await readNames(directory)).waiting.length,
@@ -76,6 +86,9 @@ export function openQueue(directory: string): Queue {
 const MOST_BYTES = 8 * 1024 * 1024
 const HIGHEST_NUMBER = 999_999_999
 
+const MOST_GATES = 50
+const MOST_COMMAND = 10_000
+const count = v.pipe(v.number('use a number'), v.safeInteger('use a whole number'), v.minValue(1, 'use at least 1'))
 const atMend = 'use a time such as "2026-11-20T23:00:00.000Z"'
 const fileSchema = v.object({
   prompt: v.pipe(
@@ -83,10 +96,24 @@ const fileSchema = v.object({
     v.check(prompt => problemOfPrompt(prompt) === null, 'use a text that is neither empty nor too long'),
   ),
   at: v.pipe(v.string(atMend), v.isoTimestamp(atMend)),
+  template: v.optional(v.pipe(v.string('use the name of a template'), v.maxLength(60, 'use the name of a template'))),
+  gates: v.optional(
+    v.pipe(
+      v.array(
+        v.pipe(v.string('use a command'), v.maxLength(MOST_COMMAND, 'use a shorter command')),
+        'use a list of commands',
+      ),
+      v.maxLength(MOST_GATES, `use at most ${MOST_GATES}`),
+    ),
+  ),
+  limits: v.optional(
+    v.object({ rounds: v.optional(count), timeMs: v.optional(count), tokens: v.optional(count) }, 'use an object'),
+  ),
 })
 
-async function add(directory: string, prompt: string, at: Date): Promise<QueuedPrompt> {
-  const content = checked({ prompt, at: at.toISOString() })
+async function add(directory: string, prompt: string, at: Date, terms: PromptTerms = {}): Promise<QueuedPrompt> {
+  const { template, gates, limits } = terms
+  const content = checked({ prompt, at: at.toISOString(), template, gates, limits })
   await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
   for (;;) {
     const { gone, highest } = await readNames(directory)
@@ -129,7 +156,8 @@ async function edit(directory: string, written: string, prompt: string): Promise
   const old = await readPrompt(directory, id)
   if (old === 'missing') throw notWaiting(id)
   if (typeof old === 'string') throw new UserError(old)
-  const text = textOf(checked({ prompt, at: old.at }))
+  const { id: _, ...kept } = old
+  const text = textOf(checked({ ...kept, prompt }))
   await writing(directory, () => writeWholeFile(promptFile(directory, id), text))
   if (!(await pathExists(goneFile(directory, id)))) return
   // It was removed meanwhile, and this has put it back.
@@ -213,7 +241,7 @@ function goneFile(directory: string, id: string): string {
   return join(directory, `${id}.gone`)
 }
 
-function textOf(content: { prompt: string; at: string }): string {
+function textOf(content: Omit<QueuedPrompt, 'id'>): string {
   return `${JSON.stringify(content, null, 2)}\n`
 }
 

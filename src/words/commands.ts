@@ -1,5 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
+import { formatCount } from './numbers.ts'
+import { oneLine } from './safe-text.ts'
 
 /** A session that has ended, and the prompts that still wait. */
 export interface Stop {
@@ -98,3 +100,26 @@ export function countAsTyped(count: number): string {
 export function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
+
+/** What the session of a queued prompt begins with beside its prompt, as `build, 5 rounds, 2h`; empty if nothing was said. */
+export function termsInWords({
+  template,
+  limits: { rounds, timeMs, tokens } = {},
+  gates = [],
+}: {
+  template?: string | undefined
+  limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
+  gates?: readonly string[] | undefined
+}): string {
+  return [
+    template === undefined ? [] : oneLine(template, MOST_WORD),
+    rounds === undefined ? [] : formatCount(rounds, 'round'),
+    timeMs === undefined ? [] : durationAsTyped(timeMs),
+    tokens === undefined ? [] : `${countAsTyped(tokens)} tokens`,
+    gates.map(gate => `verified by ${oneLine(gate, MOST_WORD)}`),
+  ]
+    .flat()
+    .join(', ')
+}
+
+const MOST_WORD = 60

@@ -2,7 +2,8 @@ import { readdirSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { startCodemachine } from '../support/codemachine.ts'
+import { openSmallBuild } from '../support/build-scene.ts'
+import { codemachine, startCodemachine } from '../support/codemachine.ts'
 import { claimDone, held, readMain, round } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -127,4 +128,70 @@ test('a session that does not get on does not hold up what waits, and its exit c
   const { exitCode, events } = await startCodemachine(scene.place, ['--json', 'goal one'], options).ended
   expect(exitCode).toBe(5)
   expect(eventsOf(events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['stalled', 'done'])
+})
+
+test('a queued prompt begins with the limits and gates that it was given, and the next one without them', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone), round(claimDone)])
+  const added = await scene.run('queue', 'add', '--max-time', '2h', '--rounds', '3', '--verify', 'true', 'first')
+  expect(added.stdout).toBe('Queued as 000001 (3 rounds, 2h, verified by true): first\n')
+  await scene.run('queue', 'add', '--max-tokens', '5M', 'second')
+  await scene.run('queue', 'add', 'third')
+  expect((await scene.run('queue', 'list')).stdout).toBe(
+    '000001  first (3 rounds, 2h, verified by true)\n000002  second (5M tokens)\n000003  third\n',
+  )
+  expect(await waiting(scene)).toMatchObject([
+    { prompt: 'first', gates: ['true'], limits: { rounds: 3, timeMs: 7_200_000 } },
+    { prompt: 'second', limits: { tokens: 5_000_000 } },
+    { prompt: 'third' },
+  ])
+  const { events, exitCode } = await scene.run('--json', '--verify', 'test -d .')
+  expect(exitCode).toBe(0)
+  const created = eventsOf(events, 'session-created').map(({ goal, limits, gates = [], said }) => {
+    return [goal, limits, gates.map(({ run }) => run), said.verify]
+  })
+  expect(created).toEqual([
+    ['first', { rounds: 3, timeMs: 7_200_000, tokens: null }, ['test -d .', 'true'], ['test -d .', 'true']],
+    ['second', { rounds: null, timeMs: null, tokens: 5_000_000 }, ['test -d .'], ['test -d .']],
+    ['third', { rounds: 10, timeMs: null, tokens: null }, ['test -d .'], ['test -d .']],
+  ])
+  expect(eventsOf(events, 'done-accepted').map(({ verified }) => verified)).toEqual([true, true, true])
+})
+
+test('a build waits in the queue with its specification as the prompt, and is carried out when its turn comes', async () => {
+  await using scene = await openSmallBuild()
+  const added = await scene.run('queue', 'add', '--template', 'build')
+  expect(added.stdout).toMatch(/^Queued as 000001 \(build\): Build /)
+  const { events, exitCode } = await scene.run('--json', '--no-keep-awake')
+  expect([exitCode, eventsOf(events, 'paused')]).toEqual([0, []])
+  expect(eventsOf(events, 'session-created')).toMatchObject([
+    { template: 'build', queued: '000001', limits: { rounds: 50 } },
+  ])
+})
+
+test.each([
+  ['a template that is none', ['--template', 'bild', 'x'], 'did you mean "build"?'],
+  ['a limit that is none', ['--rounds', '0', 'x'], '--rounds'],
+  ['a gate that is none', ['--verify', ' ', 'x'], '--verify is " "'],
+  ['a gate that holds a secret', ['--verify', 'curl -H hunter2hunter2 x', 'x'], 'write "$API_TOKEN" in its place'],
+  ['nothing to be done', [], 'There is no prompt'],
+])('a prompt with %s is not queued', async (_, words, problem) => {
+  await using scene = await openScene([])
+  const env = { API_TOKEN: 'hunter2hunter2' }
+  const { exitCode, stderr } = await codemachine(scene.place, ['queue', 'add', ...words], { env })
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain(problem)
+  expect(stderr).not.toContain('hunter2')
+  expect(await waiting(scene)).toEqual([])
+})
+
+test('a prompt of a template that this codemachine does not have is named, and waits for one that has it', async () => {
+  await using scene = await openScene([])
+  await scene.run('queue', 'add', 'x')
+  const [folder = ''] = readdirSync(join(scene.place.home, '.codemachine/state'))
+  const file = join(scene.place.home, '.codemachine/state', folder, 'queue/000001.json')
+  await writeFile(file, JSON.stringify({ prompt: 'x', at: '2026-11-20T23:00:00.000Z', template: 'orchestra' }))
+  const { exitCode, stderr } = await scene.run('--json')
+  expect(exitCode).toBe(2)
+  expect(stderr).toContain('This codemachine has no template "orchestra"')
+  expect(await waiting(scene)).toMatchObject([{ prompt: 'x', template: 'orchestra' }])
 })

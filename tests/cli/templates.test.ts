@@ -23,8 +23,11 @@ async function refusal(place: Place, ...args: string[]): Promise<string> {
 test('the templates are listed with the one that is chosen, and another one can be chosen', async () => {
   await using place = await makePlace()
   const listed = `* build  a team of agents plans it, builds it task by task, and tests it  (chosen: settings.js)
+         codemachine start --template build
   goal   one agent works on it, round after round, until it is done
+         codemachine "…"
   agent  one agent does one thing, and its answer is printed
+         codemachine --agent <name> "…"
 To choose another one: codemachine templates select <name>
 `
   expect(await run(place, 'templates')).toBe(listed)

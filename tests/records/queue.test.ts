@@ -28,6 +28,13 @@ describe('prompts that wait', () => {
     expect(await queue.peek()).toMatchObject({ id: '000002', prompt: 'second\n\u2028 "ö" \ud83d\ude00' })
   })
 
+  test('keep what their session begins with, also when their text is changed', async () => {
+    const terms = { template: 'build', gates: ['npm test'], limits: { timeMs: 7_200_000 } }
+    await queue.add('with terms', at, terms)
+    await queue.edit('1', 'changed')
+    expect(await queue.peek()).toEqual({ id: '000001', prompt: 'changed', at: at.toISOString(), ...terms })
+  })
+
   test('are files that only this user may read, and nothing else lies about', async () => {
     await queue.add('a', at)
     await queue.edit('000001', 'b')
@@ -119,6 +126,28 @@ describe('files that a person has broken', () => {
       '000008.json: at is wrong; use a time such as "2026-11-20T23:00:00.000Z".',
     ])
     expect(await queue.peek()).toMatchObject({ id: '000009' })
+  })
+
+  test('with terms that are none are named, too', async () => {
+    const write = (name: string, terms: object) =>
+      writeFile(join(directory, name), JSON.stringify({ prompt: 'x', at: at.toISOString(), ...terms }))
+    await write('000001.json', { template: 3 })
+    await write('000002.json', { gates: 'npm test' })
+    await write('000003.json', { gates: ['npm test', null] })
+    await write('000004.json', { limits: { rounds: 0 } })
+    await write('000005.json', { limits: { timeMs: 1.5 } })
+    await write('000006.json', { limits: '2h' })
+    await write('000007.json', { gates: Array(51).fill('true') })
+    const { problems } = await queue.list()
+    expect(problems.map(problem => problem.replace(`${directory}/`, ''))).toEqual([
+      '000001.json: template is wrong; use the name of a template.',
+      '000002.json: gates is wrong; use a list of commands.',
+      '000003.json: gates.1 is wrong; use a command.',
+      '000004.json: limits.rounds is wrong; use at least 1.',
+      '000005.json: limits.timeMs is wrong; use a whole number.',
+      '000006.json: limits is wrong; use an object.',
+      '000007.json: gates is wrong; use at most 50.',
+    ])
   })
 
   test('are not changed, but can be removed', async () => {

@@ -52,9 +52,9 @@ export async function* examine(
     run.look('leftovers', LOOK_MS, () => checkLeftovers(world)),
     directory === null ? [] : run.look('git', LOOK_MS, () => checkGit(run, directory)),
   ]
-  const codex = settings.value && checkCodex(run, settings.value, directory ?? run.temporary, deadline)
+  const codex = settings.value ? checkCodex(run, settings.value, directory ?? run.temporary, deadline) : null
   for (const each of started) yield await each
-  if (codex) yield await codex
+  if (codex !== null) yield await codex
 }
 
 /** Each goes by the one before it, so the first problem is the last. */

@@ -2,13 +2,16 @@ import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readOwnPrompt, readShippedPrompt } from '../../agents/prompts.ts'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { redactorOf } from '../../base/redactor.ts'
 import { nearestName } from '../../base/text.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
 import type { TemplateKind, TemplateKinds } from '../../core/contracts/template.ts'
 import { parseToml, topLevel } from '../../platform/toml.ts'
+import { secretVariables } from '../../secrets/secrets.ts'
+import { withVerified } from '../../settings/gates.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
-import type { RunOptions } from '../library.ts'
-import { settingsOf } from '../open-run.ts'
+import type { PromptTerms, RunOptions } from '../library.ts'
+import { refuseSecretGates, settingsOf } from '../open-run.ts'
 import type { World } from '../world.ts'
 
 /** That a session is of a template that this version does not have, a sentence. */
@@ -37,6 +40,21 @@ export function templateNamed(templates: TemplateKinds, name: string): TemplateK
   throw new UserError(
     `There is no template ${shown}; ${near === null ? `use ${names.join(' or ')}.` : `did you mean "${near}"?`}`,
   )
+}
+
+/**
+ * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, or holds
+ * a secret of the environment, which is never kept, or a limit is none.
+ */
+export function checkTerms(terms: PromptTerms, templates: TemplateKinds, env: Readonly<NodeJS.ProcessEnv>): void {
+  const { template, gates = [], limits = {} } = terms
+  if (template !== undefined) templateNamed(templates, template)
+  const checked = withVerified([], gates, { sandbox: 'read-only', network: false })
+  refuseSecretGates({ gates: checked }, { redactor: redactorOf(secretVariables(env)), env })
+  for (const [name, value] of Object.entries(limits)) {
+    if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue
+    throw new UserError(`limits.${name} is ${value}; use a whole number, at least 1.`)
+  }
 }
 
 /**

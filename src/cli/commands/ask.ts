@@ -1,10 +1,13 @@
+import type { QueuedPrompt } from '../../app/library.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
+import { termsInWords } from '../../words/commands.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { type DirectoryFlags, directoryOf, type LookFlags, readText } from '../flags.ts'
+import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
 import type { RunningCommand } from '../program-parts.ts'
+import { runOptionsOf } from '../run-options.ts'
 
 /**
  * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A
@@ -32,12 +35,35 @@ export async function askRunning(
 const WHAT_IT_DOES = 'What it is doing: codemachine status'
 
 /** `queue add`. */
-export async function queueAdd(context: CliContext, words: readonly string[], flags: DirectoryFlags): Promise<number> {
-  const text = await readText(context, words.join(' '))
-  const { queue } = await openHere(context, flags)
-  const { id } = await queue.add(text)
-  context.stdout.write(`Queued as ${id}: ${oneLine(text, 80)}\n`)
+export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
+  const { template, verify: gates } = flags
+  const { rounds, maxTimeMs: timeMs, maxTokens: tokens } = runOptionsOf(flags)
+  const { queue, directory, records } = await openHere(context, flags)
+  const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
+  const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined
+  const terms = { template, gates, limits: hasLimits ? { rounds, timeMs, tokens } : undefined }
+  const queued = await queue.add(text, terms)
+  context.stdout.write(`Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}\n`)
   return 0
+
+  async function textOfSpecification(): Promise<string> {
+    if (template === undefined)
+      throw new UserError('There is no prompt; say what is to be done: codemachine queue add "…"')
+    const { goalOf, specificationOf } = await import('../../app/start/dry-run.ts')
+    const { templateNamed } = await import('../../app/start/templates.ts')
+    return goalOf(await specificationOf(directory, templateNamed(records.templates, template)))
+  }
+}
+
+/** Flags of `queue add`. */
+export type QueueAddFlags = Pick<RunFlags, 'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'verify'> & {
+  /** As typed. */
+  template?: string
+}
+
+function inBrackets(queued: QueuedPrompt): string {
+  const words = termsInWords(queued)
+  return words === '' ? '' : ` (${words})`
 }
 
 /** `queue list`. */
@@ -47,7 +73,9 @@ export async function queueList(context: CliContext, flags: LookFlags): Promise<
   for (const problem of problems) context.stderr.write(`codemachine: ${problem}\n`)
   if (flags.json) context.stdout.write(`${JSON.stringify(prompts)}\n`)
   else if (prompts.length === 0) context.stdout.write('Nothing waits. Add a prompt with: codemachine queue add "…"\n')
-  else for (const { id, prompt } of prompts) context.stdout.write(`${id}  ${oneLine(prompt, 100)}\n`)
+  else
+    for (const queued of prompts)
+      context.stdout.write(`${queued.id}  ${oneLine(queued.prompt, 100)}${inBrackets(queued)}\n`)
   return 0
 }
 

@@ -85,9 +85,11 @@ export async function listTemplates(context: CliContext, { json, ...place }: Loo
     context.stdout.write(`${JSON.stringify(templates)}\n`)
     return 0
   }
-  for (const { name, description, chosen } of templates) {
+  const width = Math.max(...templates.map(({ name }) => name.length)) + 1
+  for (const { name, description, command, chosen } of templates) {
     const where = chosen ? `  (chosen: ${sources.mode.place})` : ''
-    context.stdout.write(`${chosen ? '*' : ' '} ${name.padEnd(6)} ${description}${where}\n`)
+    context.stdout.write(`${chosen ? '*' : ' '} ${name.padEnd(width)} ${description}${where}\n`)
+    context.stdout.write(`  ${' '.repeat(width)} ${command}\n`)
   }
   context.stdout.write('To choose another one: codemachine templates select <name>\n')
   return 0

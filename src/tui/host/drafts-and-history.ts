@@ -9,7 +9,7 @@ import type { Redactor } from '../../base/redactor.ts'
 import { LineSplitter } from '../../base/text.ts'
 import { readBoundedText, writeWholeFile } from '../../platform/files.ts'
 import { startTimeOf } from '../../platform/processes.ts'
-import { openQueue, type Queue, type QueuedPrompt } from '../../records/queue.ts'
+import { openQueue, type PromptTerms, type Queue, type QueuedPrompt } from '../../records/queue.ts'
 import type { CliContext } from '../cli-context.ts'
 import type { ScreenModel } from '../screen/model.ts'
 import type { Screen } from '../screen/screen.tsx'
@@ -341,8 +341,8 @@ export class WaitingPrompts {
   }
 
   /** Adds a prompt; resolves with a sentence. */
-  async add(prompt: string): Promise<string> {
-    await this.#queue.add(prompt, new Date(this.#options.clock.now()))
+  async add(prompt: string, terms: PromptTerms = {}): Promise<string> {
+    await this.#queue.add(prompt, new Date(this.#options.clock.now()), terms)
     return `It waits as the next session (${await this.#count()} in the queue); Alt+↑ takes it back`
   }
 

@@ -14,6 +14,7 @@ import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import { readReport } from '../../report/write.ts'
 import type { Settings } from '../../settings/schema.ts'
+import { termsInWords } from '../../words/commands.ts'
 import { conclusionOf, type Finding, linesOfFinding } from '../../words/doctor.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
@@ -200,10 +201,10 @@ async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
     title: `${formatCount(prompts.length, 'prompt')} waiting. Choose one to take it back into the composer.`,
     options: [
       ...(canStart ? [{ id: 'work', label: 'Work through the queue now' }] : []),
-      ...prompts.map(({ id, prompt }) => ({
-        id,
-        label: oneLine(prompt.trim(), GOAL_CHARS),
-      })),
+      ...prompts.map(({ id, prompt, ...terms }) => {
+        const hint = termsInWords(terms)
+        return { id, label: oneLine(prompt.trim(), GOAL_CHARS), ...(hint === '' ? {} : { hint }) }
+      }),
     ],
   })
   if (answer.kind !== 'chosen') return
@@ -211,7 +212,9 @@ async function chooseFromQueue({ person, start }: SlashPlace): Promise<void> {
   const prompt = prompts.find(({ id }) => id === answer.id)
   if (prompt === undefined) return
   const isTaken = await person.queue.takeBack(prompt, text => screen.model.addText(text))
-  if (!isTaken) screen.notice('Its session has begun', 'warning')
+  if (!isTaken) return screen.notice('Its session has begun', 'warning')
+  const terms = termsInWords(prompt)
+  if (terms !== '') screen.notice(`It was to begin with ${terms}; say so anew where you need it`, 'warning')
 }
 
 const EFFORTS = ['minimal', 'low', 'medium', 'high', 'xhigh']
@@ -287,14 +290,12 @@ async function showReport({ context, records, person }: SlashPlace, rest: string
 }
 
 /**
- * `/start [build|goal] [--yes]`: builds what the specification asks for, once a person says that it is complete. Throws a
- * `UserError` if it cannot be built by.
+ * `/start [build|goal] [--yes]`: builds what the specification asks for, once a person says that it is complete; while a
+ * session runs, as the next one. Throws a `UserError` if it cannot be built by.
  */
 async function startSlash({ context, records, person, start }: SlashPlace, rest: string): Promise<void> {
   const { screen } = person
   if (start === null) return screen.notice('A session that is only watched is no place to start one', 'warning')
-  const isBusy = () => screen.notice('A session is at work; /stop ends it, and then this can be started', 'warning')
-  if (start.isRunning()) return isBusy()
   const words = rest.split(/\s+/).filter(word => word !== '')
   const [typed, more] = words.filter(word => !YES.includes(word))
   if (more !== undefined) {
@@ -305,11 +306,15 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
   const kind = templateNamed(context.templates, typed ?? settings.mode)
   const template = kind.name
   const specification = await specificationOf(records.directory, kind)
-  if (start.isRunning()) return isBusy()
   const text = goalOf(specification)
-  if (words.some(word => YES.includes(word))) return start.begin({ text, template, asksPlan: false })
-  const left = await findUnfinished(context, records, problem => screen.say(`codemachine: ${problem}`, 'warning'))
-  if (start.isRunning()) return isBusy()
+  const begin = async (asksPlan: boolean) => {
+    if (!start.isRunning()) return start.begin({ text, template, asksPlan })
+    screen.notice(await person.queue.add(text, { template }))
+  }
+  if (words.some(word => YES.includes(word))) return await begin(false)
+  const left = start.isRunning()
+    ? null
+    : await findUnfinished(context, records, problem => screen.say(`codemachine: ${problem}`, 'warning'))
   const answer = await screen.choose({
     title: IS_IT_COMPLETE,
     body: [
@@ -319,11 +324,15 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
         : [`${left.what}: ${left.about}. This starts a new session; /resume goes on with that one.`]),
     ],
     options: [
-      { id: 'start', label: 'Yes, start', hint: `${template}: ${kind.description}` },
+      {
+        id: 'start',
+        label: start.isRunning() ? 'Yes, start it next' : 'Yes, start',
+        hint: `${template}: ${kind.description}`,
+      },
       { id: 'not-yet', label: 'Not yet', hint: 'nothing is started' },
     ],
   })
-  if (answer.kind === 'chosen' && answer.id === 'start') return start.begin({ text, template, asksPlan: true })
+  if (answer.kind === 'chosen' && answer.id === 'start') return await begin(true)
   screen.say(`Nothing is started. Write what is missing into ${specification.path}, and type /start again.`)
 }
 

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
-import { hold, message, reply, shell } from '../../../src/demo/model/reply.ts'
+import { hold, message, reply, roundsScript, shell } from '../../../src/demo/model/reply.ts'
+import { openBuild } from '../../support/build-scene.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 import { openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
@@ -50,5 +51,26 @@ test('the title of the window says what goes on, and is given back', async () =>
   await seen.untilInAll('To go on: codemachine resume')
   await seen.until(() => seen.title() === 'codemachine')
   seen.press('ctrl+d')
+  await leavesAsFound(seen)
+})
+
+test('while a session runs, /start has the specification wait as the next one', async () => {
+  const { opened, open } = gate()
+  const waits = [reply(message('I wait.'), hold(opened), shell('true')), reply(message('Over.'))]
+  await using scene = await openBuild(roundsScript([waits]))
+  await using seen = startInEmulator(scene.place, ['--rounds', '1', 'goal one'], { rows: 40 })
+  await seen.until('I wait.')
+  seen.type('/start goal')
+  await seen.until('› /start goal')
+  seen.press('enter')
+  await seen.until('Yes, start it next')
+  seen.press('enter')
+  await seen.until('It waits as the next session (1 in the queue)')
+  const { stdout } = await scene.run('queue', 'list', '--json')
+  expect(JSON.parse(stdout)).toMatchObject([
+    { template: 'goal', prompt: expect.stringMatching(/^Build .+specifications\.md/) },
+  ])
+  await scene.run('queue', 'rm', '1')
+  open()
   await leavesAsFound(seen)
 })
