@@ -100,12 +100,13 @@ function retry({ id, runner, asked }: RunningSession): Reply {
 }
 
 function stop(now: boolean, { id, runner, asked }: RunningSession): Reply {
-  const { running, checking } = runner.state
+  const { running, checking, step } = runner.state
   if (!runner.tell({ type: 'stop-asked', now })) return NOBODY
   if (now) asked.endNow('stop')
   else asked.stopAfterRound()
-  if (checking !== null && !now) {
-    return done(`${id} stops when this ${checking.kind} has ended (--now does not wait); codemachine resume goes on.`)
+  const work = checking?.kind ?? (step === null ? null : 'step')
+  if (work !== null && !now) {
+    return done(`${id} stops when this ${work} has ended (--now does not wait); codemachine resume goes on.`)
   }
   return done(
     running === null || now

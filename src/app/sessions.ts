@@ -240,6 +240,7 @@ export class Sessions implements AsyncDisposable {
       means: proofEnvironment(this.#world, this.#run),
       ...team,
       policy: policyOf(this.#run.settings),
+      recordsRoot: records.root,
       roundsDirectory,
       outputs: openOutputs(records.sessionFolder(id)),
       redactor,

@@ -11,6 +11,11 @@ export class UserError extends Error {
   }
 }
 
+/** A bug of a template, which its message names: shown as that sentence, without a stack. Exit code 1. */
+export class TemplateError extends Error {
+  override readonly name = 'TemplateError'
+}
+
 /** A person, or the system, has ended the program while it waited for input: there is nothing to say and nothing to mend. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
@@ -85,6 +90,9 @@ export function describeError(error: unknown): { text: string; exitCode: number 
   if (shown instanceof UserError) {
     const { message, hint, exitCode } = shown
     return { text: `codemachine: ${message}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
+  }
+  if (shown instanceof TemplateError) {
+    return { text: `codemachine: ${shown.message}. What happened until then is journaled.\n`, exitCode: 1 }
   }
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return {

@@ -169,6 +169,10 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'replan-asked':
     case 'decision-made':
     case 'replanned':
+    case 'step-started':
+    case 'looked':
+    case 'command-ran':
+    case 'wrote':
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':

@@ -10,9 +10,7 @@ import type { Proof } from './gates.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
-export interface ClaimProofOptions {
-  log: SessionLog
-  memory: Memory
+export interface ClaimProofOptions extends JudgeOptions {
   asked: PersonAsked
   proof: Proof
   stallRounds: number
@@ -58,13 +56,13 @@ export class ClaimProof {
   /** Does the next step of the proof; the claim is refused if the memory files do not make it any more. */
   async prove(tree: string, memory: MemorySnapshot): Promise<AfterStep> {
     const { log, asked, proof } = this.#options
-    const { claim, last } = log.state
+    const { claim } = log.state
     if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
     // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
     if (claim.state !== 'nominated' || claim.tree !== tree) {
       return await this.#refused(tree, 'tree-changed', CHANGED_SINCE)
     }
-    const stands: Verdict = last === null ? { kind: 'none' } : judgeDone(memory, last)
+    const stands = this.#stands(claim.by, memory)
     if (stands.kind === 'none') return await this.#refused(tree, 'progress-left', TAKEN_BACK)
     if (stands.kind === 'refused') return await this.#refused(tree, stands.reason, stands.detail)
     const { claimed, pass, from, ran } = this.#begun(tree)
@@ -97,6 +95,26 @@ export class ClaimProof {
       default:
         return unreachable(step)
     }
+  }
+
+  /** Claims that the goal is reached with the files as they are once nothing runs any more that could change them. */
+  async nominate(step: number): Promise<string> {
+    const { log, engines, workTree } = this.#options
+    await engines.settle()
+    const tree = await workTree.take()
+    this.#passing = null
+    log.emit({ type: 'done-nominated', step, round: this.#round, by: ['template'], tree })
+    return tree
+  }
+
+  /** Whether it is still claimed: by the files that do it, or by the template, whatever these say. */
+  #stands(
+    by: readonly string[],
+    memory: MemorySnapshot,
+  ): { kind: 'nominated' } | Exclude<Verdict, { kind: 'nominated' }> {
+    const { last } = this.#options.log.state
+    if (by.includes('template')) return { kind: 'nominated' }
+    return last === null ? { kind: 'none' } : judgeDone(memory, last)
   }
 
   get #round(): number {

@@ -12,6 +12,11 @@ import type { SessionLog } from './session-log.ts'
 export interface ProofEnvironment {
   /** Runs a gate on this work tree, in the sandbox of the rounds. Every end of the gate is a result; never rejects for one. */
   runGate(gate: Gate, on: { when: GateTime; tree: string; signal: AbortSignal }): Promise<GateResult>
+  /** Runs a command of the template as a gate is run, once; never rejects for how it ends. */
+  runCommand(
+    command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'>,
+    on: { tree: string; signal: AbortSignal },
+  ): Promise<Omit<GateResult, 'gate'>>
   /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
   keepSavepoint(of: {
     session: string

@@ -47,6 +47,8 @@ export interface RunnerOptions {
   means: ProofEnvironment | null
   agents: AgentMeans
   policy: RunnerPolicy
+  /** The records of codemachine, where no step writes. */
+  recordsRoot: string
   /** Where `001.ndjson`, … go. */
   roundsDirectory: string
   /** Where what its steps came to is kept. */

@@ -5,7 +5,7 @@ import type { Redactor } from '../base/redactor.ts'
 import { clipEnd } from '../base/text.ts'
 import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
 import type { Memory, MemorySnapshot, MemoryTexts } from '../core/contracts/memory.ts'
-import type { RoundStep, Template, ThreadSpec } from '../core/contracts/template.ts'
+import { inTemplate, type RoundStep, type Template, type ThreadSpec } from '../core/contracts/template.ts'
 import type { EventOf } from '../core/events/events.ts'
 import { countsAsRound, type RoundClass, type RoundOutcome } from '../core/events/outcome.ts'
 import { endsPlanChange } from '../core/rules/notices-after-round.ts'
@@ -278,7 +278,7 @@ export class ThreadAhead {
     const { log, template, asked, budget } = this.#options
     if (asked.endedBy !== null || asked.isPaused) return
     if (budget.limitReached(log.state.roundsUsed + 1) !== null) return
-    const next = template.ahead(log.state)
+    const next = aheadOf(log, template)
     if (next) this.#start(next)
   }
 
@@ -286,7 +286,7 @@ export class ThreadAhead {
   async lookAtUsage(): Promise<void> {
     const { log, template, asked, budget } = this.#options
     if (asked.endedBy !== null || asked.isPaused || budget.limitReached(log.state.roundsUsed) !== null) return
-    const thread = template.ahead(log.state)
+    const thread = aheadOf(log, template)
     if (thread === null) return
     const discard = () => this.discard()
     asked.stopping.addEventListener('abort', discard, { once: true })
@@ -320,4 +320,8 @@ export class ThreadAhead {
     if (this.#options.log.state.stall.remedy !== 'more-effort') return thread
     return { ...thread, effort: higherEffort(thread.effort) }
   }
+}
+
+function aheadOf({ state }: SessionLog, template: Template): ThreadSpec | null {
+  return inTemplate(state.template, 'ahead', () => template.ahead(state))
 }

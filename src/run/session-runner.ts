@@ -1,6 +1,6 @@
 import { unreachable } from '../base/errors.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
-import type { RoundStep, Step } from '../core/contracts/template.ts'
+import { inTemplate, type OwnStep, type RoundStep, type Step } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
 import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } from '../core/events/outcome.ts'
 import type { AfterRound } from '../core/rules/after-round.ts'
@@ -17,6 +17,7 @@ import { PlanCheck } from './plan-check.ts'
 import { Budget, RetryPolicy } from './retry-policy.ts'
 import { PlanChange, Rounds, ThreadAhead } from './rounds.ts'
 import type { SessionLog } from './session-log.ts'
+import { OwnSteps } from './steps.ts'
 
 /**
  * Runs one session from where its log stands to its end: asks the template, runs the round, judges what it left, and
@@ -37,6 +38,7 @@ export class SessionRunner {
   readonly #planCheck: PlanCheck
   readonly #decisions: Decisions
   readonly #rounds: Rounds
+  readonly #steps: OwnSteps
   /** The fingerprint that the last round left, while nothing but time can have passed since. */
   #tree: string | null = null
   /** Whether no round has run yet. */
@@ -59,11 +61,9 @@ export class SessionRunner {
     })
     this.#planChange = new PlanChange(options.log, text => options.redactor.text(text))
     this.#memory = new MemoryAtHand(options)
-    this.#proof = new Proof({
-      ...options,
-      // A claim is not left unproved for a limit that is reached in the middle of it.
-      mostGateMs: () => Math.max(this.#budget.timeLeftMs, options.policy.graceMs),
-    })
+    // A claim is not left unproved for a limit that is reached in the middle of it.
+    const mostGateMs = () => Math.max(this.#budget.timeLeftMs, options.policy.graceMs)
+    this.#proof = new Proof({ ...options, mostGateMs })
     this.#rounds = new Rounds({
       ...options,
       ahead: this.#ahead,
@@ -83,6 +83,7 @@ export class SessionRunner {
       hold: () => this.#hold(),
       review: (causes, tree) => this.#review(causes, tree),
     })
+    this.#steps = new OwnSteps({ ...options, claim: this.#claim, mostCommandMs: mostGateMs })
   }
 
   /** The state of the session: the fold of its journal. */
@@ -136,6 +137,7 @@ export class SessionRunner {
   interrupt(): void {
     this.#turns.interrupt()
     this.#proof.interrupt()
+    this.#steps.interrupt()
     this.#decisions.wake()
   }
 
@@ -169,8 +171,9 @@ export class SessionRunner {
         continue
       }
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
-      const step = template.next(this.#log.state, memory)
-      const end = step.kind === 'end' ? step.outcome : await this.#carryOut(step, tree, memory)
+      const { state } = this.#log
+      const step = inTemplate(state.template, 'next', () => template.next(state, memory))
+      const end = step.kind === 'end' ? this.#steps.checkedEnd(step.outcome) : await this.#carryOut(step, tree, memory)
       if (end) return end
     }
   }
@@ -190,6 +193,11 @@ export class SessionRunner {
       case 'round':
       case 'replan':
         return await this.#roundWithMaterials(step, tree, memory)
+      case 'look':
+      case 'command':
+      case 'write':
+      case 'claim':
+        return await this.#ownStep(step, tree)
       default:
         return unreachable(step)
     }
@@ -226,6 +234,18 @@ export class SessionRunner {
     if (this.#answers.hasFetched(step.round)) return await this.#tryRound(step, tree, memory)
     await this.#answers.fetch(step.round)
     this.#tree = tree
+    return null
+  }
+
+  /** A step that is no round, if nothing is in its way; an outcome if the session ends first. */
+  async #ownStep(step: OwnStep, tree: string): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    if (asked.isPaused && this.#log.state.replan === null) return await this.#hold()
+    const limit = step.kind === 'claim' ? null : this.limitOfPlan
+    if (limit !== null) return { kind: 'limit', limit }
+    this.#tree = await this.#steps.carryOut(step, tree)
+    if (step.kind !== 'look') this.#memory.forget()
     return null
   }
 

@@ -12,6 +12,7 @@ import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
 import { agentOf, isDelegation, isPlanShown } from './plan.ts'
 import { gateName } from './proof.ts'
 import { oneLine } from './safe-text.ts'
+import { wordsForStep } from './steps.ts'
 
 /** How far the tasks of a session are. */
 export interface TaskAtWork {
@@ -157,7 +158,7 @@ function waiting(state: SessionState, now: number): DoingNow {
 
 function atWork(state: SessionState, live: readonly LiveItem[] | null, now: number): DoingNow {
   const { running } = state
-  if (running === null) return state.checking === null ? plainly(betweenRounds(state)) : checking(state.checking, now)
+  if (running === null) return betweenRounds(state, now)
   if (running.isInterrupted) return plainly('interrupting the round')
   if (running.turn === null) return plainly('starting codex')
   const latest = live?.findLast(({ instance }) => instance === undefined)
@@ -196,7 +197,13 @@ function plainly(words: string): DoingNow {
   return { kind: 'at-work', words, short: words, time: null }
 }
 
-function betweenRounds({ last, claim, taskPlan }: SessionState): string {
+function betweenRounds(state: SessionState, now: number): DoingNow {
+  if (state.checking !== null) return checking(state.checking, now)
+  if (state.step === null) return plainly(judging(state))
+  return { kind: 'at-work', ...wordsForStep(state.step), time: formatClock(now - state.step.since) }
+}
+
+function judging({ last, claim, taskPlan }: SessionState): string {
   if (claim.state === 'nominated') return 'judging the claim'
   if (taskPlan !== null && last !== null && !taskPlan.judged) {
     return taskPlan.state === 'ready' ? 'judging the tasks' : 'looking at the plan'

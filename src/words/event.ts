@@ -54,6 +54,7 @@ import {
   wordsForReviewTerms,
 } from './proof.ts'
 import { oneLine } from './safe-text.ts'
+import { describeCommandRun, describeLooked, describeWrote } from './steps.ts'
 
 /**
  * What a person is told of an event; null if nothing. Pure.
@@ -114,6 +115,12 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'machine-slept': ({ ms }) => describe(`the machine slept for ${formatSpan(ms)}; nothing was lost`),
   'round-ended': describeRoundEnd,
 
+  // What came of it says it.
+  'step-started': null,
+  looked: describeLooked,
+  'command-ran': describeCommandRun,
+  wrote: describeWrote,
+
   'memory-broken': describeBrokenMemory,
   'repository-restored': describeRestoration,
   savepoint: null,
@@ -134,7 +141,8 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
 
   'gate-started': null,
   'gate-ended': describeGate,
-  'done-nominated': ({ by }) => describe(`claimed done by ${by.map(name).join(' and ')}`),
+  'done-nominated': ({ by }) =>
+    describe(`claimed done by ${by.map(each => (each === 'template' ? 'the template' : name(each))).join(' and ')}`),
   'review-started': describeReviewStart,
   'review-ended': describeReviewEnd,
   'done-refused': describeRefusal,
@@ -258,9 +266,9 @@ function describeStopAsked({ now }: RecordedOf<'stop-asked'>, state: SessionStat
   return describe(`stop asked for: ${now || work === null ? 'now' : `after this ${work}`}`, 'strong')
 }
 
-/** What runs, which a person may want to end: `round`, `gate`, `review`; null if nothing does. */
-export function workOf({ running, checking }: SessionState): string | null {
-  return running === null ? (checking?.kind ?? null) : 'round'
+/** What runs, which a person may want to end: `round`, `gate`, `review`, `step`; null if nothing does. */
+export function workOf({ running, checking, step }: SessionState): string | null {
+  return running === null ? (checking?.kind ?? (step === null ? null : 'step')) : 'round'
 }
 
 /** A person who interrupted it; null if nothing runs and it holds at once, for `held` says it. */

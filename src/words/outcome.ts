@@ -299,13 +299,14 @@ export type Activity =
 /** What tells it; as in SessionState. */
 type Signs = Pick<
   SessionState,
-  'running' | 'checking' | 'waiting' | 'decision' | 'pausedAt' | 'offlineSince' | 'windingDown' | 'stopAsked'
+  'running' | 'checking' | 'step' | 'waiting' | 'decision' | 'pausedAt' | 'offlineSince' | 'windingDown' | 'stopAsked'
 >
 
 /** What a session that runs is doing now: the first of these that is the case. Pure. */
 export function activityOf({
   running,
   checking,
+  step,
   waiting,
   decision,
   pausedAt,
@@ -315,7 +316,7 @@ export function activityOf({
 }: Signs): Activity {
   if (waiting !== null) return 'waiting'
   if (decision !== null && running === null) return 'deciding'
-  if (pausedAt !== null && running === null && checking === null) return 'paused'
+  if (pausedAt !== null && running === null && checking === null && step === null) return 'paused'
   if (windingDown !== null) return 'winding-down'
   if (offlineSince !== null) return 'waiting-for-network'
   return stopAsked ? 'stopping' : 'running'

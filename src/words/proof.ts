@@ -99,7 +99,7 @@ export interface GateInWords {
 export function describeGate(event: GateEnded, state: SessionState): Description {
   const { name, end, time, remarks, notes, isOutputShown, tone } = gateInWords(event, state)
   const line = [`${name}: ${end}, ${time}`, ...remarks].join('; ')
-  return describe([line, ...notes, ...(isOutputShown ? lastLines(event.output) : [])].join('\n'), tone)
+  return describe([line, ...notes, ...(isOutputShown ? lastLinesShown(event.output) : [])].join('\n'), tone)
 }
 
 /** The parts of which that is told. */
@@ -133,7 +133,8 @@ function notesOn({ problem, ...rest }: GateEnded): string[] {
   return [...(problem === null ? [] : [oneLine(problem, TEXT_CHARS)]), ...(changed === null ? [] : [changed])]
 }
 
-function lastLines(output: string): string[] {
+/** The last ten lines of what a gate or a command printed, as they are shown below how it ended. */
+export function lastLinesShown(output: string): string[] {
   const lines = safeOutput(output).filter(line => line !== '')
   const left = lines.length - OUTPUT_LINES
   return [

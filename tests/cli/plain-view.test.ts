@@ -96,6 +96,13 @@ describe('each event is a line', () => {
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)
 `,
+    'step-started': '',
+    looked: 'looked: plan\n',
+    'command-ran': `command lint: failed (exit code 1), 4.2 s
+          it changed 1 file: .cache/lint.json
+            src/a.ts: an unused import
+`,
+    wrote: 'wrote 1 file (2 KiB): docs/plan.md\n',
     'gate-started': '',
     'gate-ended': `gate tests: failed (exit code 1), 4.2 s
           it changed 1 file itself, which is not taken for the agent's work: coverage.txt
@@ -153,6 +160,8 @@ describe('each event is a line', () => {
   })
 
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
+    'nothing written': 'nothing was written: docs is a link.\n',
+    'template claims': 'claimed done by the template\n',
     'every limit':
       'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n',
     'a build': 'session 20261120_1  build X  (build, workspace-write, at most 20 rounds, no gates)\n',

@@ -10,9 +10,10 @@ import {
   type UsageLimits,
 } from '../../src/core/contracts/engine.ts'
 import type { MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
-import type { Template, ThreadSpec } from '../../src/core/contracts/template.ts'
+import type { Template, TemplateKinds, ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
+import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { openOutputs } from '../../src/records/outputs.ts'
 import type { AgentBook } from '../../src/run/delegation/delegation.ts'
@@ -23,7 +24,7 @@ import { SessionLog } from '../../src/run/session-log.ts'
 import { SessionRunner } from '../../src/run/session-runner.ts'
 import { goalKind } from '../../src/templates/goal/goal.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
-import { created, FIRST_AT, fold, resumed, SESSION, worked } from './session-events.ts'
+import { created, FIRST_AT, resumed, SESSION, worked } from './session-events.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** A round as it is played, with what a play may want to know. */
@@ -92,6 +93,12 @@ export interface PlayOptions {
   asked?: PersonAsked
   /** How a gate comes out, by how often any has run; passed if left out. */
   gate?: (gate: Gate, runs: number, signal: AbortSignal) => Partial<GateResult> | Promise<Partial<GateResult>>
+  /** The templates that there are; codemachine's own if left out. */
+  templates?: TemplateKinds
+  /** How a command of the template comes out; passed if left out. */
+  command?: (name: string, signal: AbortSignal) => Partial<GateResult> | Promise<Partial<GateResult>>
+  /** Where no step writes. */
+  recordsRoot?: string
   /** The files of a tree that are changed or gone in another. */
   lost?: (before: string, after: string) => readonly string[]
   /** The protected files that differ between two trees. */
@@ -162,13 +169,17 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     [Symbol.asyncDispose]: async () => {},
   }
   const template = options.template ?? (await goalTemplate(options.folder))
-  const log = new SessionLog(before.reduce(fold, emptyState(SESSION)), {
-    journal,
-    views: [view],
-    templates: OWN_TEMPLATES,
-    clock,
-    redactor: options.redactor ?? nothingSecret,
-  })
+  const templates = options.templates ?? OWN_TEMPLATES
+  const log = new SessionLog(
+    before.reduce((state, event) => fold(state, event, templates), emptyState(SESSION)),
+    {
+      journal,
+      views: [view],
+      templates,
+      clock,
+      redactor: options.redactor ?? nothingSecret,
+    },
+  )
   const asked = options.asked ?? new PersonAsked(new AbortController().signal, clock)
   const memory = () => options.memory?.(ran.inputs.length) ?? UNCLAIMED
   let playing: Playing | null = null
@@ -191,6 +202,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     },
     guard: { check: async () => null },
     means: playedMeans(options),
+    recordsRoot: options.recordsRoot ?? join(options.folder, 'records'),
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
     policy: {
       graceMs: 300_000,
@@ -245,10 +257,13 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
   const { gate, protectedChanged } = options
   let runs = 0
   return {
+    async runCommand({ name }, { signal, tree }) {
+      const came = (await options.command?.(name, signal)) ?? {}
+      return { ...PASSED, tree, changed: [], changedCount: 0, ...came }
+    },
     async runGate({ name }, { signal }) {
-      const passed = { gate: name, status: 'passed', exitCode: 0, durationMs: 1, output: '', problem: null } as const
       const came = (await gate?.({ name } as Gate, ++runs, signal)) ?? {}
-      return { ...passed, tree: 'same', changed: [], changedCount: 0, ...came }
+      return { ...PASSED, gate: name, tree: 'same', changed: [], changedCount: 0, ...came }
     },
     keepSavepoint: async of =>
       options.savepoint?.(of) === false
@@ -268,6 +283,8 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
     reviewer: async () => ({ thread: REVIEWER, input: 'Review it.' }),
   }
 }
+
+const PASSED = { status: 'passed', exitCode: 0, durationMs: 1, output: '', problem: null } as const
 
 const REVIEWER: ThreadSpec = { agent: 'reviewer', developerInstructions: 'Do it.', model: null, effort: null }
 

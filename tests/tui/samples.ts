@@ -175,6 +175,28 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     ],
     count: 2,
   },
+  'step-started': { type: 'step-started', step: 1, kind: 'command', name: 'lint' },
+  looked: { type: 'looked', step: 2, what: 'plan', result: { tasks: 3 } },
+  'command-ran': {
+    type: 'command-ran',
+    step: 1,
+    name: 'lint',
+    status: 'failed',
+    exitCode: 1,
+    durationMs: 4_200,
+    output: 'src/a.ts: an unused import',
+    problem: null,
+    tree: '0123456789abcdef0123',
+    treeAfter: 'fedcba9876543210fedc',
+    changed: ['.cache/lint.json'],
+    changedCount: 1,
+  },
+  wrote: {
+    type: 'wrote',
+    step: 3,
+    files: [{ path: 'docs/plan.md', bytes: 2_048, sha256: 'ab'.repeat(32) }],
+    problem: null,
+  },
   'gate-started': { type: 'gate-started', round: 1, when: 'claim', gate: 'tests' },
   'gate-ended': {
     type: 'gate-ended',
@@ -339,6 +361,8 @@ const passed = { ...sampleEvents['gate-ended'], status: 'passed', exitCode: 0 } 
 
 /** Events in other shapes than those above. */
 export const moreSamples = {
+  'nothing written': { ...sampleEvents.wrote, files: [], problem: 'docs is a link.' },
+  'template claims': { type: 'done-nominated', step: 4, round: 0, by: ['template'], tree: '0123456789abcdef0123' },
   'every limit': {
     ...sampleEvents['session-created'],
     limits: { rounds: 20, timeMs: 8 * HOUR, tokens: 5_000_000 },

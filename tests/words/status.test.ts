@@ -102,6 +102,7 @@ test('a wait comes before what else is the case, a pause too', () => {
   const signs = {
     running: null,
     checking: null,
+    step: null,
     waiting: { until: 2, since: 1, reason: 'round-failed', cause: { class: 'window', message: null } },
     decision: null,
     pausedAt: null,

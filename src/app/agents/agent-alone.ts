@@ -200,6 +200,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
       maxUsage,
       stallRounds,
     },
+    recordsRoot: records.root,
     roundsDirectory,
     outputs: openOutputs(records.sessionFolder(id)),
     redactor,

@@ -32,17 +32,16 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
       throw error
     }
   }
+  const onGates = { door: commands, workTree: fingerprints, redact: (text: string) => redactor.text(text) }
   return {
+    // Whether it is flaky matters where it decides.
     runGate: (gate, { when, tree, signal }) =>
-      runGate(gate, {
-        door: commands,
-        workTree: fingerprints,
-        tree,
-        signal,
-        redact: text => redactor.text(text),
-        // Whether it is flaky matters where it decides.
-        isAgainOnFailure: when === 'claim',
-      }),
+      runGate(gate, { ...onGates, tree, signal, isAgainOnFailure: when === 'claim' }),
+    runCommand: (command, { tree, signal }) =>
+      runGate(
+        { ...command, required: false, protect: [], everyRound: false },
+        { ...onGates, tree, signal, isAgainOnFailure: false },
+      ),
     keepSavepoint: of => savepoints.keep({ ...of, at: clock.now() }),
     changedProtected,
     async lost(before, after) {

@@ -1,3 +1,4 @@
+import { messageOf, TemplateError, UserError } from '../../base/errors.ts'
 import type { EventOf, SessionEvent } from '../events/events.ts'
 import type { SessionOutcome } from '../events/outcome.ts'
 import type { AskedAnswer } from '../rules/answer.ts'
@@ -71,11 +72,32 @@ export interface RoundStep {
 }
 
 /**
+ * What codemachine does by itself, without a round, and journals before and after. One that was cut off is done again: the
+ * template is asked once more, and says the same, for its state is the fold of the journal.
+ */
+export type OwnStep =
+  /** Calls one of `Template.looks`. What that finds comes as `looked`. */
+  | { kind: 'look'; what: string }
+  /**
+   * Runs a line for a shell, in the work directory and the sandbox of the rounds, as gates are run. How it ended comes as
+   * `command-ran`; what was broken off does not reach the template's `fold`, and is asked for again.
+   */
+  | { kind: 'command'; name: string; run: string; timeoutMs: number; network: boolean }
+  /**
+   * Writes text files of the work directory, all or none; `path`: relative to it, with `/`. What became of it comes as
+   * `wrote`. A file that has that content already is left as it is.
+   */
+  | { kind: 'write'; files: readonly { path: string; text: string }[] }
+  /** Claims that the goal is reached, with the files as they are now; it is proved as every claim is. */
+  | { kind: 'claim' }
+
+/**
  * What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. `decide`: a person decides;
  * the template is asked again once they have, or the default was taken.
  */
 export type Step =
   | RoundStep
+  | OwnStep
   | { kind: 'check'; check: 'plan' | 'tasks' }
   | { kind: 'decide'; decision: Decision }
   | { kind: 'end'; outcome: SessionOutcome }
@@ -166,6 +188,11 @@ export interface Template {
   next(session: SessionState, memory: MemorySnapshot): Step
   /** The thread of the next round, as far as it is known before `next` is asked: it is started ahead. Pure. */
   ahead(session: SessionState): ThreadSpec | null
+  /**
+   * What it can look at, by the word in `look`: functions that read what they like and change nothing. What they resolve
+   * with is data (JSON). Left out: it never looks.
+   */
+  readonly looks?: Readonly<Record<string, (signal: AbortSignal) => Promise<unknown>>>
   /** Keeps what a round has come to that worked and made no claim; `session`: after it. A sentence if that failed. */
   afterRound?(session: SessionState): Promise<string | null>
   /** Keeps what the session has come to; `session`: as it will have ended. A sentence if that failed. */
@@ -176,4 +203,23 @@ export interface Template {
   readonly tools?: readonly AnsweredTool[]
   /** The prompt of an agent that is given work. Left out: as it is at that moment. */
   promptOf?(agent: Agent): Promise<AgentPrompt>
+}
+
+/**
+ * Calls something of a template. Throws a `TemplateError` that names it for whatever it throws but a `UserError`.
+ * @param name that of the template
+ * @param where what was called, such as `next`
+ */
+export function inTemplate<T>(name: string, where: string, call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    throw templateError(name, where, error)
+  }
+}
+
+/** What is thrown for what a template has thrown. */
+export function templateError(name: string, where: string, error: unknown): Error {
+  if (error instanceof UserError) return error
+  return new TemplateError(`the template "${name}" failed in \`${where}\`: ${messageOf(error)}`, { cause: error })
 }

@@ -58,9 +58,10 @@ export const claimEvent = variant('type', {
   },
   'done-nominated': {
     round,
+    step: about(optional(number), 'the step that claims it; left out if files do'),
     by: about(
-      checkedAs(listOf(text), listOf(oneOf('MAIN.md', 'tasks.json'))),
-      'which files claim it: `MAIN.md`, `tasks.json`',
+      checkedAs(listOf(text), listOf(oneOf('MAIN.md', 'tasks.json', 'template'))),
+      'what claims it: the files `MAIN.md`, `tasks.json`; `template`: the template does, by a step',
     ),
     tree: about(
       optional(text),

@@ -1,5 +1,5 @@
 import { claimsDone, type MemorySnapshot } from '../contracts/memory.ts'
-import type { RefusalReason } from '../events/events.ts'
+import type { EventOf, RefusalReason } from '../events/events.ts'
 import { blocksDone, type GateResult, hasPassed, type SessionOutcome } from '../events/outcome.ts'
 import type { EndedRound, SessionState } from '../state/state.ts'
 import { describeGate } from './notices.ts'
@@ -11,7 +11,7 @@ export type Verdict =
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
   | { kind: 'nominated'; by: Nominators; tree: string }
 
-type Nominators = readonly ('MAIN.md' | 'tasks.json')[]
+type Nominators = EventOf<'done-nominated'>['by']
 
 /** Judges the done claim that the memory files make after `round`, if they make one. Pure. */
 export function judgeDone(memory: MemorySnapshot, round: EndedRound): Verdict {
@@ -129,7 +129,7 @@ const SAID_MORE = 'a person has said something meanwhile that no round has been 
 function afterReviews(state: SessionState, tree: string, causes: readonly ReviewCause[]): ProofStep {
   const { reviews, last: round } = state
   const { last, answered, withoutAnswer } = reviews
-  const isOfThis = reviews.of?.round === round?.round && reviews.of?.tree === tree
+  const isOfThis = reviews.of?.round === (round?.round ?? 0) && reviews.of?.tree === tree
   if (last === null || !isOfThis || last.verdict === 'agreed') {
     if (withoutAnswer >= MOST_WITHOUT_ANSWER) {
       return end(state, `The reviewer gave no answer, ${withoutAnswer} times in a row.`)

@@ -24,6 +24,7 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
     endGate({ ...state, checking: null, taskPlan: planAfterGate(state.taskPlan, event) }, event),
   'done-nominated': (state, event) => ({
     ...state,
+    ...(event.step === undefined ? {} : { step: null, steps: event.step }),
     claim: { state: 'nominated', by: event.by, tree: event.tree ?? null, results: [] },
   }),
   'review-started': (state, event, at) => ({
@@ -174,7 +175,8 @@ const GAVE_NONE = new Set<string>(['worked', 'context-full', 'refused', 'silent'
 
 /** The claim once it has been accepted. */
 function accepted(claim: Claim, { tree, verified = false }: EventOf<'done-accepted'>): Claim {
-  return { state: 'accepted', tree, verified, results: claim.state === 'nominated' ? claim.results : [] }
+  const { by, results } = claim.state === 'nominated' ? claim : { by: [], results: [] }
+  return { state: 'accepted', by, tree, verified, results }
 }
 
 /** The tree of which it is claimed that the goal is reached; null if it is not, or not any more. */
@@ -187,7 +189,8 @@ export function claimAtResume({ claim, ended }: SessionState): Claim {
   const tree = claimedTree(claim)
   // It is gone by, unless the session was cut off while it was looked at.
   if (ended !== null || tree === null) return { state: 'none' }
-  return { state: 'nominated', by: claim.state === 'nominated' ? claim.by : [], tree, results: [] }
+  const by = claim.state === 'nominated' || claim.state === 'accepted' ? claim.by : []
+  return { state: 'nominated', by, tree, results: [] }
 }
 
 /** The reviews of a session that goes on: a person who has looked at what they found may have new ones made. */

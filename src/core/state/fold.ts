@@ -1,7 +1,15 @@
 import { clipEnd } from '../../base/text.ts'
-import type { TemplateKinds } from '../contracts/template.ts'
+import { inTemplate, type TemplateKinds } from '../contracts/template.ts'
 import { questionKey } from '../contracts/tools.ts'
-import type { EventOf, FileEvent, LifecycleEvent, Recorded, RoundEvent, SessionEvent } from '../events/events.ts'
+import type {
+  EventOf,
+  FileEvent,
+  LifecycleEvent,
+  Recorded,
+  RoundEvent,
+  SessionEvent,
+  StepEvent,
+} from '../events/events.ts'
 import { type Item, isWork } from '../events/items.ts'
 import {
   memoryNotice,
@@ -52,7 +60,9 @@ export function fold(state: SessionState, event: Recorded, templates: TemplateKi
   const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
   const next = { ...apply(state, event, at), events: state.events + 1, updatedAt: at }
   if (event.type === 'session-created') return begin(next, event, templates)
-  return state.kind === null ? next : { ...next, work: state.kind.fold(state.work, event, state) }
+  const { kind } = state
+  if (kind === null || isBrokenOff(event)) return next
+  return { ...next, work: inTemplate(kind.name, 'fold', () => kind.fold(state.work, event, state)) }
 }
 
 /** The session with its template, as far as that is known. */
@@ -62,9 +72,29 @@ function begin(state: SessionState, event: EventOf<'session-created'>, templates
   return {
     ...state,
     kind,
-    work: kind.first(event),
+    work: inTemplate(kind.name, 'first', () => kind.first(event)),
     taskPlan: kind.hasPlan ? emptyPlan(event.asksPlan ?? false) : null,
   }
+}
+
+/** Whether it is a command that was cut short, which says nothing: the template is asked for it again. */
+function isBrokenOff(event: SessionEvent): boolean {
+  return event.type === 'command-ran' && event.status === 'broken-off'
+}
+
+/** The state after one more event of a step. Pure. */
+const STEP_FOLDS: FoldsOf<StepEvent> = {
+  'step-started': (state, { step, kind, name }, at) => ({
+    ...releaseHold(state, at),
+    step: { number: step, kind, name, since: at },
+  }),
+  looked: endStep,
+  'command-ran': (state, event, at) => (isBrokenOff(event) ? { ...state, step: null } : endStep(state, event, at)),
+  wrote: endStep,
+}
+
+function endStep(state: SessionState, { step }: { step: number }, at: number): SessionState {
+  return { ...state, step: null, steps: step, heldSince: state.pausedAt === null ? null : at }
 }
 
 /** The state after one more event of the files. Pure. */
@@ -137,6 +167,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     pausedAt: null,
     heldSince: null,
     checking: null,
+    step: null,
     offlineSince: null,
     windingDown: null,
     waiting: event.outcome.kind === 'interrupted' ? state.waiting : null,
@@ -157,6 +188,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     gates: event.gates ?? state.gates,
     review: event.review === undefined ? state.review : event.review,
     checking: null,
+    step: null,
     running: null,
     agents: [],
     taskPlan: planAtResume(state),
@@ -244,6 +276,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     unknownPart: state.unknownPart ?? unknownPartOf(state, event.part ?? null),
     claim: { state: 'none' },
     checking: null,
+    step: null,
     plan: [],
     waiting: null,
   }),
@@ -291,6 +324,7 @@ const FOLDS: FoldsOf<SessionEvent> = {
   ...LIFECYCLE_FOLDS,
   ...ROUND_FOLDS,
   ...ANSWER_FOLDS,
+  ...STEP_FOLDS,
   ...FILE_FOLDS,
   ...PLAN_FOLDS,
   ...CLAIM_FOLDS,

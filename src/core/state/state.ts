@@ -63,7 +63,7 @@ export type Claim =
   /** `tree`: the work tree of the claim, null if it was refused at once; `results`: of the gates that have run on it since. */
   | { state: 'nominated'; by: readonly string[]; tree: string | null; results: readonly GateResult[] }
   | { state: 'refused'; reason: RefusalReason; detail: string }
-  | { state: 'accepted'; tree: string; verified: boolean; results: readonly GateResult[] }
+  | { state: 'accepted'; by: readonly string[]; tree: string; verified: boolean; results: readonly GateResult[] }
 
 /** One run of a gate, in short. */
 export type GateRun = Pick<GateResult, 'gate' | 'status' | 'exitCode' | 'durationMs'> & {
@@ -136,6 +136,9 @@ export interface SessionState {
   gateFailures: readonly GateFailure[]
   flakyGates: readonly string[]
   checking: Checking | null
+  /** The step that codemachine carries out just now, and how many have been carried out; `since`: Unix time, ms. */
+  step: { number: number; kind: string; name: string; since: number } | null
+  steps: number
   reviews: Reviews
   /** The answers that could not be used when they were given last, by name: why, and how often in a row; the last 100. */
   refusedAnswers: Readonly<Record<string, RefusedAnswer>>
@@ -261,6 +264,8 @@ export function emptyState(id: string): SessionState {
     gateFailures: [],
     flakyGates: [],
     checking: null,
+    step: null,
+    steps: 0,
     reviews: NO_REVIEWS,
     refusedAnswers: {},
     outputs: [],
@@ -408,8 +413,8 @@ function add(a: TokenCounts, b: TokenCounts): TokenCounts {
 
 /** The session after a person has asked at `at` (Unix time, ms) that no further round start. Pure. */
 export function hold(state: SessionState, at: number): SessionState {
-  const { running, waiting, checking, decision } = state
-  const isIdle = running === null && waiting === null && checking === null && decision === null
+  const { running, waiting, checking, step, decision } = state
+  const isIdle = running === null && waiting === null && checking === null && step === null && decision === null
   return { ...state, pausedAt: state.pausedAt ?? at, heldSince: state.heldSince ?? (isIdle ? at : null) }
 }
 

@@ -132,14 +132,18 @@ export const codexChains: readonly Chain[] = [
 ]
 
 /**
- * Events that a session of this kind cannot be made to have: the machine would have to sleep, the provider to reroute, or
- * a team to build or to decide something.
+ * Events that a session of this kind cannot be made to have: the machine would have to sleep, the provider to reroute, a
+ * team to build or to decide something, or the template to take steps.
  */
 const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'machine-slept',
   'model-rerouted',
   'decision-asked',
   'decision-made',
+  'step-started',
+  'looked',
+  'command-ran',
+  'wrote',
   'plan-refused',
   'plan-ready',
   'agent-started',
@@ -189,6 +193,10 @@ export const MADE: readonly string[] = Object.keys({
   savepoint: true,
   'settings-changed': true,
   'protected-changed': true,
+  'step-started': true,
+  looked: true,
+  'command-ran': true,
+  wrote: true,
   'gate-started': true,
   'gate-ended': true,
   'question-asked': true,

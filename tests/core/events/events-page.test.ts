@@ -9,6 +9,7 @@ import { lifecycleEvent } from '../../../src/core/events/lifecycle.ts'
 import { planEvent } from '../../../src/core/events/plan.ts'
 import { roundEvent } from '../../../src/core/events/round.ts'
 import { type KnownSchema, shapesOf } from '../../../src/core/events/schema.ts'
+import { stepEvent } from '../../../src/core/events/step.ts'
 import { item, outcomeHint, sessionOutcome } from '../../../src/core/events/shapes.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { moreSamples, sampleEvents, sampleLiveEvents } from '../../tui/samples.ts'
@@ -21,6 +22,7 @@ const headings = [...page.matchAll(/^### ([a-z-]+)$/gm)].map(match => match[1])
 const GROUPS = [
   { part: 'Of the session', events: wordsOf(lifecycleEvent) },
   { part: 'Of a round', events: wordsOf(roundEvent) },
+  { part: 'Of a step', events: wordsOf(stepEvent) },
   { part: 'Of the files', events: wordsOf(fileEvent) },
   { part: 'Of a build', events: wordsOf(planEvent) },
   { part: 'Of the done claim', events: wordsOf(claimEvent) },

@@ -1,0 +1,62 @@
+import { about, anyValue, checkedAs, fields, listOf, nullOr, number, oneOf, optional, text, variant } from './schema.ts'
+
+/** A step that codemachine carries out by itself, without a round. */
+const stepKind = oneOf('look', 'command', 'write', 'claim')
+
+const step = about(number, 'as in `step-started`')
+
+/**
+ * Events of the steps of a template that are no rounds. Each has `step-started` before it, and one of the others after it; a
+ * claim goes on as `done-nominated`.
+ */
+export const stepEvent = variant('type', {
+  'step-started': {
+    step: about(
+      number,
+      'its number in the session, from 1. One that was cut off, or broken off by a person, is started again with the same number',
+    ),
+    kind: about(
+      checkedAs(text, stepKind),
+      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `claim`: it is claimed that the goal is reached',
+    ),
+    name: about(text, 'what is looked at, the name of the command, the first file'),
+  },
+  looked: {
+    step,
+    what: about(text, 'what was looked at: a word of the template'),
+    result: about(
+      optional(anyValue),
+      "what was found, a value of the template's own; left out if it has more than 65,536 bytes as JSON",
+    ),
+  },
+  'command-ran': {
+    step,
+    name: about(text, 'its name: a word or two of the template'),
+    status: about(
+      oneOf('passed', 'failed', 'timed-out', 'not-started', 'broken-off'),
+      '`passed`: its exit code is 0; `failed`; `timed-out`; `not-started`: there is nothing that could be run; `broken-off`: a person or the end of the session cut it short, and it is run again',
+    ),
+    exitCode: about(nullOr(number), '`null` if it did not end by itself'),
+    durationMs: number,
+    output: about(text, 'the last lines of what it printed, stdout and stderr, at most 4,000 characters'),
+    problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
+    tree: about(text, 'fingerprint of the work tree on which it ran'),
+    treeAfter: about(text, 'fingerprint of the work tree that it left'),
+    changed: about(listOf(text), 'what it changed in that tree, at most 50 paths'),
+    changedCount: about(number, 'how many'),
+  },
+  wrote: {
+    step,
+    files: about(
+      listOf(
+        fields({
+          path: about(text, 'relative to the work directory, with `/`'),
+          bytes: about(number, 'its size'),
+          sha256: about(text, 'hash of its bytes, hex'),
+        }),
+      ),
+      'all files of the step: `[{ path, bytes, sha256 }]`, relative to the work directory, those too that were like that already; none if there is a `problem`',
+    ),
+    problem: about(nullOr(text), 'why nothing was written, a sentence; `null` if it was'),
+  },
+})

@@ -1,0 +1,182 @@
+import { TemplateError, unreachable } from '../base/errors.ts'
+import { clipEnd } from '../base/text.ts'
+import { type OwnStep, templateError } from '../core/contracts/template.ts'
+import type { SessionOutcome } from '../core/events/outcome.ts'
+import { writeAllInside } from '../workspace/files/write-all.ts'
+import { type ClaimProof, emitRestored } from './claim.ts'
+import type { RunnerOptions } from './options.ts'
+
+export interface OwnStepsOptions
+  extends Pick<
+    RunnerOptions,
+    'log' | 'template' | 'workTree' | 'guard' | 'means' | 'asked' | 'agents' | 'clock' | 'recordsRoot'
+  > {
+  claim: ClaimProof
+  /** The time that a command may take at most, ms. */
+  mostCommandMs(): number
+}
+
+/** More than this without a round between them are a template that goes round in circles. */
+const MOST_IN_A_ROW = 1_000
+/** A look that takes longer is taken to hang, ms. */
+const LOOK_MS = 10 * 60_000
+/** The most of what a look has found that stands in its event, bytes of JSON; and how deep that may be. */
+const RESULT_BYTES = 64 * 1024
+const MOST_LEVELS = 100
+const NAME_CHARACTERS = 200
+
+/** The steps of a template that codemachine carries out itself: each is journaled before and after. */
+export class OwnSteps {
+  readonly #options: OwnStepsOptions
+  #breakingOff = new AbortController()
+  /** The last round that had ended before the last steps, and how many these are. */
+  #since: { round: unknown; steps: number } = { round: null, steps: 0 }
+
+  constructor(options: OwnStepsOptions) {
+    this.#options = options
+  }
+
+  /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
+  async carryOut(step: OwnStep, tree: string): Promise<string | null> {
+    const { log } = this.#options
+    this.#count()
+    const number = log.state.steps + 1
+    log.emit({ type: 'step-started', step: number, kind: step.kind, name: clipEnd(nameOf(step), NAME_CHARACTERS) })
+    switch (step.kind) {
+      case 'look':
+        await this.#look(number, step.what)
+        return tree
+      case 'command':
+        return await this.#run(number, step, tree)
+      case 'write':
+        return await this.#write(number, step)
+      case 'claim':
+        return await this.#options.claim.nominate(number)
+      default:
+        return unreachable(step)
+    }
+  }
+
+  /** Breaks off the one that runs, if there is one. */
+  interrupt(): void {
+    this.#breakingOff.abort()
+  }
+
+  /** Whether a template may end a session so: what is done is no template's to say. */
+  checkedEnd(outcome: SessionOutcome): SessionOutcome {
+    const { state } = this.#options.log
+    if (outcome.kind !== 'done' || state.claim.state === 'accepted') return outcome
+    throw new TemplateError(
+      `the template "${state.template}" ends the session as done, and no claim of that has been accepted`,
+    )
+  }
+
+  #count(): void {
+    const { last, template } = this.#options.log.state
+    this.#since = { round: last, steps: this.#since.round === last ? this.#since.steps + 1 : 1 }
+    if (this.#since.steps <= MOST_IN_A_ROW) return
+    throw new TemplateError(`the template "${template}" asks for more than ${MOST_IN_A_ROW} steps without a round`)
+  }
+
+  /** Aborted when a person breaks in, or the session is to end. */
+  #until(): AbortSignal {
+    this.#breakingOff = new AbortController()
+    return AbortSignal.any([this.#options.asked.ending, this.#breakingOff.signal])
+  }
+
+  async #look(step: number, what: string): Promise<void> {
+    const { log } = this.#options
+    const found = await this.#found(what, this.#until())
+    if (found === null) return
+    const { json } = found
+    log.emit({ type: 'looked', step, what, result: JSON.parse(json) })
+  }
+
+  /** What a look finds, as JSON; null if it was broken off. */
+  async #found(what: string, signal: AbortSignal): Promise<{ json: string } | null> {
+    const { template, clock, log } = this.#options
+    const over = new AbortController()
+    const isOver = (error: unknown) => templateError(log.state.template, `look ${what}`, error)
+    try {
+      const look = Object.hasOwn(template.looks ?? {}, what) ? template.looks?.[what] : undefined
+      if (look === undefined) throw new Error('it has no such look')
+      const looking = look(AbortSignal.any([signal, over.signal]))
+      const ended = clock.wait(LOOK_MS, AbortSignal.any([signal, over.signal])).then(() => TOO_LONG)
+      const result = await Promise.race([looking, ended])
+      if (signal.aborted) return null
+      if (result === TOO_LONG) throw new Error(`it took longer than ${LOOK_MS / 60_000} minutes`)
+      return { json: checkedJson(result) }
+    } catch (error) {
+      if (signal.aborted) return null
+      throw isOver(error)
+    } finally {
+      over.abort()
+    }
+  }
+
+  async #run(step: number, command: Extract<OwnStep, { kind: 'command' }>, tree: string): Promise<string> {
+    const { log, means, workTree, guard, mostCommandMs } = this.#options
+    if (means === null) throw new Error('Nothing is run in this session but its rounds.')
+    const timeoutMs = Math.min(command.timeoutMs, mostCommandMs())
+    const name = clipEnd(command.name, NAME_CHARACTERS)
+    const ran = await means.runCommand({ ...command, timeoutMs }, { tree, signal: this.#until() })
+    const treeAfter = await workTree.take()
+    const { status, ...how } = ran
+    log.emit({
+      type: 'command-ran',
+      step,
+      name,
+      // It is run once, so that none is flaky.
+      status: status === 'flaky' ? 'failed' : status,
+      exitCode: how.exitCode,
+      durationMs: how.durationMs,
+      output: how.output,
+      problem: how.problem,
+      tree,
+      treeAfter,
+      changed: how.changed,
+      changedCount: how.changedCount,
+    })
+    emitRestored(log, await guard.check())
+    return treeAfter
+  }
+
+  async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
+    const { log, agents, recordsRoot } = this.#options
+    const wrote = await writeAllInside(agents.directory, files, { key: `${log.state.id} ${step}`, closed: recordsRoot })
+    if ('problem' in wrote) log.emit({ type: 'wrote', step, files: [], problem: wrote.problem })
+    else log.emit({ type: 'wrote', step, files: wrote.files, problem: null })
+    return null
+  }
+}
+
+const TOO_LONG = Symbol('too long')
+
+function nameOf(step: OwnStep): string {
+  switch (step.kind) {
+    case 'look':
+      return step.what
+    case 'command':
+      return step.name
+    case 'write':
+      return step.files[0]?.path ?? ''
+    case 'claim':
+      return 'done'
+    default:
+      return unreachable(step)
+  }
+}
+
+/** What a look has found as JSON. Throws if it is no data, or too much. */
+function checkedJson(result: unknown): string {
+  const json = JSON.stringify(result ?? null)
+  if (json === undefined) throw new Error('what it found is no data')
+  if (Buffer.byteLength(json) > RESULT_BYTES) throw new Error(`it found more than ${RESULT_BYTES} bytes`)
+  let level = 0
+  for (const [each] of json.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/g)) {
+    if (each === '[' || each === '{') level += 1
+    else if (each === ']' || each === '}') level -= 1
+    if (level > MOST_LEVELS) throw new Error(`what it found is nested more than ${MOST_LEVELS} deep`)
+  }
+  return json
+}

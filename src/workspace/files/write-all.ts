@@ -1,0 +1,195 @@
+import { createHash } from 'node:crypto'
+import { constants, copyFile, link, lstat, open, realpath, rename, rmdir, unlink } from 'node:fs/promises'
+import { basename, dirname, join, sep } from 'node:path'
+import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
+import { isWithin } from '../../platform/files.ts'
+import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
+
+/** A text file to be written; `path`: relative to the work directory, with `/` between its parts. */
+export interface FileToWrite {
+  path: string
+  text: string
+}
+
+/** A file as it is now. `sha256`: of its bytes, hex. */
+export interface WrittenFile {
+  path: string
+  bytes: number
+  sha256: string
+}
+
+export interface WriteAllOptions {
+  /** Tells one writing from another. Done again with the same one after a crash, it clears up what that has left. */
+  key: string
+  /** A folder that nothing is written in, wherever it lies. */
+  closed: string
+}
+
+/** At most so many files, of so many bytes together, with so many characters in a path. */
+const MOST_FILES = 500
+const MOST_BYTES = 16 * 1024 * 1024
+const MOST_PATH = 1_000
+
+/**
+ * Writes files below `root`, the real path of a work directory: all of them, or none and why, a sentence. Never through a
+ * link, never into `.git` or `.codemachine`. One that has its content already is left alone; another keeps its mode. If
+ * the process is killed between two files, doing it again ends it. Rejects only where there is no room on the disk.
+ */
+export async function writeAllInside(
+  root: string,
+  files: readonly FileToWrite[],
+  options: WriteAllOptions,
+): Promise<{ files: readonly WrittenFile[] } | { problem: string }> {
+  const problem = problemOf(files) ?? files.map(({ path }) => closedProblem(root, path, options)).find(Boolean)
+  if (problem) return { problem }
+  const staged: StagedWrite[] = []
+  const made: string[] = []
+  try {
+    for (const file of files) staged.push(await stage(root, file, options, made))
+    await replaceAll(root, staged)
+    return { files: staged.map(({ path, bytes, sha256 }) => ({ path, bytes: bytes.length, sha256 })) }
+  } catch (error) {
+    for (const { temporary } of staged) await unlink(join(root, temporary)).catch(() => {})
+    for (const folder of made.reverse()) await rmdir(join(root, folder)).catch(() => {})
+    if (error instanceof Refusal) return { problem: error.message }
+    if (isNoRoom(error) || systemErrorCode(error) === null) throw error
+    return { problem: `the files cannot be written (${systemErrorCode(error)}).` }
+  }
+}
+
+/** Why files cannot be written, a sentence. */
+class Refusal extends Error {}
+
+interface StagedWrite {
+  path: string
+  bytes: Buffer
+  sha256: string
+  /** Where the new content lies, and where the old one is kept meanwhile; in the folder of the file. */
+  temporary: string
+  backup: string
+  kind: 'same' | 'new' | 'changed'
+}
+
+function problemOf(files: readonly FileToWrite[]): string | null {
+  if (files.length > MOST_FILES) return `${files.length} files are more than ${MOST_FILES}; write fewer at once.`
+  const bytes = files.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
+  if (bytes > MOST_BYTES) return `${bytes} bytes are more than ${MOST_BYTES}; write less at once.`
+  const seen = new Set<string>()
+  for (const { path } of files) {
+    const name = JSON.stringify(path.slice(0, 200))
+    if (!isPlainPath(path)) return `${name} is no path of a file in the work directory, such as "docs/plan.md".`
+    if (path.split('/').some(isOwnFolder)) return `${name} lies in .git or .codemachine, where nothing is written.`
+    if (seen.has(path)) return `${name} is there twice.`
+    seen.add(path)
+  }
+  return null
+}
+
+/** Relative, in its shortest form, and without what has a meaning of its own on some system. */
+function isPlainPath(path: string): boolean {
+  if (path === '' || path.length > MOST_PATH || /[\\\p{Cc}]|^[a-z]:/iu.test(path)) return false
+  return path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
+}
+
+/** As file systems compare names that ignore case, invisible characters, or dots and spaces at the end. */
+function isOwnFolder(part: string): boolean {
+  const name = part
+    .replace(/\p{Cf}/gu, '')
+    .toLowerCase()
+    .replace(/[. ]+$/, '')
+    .replace(/:.*$/, '')
+  return name === '.git' || name === 'git~1' || name === '.codemachine' || name === 'codema~1'
+}
+
+function closedProblem(root: string, path: string, { closed }: WriteAllOptions): string | null {
+  const isClosed = isWithin(closed, join(root, path)) && !isWithin(closed, root)
+  return isClosed ? `${JSON.stringify(path)} lies in the records of codemachine, where nothing is written.` : null
+}
+
+/** Writes the new content beside the file. */
+async function stage(
+  root: string,
+  { path: given, text }: FileToWrite,
+  { key }: WriteAllOptions,
+  made: string[],
+): Promise<StagedWrite> {
+  const bytes = Buffer.from(text)
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const path = given.split('/').join(sep)
+  const folder = dirname(path)
+  const name = createHash('sha256').update(`${key} ${given}`).digest('hex').slice(0, 24)
+  const [temporary, backup] = [join(folder, `.${name}.new.tmp`), join(folder, `.${name}.old.tmp`)]
+  const blocked = await findObstacle(root, folder)
+  if (blocked !== null && blocked.kind !== 'missing') throw new Refusal(`${blocked.path} ${whatIsThere(blocked)}.`)
+  const obstacle = await makeFolderInside(root, folder, { mode: 0o777, onMade: each => made.push(each) })
+  if (obstacle !== null) throw new Refusal(`${obstacle.path} ${whatIsThere(obstacle)}.`)
+  const mode = await modeOf(root, path)
+  const kind = mode === null ? 'new' : (await hasContent(join(root, path), bytes)) ? 'same' : 'changed'
+  // What a killed one has left, or a link that somebody has put there.
+  for (const each of [temporary, backup]) await unlink(join(root, each)).catch(() => {})
+  if (kind !== 'same') await writeNew(join(root, temporary), bytes, mode)
+  return { path: given, bytes, sha256, temporary, backup, kind }
+}
+
+/** The mode of the regular file at a path; null if there is nothing. Refuses anything else. */
+async function modeOf(root: string, path: string): Promise<number | null> {
+  try {
+    const stat = await lstat(join(root, path))
+    if (stat.isFile()) return stat.mode & 0o777
+    throw new Refusal(
+      `${path} is ${stat.isSymbolicLink() ? 'a link' : stat.isDirectory() ? 'a folder' : 'no regular file'}.`,
+    )
+  } catch (error) {
+    if (systemErrorCode(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+async function hasContent(path: string, bytes: Buffer): Promise<boolean> {
+  const read = await readRegularFile(path, bytes.length)
+  return read.kind === 'bytes' && read.bytes.equals(bytes)
+}
+
+/** @param mode null: as the system makes new files */
+async function writeNew(path: string, bytes: Buffer, mode: number | null): Promise<void> {
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0)
+  await using file = await open(path, flags, mode ?? 0o666)
+  await file.writeFile(bytes)
+  if (mode !== null) await file.chmod(mode)
+  await file.sync()
+  if ((await realpath(path)) !== path) throw new Refusal(`${path} lies behind a link.`)
+}
+
+/** Gives each its name; if one cannot have it, those before it are as they were. */
+async function replaceAll(root: string, staged: readonly StagedWrite[]): Promise<void> {
+  const done: StagedWrite[] = []
+  try {
+    for (const write of staged) {
+      if (write.kind === 'same') continue
+      const [path, temporary, backup] = [write.path.split('/').join(sep), write.temporary, write.backup]
+      if (write.kind === 'changed') await keep(join(root, path), join(root, backup))
+      done.push(write)
+      await rename(join(root, temporary), join(root, path))
+    }
+  } catch (error) {
+    for (const write of done.reverse()) await putBack(root, write)
+    throw error
+  }
+  for (const { kind, backup } of done) if (kind === 'changed') await unlink(join(root, backup)).catch(() => {})
+}
+
+/** Not every file system has links. */
+async function keep(path: string, backup: string): Promise<void> {
+  await link(path, backup).catch(() => copyFile(path, backup, constants.COPYFILE_EXCL))
+}
+
+async function putBack(root: string, { path, backup, kind, sha256 }: StagedWrite): Promise<void> {
+  const file = join(root, dirname(path), basename(path))
+  if (kind === 'changed') await rename(join(root, backup), file)
+  else if (kind === 'new' && (await hashOf(file)) === sha256) await unlink(file)
+}
+
+async function hashOf(path: string): Promise<string | null> {
+  const read = await readRegularFile(path, MOST_BYTES)
+  return read.kind === 'bytes' ? createHash('sha256').update(read.bytes).digest('hex') : null
+}

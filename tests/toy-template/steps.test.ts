@@ -1,0 +1,298 @@
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describeError, TemplateError } from '../../src/base/errors.ts'
+import type { OwnStep } from '../../src/core/contracts/template.ts'
+import type { Recorded } from '../../src/core/events/events.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import { ofType, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
+import { SESSION } from '../support/session-events.ts'
+import { openToy, type ToyOptions, type ToyState, type ToyStep, withToy } from './toy.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'codemachine-steps-'))
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+const look: OwnStep = { kind: 'look', what: 'size' }
+const command: OwnStep = { kind: 'command', name: 'lint', run: 'npm run lint', timeoutMs: 60_000, network: false }
+const write: OwnStep = {
+  kind: 'write',
+  files: [
+    { path: 'docs/a/plan.md', text: 'A plan.\n' },
+    { path: 'notes.txt', text: 'Nötes.\n' },
+  ],
+}
+const claim: OwnStep = { kind: 'claim' }
+const ALL: readonly ToyStep[] = [look, 'Do it.', command, write, claim]
+const looks: ToyOptions['looks'] = { size: async () => ({ files: 3 }) }
+
+const play = async (toy: ToyOptions, options: Partial<PlayOptions> = {}): Promise<Ran> =>
+  await playSession([], {
+    folder,
+    template: openToy(toy),
+    templates: withToy(toy),
+    begun: { template: 'toy', ...options.begun },
+    ...options,
+  })
+
+const stateOf = (events: readonly Recorded[], toy: ToyOptions) =>
+  events.reduce((state, event) => fold(state, event, withToy(toy)), emptyState(SESSION))
+
+const STEPS = new Set<string>(['step-started', 'looked', 'command-ran', 'wrote', 'done-nominated', 'done-accepted'])
+const stepsIn = (events: readonly Recorded[]) => events.filter(({ type }) => STEPS.has(type)).map(({ type }) => type)
+
+test('each step is journaled before and after, and the claim of the template is proved without its memory files', async () => {
+  const gates = ['tests', 'types'].map(name => ({
+    name,
+    run: name,
+    timeoutMs: 1000,
+    required: true,
+    network: false,
+    protect: [],
+    everyRound: false,
+  }))
+  const toy = { steps: ALL, looks }
+  const { outcome, events, inputs } = await play(toy, { begun: { template: 'toy', gates } })
+  expect(outcome).toEqual({ kind: 'done', verified: true })
+  expect(inputs).toEqual(['Do it.'])
+  expect(stepsIn(events)).toEqual([
+    'step-started',
+    'looked',
+    'step-started',
+    'command-ran',
+    'step-started',
+    'wrote',
+    'step-started',
+    'done-nominated',
+    'done-accepted',
+  ])
+  expect(ofType(events, 'step-started').map(({ step, kind, name }) => [step, kind, name])).toEqual([
+    [1, 'look', 'size'],
+    [2, 'command', 'lint'],
+    [3, 'write', 'docs/a/plan.md'],
+    [4, 'claim', 'done'],
+  ])
+  expect(ofType(events, 'looked')).toMatchObject([{ step: 1, what: 'size', result: { files: 3 } }])
+  expect(ofType(events, 'command-ran')).toMatchObject([{ step: 2, name: 'lint', status: 'passed', tree: 'same' }])
+  expect(ofType(events, 'done-nominated')).toMatchObject([{ step: 4, by: ['template'], tree: 'same' }])
+  expect(
+    ofType(events, 'gate-ended')
+      .filter(({ when }) => when === 'claim')
+      .map(({ gate }) => gate),
+  ).toEqual(['tests', 'types'])
+  expect(await readFile(join(folder, 'docs/a/plan.md'), 'utf8')).toBe('A plan.\n')
+  expect(stateOf(events, toy)).toMatchObject({ step: null, steps: 4, work: { taken: 4, commands: { lint: 'passed' } } })
+})
+
+test('killed after any event, and gone on with, it comes to the same end and the same files', async () => {
+  const toy = { steps: ALL, looks }
+  const whole = await play(toy)
+  const files = async () =>
+    await Promise.all(['docs/a/plan.md', 'notes.txt'].map(path => readFile(join(folder, path), 'utf8')))
+  const [outcome, written] = [whole.outcome, await files()]
+  const lastWork = stateOf(whole.events, toy).work
+  for (let kept = 1; kept < whole.events.length; kept++) {
+    await rm(folder, { recursive: true })
+    await mkdir(folder)
+    const journal: Recorded[] = []
+    const killed = play(toy, {
+      append: event => {
+        if (journal.length === kept) throw new Error('killed')
+        journal.push(event)
+      },
+    })
+    await expect(killed).rejects.toThrow('killed')
+    const last = journal.at(-1)
+    const resumed = await play(toy, { journal })
+    expect(resumed.outcome, `killed after ${last?.type} (${kept})`).toEqual(outcome)
+    expect(await files()).toEqual(written)
+    const state = stateOf([...journal, ...resumed.events], toy)
+    expect(state.work).toEqual(lastWork)
+    expect(state.steps).toBe(4)
+  }
+})
+
+test('a claim that a gate does not pass is refused, and the template goes on', async () => {
+  const gates = [
+    { name: 'tests', run: 't', timeoutMs: 1, required: true, network: false, protect: [], everyRound: false },
+  ]
+  const { outcome, events } = await play(
+    { steps: [claim, 'Mend it.', claim] },
+    {
+      begun: { template: 'toy', gates },
+      // Before round 1, for the first claim (twice, for it may be flaky), for the second.
+      gate: (_, runs) => (runs <= 2 ? { status: 'failed', exitCode: 1 } : {}),
+    },
+  )
+  expect(ofType(events, 'done-refused')).toMatchObject([{ reason: 'gate-failed' }])
+  expect(ofType(events, 'round-started')).toHaveLength(1)
+  expect(outcome).toEqual({ kind: 'done', verified: true })
+})
+
+test('two claims without a round between them are proved each by itself', async () => {
+  const gates = [
+    { name: 'tests', run: 't', timeoutMs: 1, required: true, network: false, protect: [], everyRound: false },
+  ]
+  const { outcome, events } = await play(
+    { steps: [claim, command, claim] },
+    { begun: { template: 'toy', gates }, gate: (_, runs) => (runs === 2 ? { status: 'failed', exitCode: 1 } : {}) },
+  )
+  expect(ofType(events, 'gate-ended').map(({ when, status }) => [when, status])).toEqual([
+    ['before', 'passed'],
+    ['claim', 'failed'],
+    ['claim', 'flaky'],
+  ])
+  expect(outcome).toMatchObject({ kind: 'done' })
+})
+
+test('a claim of the template needs a review that agrees where one is wanted, also before any round', async () => {
+  const says = JSON.stringify({ verdict: 'agreed', summary: 'Fine.', findings: [] })
+  const { outcome, events } = await playSession(
+    [
+      ({ run }) => {
+        const item = { kind: 'agent-message', id: 'm', text: says, phase: 'final-answer' } as const
+        run.onEvent({ type: 'item-completed', round: run.round, item })
+        return { class: 'worked', message: null }
+      },
+    ],
+    {
+      folder,
+      template: openToy({ steps: [claim] }),
+      templates: withToy({ steps: [claim] }),
+      begun: { template: 'toy', review: { model: null, effort: null } },
+    },
+  )
+  expect(ofType(events, 'review-ended')).toMatchObject([{ round: 0, answer: { verdict: 'agreed' } }])
+  expect(outcome).toEqual({ kind: 'done', verified: false })
+})
+
+test('what the memory files say is nothing to a claim of the template', async () => {
+  const open = { ...UNCLAIMED, tasks: [{ id: 'T1', name: 'one', done: false }] }
+  const { outcome } = await play({ steps: ['Begin.', claim] }, { memory: () => open })
+  expect(outcome).toMatchObject({ kind: 'done' })
+})
+
+describe('a template that', () => {
+  const failing = async (toy: ToyOptions): Promise<{ error: unknown; events: Recorded[] }> => {
+    const events: Recorded[] = []
+    const error: unknown = await play(toy, { append: event => void events.push(event) }).then(
+      () => null,
+      thrown => thrown,
+    )
+    return { error, events }
+  }
+  const shown = (error: unknown) => describeError(error)
+
+  test.each([
+    ['next', { steps: [], breaks: 'next' }],
+    ['ahead', { steps: ['Go.'], breaks: 'ahead' }],
+    ['fold', { steps: [look], looks, breaks: 'fold' }],
+    ['look size', { steps: [look], looks: { size: () => Promise.reject(new Error('the toy is broken')) } }],
+  ] as const)(
+    'throws in %s ends the program with one sentence that names it, and the journal whole',
+    async (where, toy) => {
+      const { error, events } = await failing(toy)
+      expect(error).toBeInstanceOf(TemplateError)
+      expect(shown(error)).toEqual({
+        text: `codemachine: the template "toy" failed in \`${where}\`: the toy is broken. What happened until then is journaled.\n`,
+        exitCode: 1,
+      })
+      expect(events.at(-1)?.type).not.toBe('session-ended')
+      // Another version of it goes on from there.
+      const mended = { steps: toy.steps, looks }
+      const { outcome } = await play(mended, { journal: events })
+      expect(outcome).toMatchObject({ kind: 'needs-person', reason: 'Nothing was claimed.' })
+    },
+  )
+
+  test.each([
+    [{ steps: [look] }, 'failed in `look size`: it has no such look'],
+    [
+      { steps: [look], looks: { size: (): Promise<unknown> => Promise.resolve(() => {}) } },
+      'failed in `look size`: what it found is no data',
+    ],
+    [{ steps: [look], looks: { size: async () => 1n } }, 'failed in `look size`'],
+    [{ steps: [look], looks: { size: async () => deep(200) } }, 'nested more than 100 deep'],
+    [{ steps: [], lies: true }, 'ends the session as done, and no claim of that has been accepted'],
+    [{ steps: Array.from({ length: 2000 }, () => look), looks }, 'asks for more than 1000 steps without a round'],
+  ] as const)('does what none may do is a bug of its: %#', async (toy, words) => {
+    const { error } = await failing(toy)
+    expect(shown(error)).toMatchObject({ text: expect.stringContaining(words), exitCode: 1 })
+    expect(shown(error).text.trimEnd().split('\n')).toHaveLength(1)
+  })
+})
+
+function deep(levels: number): unknown {
+  let value: unknown = 1
+  for (let level = 0; level < levels; level++) value = [value]
+  return value
+}
+
+describe('a person who breaks in', () => {
+  test('a command is broken off, which the template does not see, and it runs again when the session goes on', async () => {
+    let runs = 0
+    const toy = { steps: [command, claim] }
+    const { outcome, events } = await play(toy, {
+      command: async (_, signal) => {
+        if (++runs > 1) return {}
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+        return { status: 'broken-off', exitCode: null }
+      },
+      onEvent: (event, { runner, asked }) => {
+        if (event.type === 'step-started' && runs === 0) {
+          queueMicrotask(() => {
+            runner.tell({ type: 'interrupt-asked' })
+            asked.hold()
+            runner.interrupt()
+          })
+        }
+        if (event.type === 'held') {
+          runner.tell({ type: 'unpaused' })
+          asked.unpause()
+        }
+      },
+    })
+    expect(ofType(events, 'command-ran').map(({ step, status }) => [step, status])).toEqual([
+      [1, 'broken-off'],
+      [1, 'passed'],
+    ])
+    expect(ofType(events, 'held')).toHaveLength(1)
+    expect(stateOf(events, toy).work as ToyState).toMatchObject({ commands: { lint: 'passed' } })
+    expect(outcome).toMatchObject({ kind: 'done' })
+  })
+
+  test('a look that never ends is left when the session is to end', async () => {
+    const toy: ToyOptions = { steps: [look], looks: { size: () => new Promise<unknown>(() => {}) } }
+    const { outcome, events } = await play(toy, {
+      onEvent: (event, { asked }) => {
+        if (event.type === 'step-started') queueMicrotask(() => asked.endNow('stop'))
+      },
+    })
+    expect(outcome).toEqual({ kind: 'interrupted', by: 'stop' })
+    expect(ofType(events, 'looked')).toEqual([])
+    expect(stateOf(events, toy)).toMatchObject({ step: null, steps: 0 })
+  })
+
+  test('a look that hangs ends after ten minutes', async () => {
+    const toy: ToyOptions = { steps: [look], looks: { size: () => new Promise<unknown>(() => {}) } }
+    await expect(play(toy)).rejects.toThrow('it took longer than 10 minutes')
+  })
+})
+
+test('nothing is written where a link stands in the way, and the template is told why', async () => {
+  const elsewhere = await mkdtemp(join(tmpdir(), 'codemachine-elsewhere-'))
+  try {
+    await symlink(elsewhere, join(folder, 'docs'))
+    await writeFile(join(folder, 'notes.txt'), 'mine\n')
+    const { outcome, events } = await play({ steps: [write] })
+    expect(ofType(events, 'wrote')).toMatchObject([{ files: [], problem: 'docs is a link.' }])
+    expect(await readFile(join(folder, 'notes.txt'), 'utf8')).toBe('mine\n')
+    expect(outcome).toMatchObject({ kind: 'needs-person', reason: 'docs is a link.' })
+  } finally {
+    await rm(elsewhere, { recursive: true })
+  }
+})

@@ -1,0 +1,106 @@
+import type { OwnStep, Step, Template, TemplateKind, TemplateKinds } from '../../src/core/contracts/template.ts'
+import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+
+/*
+ * A template for tests, which takes the steps that it is told to take, one after the other, and then ends: as done if a
+ * claim of its was accepted, else as needing a person. It shows what any template may ask of codemachine, and keeps of it
+ * what a test may want to see.
+ */
+
+/** What the toy does next. A text: a round whose input that is. */
+export type ToyStep = OwnStep | string
+
+/** The toy's own state: how many of its steps have been taken, and what came of them. */
+export interface ToyState {
+  taken: number
+  /** What looks have found, by what was looked at. */
+  found: Readonly<Record<string, unknown>>
+  /** How commands came out, by their names. */
+  commands: Readonly<Record<string, EventOf<'command-ran'>['status']>>
+  wrote: EventOf<'wrote'>['files']
+  /** Why a step came to nothing; null if none did. */
+  problem: string | null
+}
+
+export interface ToyOptions {
+  steps: readonly ToyStep[]
+  looks?: Template['looks']
+  /** Throws in place of one of its functions. */
+  breaks?: 'first' | 'fold' | 'next' | 'ahead'
+  /** Ends as done though nothing was accepted. */
+  lies?: true
+}
+
+const NAME = 'toy'
+
+/** The toy, and beside it the templates of codemachine itself. */
+export function withToy(options: ToyOptions): TemplateKinds {
+  return new Map([...OWN_TEMPLATES, [NAME, toyKind(options) as TemplateKind]])
+}
+
+/** A template that takes these steps. */
+function toyKind(options: ToyOptions): TemplateKind<ToyState> {
+  return {
+    name: NAME,
+    description: 'takes the steps that a test tells it to take',
+    command: 'none',
+    usualRounds: 10,
+    parts: {},
+    hasPlan: false,
+    memory: 'session',
+    first: () => {
+      if (options.breaks === 'first') throw new Error('the toy is broken')
+      return { taken: 0, found: {}, commands: {}, wrote: [], problem: null }
+    },
+    fold: (own, event) => {
+      if (options.breaks === 'fold' && event.type === 'looked') throw new Error('the toy is broken')
+      return foldToy(own, event)
+    },
+    open: async () => openToy(options),
+  }
+}
+
+function foldToy(own: ToyState, event: SessionEvent): ToyState {
+  const taken = own.taken + 1
+  switch (event.type) {
+    case 'looked':
+      return { ...own, taken, found: { ...own.found, [event.what]: event.result } }
+    case 'command-ran':
+      return { ...own, taken, commands: { ...own.commands, [event.name]: event.status } }
+    case 'wrote':
+      return { ...own, taken, wrote: [...own.wrote, ...event.files].slice(-100), problem: own.problem ?? event.problem }
+    // One that was accepted may be proved again after a crash: it is the last step, and what follows from it is the end.
+    case 'done-refused':
+      return { ...own, taken }
+    case 'round-ended':
+      return event.counts ? { ...own, taken } : own
+    default:
+      return own
+  }
+}
+
+/** The template of a session. `playSession` takes it as `template`. */
+export function openToy({ steps, looks = {}, breaks, lies }: ToyOptions): Template {
+  const thread = { agent: 'toy', developerInstructions: 'Do as you are told.', model: null, effort: null }
+  return {
+    threads: [{ part: null, thread }],
+    looks,
+    next(session): Step {
+      if (breaks === 'next') throw new Error('the toy is broken')
+      const { taken, problem } = session.work as ToyState
+      const { claim } = session
+      if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
+      const step = steps[taken]
+      if (typeof step === 'string') return { kind: 'round', round: { thread, input: step } }
+      if (step !== undefined) return step
+      if (lies) return { kind: 'end', outcome: { kind: 'done', verified: true } }
+      const reason = problem ?? (claim.state === 'refused' ? claim.detail : 'Nothing was claimed.')
+      return { kind: 'end', outcome: { kind: 'needs-person', reason, hint: null } }
+    },
+    ahead() {
+      if (breaks === 'ahead') throw new Error('the toy is broken')
+      return null
+    },
+  }
+}
