@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { AgentProfile } from '../../../src/engines/codex/profiles.ts'
-import { updateProfiles } from '../../../src/engines/codex/profiles.ts'
+import { readProfileExtras, updateProfiles } from '../../../src/engines/codex/profiles.ts'
 
 const NEW = '0.134.0'
 const OLD = '0.133.0'
@@ -247,4 +247,35 @@ test('profiles that a person wrote in one line are left alone, and told of', asy
   expect(remarks).toEqual([expect.stringContaining('another form')])
   expect(usable.size).toBe(0)
   expect(await home.read('config.toml')).toBe(config)
+})
+
+test('what a person has written into a profile beside its model is handed over as codex takes it with -c', async () => {
+  await using home = await openHome('[profiles.backend-dev]\nmodel = "x"\nweb_search = "live"\n')
+  const of = (codexVersion: string, name = 'backend-dev') =>
+    readProfileExtras({ codexHome: home.path, codexVersion }, name)
+  await home.write(
+    'backend-dev.config.toml',
+    `model = "x"
+model_reasoning_effort = "low"
+developer_instructions = """
+Be kind.
+"""
+tool_output_token_limit = 4_000
+hide = [true, 1.5, "a \\"b\\""]
+[mcp_servers.docs]
+command = "serve"
+env = { "A.B" = "c" }
+`,
+  )
+  expect(await of(NEW)).toEqual({
+    developerInstructions: 'Be kind.\n',
+    overrides: [
+      'tool_output_token_limit=4000',
+      'hide=[true, 1.5, "a \\"b\\""]',
+      'mcp_servers={"docs" = {"command" = "serve", "env" = {"A.B" = "c"}}}',
+    ],
+  })
+  expect(await of(OLD)).toEqual({ developerInstructions: null, overrides: ['web_search="live"'] })
+  expect(await of(NEW, 'frontend-dev')).toEqual({ developerInstructions: null, overrides: [] })
+  expect(await of(OLD, 'frontend-dev')).toEqual({ developerInstructions: null, overrides: [] })
 })

@@ -1,0 +1,56 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { beforeEach, expect, test } from 'vitest'
+import { tidyCalls } from '../../../src/app/agents/earlier-calls.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { openRecords, type Records } from '../../../src/records/records.ts'
+import { takeRunLock } from '../../../src/records/run-lock.ts'
+import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
+import { endAfterEach } from '../../engines/codex/end-after-each.ts'
+import { makePlace, type TestPlace } from '../../support/place.ts'
+
+const atEnd = endAfterEach()
+let place: TestPlace
+let records: Records
+beforeEach(async () => {
+  place = atEnd.use(await makePlace('', { git: false }))
+  records = await openRecords({ ...place, platform: process.platform, templates: OWN_TEMPLATES })
+})
+
+/** Begins the journal of a session of that template. */
+async function begin(n: number, template: string): Promise<string> {
+  const id = `20261120_${n}`
+  await mkdir(records.sessionFolder(id), { recursive: true })
+  const created = {
+    v: 1,
+    at: '2026-11-20T22:14:03.123Z',
+    session: id,
+    type: 'session-created',
+    goal: 'Do it',
+    template,
+    directory: records.directory,
+    limits: { rounds: 1, timeMs: null, tokens: null },
+    sandbox: 'workspace-write',
+    network: false,
+    model: null,
+    effort: null,
+    overrides: [],
+    said: {},
+    queued: null,
+    host: 'here',
+    codemachine: '0.1.0',
+  }
+  await writeFile(records.journal(id), `{"format":"codemachine-journal","v":1}\n${JSON.stringify(created)}\n`)
+  return id
+}
+
+test('the last 200 calls are kept, and with them one that works and every session that is no call', async () => {
+  const goal = await begin(1, 'goal')
+  const working = await begin(2, 'agent')
+  const { platform, pid } = process
+  atEnd.use(await takeRunLock(records.callLock(working), { platform, pid, now: new Date() }))
+  for (let n = 3; n <= 203; n++) await begin(n, 'agent')
+  await tidyCalls({ platform, clock: systemClock }, records)
+  const left = await records.sessions()
+  expect(left).toHaveLength(202)
+  expect(left.slice(0, 3)).toEqual([goal, working, '20261120_4'])
+})
