@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
-import { isCall, type SessionState, sharesPlan } from '../core/state/state.ts'
+import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
 import { countRubbish, foldJournal, problemOfJournal } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
@@ -43,6 +43,7 @@ export async function resumeSession(
   const id = session === null ? await newestUnfinished(records) : await findSession(records, session)
   const before = await readSession(records, id)
   refuseCall(before)
+  refuseUnknown(before)
   if (options.config === undefined) refuseHiddenOverrides(before)
   const own = await resumeAlone(world, records, before, resume, observer, listeners)
   if (resume.alone || !own.goesOn || (await openQueue(records.queue).peek()) === null) return own
@@ -130,6 +131,23 @@ async function readSession(records: Records, id: string): Promise<SessionState> 
   })
 }
 
+/** Another version of codemachine may have written what this one cannot carry on. */
+function refuseUnknown({ id, kind, template, unknownPart }: SessionState): void {
+  const name = JSON.stringify(oneLine(template, NAME_CHARS))
+  if (kind === null) {
+    throw new UserError(
+      `${id} is a session of the template ${name}, which this codemachine does not have; go on with it with the codemachine that began it, or a newer one.`,
+    )
+  }
+  if (unknownPart === null) return
+  const part = JSON.stringify(oneLine(unknownPart, NAME_CHARS))
+  throw new UserError(
+    `${id} has a round for ${part}, which the template ${name} of this codemachine does not know; go on with it with the codemachine that ran it last, or a newer one.`,
+  )
+}
+
+const NAME_CHARS = 60
+
 /** Whoever waited for the answer is gone. */
 function refuseCall(state: SessionState): void {
   if (!isCall(state)) return
@@ -188,7 +206,8 @@ interface Unfinished {
 }
 
 /**
- * The latest session if it was cut off or interrupted; null if it came to an end, or somebody runs here.
+ * The latest session if it was cut off or interrupted; null if it came to an end, this version cannot go on with it, or
+ * somebody runs here.
  * @param onProblem told a sentence for each journal that cannot be read
  */
 export async function findUnfinished(
@@ -199,7 +218,7 @@ export async function findUnfinished(
   if ((await readRunner(records.lock, world.platform)) !== null) return null
   const id = await latestSession(records, onProblem)
   const state = id === null ? null : await foldJournal(records, id)
-  const how = state && howItStopped(state)
+  const how = state && isKnown(state) ? howItStopped(state) : null
   if (!state || !how || (await newerBuild(records, state)) !== null) return null
   const rounds = formatCount(state.roundsUsed, 'round')
   return {

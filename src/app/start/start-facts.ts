@@ -1,7 +1,7 @@
 import { join, relative, sep } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageRoot } from '../../base/package.ts'
-import { sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
+import { isKnown, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
@@ -153,7 +153,7 @@ function shortened(directory: string, home: string): string {
   return isWithin(home, directory) ? `~${sep}${relative(home, directory)}` : directory
 }
 
-/** The sessions that can be gone on with, the newest first: at most 5 of the last 50; those that cannot be read, and those whose plan is that of a newer one now, are passed over. */
+/** The sessions that can be gone on with, the newest first: at most 5 of the last 50; those that cannot be read, that this version does not know, and those whose plan is that of a newer one now, are passed over. */
 export async function resumableSessions(records: Records, platform: NodeJS.Platform): Promise<ResumableSession[]> {
   // Before the journals: a session that ends while they are read must not look cut off.
   const runner = await readRunner(records.lock, platform)
@@ -164,7 +164,13 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
     if (state === null) continue
     const isOld = hasPlan && sharesPlan(state)
     hasPlan ||= sharesPlan(state)
-    if (isOld || state.ended?.outcome.kind === 'done' || sessionStatusOf(state, runner) === 'running') continue
+    if (
+      isOld ||
+      !isKnown(state) ||
+      state.ended?.outcome.kind === 'done' ||
+      sessionStatusOf(state, runner) === 'running'
+    )
+      continue
     const stopped = state.ended === null ? 'cut off' : describeOutcome(state.ended.outcome).short
     found.push({ id, goal: state.goal, rounds: state.roundsUsed, stopped, at: state.updatedAt })
     if (found.length === MOST_SHOWN) break

@@ -225,6 +225,11 @@ export function isCall({ kind }: Pick<SessionState, 'kind'>): boolean {
   return kind?.isCall ?? false
 }
 
+/** Whether this version could go on with a session: it knows its template and what all of its rounds were for. Pure. */
+export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unknownPart'>): boolean {
+  return kind !== null && unknownPart === null
+}
+
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {
   return {
