@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
+import { isFinished } from '../core/events/outcome.ts'
 import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
 import { countRubbish, foldJournal, problemOfJournal } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
@@ -66,7 +67,7 @@ async function resumeAlone(
 ): Promise<WorkedThrough> {
   const { id, said, overrides } = before
   const all = optionsAtResume(said, overrides, options)
-  if (before.ended?.outcome.kind !== 'done') {
+  if (before.ended === null || !isFinished(before.ended.outcome)) {
     // Before anything is made or begun.
     await refuseOldPlan(records, before)
     limitsAtResume(before, options, (await settingsOf(world, records.directory, all)).settings)
@@ -74,7 +75,10 @@ async function resumeAlone(
   await using opened = await openRun(world, all, listeners)
   // Read once more: until the lock was taken, another codemachine may have worked on it.
   const state = await readSession(records, id)
-  if (state.ended?.outcome.kind === 'done') throw new UserError(`${id} is done, so there is nothing to go on with.`)
+  if (state.ended !== null && isFinished(state.ended.outcome)) {
+    const how = state.ended.outcome.kind === 'replayed' ? 'was replayed' : 'is done'
+    throw new UserError(`${id} ${how}, so there is nothing to go on with.`)
+  }
   await refuseOldPlan(records, state)
   const limits = limitsAtResume(state, options, opened.settings)
   opened.remarks.push(...remarksOnHost(state), ...(await remarksOnJournal(records, id)))
@@ -103,7 +107,7 @@ async function newestUnfinished(records: Records): Promise<string> {
     const state = await foldJournal(records, id)
     if (state === null || isCall(state)) continue
     const isOld = hasPlan && sharesPlan(state)
-    if (state.ended?.outcome.kind !== 'done' && !isOld) return id
+    if ((state.ended === null || !isFinished(state.ended.outcome)) && !isOld) return id
     hasPlan ||= sharesPlan(state)
   }
   throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {

@@ -356,6 +356,8 @@ function outcomeInWords(outcome: SessionOutcome): { title: string; message: stri
         : { title: 'done, unverified', message: 'Done; unverified, for no gate had to pass.' }
     case 'answered':
       return { title: 'answered', message: 'The agent has answered.' }
+    case 'replayed':
+      return { title: 'replayed', message: 'No model was asked, and nothing was run.' }
     case 'limit':
       return { title: 'limit reached', message: `The limit of ${outcome.limit} is reached.` }
     case 'needs-person': {

@@ -58,6 +58,7 @@ export class ClaimProof {
     const { log, asked, proof } = this.#options
     const { claim } = log.state
     if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
+    if (log.state.replayed) return { tree, end: { kind: 'replayed' } }
     // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
     if (claim.state !== 'nominated' || claim.tree !== tree) {
       return await this.#refused(tree, 'tree-changed', CHANGED_SINCE)

@@ -41,11 +41,14 @@ export class Rounds {
     this.#options = options
   }
 
-  /** Plays the next round; `tree`: the fingerprint afterwards, null if it has to be taken again. */
+  /**
+   * Plays the next round. `isShown`: it was a turn of a recording; `tree`: the fingerprint afterwards, null if it has to be
+   * taken again.
+   */
   async play(
     { kind, round: spec }: RoundStep,
     treeBefore: string,
-  ): Promise<{ outcome: RoundOutcome; tree: string | null }> {
+  ): Promise<{ outcome: RoundOutcome; isShown: boolean; tree: string | null }> {
     const { engines, clock, answers } = this.#options
     const round = this.#options.log.state.roundsUsed + 1
     const prepared = this.#options.ahead.take(spec.thread)
@@ -59,6 +62,7 @@ export class Rounds {
       agent: thread.agent,
       engine: engine.name,
       codex: engine.version,
+      ...(engine.replays && { replayed: true as const }),
       model: thread.model,
       input,
       ...(spec.part === undefined ? {} : { part: spec.part }),
@@ -74,7 +78,10 @@ export class Rounds {
     if (kind === 'replan') await this.#options.memory.withdrawClaim()
     const { state } = this.#options.log
     const part = partOf(state.kind, spec.part ?? null)
-    const counts = kind === 'round' && !part.free && this.#counts(outcome)
+    // Of a replay each turn that was shown counts: it would be shown again for ever.
+    const isShown = engine.replays === true && state.running?.turn != null
+    const counts =
+      kind === 'round' && !part.free && ((isShown && outcome.class !== 'interrupted') || this.#counts(outcome))
     const played = { round, outcome, counts, startedAt, treeBefore }
     const { tree, memory } = await recordRound(played, this.#options)
     this.#syncSoon()
@@ -83,9 +90,10 @@ export class Rounds {
     const { last } = this.#options.log.state
     if (last !== null) await this.#options.proof.afterRound(last)
     if (kind === 'replan') this.#options.planChange.end(outcome.class, memory, state)
-    else if (!part.claims || this.#isOffPlan(memory)) return { outcome, tree: await this.#goOn(spec, outcome, tree) }
-    else return { outcome, tree: await this.#judge(memory, outcome, tree) }
-    return { outcome, tree }
+    else if (!part.claims || this.#isOffPlan(memory))
+      return { outcome, isShown, tree: await this.#goOn(spec, outcome, tree) }
+    else return { outcome, isShown, tree: await this.#judge(memory, outcome, tree) }
+    return { outcome, isShown, tree }
   }
 
   /** True if there is a plan whose tasks are not exactly those known to be done: then nothing can be claimed yet. */

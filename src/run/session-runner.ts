@@ -2,7 +2,13 @@ import { unreachable } from '../base/errors.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
 import { inTemplate, type OwnStep, type RoundStep, type Step } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
-import { exitCodeOf, type RoundOutcome, type SessionOutcome, type WaitReason } from '../core/events/outcome.ts'
+import {
+  exitCodeOf,
+  isFinished,
+  type RoundOutcome,
+  type SessionOutcome,
+  type WaitReason,
+} from '../core/events/outcome.ts'
 import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
@@ -94,7 +100,9 @@ export class SessionRunner {
   async run(): Promise<SessionOutcome> {
     try {
       this.#tellRemarks()
-      return await this.#end(await this.#workThrough())
+      const outcome = await this.#workThrough()
+      // Where anything was replayed, nothing was brought to its end.
+      return await this.#end(this.#log.state.replayed && isFinished(outcome) ? { kind: 'replayed' } : outcome)
     } finally {
       this.#stage = 'over'
       this.#options.asked.forgetSession()
@@ -264,12 +272,14 @@ export class SessionRunner {
     this.#isFirst = false
     if (isReplan) this.#planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
-    const { outcome, tree: after } = await this.#rounds.play(step, tree)
+    const { outcome, isShown, tree: after } = await this.#rounds.play(step, tree)
     this.#tree = after
     const isOver = isReplan && this.#log.state.replan === null
-    return asked.ending.aborted || isOver
-      ? null
-      : await this.#follow(outcome, this.#retryPolicy.after(outcome), 'round-failed')
+    // How the turn of a recording once ended calls for nothing now.
+    if (asked.ending.aborted || isOver || isShown) return null
+    const follows = this.#retryPolicy.after(outcome)
+    const isReplay = this.#options.engines.of(step.round.thread).replays === true
+    return await this.#follow(outcome, isReplay ? withoutHint(follows) : follows, 'round-failed')
   }
 
   /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
@@ -367,6 +377,12 @@ export class SessionRunner {
     this.#log.emit(end)
     return outcome
   }
+}
+
+/** A recording that cannot be played says itself what to mend; codex has nothing to do with it. */
+function withoutHint(after: AfterRound): AfterRound {
+  if (after.kind !== 'end' || after.outcome.kind !== 'needs-person') return after
+  return { ...after, outcome: { ...after.outcome, hint: null } }
 }
 
 /** The memory files between two rounds: as the last round left them, or read again. */

@@ -23,6 +23,7 @@ export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Sto
     case 'done':
       return waiting === 0 ? null : `Stopped. To go on: codemachine${here(directory)}${kept}`
     case 'answered':
+    case 'replayed':
       return null
     case 'limit':
     case 'needs-person':

@@ -51,6 +51,13 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
         hint: null,
         tone: 'good',
       }
+    case 'replayed':
+      return {
+        short: 'replayed',
+        text: 'replayed: no model was asked, nothing was run',
+        hint: null,
+        tone: 'warning',
+      }
     case 'limit':
       return {
         short: 'limit reached',

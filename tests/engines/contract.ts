@@ -9,6 +9,7 @@ import type {
   EngineKind,
   EngineSetup,
   PreparedRound,
+  ToolAnswer,
   ToolCall,
 } from '../../src/core/contracts/engine.ts'
 import type { ThreadSpec } from '../../src/core/contracts/template.ts'
@@ -165,7 +166,10 @@ export function testEngine(
 }
 
 /** Begins the turn of a prepared round, and keeps what comes of it. */
-export function play(prepared: PreparedRound): {
+export function play(
+  prepared: PreparedRound,
+  answer: (call: ToolCall) => Promise<ToolAnswer> = async () => ({ text: 'Three pounds.', success: true }),
+): {
   prepared: PreparedRound
   outcome: Promise<RoundOutcome>
   events: EngineEvent[]
@@ -191,7 +195,7 @@ export function play(prepared: PreparedRound): {
     onRecord: line => void records.push(line),
     onToolCall: async call => {
       calls.push(call)
-      return { text: 'Three pounds.', success: true }
+      return await answer(call)
     },
   })
   return { prepared, outcome, events, live, calls, records, commandBegun: begun.promise }

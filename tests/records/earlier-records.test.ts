@@ -61,9 +61,9 @@ function asData(line: string): string {
 
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
-  const { kind, work, taskPlan, unknownPart, refusedAnswers, outputs, decision, decided, ...then } = session
+  const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...then } = session
   const { problem, ...reviews } = then.reviews
-  expect([kind?.name, unknownPart, decision, decided]).toEqual([then.template, null, null, null])
+  expect([kind?.name, unknownPart, decision, decided, replayed]).toEqual([then.template, null, null, null, false])
   expect([refusedAnswers, outputs, problem]).toEqual([{}, [], null])
   const rest = { ...then, reviews }
   if (taskPlan === null) return { ...rest, build: null }

@@ -58,6 +58,8 @@ export interface PlayOptions {
   append?: (event: Recorded) => void
   /** Who can be given tasks; nobody if left out. */
   book?: AgentBook
+  /** Whether its rounds are those of a recording. */
+  replays?: true
   /** Whether its agents cannot read what a thread names as unreadable; true if left out. */
   hidesFiles?: boolean
   /** What says which round comes next; that of a goal if left out. */
@@ -146,6 +148,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   const engine: Engine = {
     name: 'played',
     version: '1',
+    ...(options.replays && { replays: true as const }),
     hidesFiles: options.hidesFiles ?? true,
     prepare(spec) {
       ran.prepared++

@@ -370,6 +370,8 @@ export const moreSamples = {
   'no limit': { ...sampleEvents['session-created'], limits: { rounds: null, timeMs: null, tokens: null } },
   'one round': { ...sampleEvents['session-created'], limits: { rounds: 1, timeMs: null, tokens: null } },
   'resumed for a time': { ...sampleEvents['session-resumed'], limits: { rounds: null, timeMs: 90_000, tokens: 500 } },
+  'a replay': { ...sampleEvents['round-started'], engine: 'replay', codex: '0.1.0', replayed: true },
+  'replayed at the end': { ...sampleEvents['session-ended'], outcome: { kind: 'replayed' }, exitCode: 0 },
   'no keeper': { type: 'keep-awake', by: null, problem: 'systemd-inhibit was not found.' },
   'not kept': { type: 'keep-awake', by: null, problem: null },
   'half kept': { type: 'keep-awake', by: 'caffeinate', problem: 'The lid ends it.' },

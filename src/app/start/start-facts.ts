@@ -1,13 +1,12 @@
 import { join, relative, sep } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageRoot } from '../../base/package.ts'
+import { isFinished } from '../../core/events/outcome.ts'
 import { isKnown, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
 import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
-
 import { runWithExeca } from '../../platform/run-process.ts'
-
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
@@ -167,7 +166,7 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
     if (
       isOld ||
       !isKnown(state) ||
-      state.ended?.outcome.kind === 'done' ||
+      (state.ended !== null && isFinished(state.ended.outcome)) ||
       sessionStatusOf(state, runner) === 'running'
     )
       continue

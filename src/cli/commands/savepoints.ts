@@ -2,6 +2,7 @@ import { findSession } from '../../app/find.ts'
 import { holdSavepoints, lookAtSavepoints, type OpenSavepoints } from '../../app/savepoints.ts'
 import { UserError } from '../../base/errors.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
+import { isFinished } from '../../core/events/outcome.ts'
 import { isCall } from '../../core/state/state.ts'
 import { foldJournal, problemOfJournal } from '../../records/journal.ts'
 import { openRecords, type Records } from '../../records/records.ts'
@@ -342,7 +343,7 @@ async function newestUnfinished(records: Records): Promise<string | null> {
   for (const id of (await records.sessions()).reverse()) {
     if ((await problemOfJournal(records.journal(id))) !== null) continue
     const state = await foldJournal(records, id)
-    if (state !== null && !isCall(state) && state.ended?.outcome.kind !== 'done') return id
+    if (state !== null && !isCall(state) && !(state.ended && isFinished(state.ended.outcome))) return id
   }
   return null
 }

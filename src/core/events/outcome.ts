@@ -70,6 +70,7 @@ export function exitCodeOf(outcome: SessionOutcome): number {
   switch (outcome.kind) {
     case 'done':
     case 'answered':
+    case 'replayed':
       return 0
     case 'limit':
       return 3
@@ -80,6 +81,11 @@ export function exitCodeOf(outcome: SessionOutcome): number {
     case 'interrupted':
       return outcome.by === 'SIGTERM' ? 143 : 130
   }
+}
+
+/** Whether a session that ended so came to its end, so that there is nothing to go on with. */
+export function isFinished({ kind }: SessionOutcome): boolean {
+  return kind === 'done' || kind === 'answered' || kind === 'replayed'
 }
 
 /** The most that a session may take; null: no such limit. */

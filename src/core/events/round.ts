@@ -5,6 +5,7 @@ import {
   fields,
   flag,
   listOf,
+  literal,
   nullOr,
   number,
   oneOf,
@@ -33,8 +34,12 @@ export const roundEvent = variant('type', {
       'its number, from 1. A round that used up none of the limit is started again with the same number',
     ),
     agent: about(text, 'name of the agent'),
-    engine: about(text, 'what runs it (`codex`), and its version'),
-    codex: about(text, 'what runs it (`codex`), and its version'),
+    engine: about(text, 'what runs it (`codex`, `exec`, `replay` or one that a program brings), and its version'),
+    codex: about(text, 'what runs it (`codex`, `exec`, `replay` or one that a program brings), and its version'),
+    replayed: about(
+      optional(literal(true)),
+      'the round is a recording that is shown again: no model is asked, and nothing is run; left out otherwise',
+    ),
     model: about(nullOr(text), "as asked for; `null`: codex's own choice"),
     input: about(unchecked(text), 'the user input of its turn'),
     part: about(

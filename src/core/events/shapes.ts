@@ -85,6 +85,8 @@ export const sessionOutcome = variant('kind', {
   done: { verified: flag },
   /** A call has its answer. Nothing was claimed, and nothing was proved. */
   answered: {},
+  /** A round of it was replayed from a recording, so nothing of it can be done. */
+  replayed: {},
   limit: { limit: oneOf('rounds', 'time', 'tokens') },
   'needs-person': {
     reason: text,

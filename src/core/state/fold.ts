@@ -273,6 +273,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     },
     agents: [],
     taskPlan: planAtRound(state, event.part ?? null),
+    replayed: state.replayed || event.replayed === true,
     unknownPart: state.unknownPart ?? unknownPartOf(state, event.part ?? null),
     claim: { state: 'none' },
     checking: null,
@@ -371,7 +372,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     roundsUsed: event.counts ? state.roundsUsed + 1 : state.roundsUsed,
     failures: failuresAfter(state.failures, event, running?.hasWorked ?? false, at),
     stall:
-      running === null
+      running === null || state.replayed
         ? state.stall
         : stallAfterRound(state.stall, event, { ...running, ...partOf(state.kind, running.part) }),
     heldSince: state.pausedAt === null ? null : at,

@@ -119,6 +119,8 @@ export interface SessionState {
   agents: readonly AgentAtWork[]
   /** The plan and its tasks; null if the template has none. */
   taskPlan: TaskPlan | null
+  /** Whether a round was replayed from a recording: then nothing of the session can be done. */
+  replayed: boolean
   /** The first part of a round that the template of this version does not have; null if there is none. */
   unknownPart: string | null
   last: EndedRound | null
@@ -257,6 +259,7 @@ export function emptyState(id: string): SessionState {
     running: null,
     agents: [],
     taskPlan: null,
+    replayed: false,
     unknownPart: null,
     last: null,
     failures: NO_FAILURES,

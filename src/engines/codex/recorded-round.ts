@@ -33,6 +33,7 @@ export class RecordedRound {
   /** Whether codex was told that commands that it asked about may run. */
   #acceptsCommands = true
   #outcome: RoundOutcome | null = null
+  #hasTurn = false
 
   /** @param directory where commands of a `codex exec` are said to have run */
   constructor(options: { clock: Clock; log(message: string): void; directory: string }) {
@@ -44,6 +45,11 @@ export class RecordedRound {
   /** How the last turn ended; null if none has. */
   get outcome(): RoundOutcome | null {
     return this.#outcome
+  }
+
+  /** Whether a turn has begun. */
+  get hasTurn(): boolean {
+    return this.#hasTurn
   }
 
   open(run: RoundRun): void {
@@ -101,7 +107,10 @@ export class RecordedRound {
       const { status, error } = message.params.turn
       this.#outcome = withRetryAt(turnOutcome(status, error), at ?? this.#clock.now())
     }
-    if (message.method === 'turn/started') this.#outcome = null
+    if (message.method === 'turn/started') {
+      this.#outcome = null
+      this.#hasTurn = true
+    }
     if (message.method === 'item/completed') this.#refusedCall(message.params.item)
     return this.#feed.notification(message, this.#inUse)
   }

@@ -13,14 +13,15 @@ export interface ReplayOptions {
   /** The work directory, absolute: what a recording's path is relative to. */
   directory: string
   clock: Clock
+  codemachineVersion: string
   log(message: string): void
 }
 
 /** Plays recordings of rounds: no model is asked, no process is started, and nothing is executed or written. */
 export class ReplayEngine implements Engine {
   readonly name = 'replay'
-  /** That of what is replayed is not known. */
-  readonly version = '1'
+  /** Codemachine's own: that of the codex in a recording is not looked for. */
+  readonly version: string
   readonly replays = true
   /** There are no agents. */
   readonly hidesFiles = true
@@ -29,6 +30,7 @@ export class ReplayEngine implements Engine {
 
   constructor(options: ReplayOptions) {
     this.#options = options
+    this.version = options.codemachineVersion
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
@@ -121,6 +123,8 @@ class ReplayedRound implements PreparedRound {
       if (this.#ending.signal.aborted) return INTERRUPTED
       const message = passedOverWords(path, passedOver)
       if (message !== null) run.onEvent({ type: 'warning', round: run.round, message })
+      if (!round.hasTurn)
+        return refused(`The recording ${path} holds no turn of codex; name one that does, such as rounds/001.ndjson.`)
       return round.outcome ?? { class: 'crashed', message: `The recording ${path} ends before its turn does.` }
     } catch (error) {
       if (systemErrorCode(error) === null) throw error

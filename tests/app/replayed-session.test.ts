@@ -1,0 +1,133 @@
+import { readdirSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Recording, TemplateKind, ThreadSpec } from '../../src/core/contracts/template.ts'
+import { defineEngine, type Engine, openProject, processWorld, type Recorded, UserError } from '../../src/index.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { codemachineHere } from '../support/in-process.ts'
+import { claimDone, round } from '../support/rounds.ts'
+import { openScene, type Scene } from '../support/scene.ts'
+
+/** A template whose every round is on this thread; it says that all is done after `rounds` of them. */
+function onThread(more: Partial<ThreadSpec>, rounds = 1): TemplateKind {
+  const thread: ThreadSpec = { agent: 'player', developerInstructions: '', model: null, effort: null, ...more }
+  return {
+    name: 'player',
+    description: 'plays',
+    command: 'none',
+    usualRounds: 5,
+    parts: {},
+    hasPlan: false,
+    memory: 'session',
+    first: () => null,
+    fold: own => own,
+    open: async () => ({
+      threads: [{ part: null, thread }],
+      next: ({ roundsUsed }) =>
+        roundsUsed < rounds
+          ? { kind: 'round', round: { thread, input: 'Play.' } }
+          : { kind: 'end', outcome: { kind: 'done', verified: false } },
+      ahead: () => null,
+    }),
+  }
+}
+
+async function runOn(scene: Scene, kind: TemplateKind, engines = new Map()) {
+  const { place } = scene
+  const templates = new Map([...OWN_TEMPLATES, [kind.name, kind]])
+  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory, templates, engines })
+  await using project = await openProject(world, { keepAwake: false })
+  const events: Recorded[] = []
+  const ended = await project.run('Show it.', { template: kind.name, onEvent: event => void events.push(event) })
+  return { ...ended, events }
+}
+
+const replayOf = (path: string, pace: Recording['pace'] = 'at-once') =>
+  onThread({ engine: 'replay', recording: { path, pace } })
+
+test('a session that replays a recorded round shows it again, and ends as replayed: nothing ran, no model was asked', async () => {
+  await using scene = await openScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
+  await scene.run('--plain', 'Say hello.')
+  const asked = scene.model.requests.length
+  const [first = ''] = readdirSync(join(scene.records(), 'sessions'))
+  const path = join(scene.records(), 'sessions', first, 'rounds', '001.ndjson')
+  const live = scene.recorded('journal.ndjson')
+  const { id, outcome, events } = await runOn(scene, replayOf(path))
+  expect(outcome).toEqual({ kind: 'replayed' })
+  expect(scene.model.requests).toHaveLength(asked)
+  expect(events.find(({ type }) => type === 'round-started')).toMatchObject({ engine: 'replay', replayed: true })
+  const commands = events.flatMap(event =>
+    event.type === 'item-completed' && event.item.kind === 'command' ? [event.item.id] : [],
+  )
+  expect(commands.length).toBeGreaterThan(0)
+  for (const command of commands) expect(live).toContain(command)
+  expect(events.at(-1)).toMatchObject({ type: 'session-ended', exitCode: 0 })
+  const said = 'replayed: no model was asked, nothing was run'
+  const place = scene.place
+  expect((await codemachineHere(place, ['report', id])).stdout).toContain('replayed')
+  expect((await codemachineHere(place, ['logs', id])).stdout).toContain(said)
+  expect((await codemachineHere(place, ['list'])).stdout).toContain('replayed')
+  const again = await codemachineHere(place, ['resume', id])
+  expect([again.exitCode, again.stderr]).toEqual([2, expect.stringContaining('was replayed, so there is nothing')])
+})
+
+test('a recording that is not there needs a person, who is told what to name', async () => {
+  await using scene = await openScene([])
+  const { outcome } = await runOn(scene, replayOf('nowhere.ndjson'))
+  expect(outcome).toEqual({
+    kind: 'needs-person',
+    reason: expect.stringContaining('The recording nowhere.ndjson is not there; name a file that is.'),
+    hint: null,
+  })
+})
+
+test('a program brings an engine of its own, which runs the rounds that name it', async () => {
+  await using scene = await openScene([])
+  const done: string[] = []
+  const silent = defineEngine({
+    name: 'silent',
+    sandbox: 'none',
+    can: { steer: false, tools: false, carryOn: false },
+    open({ directory, log }) {
+      log(`silent in ${directory}`)
+      const engine: Engine = {
+        name: 'silent',
+        version: '7',
+        hidesFiles: true,
+        prepare: thread => ({
+          thread,
+          limits: async () => null,
+          async run({ round, input, onEvent }) {
+            done.push(input)
+            onEvent({ type: 'turn-started', round, thread: 't', turn: 'u' })
+            await writeFile(join(directory, 'made'), '')
+            return { class: 'refused', message: 'No.' }
+          },
+          carryOn: async () => null,
+          steer: async () => false,
+          interrupt: async () => {},
+          discard() {},
+        }),
+        settle: async () => void done.push('settled'),
+        close: async () => void done.push('closed'),
+      }
+      return engine
+    },
+  })
+  const { outcome, events } = await runOn(scene, onThread({ engine: 'silent' }, 9), new Map([[silent.name, silent]]))
+  expect(outcome).toMatchObject({ kind: 'needs-person', hint: { do: 'reword-goal' } })
+  expect(events.find(({ type }) => type === 'round-started')).toMatchObject({ engine: 'silent', codex: '7' })
+  expect(done.filter(each => each === 'Play.')).toHaveLength(3)
+  expect(done.at(-1)).toBe('closed')
+})
+
+test('an engine needs a name that a thread can have', () => {
+  const kind = {
+    sandbox: 'none',
+    can: { steer: false, tools: false, carryOn: false },
+    open: () => null as never,
+  } as const
+  expect(() => defineEngine({ ...kind, name: 'My Engine' })).toThrow(UserError)
+  expect(() => defineEngine({ ...kind, name: 'my-engine' })).not.toThrow()
+})
