@@ -92,6 +92,10 @@ export interface RunEventsOptions {
 export interface RunGoalOptions extends RunEventsOptions {
   /** Name of a template (`codemachine templates`); left out: one agent works on it, round after round. */
   template?: string
+  /** What the template is told beside the goal. */
+  options?: unknown
+  /** Id of a session that it goes on from: what that came to is given to its agents. */
+  follows?: string
 }
 
 /** A session that has come to its end; what it was allowed, and what of that it used. */
@@ -138,6 +142,10 @@ export interface PromptTerms {
   gates?: readonly string[] | undefined
   /** What it may take: whole numbers, at least 1. */
   limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
+  /** What the template is told beside the goal. */
+  options?: unknown
+  /** Id of a session that it goes on from: what that came to is given to its agents. */
+  follows?: string | undefined
 }
 
 /** A prompt that waits. */

@@ -67,13 +67,10 @@ export class OpenProject implements Project {
 
   async run(goal: string, options: RunGoalOptions = {}): Promise<EndedSession> {
     const text = checked(goal).trim()
+    const { template, options: told, follows } = options
+    const first = { text, terms: { options: told, follows }, ...(template === undefined ? {} : { template }) }
     return await this.#runOne(options, (observer, signal) =>
-      this.workThrough(
-        { first: { text, ...(options.template === undefined ? {} : { template: options.template }) }, alone: true },
-        observer,
-        {},
-        signal,
-      ),
+      this.workThrough({ first, alone: true }, observer, {}, signal),
     )
   }
 

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
@@ -59,6 +60,25 @@ export function termsAtStart(
     gates: withVerified(gates, verify, settings),
     said: { ...said, verify: [...new Set([...(said.verify ?? []), ...verify])] },
   }
+}
+
+/** The most that a template is told beside the goal, in bytes as JSON. */
+const MOST_OPTIONS_BYTES = 64 * 1024
+
+/** What a template is told beside the goal, checked by its schema; a `UserError` if it cannot be told that. */
+export function optionsOf({ name, options: schema }: Pick<TemplateKind, 'name' | 'options'>, told: unknown): unknown {
+  if (told === undefined && schema === undefined) return undefined
+  if (schema === undefined) throw new UserError(`The template ${name} has no options; leave them out.`)
+  const read = v.safeParse(schema, told ?? {})
+  if (!read.success) {
+    const [issue] = read.issues
+    const place = ['options', v.getDotPath(issue)].filter(each => each !== null).join('.')
+    throw new UserError(`${place} of the template ${name}: ${issue.message}.`)
+  }
+  const text = JSON.stringify(read.output)
+  if (Buffer.byteLength(text) > MOST_OPTIONS_BYTES)
+    throw new UserError(`The options of the template ${name} are larger than ${MOST_OPTIONS_BYTES / 1024} KiB.`)
+  return JSON.parse(text)
 }
 
 /** The options of a session that goes on: those of now, and before them what was said when it began. */

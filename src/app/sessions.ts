@@ -12,6 +12,7 @@ import type { Reply } from '../core/contracts/reply.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
+import { FOLLOWS } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { emptyState, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { startTimeOf } from '../platform/processes.ts'
@@ -35,11 +36,11 @@ import { openMemory } from '../workspace/memory/session-memory.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
-import { newestSessions } from './find.ts'
+import { findSession, newestSessions } from './find.ts'
 import type { EndedSession, PromptTerms } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
-import { reviewIn, termsAtStart } from './resume-terms.ts'
+import { optionsOf, reviewIn, termsAtStart } from './resume-terms.ts'
 import { unknownTemplate, wayToCall } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
@@ -55,7 +56,7 @@ export interface NewSession {
   /** Of a template with a plan: whether a person wants to see the plan before it is carried out. */
   asksPlan?: boolean
   /** What else it begins with; left out: what the run says. */
-  terms?: Pick<PromptTerms, 'gates' | 'limits'>
+  terms?: Omit<PromptTerms, 'template'>
 }
 
 /** Who sees the sessions, and whether they can be asked to decide. */
@@ -124,6 +125,8 @@ export class Sessions implements AsyncDisposable {
     if (kind.isCall) throw new UserError(wayToCall(kind))
     const { limits, gates, said } = termsAtStart(this.#run, kind, prompt.terms)
     refuseSecretGates({ gates }, { redactor: this.#run.redactor, env: this.#world.env })
+    const options = optionsOf(kind, prompt.terms?.options)
+    const followed = await followedSession(records, prompt.terms?.follows)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({
@@ -151,10 +154,17 @@ export class Sessions implements AsyncDisposable {
         review: reviewIn(settings),
         ...(since === null ? {} : { protectFrom: since }),
         ...(kind.hasPlan ? { asksPlan } : {}),
+        ...(options === undefined ? {} : { options }),
+        ...(followed === null ? {} : { follows: followed.id }),
         queued: prompt.queued,
         host: hostname(),
         codemachine: version,
       })
+      if (followed !== null) {
+        const { text } = followed
+        const output = await openOutputs(records.sessionFolder(id)).keep({ n: 1, name: FOLLOWS, kind: 'md', text })
+        log.emit({ type: 'output-kept', round: 0, output })
+      }
       await log.sync()
       await onCreated()
     })
@@ -278,6 +288,22 @@ export class Sessions implements AsyncDisposable {
       // What cannot be journaled ends the session with the next event.
       .catch(() => {})
   }
+}
+
+/** What the session came to that a new one goes on from; null if there is none. A `UserError` if it cannot be read. */
+async function followedSession(
+  records: Records,
+  wanted: string | undefined,
+): Promise<{ id: string; text: string } | null> {
+  if (wanted === undefined) return null
+  const id = await findSession(records, wanted)
+  const [{ readReport }, { followUpOf }] = await Promise.all([
+    import('../report/write.ts'),
+    import('../report/follow-up.ts'),
+  ])
+  const data = await readReport(records, id, null)
+  if (data === null) throw new UserError(`${records.journal(id)} holds no session to go on from.`)
+  return { id, text: followUpOf(data) }
 }
 
 function usedBy(state: SessionState): Used {

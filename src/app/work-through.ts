@@ -130,11 +130,11 @@ async function nextInQueue(queue: Queue): Promise<Start | null> {
     if (!(await queue.claim(next.id))) continue
     return async sessions => {
       try {
-        const { id, prompt, template, gates, limits } = next
+        const { id, prompt, at: _, template, ...terms } = next
         const session = {
           text: prompt,
           queued: id,
-          terms: { gates, limits },
+          terms,
           ...(template === undefined ? {} : { template }),
         }
         return await sessions.runNew(session, () => queue.removeIfWaiting(id))

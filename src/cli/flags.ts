@@ -26,6 +26,8 @@ export interface RunFlags {
   review?: boolean
   /** Of a new run: the name of its worktree; true if it shall have one, whatever its name. */
   worktree?: string | true
+  /** Of a new run: the session that it goes on from, as typed. */
+  followUp?: string
   /** Of `resume`: whether the gates of the files count anew. */
   rereadGates?: true
   config?: string[]
@@ -98,6 +100,11 @@ export function verifyOption(): Option {
   return new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(
     (value: string, before: string[] | undefined) => [...(before ?? []), value],
   )
+}
+
+/** `--follow-up`. */
+export function followUpOption(): Option {
+  return new Option('--follow-up <session>', 'go on from what another session came to: its agents are told')
 }
 
 /** `--worktree`. */

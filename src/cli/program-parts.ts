@@ -6,6 +6,7 @@ import {
   codexBinOption,
   type DirectoryFlags,
   type Does,
+  followUpOption,
   type LookFlags,
   verifyOption,
   withDirectory,
@@ -317,6 +318,7 @@ function withTerms(command: Command): Command {
     .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
     .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
     .addOption(verifyOption())
+    .addOption(followUpOption())
 }
 
 /** `--template`; `usual`: which one it is if none is named. */

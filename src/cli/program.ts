@@ -7,6 +7,7 @@ import { shellWord } from '../words/commands.ts'
 import {
   codexBinOption,
   type Does,
+  followUpOption,
   type RunFlags,
   withDirectory,
   withLook,
@@ -59,7 +60,7 @@ export function buildProgram(context: CliContext, ended: (exitCode: number) => v
     })
     .addHelpText('after', EXAMPLES)
     .hook('preAction', refuseFlagsBefore)
-  withRunFlags(program).addOption(worktreeOption())
+  withRunFlags(program).addOption(worktreeOption()).addOption(followUpOption())
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
     if (flags.agent !== undefined) {

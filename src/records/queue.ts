@@ -13,6 +13,10 @@ export interface PromptTerms {
   gates?: readonly string[] | undefined
   /** What it may take. */
   limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
+  /** What the template is told beside the goal. */
+  options?: unknown
+  /** Id of a session that it goes on from: what that came to is given to its agents. */
+  follows?: string | undefined
 }
 
 /** A prompt that waits to become a session. */
@@ -106,14 +110,16 @@ const fileSchema = v.object({
       v.maxLength(MOST_GATES, `use at most ${MOST_GATES}`),
     ),
   ),
+  options: v.optional(v.unknown()),
+  follows: v.optional(v.pipe(v.string('use the id of a session'), v.maxLength(100, 'use the id of a session'))),
   limits: v.optional(
     v.object({ rounds: v.optional(count), timeMs: v.optional(count), tokens: v.optional(count) }, 'use an object'),
   ),
 })
 
 async function add(directory: string, prompt: string, at: Date, terms: PromptTerms = {}): Promise<QueuedPrompt> {
-  const { template, gates, limits } = terms
-  const content = checked({ prompt, at: at.toISOString(), template, gates, limits })
+  const { template, options, gates, limits, follows } = terms
+  const content = checked({ prompt, at: at.toISOString(), template, options, gates, limits, follows })
   await using staged = await writing(directory, () => stageFile(directory, textOf(content)))
   for (;;) {
     const { gone, highest } = await readNames(directory)

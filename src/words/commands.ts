@@ -107,16 +107,19 @@ export function termsInWords({
   template,
   limits: { rounds, timeMs, tokens } = {},
   gates = [],
+  follows,
 }: {
   template?: string | undefined
   limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
   gates?: readonly string[] | undefined
+  follows?: string | undefined
 }): string {
   return [
     template === undefined ? [] : oneLine(template, MOST_WORD),
     rounds === undefined ? [] : formatCount(rounds, 'round'),
     timeMs === undefined ? [] : durationAsTyped(timeMs),
     tokens === undefined ? [] : `${countAsTyped(tokens)} tokens`,
+    follows === undefined ? [] : `after ${oneLine(follows, MOST_WORD)}`,
     gates.map(gate => `verified by ${oneLine(gate, MOST_WORD)}`),
   ]
     .flat()

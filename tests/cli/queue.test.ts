@@ -195,3 +195,30 @@ test('a prompt of a template that this codemachine does not have is named, and w
   expect(stderr).toContain('This codemachine has no template "orchestra"')
   expect(await waiting(scene)).toMatchObject([{ prompt: 'x', template: 'orchestra' }])
 })
+
+test('a session that goes on from another is given what that came to, in its first round alone', async () => {
+  await using scene = await openScene([round(claimDone), round('echo two > two.txt'), round(claimDone)])
+  await scene.run('--json', '--verify', 'true', 'Make the first part')
+  const added = await scene.run('queue', 'add', '--follow-up', '1', 'Make the second part')
+  expect(added.stdout).toMatch(/^Queued as 000001 \(after \d{8}_1\): Make the second part\n$/)
+  const { events, exitCode } = await scene.run('--json')
+  expect(exitCode).toBe(0)
+  const [created] = eventsOf(events, 'session-created')
+  expect(created?.follows).toMatch(/_1$/)
+  expect(eventsOf(events, 'output-kept').map(({ output }) => output.file)).toEqual(['1-follows.md'])
+  const inputs = eventsOf(events, 'round-started').map(({ input }) => input)
+  expect(inputs.map(input => input.includes('## What was asked for\n\nMake the first part\n'))).toEqual([true, false])
+})
+
+test('a session that is to go on from one that there is not is refused', async () => {
+  await using scene = await openScene([])
+  for (const words of [
+    ['--follow-up', '7', 'x'],
+    ['queue', 'add', '--follow-up', '7', 'x'],
+  ]) {
+    const { exitCode, stderr } = await scene.run(...words)
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain('There are no sessions in')
+  }
+  expect(await waiting(scene)).toEqual([])
+})

@@ -9,9 +9,11 @@ import type { TemplateKind, TemplateKinds } from '../../core/contracts/template.
 import { parseToml, topLevel } from '../../platform/toml.ts'
 import { secretVariables } from '../../secrets/secrets.ts'
 import { withVerified } from '../../settings/gates.ts'
+import { USUAL_TEMPLATE } from '../../templates/registry.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
 import type { PromptTerms, RunOptions } from '../library.ts'
 import { refuseSecretGates, settingsOf } from '../open-run.ts'
+import { optionsOf } from '../resume-terms.ts'
 import type { World } from '../world.ts'
 
 /** That a session is of a template that this version does not have, a sentence. */
@@ -48,7 +50,8 @@ export function templateNamed(templates: TemplateKinds, name: string): TemplateK
  */
 export function checkTerms(terms: PromptTerms, templates: TemplateKinds, env: Readonly<NodeJS.ProcessEnv>): void {
   const { template, gates = [], limits = {} } = terms
-  if (template !== undefined) templateNamed(templates, template)
+  const kind = templateNamed(templates, template ?? USUAL_TEMPLATE)
+  optionsOf(kind, terms.options)
   const checked = withVerified([], gates, { sandbox: 'read-only', network: false })
   refuseSecretGates({ gates: checked }, { redactor: redactorOf(secretVariables(env)), env })
   for (const [name, value] of Object.entries(limits)) {

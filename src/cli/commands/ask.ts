@@ -1,3 +1,4 @@
+import { findSession } from '../../app/find.ts'
 import type { QueuedPrompt } from '../../app/library.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
@@ -36,12 +37,13 @@ const WHAT_IT_DOES = 'What it is doing: codemachine status'
 
 /** `queue add`. */
 export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
-  const { template, verify: gates } = flags
+  const { template, verify: gates, followUp } = flags
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens } = runOptionsOf(flags)
   const { queue, directory, records } = await openHere(context, flags)
   const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
   const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined
-  const terms = { template, gates, limits: hasLimits ? { rounds, timeMs, tokens } : undefined }
+  const follows = followUp === undefined ? undefined : await findSession(records, followUp)
+  const terms = { template, gates, follows, limits: hasLimits ? { rounds, timeMs, tokens } : undefined }
   const queued = await queue.add(text, terms)
   context.stdout.write(`Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}\n`)
   return 0
@@ -56,7 +58,7 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
 }
 
 /** Flags of `queue add`. */
-export type QueueAddFlags = Pick<RunFlags, 'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'verify'> & {
+export type QueueAddFlags = Pick<RunFlags, 'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'verify' | 'followUp'> & {
   /** As typed. */
   template?: string
 }

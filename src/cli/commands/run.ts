@@ -34,7 +34,10 @@ export async function run(
   }
   const text = goal === null ? null : await readText(context, goal)
   const options = runOptionsOf(flags)
-  const first = text === null ? null : { text }
+  const { followUp: follows } = flags
+  if (text === null && follows !== undefined)
+    throw new UserError('--follow-up means something to a new goal; say it: codemachine --follow-up <session> "…"')
+  const first = text === null ? null : { text, ...(follows === undefined ? {} : { terms: { follows } }) }
   // Its input is read to the end where the goal came from there, and no key would come.
   if (goal !== '-' && wantsScreen(context, flags)) {
     const { runOnScreen, startScreen } = await import('../../tui/host/screen-home.ts')

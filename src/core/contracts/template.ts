@@ -1,3 +1,4 @@
+import type * as v from 'valibot'
 import { messageOf, TemplateError, UserError } from '../../base/errors.ts'
 import type { EventOf, SessionEvent } from '../events/events.ts'
 import type { SessionOutcome } from '../events/outcome.ts'
@@ -147,6 +148,8 @@ export interface TemplateKind<S = unknown> {
    * gone on with.
    */
   readonly isCall?: true
+  /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing. */
+  readonly options?: v.GenericSchema
   /** The template's own state when a session of it begins. */
   first(created: EventOf<'session-created'>): S
   /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */

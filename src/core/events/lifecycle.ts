@@ -1,6 +1,7 @@
 import {
   about,
   addedLater,
+  anyValue,
   checkedAs,
   fields,
   flag,
@@ -80,6 +81,14 @@ export const lifecycleEvent = variant('type', {
     asksPlan: about(
       optional(flag),
       'of a build, whether a person wants to see the plan before it is carried out; left out: no',
+    ),
+    options: about(
+      optional(unchecked(anyValue)),
+      'what the template was told beside the goal, in a shape of its own; left out: nothing',
+    ),
+    follows: about(
+      optional(text),
+      'id of the session that it goes on from; what that came to is kept as an output (`output-kept`, by the name `follows`). Left out: none',
     ),
     queued: about(nullOr(text), 'id of the queued prompt that it came from; `null` if it was typed'),
     host: about(addedLater(text), 'name of the machine'),

@@ -19,6 +19,17 @@ export function nextOutput(outputs: readonly Output[]): number {
   return (outputs.at(-1)?.n ?? 0) + 1
 }
 
+/** Name of the output that holds what the session came to which this one goes on from. */
+export const FOLLOWS = 'follows'
+
+/** That output as a material of a round; nothing if it goes on from none. Pure. */
+export function followedMaterial({ outputs, follows }: { outputs: readonly Output[]; follows: string | null }): {
+  materials?: readonly { name: string; output: number }[]
+} {
+  const kept = follows === null ? undefined : outputs.find(({ name }) => name === FOLLOWS)
+  return kept === undefined ? {} : { materials: [{ name: `what session ${follows} came to`, output: kept.n }] }
+}
+
 /** A text that a round is given to work with, and what it is called. */
 export interface Material {
   name: string

@@ -116,6 +116,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     template: event.template,
     directory: event.directory,
     queued: event.queued,
+    follows: event.follows ?? null,
     limits: event.limits,
     sandbox: event.sandbox,
     network: event.network,

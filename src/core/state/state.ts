@@ -93,6 +93,8 @@ export interface SessionState {
   work: unknown
   directory: string
   queued: string | null
+  /** Id of the session that it goes on from; null if it is none. */
+  follows: string | null
   limits: SessionLimits
   sandbox: string
   network: boolean
@@ -242,6 +244,7 @@ export function emptyState(id: string): SessionState {
     work: null,
     directory: '',
     queued: null,
+    follows: null,
     limits: { rounds: null, timeMs: null, tokens: null },
     sandbox: '',
     network: false,

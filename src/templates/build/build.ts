@@ -3,6 +3,7 @@ import type { MemorySnapshot } from '../../core/contracts/memory.ts'
 import type { PartKind, Template, TemplateKind, ThreadSpec } from '../../core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
 import type { Decision } from '../../core/rules/decision.ts'
+import { followedMaterial } from '../../core/rules/outputs.ts'
 import { PLAN_CHOICES, PLAN_DECISION, type PlanTask, type TaskPlan } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { replanInput, withNotices } from '../round-input.ts'
@@ -148,7 +149,8 @@ function nextOfTeam(session: SessionState, plan: TaskPlan, { teamBuilder }: Buil
   const { problem } = workOf(session)
   if (plan.refusals >= MOST_PLAN_REFUSALS) return { kind: 'end', outcome: noPlan(problem) }
   const input = problem === null ? BUILD_TEAM : `${MEND_PLAN}\n\n${problem}`
-  return { kind: 'round', round: { thread: teamBuilder, input: withNotices(input, notices), part: 'team-building' } }
+  const round = { thread: teamBuilder, input: withNotices(input, notices), ...followedMaterial(session) }
+  return { kind: 'round', round: { ...round, part: 'team-building' } }
 }
 
 const BUILD_TEAM =

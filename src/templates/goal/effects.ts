@@ -1,6 +1,7 @@
 import { loadPrompt } from '../../base/package.ts'
 import type { Template, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
 import { askPersonTool } from '../../core/contracts/tools.ts'
+import { followedMaterial } from '../../core/rules/outputs.ts'
 import { replanInput, replanInstructions, withNotices, withPaths } from '../round-input.ts'
 
 /** The input of a round on which nothing has to be told. */
@@ -30,7 +31,8 @@ export function openGoal(setup: TemplateSetup): Template {
       }
       const { claim } = session
       if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
-      return { kind: 'round', round: { thread, input: withNotices(GO_ON, session.notices) } }
+      const first = session.roundsUsed === 0 ? followedMaterial(session) : {}
+      return { kind: 'round', round: { thread, input: withNotices(GO_ON, session.notices), ...first } }
     },
     // While a round runs, the next one to be started is one that works.
     ahead: ({ replan, running }) => (replan !== null && running === null ? replanThread : thread),
