@@ -214,9 +214,7 @@ export class SessionRunner {
   /** What was waited for when the session was left is waited for first. */
   async #begin(): Promise<void> {
     this.#tellUnhidden()
-    const { waiting, taskPlan } = this.#log.state
-    if (taskPlan?.state === 'ready' && !taskPlan.isLetGo && this.#options.asked.endedBy === null)
-      this.#options.asked.hold()
+    const { waiting } = this.#log.state
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
     if (waiting !== null && this.#options.asked.endedBy === null) {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { redactorOf } from '../../src/base/redactor.ts'
 import type { ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
@@ -315,3 +315,85 @@ test('what a round of a build left running has ended before its plan is looked a
   })
   expect(verdicts(events)).toEqual(['T2 put-back'])
 })
+
+describe('a plan that a person wants to see', () => {
+  const asked = { begun: { asksPlan: true }, limits: { rounds: 2 } }
+  const types = (events: readonly Recorded[]) => events.map(({ type }) => type)
+  const answers = (events: readonly Recorded[]) =>
+    ofType(events, 'decision-made').map(({ choice, text }) => [choice, text])
+
+  test('is carried out once they have said so, by unpause too, and nothing is paused for it', async () => {
+    for (const said of ['decide accept', 'unpause'] as const) {
+      const build = openBuild()
+      const { events, codes, replies } = await build.run([works], asked, [{ on: 'decision-asked', say: [said] }])
+      expect([codes, replies]).toEqual([['done'], ['s goes on.']])
+      expect(answers(events)).toEqual([['accept', null]])
+      expect(ofType(events, 'round-started').map(({ part }) => part)).toEqual([
+        'team-building',
+        'orchestration',
+        'summary',
+      ])
+      expect(types(events)).not.toContain('paused')
+    }
+  })
+
+  test('is changed as they say, by replan too, and asked about again', async () => {
+    for (const said of ['decide change Less of it', 'replan Less of it'] as const) {
+      const build = openBuild()
+      const less: Play = () => {
+        build.write(without('T2'))
+        return worked
+      }
+      const { events, inputs } = await build.run([works, less, works], asked, [
+        { on: 'decision-asked', nth: 1, say: [said] },
+        { on: 'decision-asked', nth: 2, say: ['decide accept'] },
+      ])
+      expect(answers(events)).toEqual([
+        ['change', 'Less of it'],
+        ['accept', null],
+      ])
+      expect(ofType(events, 'replanned')).toHaveLength(1)
+      expect(inputs[1]).toContain('Less of it')
+      expect(ofType(events, 'decision-asked').map(({ title }) => title)).toEqual([
+        'The plan has 2 tasks. Start the build?',
+        'The plan has 1 task. Start the build?',
+      ])
+      expect(types(events)).not.toContain('held')
+    }
+  })
+
+  test('is left as it is by a stop, and asked about when the session goes on', async () => {
+    const build = openBuild()
+    const { events, outcome, replies } = await build.run([works], asked, [
+      { on: 'decision-asked', say: ['decide stop'] },
+    ])
+    expect(outcome).toEqual({ kind: 'interrupted', by: 'stop' })
+    expect(replies).toEqual(['s stops now; codemachine resume goes on.'])
+    const { events: after } = await build.run([works], { journal: events, ...RESUMED }, [
+      { on: 'decision-asked', say: ['decide accept'] },
+    ])
+    expect(types(after).slice(0, 2)).toEqual(['session-resumed', 'decision-asked'])
+    expect(answers(after)).toEqual([['accept', null]])
+  })
+
+  test('that an earlier version paused for is asked about when the session goes on; one that was let go is not', async () => {
+    const build = openBuild()
+    const { events } = await build.run([works], asked, [{ on: 'decision-asked', say: ['stop'] }])
+    const planned = events.slice(0, types(events).indexOf('decision-asked'))
+    const { at, session } = planned.at(-1) as Recorded
+    const journalOf = (...more: ('paused' | 'held' | 'unpaused')[]): Recorded[] => [
+      ...planned,
+      ...more.map(type => ({ v: 1 as const, at, session, type })),
+    ]
+    const held = await build.run([works], { journal: journalOf('paused', 'held'), ...RESUMED }, [
+      { on: 'decision-asked', say: ['unpause'] },
+    ])
+    expect(types(held.events)).not.toContain('paused')
+    expect(answers(held.events)).toEqual([['accept', null]])
+    const goesOn = await build.run([works], { journal: journalOf('paused', 'held', 'unpaused'), ...RESUMED })
+    expect(ofType(goesOn.events, 'decision-asked')).toEqual([])
+    expect(ofType(goesOn.events, 'round-started')).not.toEqual([])
+  })
+})
+
+const RESUMED = { resumed: { limits: { ...NO_LIMITS, rounds: 2 } } }
