@@ -1,3 +1,4 @@
+import { inTemplate } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import { checkedDecision, type Decision, type OpenDecision } from '../core/rules/decision.ts'
 import type { RunnerOptions } from './options.ts'
@@ -31,7 +32,7 @@ export class Decisions {
     const { endedBy } = asked
     if (endedBy !== null) return { kind: 'interrupted', by: endedBy }
     if (budget.timeLeftMs <= 0) return { kind: 'limit', limit: 'time' }
-    this.#begin(checkedDecision(wanted))
+    this.#begin(inTemplate(log.state.template, 'next', () => checkedDecision(wanted)))
     const { decision } = log.state
     return decision === null ? null : await this.#untilMade(decision)
   }

@@ -88,9 +88,22 @@ test('each step is journaled before and after, and the claim of the template is 
   expect(stateOf(events, toy)).toMatchObject({ step: null, steps: 4, work: { taken: 4, commands: { lint: 'passed' } } })
 })
 
+const DECISION = {
+  id: 'way',
+  title: 'Which way?',
+  body: '',
+  choices: [
+    { id: 'left', label: 'Left' },
+    { id: 'right', label: 'Right' },
+  ],
+  default: 'right',
+}
+
 test('killed after any event, and gone on with, it comes to the same end and the same files', async () => {
-  const toy = { steps: ALL, looks }
+  const decide = { kind: 'decide', decision: DECISION } as const
+  const toy = { steps: [decide, ...ALL], looks }
   const whole = await play(toy)
+  expect(ofType(whole.events, 'decision-asked')).toHaveLength(1)
   const files = async () =>
     await Promise.all(['docs/a/plan.md', 'notes.txt'].map(path => readFile(join(folder, path), 'utf8')))
   const [outcome, written] = [whole.outcome, await files()]
@@ -108,6 +121,9 @@ test('killed after any event, and gone on with, it comes to the same end and the
     await expect(killed).rejects.toThrow('killed')
     const last = journal.at(-1)
     const resumed = await play(toy, { journal })
+    // What was answered is not asked again.
+    const isDecided = ofType(journal, 'decision-made').length > 0
+    expect(ofType(resumed.events, 'decision-asked')).toHaveLength(isDecided ? 0 : 1)
     expect(resumed.outcome, `killed after ${last?.type} (${kept})`).toEqual(outcome)
     expect(await files()).toEqual(written)
     const state = stateOf([...journal, ...resumed.events], toy)

@@ -9,7 +9,7 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
  */
 
 /** What the toy does next. A text: a round whose input that is. */
-export type ToyStep = OwnStep | string
+export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' }> | string
 
 /** The toy's own state: how many of its steps have been taken, and what came of them. */
 export interface ToyState {
@@ -19,6 +19,8 @@ export interface ToyState {
   /** How commands came out, by their names. */
   commands: Readonly<Record<string, EventOf<'command-ran'>['status']>>
   wrote: EventOf<'wrote'>['files']
+  /** What was decided, by whom; null before. */
+  decided: Pick<EventOf<'decision-made'>, 'choice' | 'by'> | null
   /** Why a step came to nothing; null if none did. */
   problem: string | null
 }
@@ -51,7 +53,7 @@ function toyKind(options: ToyOptions): TemplateKind<ToyState> {
     memory: 'session',
     first: () => {
       if (options.breaks === 'first') throw new Error('the toy is broken')
-      return { taken: 0, found: {}, commands: {}, wrote: [], problem: null }
+      return { taken: 0, found: {}, commands: {}, wrote: [], decided: null, problem: null }
     },
     fold: (own, event) => {
       if (options.breaks === 'fold' && event.type === 'looked') throw new Error('the toy is broken')
@@ -70,6 +72,8 @@ function foldToy(own: ToyState, event: SessionEvent): ToyState {
       return { ...own, taken, commands: { ...own.commands, [event.name]: event.status } }
     case 'wrote':
       return { ...own, taken, wrote: [...own.wrote, ...event.files].slice(-100), problem: own.problem ?? event.problem }
+    case 'decision-made':
+      return { ...own, taken, decided: { choice: event.choice, by: event.by } }
     // One that was accepted may be proved again after a crash: it is the last step, and what follows from it is the end.
     case 'done-refused':
       return { ...own, taken }

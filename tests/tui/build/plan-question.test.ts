@@ -9,11 +9,15 @@ import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { fold } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
 import { plain } from '../header/session.ts'
-import { recorded } from '../samples.ts'
+import { recorded, sampleEvents } from '../samples.ts'
 import { created, shown } from './night.ts'
 
 /** A person before a plan that waits for them. */
-function sit(ask: (context: QuestionContext) => Promise<unknown>) {
+function sit(
+  ask: (context: QuestionContext) => Promise<unknown>,
+  { asks = shown, edits = true }: { asks?: readonly SessionEvent[]; edits?: boolean } = {},
+) {
+  const edited: string[] = []
   const asked: Ask[] = []
   const nothing = async () => {}
   const host: ScreenHost = {
@@ -26,7 +30,10 @@ function sit(ask: (context: QuestionContext) => Promise<unknown>) {
     begin: () => {},
     command: nothing,
     edit: async () => null,
-    editFile: async () => false,
+    editFile: async file => {
+      edited.push(file)
+      return edits
+    },
     openLogs: nothing,
     suspend: nothing,
     leave: () => {},
@@ -49,7 +56,7 @@ function sit(ask: (context: QuestionContext) => Promise<unknown>) {
     state = fold(state, event)
     model.pane.event(event, state)
   }
-  for (const event of recorded([created, ...shown] satisfies SessionEvent[])) happens(event)
+  for (const event of recorded([created, ...asks] satisfies SessionEvent[])) happens(event)
   const over = ask({ model, host, clock: new TestClock() })
   const answered = async (...answers: Parameters<ScreenModel['answer']>[0][]) => {
     for (const answer of answers) {
@@ -57,7 +64,7 @@ function sit(ask: (context: QuestionContext) => Promise<unknown>) {
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
     }
   }
-  return { model, asked, over, answered }
+  return { model, asked, edited, happens, over, answered }
 }
 
 const ANSWER = { type: 'decide', session: '20261120_1', decision: 'plan' }
@@ -100,4 +107,40 @@ test('nobody who is typing is asked', async () => {
   await answered()
   await over
   expect([model.dialog, model.composer.text]).toEqual([null, 'mind the gap'])
+})
+
+const OPEN: SessionEvent = {
+  ...sampleEvents['decision-asked'],
+  choices: [
+    { id: 'keep', label: 'Keep it', text: 'may' },
+    { id: 'edit', label: 'Edit it', opensFile: true },
+  ],
+  default: 'keep',
+}
+const OF_OPEN = { type: 'decide', session: '20261120_1', decision: 'database' }
+
+test('with a choice that may have a text, something is said or nothing', async () => {
+  const silent = sit(askDecision, { asks: [OPEN] })
+  await silent.answered({ kind: 'chosen', id: 'keep' }, { kind: 'chosen', id: 'alone' })
+  expect(silent.asked).toEqual([{ ...OF_OPEN, choice: 'keep' }])
+  const talking = sit(askDecision, { asks: [OPEN] })
+  await talking.answered({ kind: 'chosen', id: 'keep' }, { kind: 'text', text: 'for now' })
+  expect(talking.asked).toEqual([{ ...OF_OPEN, choice: 'keep', text: 'for now' }])
+})
+
+test('a choice that opens the file is taken once it was edited; else it is asked again', async () => {
+  const editing = sit(askDecision, { asks: [OPEN] })
+  await editing.answered({ kind: 'chosen', id: 'edit' })
+  expect([editing.edited, editing.asked]).toEqual([['docs/database.md'], [{ ...OF_OPEN, choice: 'edit' }]])
+  const failing = sit(askDecision, { asks: [OPEN], edits: false })
+  await failing.answered({ kind: 'chosen', id: 'edit' })
+  expect([failing.asked, failing.model.dialog?.question.title]).toEqual([[], 'Which database?'])
+})
+
+test('what was decided by another door meanwhile is not sent', async () => {
+  const { model, asked, happens, answered } = sit(askDecision, { asks: [OPEN] })
+  const [, , made] = recorded([created, OPEN, { ...sampleEvents['decision-made'], choice: 'keep' }])
+  if (made !== undefined) happens(made)
+  await answered({ kind: 'chosen', id: 'keep' })
+  expect([asked, model.dialog]).toEqual([[], null])
 })

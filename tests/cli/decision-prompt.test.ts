@@ -1,0 +1,86 @@
+import { PassThrough } from 'node:stream'
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/base/clock.ts'
+import { DecisionPrompt } from '../../src/cli/decision-prompt.ts'
+import type { Reply } from '../../src/core/contracts/reply.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { emptyState } from '../../src/core/state/state.ts'
+import type { Command } from '../../src/records/control.ts'
+import { cliContext } from '../support/cli-context.ts'
+import { makePlace } from '../support/place.ts'
+import { created, fold, recorded } from '../support/session-events.ts'
+import { sampleEvents } from '../tui/samples.ts'
+
+/** A person at a plain terminal, who is asked by a session that answers as it is told. */
+async function sit(replies: Reply[]) {
+  const place = await makePlace('')
+  const stdin = Object.assign(new PassThrough(), { isTTY: true })
+  const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 })
+  const stderr = new PassThrough()
+  let shown = ''
+  stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text
+  })
+  const { env, directory: cwd } = place
+  const signal = new AbortController().signal
+  const prompt = new DecisionPrompt(cliContext(place, { env, cwd, stdin, stdout, stderr, clock: systemClock, signal }))
+  const asked: Omit<Command, 'at'>[] = []
+  const heard = Promise.withResolvers<void>()
+  prompt.reach({
+    ask: async ({ at: _, ...command }) => {
+      asked.push(command)
+      const reply = replies.shift() ?? { code: 'done', message: 'done' }
+      if (replies.length === 0) heard.resolve()
+      return reply
+    },
+  })
+  const happens = (...events: SessionEvent[]) => {
+    let state = emptyState('20261120_1')
+    for (const event of recorded(events)) {
+      state = fold(state, event)
+      prompt.event(event, state)
+    }
+  }
+  return {
+    happens,
+    asked,
+    heard: heard.promise,
+    types: (text: string) => void stdin.write(text),
+    shown: () => shown,
+    /** Whether the terminal is still read. */
+    isReading: () => stdin.listenerCount('data') + stdin.listenerCount('readable') > 0,
+    [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
+  }
+}
+
+const wanted = sampleEvents['decision-asked']
+const answer = { type: 'decide', session: '20261120_1', decision: 'database' }
+
+test('a person at a plain terminal decides in a line, by number or name, and is asked again when it is not taken', async () => {
+  const refused: Reply = { code: 'text-missing', message: '"other" needs a text; say what you want with it.' }
+  await using person = await sit([refused, { code: 'done', message: 'It goes on.' }])
+  person.happens(created(), wanted)
+  person.types('\n2\nother "PostgreSQL, please"\n')
+  await person.heard
+  await nextTick()
+  expect(person.asked).toEqual([
+    { ...answer, choice: 'other' },
+    { ...answer, choice: 'other', text: 'PostgreSQL, please' },
+  ])
+  const prompt = 'Your choice (1 sqlite, 2 other …): '
+  expect(person.shown()).toBe(`${prompt}${prompt}${refused.message}\n${prompt}`)
+})
+
+test('the terminal is let go of when another door has answered, and not read where nobody is asked', async () => {
+  await using person = await sit([])
+  person.happens(created(), wanted, sampleEvents['decision-made'])
+  person.types('1\n')
+  for (let turn = 0; turn < 10; turn += 1) await nextTick()
+  expect([person.asked, person.isReading(), person.shown()]).toEqual([[], false, ''])
+  await using nobody = await sit([])
+  nobody.happens(created(), { ...wanted, until: recorded([created(), wanted])[1]?.at ?? '' })
+  nobody.types('1\n')
+  for (let turn = 0; turn < 10; turn += 1) await nextTick()
+  expect([nobody.asked, nobody.shown()]).toEqual([[], ''])
+})
