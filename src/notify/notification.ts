@@ -8,6 +8,7 @@ import { wordsForClass } from '../words/names.ts'
 import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
 import { wordsForHint, wordsForRemedy, wordsForStall } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
+import { statusOfWork } from '../words/work.ts'
 
 /** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan or a parked task of a build. */
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
@@ -27,6 +28,8 @@ interface NotificationHead {
   /** On one line, without control characters, at most 120 characters; as are `message`, 1000, and `goal`. */
   title: string
   message: string
+  /** How far the work is, in the words of its template; left out: it has none. */
+  work?: string
 }
 
 /** What happened. Texts of others in it are cut at 2000 characters, and may hold control characters. */
@@ -84,7 +87,9 @@ type NotificationFacts =
  */
 export function notificationOf(event: Recorded, state: SessionState): Notification | null {
   const facts = factsOf(event, state)
-  return facts === null ? null : withWords(facts, event.at, state)
+  if (facts === null) return null
+  const work = statusOfWork(state)
+  return withWords(work === null ? facts : { ...facts, work: clip(work) }, event.at, state)
 }
 
 /** The sample that `codemachine notify` sends. */
@@ -99,10 +104,11 @@ const TITLE_CHARS = 120
 const MESSAGE_CHARS = 1000
 const PLACE_CHARS = 40
 const GOAL_IN_MESSAGE_CHARS = 160
+const WORK_CHARS = 120
 const TEXT_CHARS = 2000
 
 function withWords(
-  facts: NotificationFacts,
+  { work, ...facts }: NotificationFacts & Pick<NotificationHead, 'work'>,
   at: string,
   { id, host, directory, goal }: Pick<SessionState, 'id' | 'host' | 'directory' | 'goal'>,
 ): Notification {
@@ -116,7 +122,11 @@ function withWords(
     directory,
     goal: plainLine(goal, GOAL_CHARS),
     title: plainLine(`codemachine in ${place}: ${title}`, TITLE_CHARS),
-    message: plainLine(`${message} Goal: ${plainLine(goal, GOAL_IN_MESSAGE_CHARS)}`, MESSAGE_CHARS),
+    message: plainLine(
+      `${message}${work === undefined ? '' : ` It is at: ${plainLine(work, WORK_CHARS)}.`} Goal: ${plainLine(goal, GOAL_IN_MESSAGE_CHARS)}`,
+      MESSAGE_CHARS,
+    ),
+    ...(work === undefined ? {} : { work }),
     ...facts,
   }
 }

@@ -1,4 +1,4 @@
-import { cutLine, widthOf, wrapLine } from '../words/cells.ts'
+import { cutLine, padLine, widthOf, wrapLine } from '../words/cells.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDuration } from '../words/numbers.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -81,7 +81,8 @@ function bodyOf(data: ReportData, place: CardOptions, { rows, entries }: Detail)
   const { columns, isEndShown } = place
   const lines = (label: string, list: readonly CardLine[]) => labelled(label, list, columns, rows)
   return [
-    ...lines('built', listed(data.build?.summary ?? null)),
+    ...data.work.card.flatMap(({ label, text }) => lines(cutLine(oneLine(label, LABEL - 1), LABEL - 1), [plain(text)])),
+    ...lines('work', listed(data.work.status)),
     ...lines('left', shortened(leftOf(data), entries, 'more in the whole report')),
     ...lines('proof', shortened(proofOf(data), entries, 'more')),
     ...lines('note', shortened(notesOnProof(data), entries, 'more')),
@@ -125,7 +126,7 @@ function labelled(label: string, entries: readonly CardLine[], columns: number, 
   return entries.flatMap(({ text, tone }, index) => {
     const rows = wrapped(oneLine(text, TEXT_CHARS), columns - LABEL, most)
     const name = index === 0 ? label : ''
-    return rows.map((row, at) => ({ text: `${(at === 0 ? name : '').padEnd(LABEL)}${row}`, tone }))
+    return rows.map((row, at) => ({ text: `${padLine(at === 0 ? name : '', LABEL)}${row}`, tone }))
   })
 }
 

@@ -3,15 +3,16 @@ import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { agentOf } from '../words/plan.ts'
+import { cardOfWork, ownBoard, sectionOfWork, statusOfWork } from '../words/work.ts'
 import { FirstAndLast } from './fold-rounds.ts'
-import type { ReportAgent, ReportBuild, ReportData, ReportTask } from './report-data.ts'
+import type { ReportAgent, ReportBuild, ReportData, ReportTask, ReportWork } from './report-data.ts'
 
 const MOST_TASKS = 200
 const MOST_TASKS_LEFT = 20
 const MOST_AGENTS = 50
+const MOST_ROWS = 200
 const NAME_CHARS = 300
 const TEXT_CHARS = 2000
-const SUMMARY_CHARS = 16_000
 
 /** Collects from the events of a plan which agents worked and which plans were refused. */
 export class BuildSoFar {
@@ -39,12 +40,11 @@ export class BuildSoFar {
   }
 
   /** The report's part on a plan, with its tasks as codemachine believes them to stand; null if there is none. */
-  result({ kind, taskPlan, work }: SessionState): ReportBuild | null {
-    if (taskPlan === null) return null
-    const { tasks } = taskPlan
-    const summary = kind?.summary?.(work) ?? null
+  result(state: SessionState): ReportBuild | null {
+    if (state.taskPlan === null) return null
+    const { tasks } = state.taskPlan
     return {
-      summary: summary === null ? null : clipEnd(summary.trim(), SUMMARY_CHARS),
+      summary: sectionOfWork(state)?.text ?? null,
       tasks: tasks.slice(0, MOST_TASKS).map(reportTask),
       counts: {
         tasks: tasks.length,
@@ -72,6 +72,17 @@ export function tasksOfPlan({ tasks }: TaskPlan): ReportData['tasks'] {
     done: tasks.filter(({ done }) => done).length,
     total: tasks.length,
     left: open.map(({ id, name }) => clipEnd(`${id}: ${name}`, NAME_CHARS)),
+  }
+}
+
+/** What the template of a session says of it. */
+export function reportWork(state: SessionState): ReportWork {
+  const board = ownBoard(state)
+  return {
+    status: statusOfWork(state),
+    card: cardOfWork(state),
+    section: sectionOfWork(state),
+    board: board && { count: board.count, rows: board.rows.slice(0, MOST_ROWS).map(({ since: _, ...row }) => row) },
   }
 }
 

@@ -15,7 +15,7 @@ import { wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
-import { BuildSoFar, tasksOfPlan } from './fold-build.ts'
+import { BuildSoFar, reportWork, tasksOfPlan } from './fold-build.ts'
 import { ProofSoFar } from './fold-proof.ts'
 import { ChangesSoFar, FirstAndLast, RoundsSoFar } from './fold-rounds.ts'
 import type { ReportData, ReportQuestion, ReportRefusal, ReportTrouble, Shortened } from './report-data.ts'
@@ -106,6 +106,7 @@ export class ReportFold {
       changes: { ...this.#changes.result(), ...(isCall(state) ? { from: 'none' } : {}) },
       tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),
       build: this.#build.result(state),
+      work: reportWork(state),
       plan: this.#plan,
       ...this.#rounds.result(),
       trouble: this.#trouble.result(),

@@ -16,10 +16,11 @@ import {
   numberOfRow,
   outcomeOfRow,
   reviewInWords,
+  rowInWords,
+  rowsLeftOut,
   taskInWords,
   tasksInWords,
   tasksLeftOut,
-  WHOSE_SUMMARY,
   whatIsLeft,
 } from './words.ts'
 
@@ -36,13 +37,11 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
       escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
       ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
     ]),
-    section(
-      'What is built',
-      data.build?.summary ? `${escapeMarkdown(WHOSE_SUMMARY)}\n\n${quoted(data.build.summary)}` : '',
-    ),
+    ownSection(data),
     section('What is left', bullets(whatIsLeft(data).map(({ text }) => escapeMarkdown(text)))),
     section('Proof', proof(data)),
     section('What changed', changes(data)),
+    section('Board', boardTable(data)),
     section('Tasks', data.build === null ? '' : taskTable(data.build)),
     section('Agents', data.build === null ? '' : agentTable(data.build)),
     section('Plans that could not be used', refusedPlans(data)),
@@ -179,6 +178,24 @@ function quoted(text: string): string {
     .split('\n')
     .map(line => `> ${escapeMarkdown(line)}  `.trimEnd())
     .join('\n')
+}
+
+/** What the template says of its own; empty if it says nothing. */
+function ownSection({ work }: ReportData): string {
+  if (work.section === null || work.section.text === '') return ''
+  const { title, note, text } = work.section
+  return section(escapeMarkdown(title), `${note === null ? '' : `${escapeMarkdown(note)}\n\n`}${quoted(text)}`)
+}
+
+/** The template's own board as a table of Markdown; empty if it has none. */
+function boardTable({ work: { board } }: ReportData): string {
+  if (board === null || board.rows.length === 0) return ''
+  const rows = board.rows.map(row => [row.id, row.text, row.who ?? '', rowInWords(row)].map(escapeMarkdown))
+  const left = rowsLeftOut(board)
+  const table = ['| id | what | who | how it stands |', '| --- | --- | --- | --- |']
+  return [...table, ...rows.map(cells => `| ${cells.join(' | ')} |`), ...(left === null ? [] : ['', `${left}.`])].join(
+    '\n',
+  )
 }
 
 /** The tasks of a build as a table of Markdown; empty if there are none. */

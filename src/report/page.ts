@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { packageFile } from '../base/package.ts'
+import type { BoardMark } from '../core/contracts/view.ts'
 import type { Tone } from '../words/names.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { placeOf, SEVERITY_TONES } from '../words/proof.ts'
@@ -13,6 +14,7 @@ import type {
   ReportRound,
   ReportTask,
   ReportTrouble,
+  ReportWork,
   Shortened,
 } from './report-data.ts'
 import {
@@ -29,11 +31,12 @@ import {
   numberOfRow,
   outcomeOfRow,
   reviewInWords,
+  rowInWords,
+  rowsLeftOut,
   taskInWords,
   tasksInWords,
   tasksLeftOut,
   toneOfGate,
-  WHOSE_SUMMARY,
   whatIsLeft,
 } from './words.ts'
 
@@ -61,12 +64,12 @@ ${pageStyle()}</style>
 <main>
 ${head(data, text)}
 ${numbers(data)}
-${builtSection(data)}
+${ownSection(data)}
 ${left(data)}
 ${proofSection(data)}
 ${commands(data, place)}
 ${progress(data)}
-${buildSections(data)}
+${boardSections(data)}
 ${changesSection(data, place)}
 ${questions(data)}
 ${refusals(data)}
@@ -238,19 +241,43 @@ function footer({ directory, host, sandbox, network, model, effort, codex, codem
   return html`<footer><p>${directory} on ${host}<br>${facts.join(' · ')}<br>Made from the journal of the session alone. Times are those of the machine that made it.</p></footer>`
 }
 
-/** Of a build: the text of its last summary. */
-function builtSection({ build }: ReportData): Html {
-  if (build === null || build.summary === null) return html``
+/** What the template says of its own. */
+function ownSection({ work }: ReportData): Html {
+  if (work.section === null) return html``
+  const { title, note, text } = work.section
   return section(
-    'What is built',
-    html`<p class="soft">${WHOSE_SUMMARY}</p><div class="words">${prose(build.summary)}</div>`,
+    title,
+    html`${note === null ? null : html`<p class="soft">${note}</p>`}<div class="words">${prose(text)}</div>`,
     true,
   )
 }
 
-/** Of a build: its tasks, its agents, and the plans that were refused. */
-function buildSections({ build }: ReportData): Html {
-  return build === null ? html`` : html`${tasks(build)}${agents(build)}${refusedPlans(build)}`
+/** The template's own board; of a plan its tasks, its agents, and the plans that were refused. */
+function boardSections({ work, build }: ReportData): Html {
+  return html`${board(work)}${build === null ? null : html`${tasks(build)}${agents(build)}${refusedPlans(build)}`}`
+}
+
+const ROW_TONES: Readonly<Record<BoardMark, string>> = {
+  'to-do': 'plain',
+  now: 'strong',
+  claimed: 'plain',
+  done: 'good',
+  parked: 'bad',
+  failed: 'bad',
+}
+
+function board({ board }: ReportWork): Html {
+  if (board === null || board.rows.length === 0) return html``
+  const rows = board.rows.map(
+    row =>
+      html`<tr><td>${row.id}</td><td>${row.text}${row.who === null ? null : html`<small>${row.who}</small>`}</td><td><span class="${ROW_TONES[row.mark]}">${rowInWords(row)}</span></td></tr>`,
+  )
+  const left = rowsLeftOut(board)
+  return section(
+    'Board',
+    html`${table('tasks', ['id', 'what', 'how it stands'], rows)}${left === null ? null : html`<p class="soft last">${left}</p>`}`,
+    true,
+  )
 }
 
 const TASK_TONES: Readonly<Record<ReportTask['state'], string>> = { done: 'good', parked: 'bad', open: 'plain' }

@@ -1,3 +1,4 @@
+import type { BoardRow, CardFact, ReportSection } from '../core/contracts/view.ts'
 import type { TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { GateResult, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import type { Finding } from '../core/rules/review.ts'
@@ -35,8 +36,9 @@ export interface ReportData {
   proof: ReportProof
   changes: ReportChanges
   tasks: { done: number; total: number; left: readonly string[] } | null
-  /** Null if it is no build. */
+  /** Null if its template has no plan of tasks. */
   build: ReportBuild | null
+  work: ReportWork
   /** The plan of the last round that had one, at most 50 steps. */
   plan: readonly { step: string; status: 'pending' | 'in-progress' | 'completed' }[]
   rounds: Shortened<ReportRound> & { leftOutSums: { durationMs: number; tokens: number; failed: number } }
@@ -209,9 +211,20 @@ export interface ReportQuestion {
   assumption: string
 }
 
-/** What is told of a build: its tasks as codemachine believes them to stand, and who worked on them. */
+/** What its template says of a session. */
+export interface ReportWork {
+  /** How far it is, in a few words. */
+  status: string | null
+  /** What the card says first; at most four. */
+  card: readonly CardFact[]
+  section: ReportSection | null
+  /** The board of the template's own; null if it has none, and `tasks` and `build` say it. `count`: of all rows; at most 200 are kept. */
+  board: { count: number; rows: readonly Omit<BoardRow, 'since'>[] } | null
+}
+
+/** What is told of a plan: its tasks as codemachine believes them to stand, and who worked on them. */
 export interface ReportBuild {
-  /** What the last summary said, in an agent's own words: how it is run, and what is left. A claim, and no proof. */
+  /** What the template's own section says: in a build the last summary, how it is run, and what is left. A claim, and no proof. */
   summary: string | null
   /** At most 200. */
   tasks: readonly ReportTask[]

@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts'
+import type { BoardRow } from '../core/contracts/view.ts'
 import { hasPassed } from '../core/events/outcome.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
 import { here, resumeWithMore } from '../words/commands.ts'
@@ -23,6 +24,7 @@ import type {
   ReportReview,
   ReportRound,
   ReportTask,
+  ReportWork,
 } from './report-data.ts'
 
 /** A sentence on the proof, and its tone. Parts of the text come from outside: escape it before it is shown. */
@@ -176,9 +178,6 @@ function isFreeRow({ isFree, changesPlan }: ReportRound): boolean {
   return changesPlan || isFree
 }
 
-/** What comes before the words of a summary. */
-export const WHOSE_SUMMARY = 'As the agent that sums up says: a claim, and no proof.'
-
 /** How a task stands: `done`, `parked: …`, `open, failed 2 times`. */
 export function taskInWords({ state, reason, failures }: ReportTask): string {
   if (state === 'parked') return `parked: ${reason ?? ''}`
@@ -208,8 +207,21 @@ export function agentsInWords({ agents }: ReportBuild): string | null {
 
 /** How many tasks the table of a report does not have; null if it has all. */
 export function tasksLeftOut({ tasks, counts }: ReportBuild): string | null {
-  const left = counts.tasks - tasks.length
-  return left === 0 ? null : `… and ${left} more ${left === 1 ? 'task' : 'tasks'}`
+  return leftOut(counts.tasks - tasks.length, 'task')
+}
+
+/** The same of the rows of a template's own board. */
+export function rowsLeftOut({ rows, count }: NonNullable<ReportWork['board']>): string | null {
+  return leftOut(count - rows.length, 'row')
+}
+
+function leftOut(count: number, what: string): string | null {
+  return count === 0 ? null : `… and ${count} more ${count === 1 ? what : `${what}s`}`
+}
+
+/** How far a row of a template's own board is. */
+export function rowInWords({ mark }: Pick<BoardRow, 'mark'>): string {
+  return mark === 'claimed' ? 'said to be done' : mark === 'now' ? 'at work' : mark.replace('-', ' ')
 }
 
 /** How the session came out, or how it stands, in words. */

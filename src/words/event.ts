@@ -55,6 +55,7 @@ import {
 } from './proof.ts'
 import { oneLine } from './safe-text.ts'
 import { describeCommandRun, describeLooked, describeWrote } from './steps.ts'
+import { statusOfWork } from './work.ts'
 
 /**
  * What a person is told of an event; null if nothing. Pure.
@@ -343,9 +344,9 @@ const CHANGING = 'changing the plan'
 
 /** What a round is called at its end: where there is a plan, the next one takes the number of a summary or a change of plan. */
 function endedRound({ round }: RecordedOf<'round-ended'>, { kind, taskPlan, last }: SessionState): string {
-  if (taskPlan === null || last === null) return `round ${round}`
-  if (last.part === null) return CHANGING
-  return partOf(kind, last.part).free ? wordsForPart({ kind }, last.part) : `round ${round}`
+  if (last === null) return `round ${round}`
+  if (taskPlan !== null && last.part === null) return CHANGING
+  return last.part !== null && partOf(kind, last.part).free ? wordsForPart({ kind }, last.part) : `round ${round}`
 }
 
 /**
@@ -383,6 +384,7 @@ function describeStuck({ why, rounds, remedy }: RecordedOf<'stuck'>): Descriptio
 
 /** How a round ended, and what it took and changed. @param state the session after the event */
 function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState): Description {
+  const work = statusOfWork(state)
   const facts = [
     `${endedRound(event, state)} ended: ${wordsForRoundEnd(event.outcome)}`,
     formatDuration(event.durationMs),
@@ -391,6 +393,7 @@ function describeRoundEnd(event: RecordedOf<'round-ended'>, state: SessionState)
     ...(event.treeAfter === ''
       ? []
       : [`${event.changedCount === 0 ? 'no files' : formatCount(event.changedCount, 'file')} changed`]),
+    ...(work === null ? [] : [text(work)]),
   ]
   return describe(facts.join(', '), event.outcome.class === 'worked' ? 'strong' : 'warning')
 }

@@ -4,9 +4,13 @@ import { cutLine } from './cells.ts'
 import { doing, taskAtWork, titleOf, usedWindow } from './doing.ts'
 import { formatCount, shortMoment } from './numbers.ts'
 import { boardNow } from './plan.ts'
+import { oneLine } from './safe-text.ts'
+import { statusOfWork } from './work.ts'
 
 const MOST_CELLS = 100
 const TITLE_CELLS = 24
+const WORK_CELLS = 24
+const WORK_CHARS = 120
 
 /**
  * A running session on one short line for the status bar of tmux: `linkcheck · R4/10 · T2/15 · working · resets 05:02`.
@@ -17,12 +21,13 @@ export function statusLine(state: SessionState, board: TaskBoard | null, now: nu
   const { words, time, next } = doing(state, null, now)
   const tasks = boardNow(board, state)
   const task = tasks && taskAtWork(tasks)
+  const work = statusOfWork(state)
   const window = usedWindow(state, now)
   const most = limits.rounds === null ? '' : `/${limits.rounds}`
   const facts = [
     cutLine(titleOf(state, board), TITLE_CELLS),
     `R${running?.round ?? roundsUsed}${most}`,
-    task?.shortPlace ?? '',
+    work === null ? (task?.shortPlace ?? '') : cutLine(oneLine(work, WORK_CHARS), WORK_CELLS),
     time === null ? words : `${words} ${time}`,
     next ?? '',
     // What it does is said by them already.

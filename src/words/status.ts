@@ -18,6 +18,7 @@ import {
 import { isPlanShown, requestInWords } from './plan.ts'
 import { gateName, wordsForGate, wordsForGateTime, wordsForQuestions, wordsForReview } from './proof.ts'
 import { oneLine } from './safe-text.ts'
+import type { WorkReport } from './work.ts'
 
 const GOAL_CHARS = 200
 const TEXT_CHARS = 500
@@ -63,6 +64,7 @@ function sessionLines(session: SessionReport, now: number): string[] {
       : []),
     ...(stall.remedy === null ? [] : [labelled('stuck', stallInWords(stall, stall.remedy))]),
     ...(plan.length === 0 ? [] : [labelled('plan', describePlan(plan))]),
+    ...workLines(session.work, now),
     ...(tasks === null ? [] : [labelled('tasks', tasksInWords(tasks))]),
     ...(build === null ? [] : buildStatusLines(build, now).map(([label, text]) => labelled(label, text))),
     ...(claim.state === 'refused'
@@ -79,6 +81,29 @@ function tasksInWords({ done, total, current }: NonNullable<SessionReport['tasks
   if (current === null) return counted
   const [id, name, phase] = [current.id, current.name, current.phase ?? ''].map(text => oneLine(text, NAME_CHARS))
   return `${counted}; ${id} ${name}${phase === '' ? '' : `, ${phase}`}`
+}
+
+/** What the template says of its own: how far it is, and the rows of its board that are neither done nor to do. */
+function workLines({ status, board }: WorkReport, now: number): string[] {
+  const rows = board?.from === 'template' ? board.rows.filter(({ mark }) => mark !== 'done' && mark !== 'to-do') : []
+  const left = rows.length - MOST_ROWS
+  return [
+    ...(status === null ? [] : [labelled('work', oneLine(status, NAME_CHARS))]),
+    ...rows.slice(0, MOST_ROWS).map(row => labelled('board', rowInWords(row, now))),
+    ...(left > 0 ? [labelled('board', `… and ${left} more`)] : []),
+  ]
+}
+
+/** `now: s2 compile (builder, for 12 min)`. */
+function rowInWords(
+  { mark, id, text, who, since }: NonNullable<WorkReport['board']>['rows'][number],
+  now: number,
+): string {
+  const by = [
+    ...(who === null ? [] : [line(who)]),
+    ...(since === null ? [] : [`for ${formatSpan(Math.max(0, now - Date.parse(since)))}`]),
+  ]
+  return `${mark}: ${line(id)} ${oneLine(text, REQUEST_CHARS)}${by.length === 0 ? '' : ` (${by.join(', ')})`}`
 }
 
 function modelLines({ model, effort }: SessionReport): string[] {
@@ -173,6 +198,7 @@ function labelled(label: string, text: string): string {
 }
 
 const MOST_PARKED = 5
+const MOST_ROWS = 10
 const MOST_AGENTS = 10
 const REQUEST_CHARS = 200
 
@@ -305,8 +331,10 @@ export interface SessionReport extends ProofReport {
     total: number
     current: { id: string; name: string; phase: string | null } | null
   } | null
-  /** Null if it is no build. */
+  /** Null if its template has no plan of tasks. */
   build: BuildReport | null
+  /** What its template says of it. */
+  work: WorkReport
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
 }

@@ -61,6 +61,15 @@ function full(text: string): SessionReport {
       tasks: [{ id: text, name: text, phase: text, done: false, failures: 5, parked: text }],
       agents: [{ instance: text, agent: text, tasks: [text], request: text, since: iso(-1) }],
     },
+    work: {
+      template: text,
+      status: text,
+      board: {
+        from: 'template',
+        count: 3,
+        rows: Array.from({ length: 3 }, () => ({ mark: 'now', id: text, text, who: text, since: iso(-1) })),
+      },
+    },
     tasks: null,
     checking: { kind: 'gate', gate: text, since: iso(-1) },
     gates: [

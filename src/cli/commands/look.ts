@@ -27,9 +27,11 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { describeEvent } from '../../words/event.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
 import { activityOf, describeOutcome } from '../../words/outcome.ts'
+import type { TaskBoard } from '../../core/state/plan.ts'
 import { boardNow, tasksOfBoard } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { buildReport, proofReport, type SessionReport, type StatusReport, statusLines } from '../../words/status.ts'
+import { workReport } from '../../words/work.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
 import { inColumns, jsonView, PacedOutput, plainView } from '../output.ts'
 
@@ -173,6 +175,7 @@ async function readSession(
   const standing = sessionStatusOf(state, runner)
   const isRunning = standing === 'running'
   const { running, waiting, stall } = state
+  const board = await taskBoardOf(records, state)
   return {
     id,
     goal: state.goal,
@@ -199,8 +202,9 @@ async function readSession(
     keptAwake: isRunning ? state.keptAwake : null,
     plan: state.plan,
     claim: state.claim,
-    tasks: await countTasks(records, state, isRunning),
+    tasks: board && tasksOfBoard(board, isRunning),
     build: buildReport(state, isRunning),
+    work: workReport(state, board, isRunning),
     ...proofReport(state, isRunning),
     primaryWindow: state.primaryWindow,
     secondaryWindow: state.secondaryWindow,
@@ -237,11 +241,10 @@ async function readToEnd(
 }
 
 /** What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. */
-async function countTasks(records: Records, state: SessionState, isRunning: boolean): Promise<SessionReport['tasks']> {
+async function taskBoardOf(records: Records, state: SessionState): Promise<TaskBoard | null> {
   // Loaded only where there is a session: it brings all that reads YAML.
   const { boardPlaceOf, readTaskBoard } = await import('../../app/watch/task-watch.ts')
-  const board = boardNow(await readTaskBoard(boardPlaceOf(records, state.id, () => state)), state)
-  return board && tasksOfBoard(board, isRunning)
+  return boardNow(await readTaskBoard(boardPlaceOf(records, state.id, () => state)), state)
 }
 
 export interface LogsFlags extends LookFlags {

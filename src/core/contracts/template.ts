@@ -8,6 +8,7 @@ import type { SessionState } from '../state/state.ts'
 import type { Agent, AgentPrompt, AgentRoster } from './agent.ts'
 import type { MemorySnapshot } from './memory.ts'
 import type { AnsweredTool } from './tools.ts'
+import type { TemplateView } from './view.ts'
 
 /** What a round's thread is started with: all that can be known before the round before it has ended. */
 export interface ThreadSpec {
@@ -154,10 +155,15 @@ export interface TemplateKind<S = unknown> {
   first(created: EventOf<'session-created'>): S
   /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */
   fold(own: S, event: SessionEvent, session: SessionState): S
-  /** What an agent has said last of how all of it stands, as Markdown; null if none has. Left out: none ever does. */
-  summary?(own: S): string | null
+  /** How its sessions are told. Left out: as any session with its kinds of rounds and its tasks is. */
+  readonly view?: TemplateView<S>
   /** Makes ready to carry out a session. Throws a `UserError` if a prompt cannot be used. */
   open(setup: TemplateSetup): Promise<Template>
+}
+
+/** A template as a program of one's own writes it, for `openProject`: the same, and checked by the compiler. */
+export function defineTemplate<S>(kind: TemplateKind<S>): TemplateKind<S> {
+  return kind
 }
 
 /** The templates that there are, by name. */

@@ -45,9 +45,15 @@ export const buildKind: TemplateKind<BuildWork> = {
   memory: 'project-plan',
   first: () => ({ problem: null, mends: false, summary: null }),
   fold: foldBuild,
-  summary: ({ summary }) => summary,
+  view: {
+    card: ({ summary }) => (summary === null ? [] : [{ label: 'built', text: summary }]),
+    report: ({ summary }) => (summary === null ? null : { title: 'What is built', note: WHOSE_SUMMARY, text: summary }),
+  },
   open: async setup => await (await import('./effects.ts')).openBuild(setup),
 }
+
+/** What comes before the words of a summary. */
+const WHOSE_SUMMARY = 'As the agent that sums up says: a claim, and no proof.'
 
 /** Of a session of this template. */
 export function workOf({ work }: Pick<SessionState, 'work'>): BuildWork {

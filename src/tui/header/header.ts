@@ -7,6 +7,7 @@ import { formatClock, formatCount, formatFullClock, formatSpan, shortMoment, sho
 import { wordsForTokensUsed } from '../../words/outcome.ts'
 import { wordsForPart } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import { statusOfWork } from '../../words/work.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 
 const NAME_CHARS = 120
@@ -60,6 +61,11 @@ function titlePart(state: SessionState, board: TaskBoard | null): LinePart | nul
 }
 
 function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
+  const work = statusOfWork(state)
+  if (work !== null) {
+    const forms: LinePart['forms'] = [oneLine(work, NAME_CHARS)]
+    return [{ forms, importance: 70, least: 12, enough: TASK_CELLS, role: 'accent' }, ...phaseParts(state, null)]
+  }
   const at = board && taskAtWork(board)
   if (!at) return phaseParts(state, null)
   const { task, place, shortPlace, done, total } = at
@@ -78,10 +84,10 @@ function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
   return [name, ...phaseParts(state, task.phase)]
 }
 
-/** The phase of the current task; of a plan as `Building Phase`, or the purpose of a round that is not for a task. */
+/** The phase of the current task, of a plan as `Building Phase`; else the purpose of a round that is not for a task. */
 function phaseParts({ kind, taskPlan, running }: SessionState, phase: string | null): LinePart[] {
   const name = oneLine(phase ?? '', NAME_CHARS)
-  if (taskPlan === null) return name === '' ? [] : [{ forms: [name], importance: 10, least: 8, role: 'dim' }]
+  if (taskPlan === null && name !== '') return [{ forms: [name], importance: 10, least: 8, role: 'dim' }]
   const part = running?.part ?? null
   const isOfTask = part === null || partOf(kind, part).delegates
   if (!isOfTask || name === '')
@@ -292,6 +298,7 @@ function roomBesideDoing({ kind, short, time, next }: Doing, columns: number): n
 
 const TITLE_CELLS = 80
 const DOING_CELLS = 36
+const PLACE_CELLS = 24
 
 /**
  * The title of the terminal's window: `▸ R4 T2/15 npm test — linkcheck`. One line without control characters, at most 80
@@ -302,13 +309,21 @@ export function windowTitle(
   { symbols, now }: { symbols: boolean; now: number },
 ): string {
   const { kind, words, short } = doing(state, live, now)
-  const at = board && state.ended === null ? taskAtWork(board) : null
+  const place = state.ended === null ? placeOf(state, board) : null
   const facts = [
     ...(state.running === null ? [] : [symbols ? `R${state.running.round}` : `round ${state.running.round}`]),
-    ...(at ? [at.shortPlace] : []),
+    ...(place === null ? [] : [place]),
     cutLine(symbols ? short : words, DOING_CELLS),
   ]
   const title = titleOf(state, board)
   const line = `${symbols ? DOINGS[kind].symbol : ''}${facts.join(' ')}${title === '' ? '' : ` — ${title}`}`
   return cutLine(line, TITLE_CELLS)
+}
+
+/** How far the work is, in short: in the template's own words, or `T2/15`; null if there is nothing to say. */
+function placeOf(state: SessionState, board: TaskBoard | null): string | null {
+  const work = statusOfWork(state)
+  return work === null
+    ? ((board && taskAtWork(board)?.shortPlace) ?? null)
+    : cutLine(oneLine(work, NAME_CHARS), PLACE_CELLS)
 }

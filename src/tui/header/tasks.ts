@@ -1,22 +1,30 @@
+import type { BoardMark } from '../../core/contracts/view.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, type PlanStep, type SessionState } from '../../core/state/state.ts'
 import { cutLine, widthOf } from '../../words/cells.ts'
-import { formatCount, formatSpan } from '../../words/numbers.ts'
+import { formatClock, formatCount, formatSpan } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import type { ShownBoard } from '../../words/work.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 
 const NAME_CHARS = 400
 const LEAST_STEPS = 4
 
+/** The board of a template's own, at a time (Unix ms). */
+export interface BoardAt extends ShownBoard {
+  now: number
+}
+
 /**
- * The tasks as a checklist with their phases as headings, scrolled to the current one; below, if there is room, the steps
- * of the agent's own plan. At most `rows` lines, each at most `columns` cells wide.
+ * The tasks as a checklist with their phases as headings, or in their place the rows of the template's own board, scrolled
+ * to the current one; below, if there is room, the steps of the agent's own plan. At most `rows` lines, each at most
+ * `columns` cells wide.
  */
 export function taskLines(
-  { board, plan }: { board: TaskBoard | null; plan: readonly PlanStep[] },
+  { board, plan, own = null }: { board: TaskBoard | null; plan: readonly PlanStep[]; own?: BoardAt | null },
   { columns, rows, theme }: { columns: number; rows: number; theme: Theme },
 ): string[] {
-  const tasks = taskEntries(board)
+  const tasks = own === null ? taskEntries(board) : rowEntries(own)
   const steps = stepEntries(plan)
   if (tasks.length === 0 && steps.length === 0) return [cutLine('There are no tasks yet.', columns)].slice(0, rows)
   const room = Math.min(rows - tasks.length, steps.length)
@@ -29,10 +37,8 @@ export function taskLines(
   return shown.map(entry => theme.paint(roleOf(entry), cutLine(entryText(entry, theme), columns)))
 }
 
-type Progress = 'done' | 'claimed' | 'now' | 'parked' | 'to-do'
-
 /** A line of the checklist: a phase, a task or step, or the number of lines that are scrolled out. */
-type Entry = { heading: string } | { progress: Progress; name: string } | { more: number; where: 'above' | 'below' }
+type Entry = { heading: string } | { progress: BoardMark; name: string } | { more: number; where: 'above' | 'below' }
 
 function taskEntries(board: TaskBoard | null): Entry[] {
   let phase: string | null = null
@@ -45,7 +51,15 @@ function taskEntries(board: TaskBoard | null): Entry[] {
   })
 }
 
-function progressOf(task: TaskBoard['tasks'][number], board: TaskBoard | null): Progress {
+function rowEntries({ rows, count, now }: BoardAt): Entry[] {
+  const entries = rows.map(({ mark, id, text, who, since }): Entry => {
+    const by = [...(who === null ? [] : [who]), ...(since === null ? [] : [formatClock(Math.max(0, now - since))])]
+    return { progress: mark, name: `${id}  ${text}${by.length === 0 ? '' : `  (${by.join(' ')})`}` }
+  })
+  return count === rows.length ? entries : [...entries, { heading: `and ${count - rows.length} more` }]
+}
+
+function progressOf(task: TaskBoard['tasks'][number], board: TaskBoard | null): BoardMark {
   if (task.done) return 'done'
   if (task.parked !== undefined) return 'parked'
   if (task.claimed) return 'claimed'
@@ -89,11 +103,12 @@ function focusOf(entries: readonly Entry[]): number {
   return entries.length - 1
 }
 
-const SHOWN: Readonly<Record<Progress, { mark: string; word: string; role: Role }>> = {
+const SHOWN: Readonly<Record<BoardMark, { mark: string; word: string; role: Role }>> = {
   done: { mark: '✔', word: 'done:', role: 'dim' },
   claimed: { mark: '◐', word: 'said to be done:', role: 'dim' },
   now: { mark: '▸', word: 'now:', role: 'accent' },
   parked: { mark: '✘', word: 'parked:', role: 'warning' },
+  failed: { mark: '✖', word: 'failed:', role: 'bad' },
   'to-do': { mark: '○', word: 'to do:', role: 'plain' },
 }
 
@@ -120,27 +135,55 @@ const NARROWEST_BAR = 5
  * the claimed and the parked tasks. At most `columns` cells wide; null without tasks. `now`: Unix ms.
  */
 export function progressLine(
-  { state, board }: { state: SessionState; board: TaskBoard | null },
+  { state, board, own = null }: { state: SessionState; board: TaskBoard | null; own?: ShownBoard | null },
   { columns, theme, now }: { columns: number; theme: Theme; now: number },
 ): string | null {
-  const total = board?.tasks.length ?? 0
-  if (board === null || total === 0) return null
-  const done = board.tasks.filter(task => task.done).length
-  const parked = board.tasks.filter(task => task.parked !== undefined).length
-  const claimed = board.tasks.filter(task => task.claimed).length
-  const left = msLeft(state, { done: done + claimed, total: total - parked }, now)
+  const { total, done, claimed, parked, failed } = own === null ? countTasks(board) : countRows(own)
+  if (total === 0) return null
+  const left = msLeft(state, { done: done + claimed, total: total - parked - failed }, now)
   const estimate = left === null ? null : `${roughly(left)} left`
   if (!theme.symbols) {
-    const words = `${done} of ${formatCount(total, 'task')} done${claimedAndParked(', ', claimed, parked)}`
+    const words = `${done} of ${own === null ? formatCount(total, 'task') : total} done${rest(', ', { claimed, parked, failed })}`
     return cutLine(estimate === null ? words : `${words}, ${estimate}`, columns)
   }
-  const counted = `${done}/${formatCount(total, 'task')}${claimedAndParked(' · ', claimed, parked)}`
+  const counted = `${done}/${own === null ? formatCount(total, 'task') : total}${rest(' · ', { claimed, parked, failed })}`
   const words = estimate === null ? counted : `${counted} · ${estimate}`
   const fitting = widthOf(words) + NARROWEST_BAR + 1 <= columns ? words : counted
   const room = Math.min(WIDEST_BAR, columns - widthOf(fitting) - 1)
   return room < NARROWEST_BAR
     ? cutLine(counted, columns)
     : `${bar({ done: done / total, claimed: claimed / total }, room, theme)} ${fitting}`
+}
+
+/** The tasks or rows of a board, and how many of them are how far. */
+interface Counts {
+  total: number
+  done: number
+  claimed: number
+  parked: number
+  failed: number
+}
+
+function countTasks(board: TaskBoard | null): Counts {
+  const tasks = board?.tasks ?? []
+  return {
+    total: tasks.length,
+    done: tasks.filter(task => task.done).length,
+    claimed: tasks.filter(task => task.claimed).length,
+    parked: tasks.filter(task => task.parked !== undefined).length,
+    failed: 0,
+  }
+}
+
+function countRows({ rows }: ShownBoard): Counts {
+  const marked = (mark: BoardMark) => rows.filter(row => row.mark === mark).length
+  return {
+    total: rows.length,
+    done: marked('done'),
+    claimed: marked('claimed'),
+    parked: marked('parked'),
+    failed: marked('failed'),
+  }
 }
 
 /** The estimated time (ms) for the remaining tasks at the pace so far; null if there is no basis for one. */
@@ -156,9 +199,10 @@ function roughly(ms: number): string {
   return ms < step ? `less than ${formatSpan(step)}` : `about ${formatSpan(Math.round(ms / step) * step)}`
 }
 
-/** The numbers of claimed and parked tasks, each after `separator`; empty if there are none. */
-function claimedAndParked(separator: string, claimed: number, parked: number): string {
-  return `${claimed === 0 ? '' : `${separator}${claimed} claimed`}${parked === 0 ? '' : `${separator}${parked} parked`}`
+/** The numbers of what is claimed, parked or failed, each after `separator`; empty if there are none. */
+function rest(separator: string, counts: Omit<Counts, 'total' | 'done'>): string {
+  const said = Object.entries(counts).filter(([, count]) => count > 0)
+  return said.map(([word, count]) => `${separator}${count} ${word}`).join('')
 }
 
 function bar(share: { done: number; claimed: number }, width: number, theme: Theme): string {

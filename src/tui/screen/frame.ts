@@ -4,6 +4,7 @@ import { cutLine, widthOf } from '../../words/cells.ts'
 import { activityOf } from '../../words/outcome.ts'
 import { boardNow } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import { ownBoard } from '../../words/work.ts'
 import { composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
 import { pickerLines } from '../composer/picker.ts'
 import { headerLines, windowTitle } from '../header/header.ts'
@@ -41,8 +42,9 @@ function fullFrame(model: ScreenModel, { columns, rows, now }: { columns: number
         const space = !scrollback.hasLines || most < ROWS_FOR_START ? [] : ['']
         return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
       },
-      panel: panelOf(model, columns),
-      progress: () => session && board && progressLine({ state: session, board }, { columns, theme, now }),
+      panel: panelOf(model, columns, now),
+      progress: () =>
+        session && progressLine({ state: session, board, own: ownBoard(session) }, { columns, theme, now }),
       header: most =>
         session === null
           ? startingLine(model)
@@ -58,9 +60,9 @@ function fullFrame(model: ScreenModel, { columns, rows, now }: { columns: number
 }
 
 /** The frame for a screen reader: the input, and nothing that changes by itself. */
-function inputFrame(model: ScreenModel, { columns, rows }: { columns: number; rows: number }): Frame {
+function inputFrame(model: ScreenModel, { columns, rows, now }: { columns: number; rows: number; now: number }): Frame {
   const input = inputOf(model, columns, Math.max(1, rows - 2))
-  const popup = panelOf(model, columns)?.(rows - 2 - input.lines.length) ?? []
+  const popup = panelOf(model, columns, now)?.(rows - 2 - input.lines.length) ?? []
   return {
     lines: [...popup, ...input.lines],
     caret: input.caret && { x: input.caret.x, y: popup.length + input.caret.y },
@@ -80,7 +82,7 @@ const ROWS_FOR_START = 16
 /** The most rows of a popup. */
 const POPUP_ROWS = 10
 
-function panelOf(model: ScreenModel, columns: number): ((rows: number) => readonly string[]) | null {
+function panelOf(model: ScreenModel, columns: number, now: number): ((rows: number) => readonly string[]) | null {
   const { theme } = model
   const snapshot = model.composer.snapshot()
   if (model.dialog === null && snapshot.popup !== null) {
@@ -88,7 +90,9 @@ function panelOf(model: ScreenModel, columns: number): ((rows: number) => readon
   }
   const { state } = model.pane
   if (!model.showsTasks || !model.showsSession || state === null) return null
-  return rows => taskLines({ plan: state.plan, board: boardOf(model, state) }, { columns, rows, theme })
+  const own = ownBoard(state)
+  const shown = { plan: state.plan, board: boardOf(model, state), own: own && { ...own, now } }
+  return rows => taskLines(shown, { columns, rows, theme })
 }
 
 function inputOf({ dialog, composer, theme }: ScreenModel, columns: number, maxRows: number): DrawnField {

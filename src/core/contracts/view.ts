@@ -1,0 +1,60 @@
+import type { SessionState } from '../state/state.ts'
+
+/**
+ * How a session of a template is told: on the screen, on plain lines, by `status`, in notifications and in the report.
+ * Functions of its own state, pure; `session` is the whole of it. All may be left out. A text may hold anything and be of
+ * any length: it is bounded where it is kept, and made safe where it is drawn. What one of them throws is told in its place.
+ */
+export interface TemplateView<S = unknown> {
+  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. */
+  step?(step: StepName, own: S, session: SessionState): string | null
+  /** How far the work is, in a few words for one line: `step 3 of 8`; null: nothing. Left out: how many rows are done. */
+  status?(own: S, session: SessionState): string | null
+  /** The work, row by row, of which the first 500 are shown. Left out: the tasks of its plan, or of `tasks.json`. */
+  board?(own: S, session: SessionState): readonly BoardRow[]
+  /** What the card at the end says first: at most four facts. */
+  card?(own: S, session: SessionState): readonly CardFact[]
+  /** A section of its own in the report; null: none. */
+  report?(own: S, session: SessionState): ReportSection | null
+}
+
+/** A step of a template that is no round, as its event names it. */
+export interface StepName {
+  /** Such as `look` or `command`. */
+  kind: string
+  /** Which of that kind; null where there is but one. */
+  name: string | null
+}
+
+/**
+ * How far a row of a board is. `claimed`: said to be done, and not proved yet; `parked`: left to a person, while the rest
+ * goes on.
+ */
+export type BoardMark = 'to-do' | 'now' | 'claimed' | 'done' | 'parked' | 'failed'
+
+/** A row of a board. */
+export interface BoardRow {
+  mark: BoardMark
+  /** Short: `T3`. */
+  id: string
+  text: string
+  /** Who works on it; null: nobody, or it is not known. */
+  who: string | null
+  /** Since when; Unix time, ms. */
+  since: number | null
+}
+
+/** A fact of the card; `label`: at most eight letters, such as `built`. */
+export interface CardFact {
+  label: string
+  text: string
+}
+
+/** A section of the report. */
+export interface ReportSection {
+  title: string
+  /** Whose words it is, or what they are good for; null: not said. */
+  note: string | null
+  /** In lines, shown as they are. */
+  text: string
+}

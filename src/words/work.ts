@@ -1,0 +1,196 @@
+import { clipEnd } from '../base/text.ts'
+import type { BoardMark, BoardRow, CardFact, ReportSection, StepName, TemplateView } from '../core/contracts/view.ts'
+import { type TaskBoard, taskOf } from '../core/state/plan.ts'
+import type { SessionState } from '../core/state/state.ts'
+import { agentOf } from './plan.ts'
+
+/** What of a board is shown: its first 500 rows, and how many there are. */
+export interface ShownBoard {
+  rows: readonly BoardRow[]
+  count: number
+}
+
+const MOST_ROWS = 500
+const MOST_FACTS = 4
+const ID_CHARS = 60
+const NAME_CHARS = 400
+const LINE_CHARS = 120
+const LABEL_CHARS = 8
+const FACT_CHARS = 2000
+const SECTION_CHARS = 16_000
+
+const MARKS: ReadonlySet<string> = new Set<BoardMark>(['to-do', 'now', 'claimed', 'done', 'parked', 'failed'])
+
+/** The board of the template's own; null if it has none, and that of its tasks is shown. Texts are bounded, not safe. Pure. */
+export function ownBoard(state: SessionState): ShownBoard | null {
+  if (state.kind?.view?.board === undefined) return null
+  return askView(
+    state,
+    view => {
+      const rows = listOf(view.board?.(state.work, state) ?? [], 'board')
+      return { rows: rows.slice(0, MOST_ROWS).map(readRow), count: rows.length }
+    },
+    problem => ({ rows: [{ mark: 'failed', id: '!', text: problem, who: null, since: null }], count: 1 }),
+  )
+}
+
+/** How far the work is in the template's own words; null if it says nothing, and its tasks do. Bounded, not safe. Pure. */
+export function statusOfWork(state: SessionState): string | null {
+  const { view } = state.kind ?? {}
+  if (view?.status === undefined) {
+    const board = ownBoard(state)
+    return board === null || board.count === 0 ? null : doneInWords(board)
+  }
+  return askView(
+    state,
+    view => orNull(view.status?.(state.work, state) ?? null, 'status', LINE_CHARS),
+    problem => problem,
+  )
+}
+
+/** How many rows of a board are done: `3 of 8 done`; of more than 500, of the first 500. */
+function doneInWords({ rows }: ShownBoard): string {
+  return `${rows.filter(({ mark }) => mark === 'done').length} of ${rows.length} done`
+}
+
+/** What the template calls a step of its own; null: nothing. Bounded, not safe. Pure. */
+export function wordsForStep(state: SessionState, step: StepName): string | null {
+  return askView(
+    state,
+    view => orNull(view.step?.(step, state.work, state) ?? null, 'step', LINE_CHARS),
+    problem => problem,
+  )
+}
+
+/** What the card of the report says first. Bounded, not safe. Pure. */
+export function cardOfWork(state: SessionState): readonly CardFact[] {
+  const facts = askView<readonly CardFact[]>(
+    state,
+    view =>
+      listOf(view.card?.(state.work, state) ?? [], 'card')
+        .slice(0, MOST_FACTS)
+        .map(({ label, text }, at) => ({
+          label: clip(textOf(label, `card[${at}].label`), LABEL_CHARS),
+          text: clipEnd(textOf(text, `card[${at}].text`).trim(), FACT_CHARS),
+        })),
+    problem => [{ label: 'work', text: problem }],
+  )
+  return facts ?? []
+}
+
+/** The template's own section of the report; null if it has none. Bounded, not safe. Pure. */
+export function sectionOfWork(state: SessionState): ReportSection | null {
+  return askView<ReportSection | null>(
+    state,
+    view => {
+      const section = view.report?.(state.work, state) ?? null
+      if (section === null) return null
+      const text = textOf(section.text, 'report.text').trim()
+      return {
+        title: clip(textOf(section.title, 'report.title'), LINE_CHARS),
+        note: orNull(section.note, 'report.note', NAME_CHARS),
+        text: clipEnd(text, SECTION_CHARS),
+      }
+    },
+    problem => ({ title: 'How it stands', note: null, text: problem }),
+  )
+}
+
+/** What a session's template says of it, for programs. Times are ISO 8601 in UTC. */
+export interface WorkReport {
+  template: string
+  /** How far it is, in the template's own words; null if it has none. */
+  status: string | null
+  /** `from`: whether the rows are the template's own or those of its tasks; `count`: how many there are, of which at most 500 are listed. Null: there are none. */
+  board: { from: 'template' | 'tasks'; count: number; rows: readonly WorkRow[] } | null
+}
+
+type WorkRow = Omit<BoardRow, 'since'> & { since: string | null }
+
+/** That of a session. @param board its tasks, as they are shown; `isRunning`: whether somebody runs it. Pure. */
+export function workReport(state: SessionState, board: TaskBoard | null, isRunning: boolean): WorkReport {
+  const own = ownBoard(state)
+  const shown = own ?? (board && boardOfTasks(board, isRunning ? state : { agents: [] }, isRunning))
+  return {
+    template: clip(state.template, LINE_CHARS),
+    status: statusOfWork(state),
+    board:
+      shown === null || shown.count === 0
+        ? null
+        : { from: own === null ? 'tasks' : 'template', count: shown.count, rows: shown.rows.map(inIso) },
+  }
+}
+
+function inIso({ since, ...row }: BoardRow): WorkRow {
+  return { ...row, since: since === null ? null : new Date(since).toISOString() }
+}
+
+function boardOfTasks(
+  { tasks, current }: TaskBoard,
+  { agents }: Pick<SessionState, 'agents'>,
+  isRunning: boolean,
+): ShownBoard {
+  const rows = tasks.slice(0, MOST_ROWS).map((task): BoardRow => {
+    const at = agents.filter(agent => agent.tasks.some(id => taskOf(id, tasks)?.id === task.id))
+    const isNow = isRunning && (task.id === current || at.length > 0)
+    const mark = task.done ? 'done' : task.parked !== undefined ? 'parked' : task.claimed ? 'claimed' : null
+    return {
+      mark: mark ?? (isNow ? 'now' : 'to-do'),
+      id: clip(task.id, ID_CHARS),
+      text: clip(task.name, NAME_CHARS),
+      who: at.length === 0 ? null : clip(at.map(({ instance }) => agentOf(instance)).join(', '), LINE_CHARS),
+      since: at.length === 0 ? null : Math.min(...at.map(({ since }) => since)),
+    }
+  })
+  return { rows, count: tasks.length }
+}
+
+/** What a view says; null if the template has none. A view that throws ends no session: that it did is shown in its place. */
+function askView<T>(state: SessionState, tell: (view: TemplateView) => T, failed: (problem: string) => T): T | null {
+  const view = state.kind?.view
+  if (view === undefined) return null
+  try {
+    return tell(view)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return failed(clip(`the view of the template cannot be shown: ${why}`, NAME_CHARS))
+  }
+}
+
+function readRow({ mark, id, text, who, since }: BoardRow, at: number): BoardRow {
+  if (!MARKS.has(mark)) throw new TypeError(`board[${at}].mark is none of ${[...MARKS].join(', ')}`)
+  if (since !== null && !isMoment(since)) throw new TypeError(`board[${at}].since is no time in ms`)
+  return {
+    mark,
+    id: clip(textOf(id, `board[${at}].id`), ID_CHARS),
+    text: clip(textOf(text, `board[${at}].text`), NAME_CHARS),
+    who: orNull(who, `board[${at}].who`, LINE_CHARS),
+    since,
+  }
+}
+
+/** The last moment that a `Date` can hold, ms. */
+const LAST_MOMENT = 8.64e15
+
+function isMoment(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= LAST_MOMENT
+}
+
+function listOf<T>(value: readonly T[], what: string): readonly T[] {
+  if (!Array.isArray(value)) throw new TypeError(`${what} is no list`)
+  return value
+}
+
+function orNull(value: string | null, what: string, most: number): string | null {
+  return value === null ? null : clip(textOf(value, what), most)
+}
+
+function textOf(value: string, what: string): string {
+  if (typeof value !== 'string') throw new TypeError(`${what} is no text`)
+  return value
+}
+
+/** On one line when it is drawn, so that a mark is enough to say that it goes on. */
+function clip(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`
+}
