@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 // It reads the environment of the process while it is loaded, so only the doors may import it.
 import { xdgConfig } from 'xdg-basedir'
-import type { Project, RunOptions } from './app/library.ts'
+import type { OpenOptions, Project } from './app/library.ts'
 import { OpenProject } from './app/open-project.ts'
 import { configHomeOf, type World } from './app/world.ts'
 import { systemClock } from './base/clock.ts'
@@ -11,6 +11,7 @@ import { OWN_TEMPLATES } from './templates/registry.ts'
 export type {
   Ask,
   EndedSession,
+  OpenOptions,
   Project,
   ProjectQueue,
   PromptTerms,
@@ -25,10 +26,14 @@ export type { Clock } from './base/clock.ts'
 export { UserError } from './base/errors.ts'
 export { defineEngine, type Engine, type EngineKind, type EngineSetup } from './core/contracts/engine.ts'
 export type { Reply, ReplyCode } from './core/contracts/reply.ts'
+export type { PartKind, Step, Template, TemplateKind, TemplateSetup, ThreadSpec } from './core/contracts/template.ts'
+export { defineTemplate } from './core/contracts/template.ts'
+export type { BoardRow, TemplateView } from './core/contracts/view.ts'
 export type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from './core/events/events.ts'
 export type { RoundOutcome, SessionLimits, SessionOutcome, Used } from './core/events/outcome.ts'
 export type { SessionState, SessionStatus } from './core/state/state.ts'
 export type { ReportData } from './report/report-data.ts'
+export { withNotices } from './templates/round-input.ts'
 
 /** The world as this process has it, but for `changes`, whose engines are added to codemachine's own. No signal ends it. */
 export function processWorld(changes: Partial<World> = {}): World {
@@ -54,6 +59,6 @@ export function processWorld(changes: Partial<World> = {}): World {
  * Opens a work directory to run sessions in, to watch and to report of: that of `options`, or of the world. Starts nothing
  * and prints nothing. Rejects with a `UserError` if there is no such directory.
  */
-export async function openProject(world: World = processWorld(), options: RunOptions = {}): Promise<Project> {
+export async function openProject(world: World = processWorld(), options: OpenOptions = {}): Promise<Project> {
   return await OpenProject.open(world, options)
 }

@@ -1,5 +1,6 @@
 import type { Reply } from '../core/contracts/reply.ts'
 import type { SandboxMode } from '../core/contracts/sandbox.ts'
+import type { TemplateKind } from '../core/contracts/template.ts'
 import type { LiveEvent, Recorded } from '../core/events/events.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
 import type { SessionState, SessionStatus } from '../core/state/state.ts'
@@ -70,6 +71,12 @@ export interface RunOptions {
   codexBin?: string
 }
 
+/** How a project is opened. */
+export interface OpenOptions extends RunOptions {
+  /** Templates of the program's own, beside those of codemachine. */
+  templates?: readonly TemplateKind[]
+}
+
 /** Who is told of what happens in a session, and what ends it. */
 export interface RunEventsOptions {
   /**
@@ -90,7 +97,7 @@ export interface RunEventsOptions {
 
 /** How a session is run for a goal. */
 export interface RunGoalOptions extends RunEventsOptions {
-  /** Name of a template (`codemachine templates`); left out: one agent works on it, round after round. */
+  /** Name of a template (`codemachine templates`, or one that the project was opened with); left out: one agent works on it, round after round. */
   template?: string
   /** What the template is told beside the goal. */
   options?: unknown

@@ -1,6 +1,7 @@
 import { UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
 import type { Reply } from '../core/contracts/reply.ts'
+import type { TemplateKind, TemplateKinds } from '../core/contracts/template.ts'
 import type { EndedBy } from '../core/events/outcome.ts'
 import { lockOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
@@ -12,6 +13,7 @@ import { findSession } from './find.ts'
 import type {
   Ask,
   EndedSession,
+  OpenOptions,
   Project,
   ProjectQueue,
   RunEventsOptions,
@@ -55,10 +57,11 @@ export class OpenProject implements Project {
   }
 
   /** A `UserError` if there is no such directory, or its records cannot be written. */
-  static async open(world: World, options: RunOptions = {}): Promise<OpenProject> {
+  static async open(world: World, { templates = [], ...options }: OpenOptions = {}): Promise<OpenProject> {
     // A program that is not type-checked by our rules may say undefined where it says nothing.
     const said: RunOptions = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-    return new OpenProject(world, said, await openRecords({ ...world, directory: directoryOf(world, said) }))
+    const withOwn = { ...world, templates: withTemplates(world.templates, templates) }
+    return new OpenProject(withOwn, said, await openRecords({ ...withOwn, directory: directoryOf(world, said) }))
   }
 
   get directory(): string {
@@ -221,4 +224,26 @@ function checked(prompt: string): string {
   const problem = problemOfPrompt(prompt)
   if (problem !== null) throw new UserError(problem)
   return prompt
+}
+
+const TEMPLATE_NAME = /^[a-z][a-z0-9-]{0,39}$/
+
+/** The templates and those of a program's own; a `UserError` if one of these has no usable name, a name that is taken, or no function that it needs. */
+function withTemplates(known: TemplateKinds, own: readonly TemplateKind[]): TemplateKinds {
+  const all = new Map(known)
+  for (const kind of own) {
+    const { name } = kind
+    const shown = JSON.stringify(String(name).slice(0, 60))
+    if (typeof name !== 'string' || !TEMPLATE_NAME.test(name)) {
+      throw new UserError(`A template cannot be named ${shown}; use up to 40 lower-case letters, digits and "-".`)
+    }
+    if (all.has(name)) throw new UserError(`There is a template ${shown} already; give yours another name.`)
+    const missing = (['first', 'fold', 'open'] as const).find(part => typeof kind[part] !== 'function')
+    if (missing !== undefined)
+      throw new UserError(`The template ${shown} has no function "${missing}"; see docs/library.md.`)
+    if (typeof kind.parts !== 'object')
+      throw new UserError(`The template ${shown} has no "parts"; use {} for one kind of round.`)
+    all.set(name, kind)
+  }
+  return all
 }

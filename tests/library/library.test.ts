@@ -24,16 +24,17 @@ beforeAll(async () => {
   await writeFile(join(elsewhere, 'package.json'), '{ "name": "elsewhere", "type": "module", "private": true }\n')
   const tarball = join(elsewhere, stdout.trim().split('\n').at(-1) ?? '')
   await run('npm', ['install', '--offline', '--no-audit', '--no-fund', ...quiet, tarball], npm)
-  await writeFile(join(elsewhere, 'sample.ts'), sample())
+  for (const [at, text] of samples().entries()) await writeFile(join(elsewhere, `sample${at}.ts`), text)
 })
 afterAll(() => rm(elsewhere, { recursive: true, force: true }))
 
-function sample(): string {
-  const [, program = ''] = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, 'docs/library.md'), 'utf8')) ?? []
-  return program
+/** The programs of docs/library.md: the one that it begins with, and those that show how a template and an engine are made. */
+function samples(): string[] {
+  const page = readFileSync(join(ROOT, 'docs/library.md'), 'utf8')
+  return [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, program = '']) => program)
 }
 
-/** The program of the docs as JavaScript; rejects with what the compiler says. */
+/** The first program of the docs as JavaScript; rejects with what the compiler says of any of them. */
 async function compiled(): Promise<string> {
   const tsconfig = {
     compilerOptions: {
@@ -46,17 +47,17 @@ async function compiled(): Promise<string> {
       types: ['node'],
       typeRoots: [join(ROOT, 'node_modules/@types')],
     },
-    files: ['sample.ts'],
+    files: samples().map((_, at) => `sample${at}.ts`),
   }
   await writeFile(join(elsewhere, 'tsconfig.json'), JSON.stringify(tsconfig))
   await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', elsewhere]).catch(error => {
     throw new Error(error.stdout)
   })
-  return join(elsewhere, 'sample.js')
+  return join(elsewhere, 'sample0.js')
 }
 
 test('the program of the docs has about thirty lines, and runs a session where only the package is installed', async () => {
-  expect(sample().split('\n').length).toBeLessThan(45)
+  expect(samples()[0]?.split('\n').length).toBeLessThan(45)
   const program = await compiled()
   await using scene = await openScene([round('echo hello > hello.txt', claimDone), round(claimDone)])
   const { place } = scene

@@ -1,0 +1,99 @@
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { listTemplates } from '../../src/cli/commands/dry-start.ts'
+import { list, status } from '../../src/cli/commands/look.ts'
+import { report } from '../../src/cli/commands/report.ts'
+import type { OpenOptions, TemplateKind } from '../../src/index.ts'
+import { openProject, processWorld, UserError } from '../../src/index.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import type { CliContext } from '../../src/tui/cli-context.ts'
+import { cliContext } from '../support/cli-context.ts'
+import { makePlace } from '../support/place.ts'
+import { relayTemplate } from '../support/relay-template.ts'
+import { claimDone, round } from '../support/rounds.ts'
+import { openScene, type Scene } from '../support/scene.ts'
+
+function openIn({ place }: Pick<Scene, 'place'>, options: OpenOptions) {
+  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory })
+  return openProject(world, { keepAwake: false, ...options })
+}
+
+/** What a command of a codemachine that has this template prints. */
+async function printed({ place }: Scene, kind: TemplateKind | null, command: (context: CliContext) => Promise<number>) {
+  const stdout = new PassThrough()
+  const templates = kind === null ? OWN_TEMPLATES : new Map([...OWN_TEMPLATES, [kind.name, kind]])
+  const said = text(stdout)
+  expect(await command(cliContext(place, { templates, stdout }))).toBe(0)
+  stdout.end()
+  return await said
+}
+
+test('a template of a program runs, is listed, shown and reported', async () => {
+  const legs = [round('echo 1 > one.txt'), round('echo 2 > two.txt')]
+  await using scene = await openScene([...legs, round(claimDone), round(claimDone)])
+  const relay = relayTemplate()
+  await using project = await openIn(scene, { templates: [relay] })
+  const parts: (string | undefined)[] = []
+  const { id, outcome, limits } = await project.run('Carry it.\nto the bridge\nhome', {
+    template: 'relay',
+    onEvent(event) {
+      if (event.type === 'round-started') parts.push(event.part)
+    },
+  })
+  expect(outcome).toEqual({ kind: 'done', verified: false })
+  expect(parts.slice(0, 3)).toEqual(['leg', 'leg', 'finish'])
+  expect(limits.rounds).toBe(9)
+  expect(await project.report()).toMatchObject({
+    session: id,
+    template: 'relay',
+    build: null,
+    work: { status: 'leg 2 of 2', section: { title: 'The relay', text: 'to the bridge\nhome' }, board: { count: 2 } },
+  })
+  const { session } = JSON.parse(await printed(scene, relay, context => status(context, { json: true })))
+  expect(session.work).toEqual({
+    template: 'relay',
+    status: 'leg 2 of 2',
+    board: {
+      from: 'template',
+      count: 2,
+      rows: [
+        { mark: 'done', id: 'L1', text: 'to the bridge', who: null, since: null },
+        { mark: 'done', id: 'L2', text: 'home', who: null, since: null },
+      ],
+    },
+  })
+  expect(await printed(scene, relay, context => status(context, {}))).toContain('  work     leg 2 of 2\n')
+  expect(await printed(scene, relay, context => report(context, undefined, {}))).toContain('baton    carried 2 times')
+  expect(JSON.parse(await printed(scene, relay, context => listTemplates(context, { json: true })))).toContainEqual({
+    name: 'relay',
+    description: 'one leg after the other',
+    command: 'node relay.js',
+    chosen: false,
+  })
+  // A codemachine that does not have it lists, shows and reports the session all the same.
+  expect(await printed(scene, null, context => list(context, {}))).toContain('Carry it.')
+  expect(await printed(scene, null, context => status(context, {}))).toContain('state    done')
+  expect(await printed(scene, null, context => report(context, undefined, {}))).not.toContain('baton')
+})
+
+test('a template that cannot be used is refused when the project is opened', async () => {
+  await using place = await makePlace('', { git: false })
+  const kind = relayTemplate()
+  const refusal = (template: object) =>
+    openIn({ place }, { templates: [template as TemplateKind] }).catch((error: unknown) => error)
+  const cases: [object, RegExp][] = [
+    [{ ...kind, name: 'goal' }, /There is a template "goal" already/],
+    [{ ...kind, name: '../x' }, /cannot be named "\.\.\/x"/],
+    [{ ...kind, name: 7 }, /cannot be named "7"/],
+    [{ ...kind, open: undefined }, /"relay" has no function "open"/],
+    [{ ...kind, parts: undefined }, /"relay" has no "parts"/],
+  ]
+  for (const [template, sentence] of cases) {
+    const refused = await refusal(template)
+    expect(refused).toBeInstanceOf(UserError)
+    expect(refused).toMatchObject({ message: expect.stringMatching(sentence), exitCode: 2 })
+  }
+  const twice = await openIn({ place }, { templates: [kind, kind] }).catch((error: unknown) => error)
+  expect(twice).toMatchObject({ message: expect.stringContaining('"relay" already') })
+})

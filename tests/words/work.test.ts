@@ -1,0 +1,271 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { TemplateKind } from '../../src/core/contracts/template.ts'
+import type { BoardRow, TemplateView } from '../../src/core/contracts/view.ts'
+import type { SessionEvent } from '../../src/core/events/events.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState, type SessionState } from '../../src/core/state/state.ts'
+import { notificationOf } from '../../src/notify/notification.ts'
+import { cardOf } from '../../src/report/card.ts'
+import { ReportFold } from '../../src/report/fold-report.ts'
+import { markdownOf } from '../../src/report/markdown.ts'
+import { htmlOf } from '../../src/report/page.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { headerLines, windowTitle } from '../../src/tui/header/header.ts'
+import { progressLine, taskLines } from '../../src/tui/header/tasks.ts'
+import { widthOf } from '../../src/words/cells.ts'
+import { describeEvent } from '../../src/words/event.ts'
+import { statusLine } from '../../src/words/status-line.ts'
+import { ownBoard, statusOfWork, wordsForStep, workReport } from '../../src/words/work.ts'
+import { HERE } from '../report/made-up-night.ts'
+import { type RelayWork, relayTemplate } from '../support/relay-template.ts'
+import { created, recorded, SESSION, worked } from '../support/session-events.ts'
+import { forReader, NOW, plain } from '../tui/header/session.ts'
+import { hostileText } from '../tui/hostile-text.ts'
+import { sampleEvents } from '../tui/samples.ts'
+
+const GOAL = 'Carry it.\nto the bridge\nacross the water\nhome'
+
+/** The kind of a relay that is told so. */
+function kindOf(view?: TemplateView<RelayWork>): TemplateKind {
+  return view === undefined ? relayTemplate() : relayTemplate(view)
+}
+
+const begins: SessionEvent = { ...sampleEvents['round-started'], round: 1, part: 'leg' }
+const ends: SessionEvent = { ...sampleEvents['round-ended'], round: 1, outcome: worked, counts: true }
+const again: SessionEvent = { ...sampleEvents['round-started'], round: 2, part: 'leg' }
+
+/** The events of a relay whose second leg is being run. */
+const events = [{ ...created(), template: 'relay', goal: GOAL }, begins, ends, again]
+
+function stateOf(kind: TemplateKind, told: readonly SessionEvent[] = events): SessionState {
+  const templates = new Map([...OWN_TEMPLATES, [kind.name, kind]])
+  return recorded(told).reduce((state, event) => fold(state, event, templates), emptyState(SESSION))
+}
+
+function reportOf(kind: TemplateKind) {
+  const report = new ReportFold(SESSION, new Map([...OWN_TEMPLATES, [kind.name, kind]]))
+  for (const event of recorded(events)) report.add(event)
+  const data = report.data(() => 'running')
+  if (data === null) throw new Error('There is no report.')
+  return data
+}
+
+describe('a template of a program', () => {
+  const state = stateOf(kindOf())
+  const place = { columns: 100, theme: plain, now: (state.running?.startedAt ?? 0) + 12_000 }
+
+  test('is on the screen with its own words, board and progress', () => {
+    const own = ownBoard(state)
+    expect(taskLines({ board: null, plan: [], own: own && { ...own, now: place.now } }, { ...place, rows: 9 })).toEqual(
+      ['  ✔ L1  to the bridge', '  ▸ L2  across the water  (runner 0:12)', '  ○ L3  home'],
+    )
+    expect(progressLine({ state, board: null, own }, place)).toBe('▓▓▓▓▓▓▓░░░░░░░░░░░░░ 1/3')
+    expect(headerLines({ state, board: null, live: [], queued: 0 }, { ...place, rows: 2 })[0]).toBe(
+      'Carry it. · leg 2 of 3 · A leg · round 2 of 3 · 0:15',
+    )
+    expect(windowTitle({ state, board: null, live: [] }, { symbols: true, now: NOW })).toBe(
+      '▸ R2 leg 2 of 3 starting codex — Carry it.',
+    )
+  })
+
+  test('is for a screen reader in words', () => {
+    const own = ownBoard(state)
+    const shown = { board: null, plan: [], own: own && { ...own, now: place.now } }
+    expect(taskLines(shown, { ...place, rows: 9, theme: forReader })).toEqual([
+      'done: L1  to the bridge',
+      'now: L2  across the water  (runner 0:12)',
+      'to do: L3  home',
+    ])
+    expect(progressLine({ state, board: null, own }, { ...place, theme: forReader })).toBe('1 of 3 done')
+  })
+
+  test('is on plain lines, and in the status bar', () => {
+    const [round, end] = recorded(events).slice(1)
+    expect(round && describeEvent(round, stateOf(kindOf(), events.slice(0, 2)))?.text).toMatch(/^round 1 {2}a leg: /)
+    expect(end && describeEvent(end, stateOf(kindOf(), events.slice(0, 3)))?.text).toMatch(/, leg 2 of 3$/)
+    expect(statusLine(state, null, NOW)).toBe('Carry it. · R2/3 · leg 2 of 3 · starting codex')
+    expect(wordsForStep(state, { kind: 'look', name: 'the runner' })).toBe('timing the runner')
+    expect(wordsForStep(state, { kind: 'write', name: null })).toBeNull()
+  })
+
+  test('is in the report and on its card', () => {
+    const data = reportOf(kindOf())
+    expect(data.work).toEqual({
+      status: 'leg 2 of 3',
+      card: [{ label: 'baton', text: 'carried 1 times' }],
+      section: { title: 'The relay', note: 'By the clock.', text: 'to the bridge' },
+      board: {
+        count: 3,
+        rows: [
+          { mark: 'done', id: 'L1', text: 'to the bridge', who: null },
+          { mark: 'now', id: 'L2', text: 'across the water', who: 'runner' },
+          { mark: 'to-do', id: 'L3', text: 'home', who: null },
+        ],
+      },
+    })
+    const markdown = markdownOf(data, HERE)
+    expect(markdown).toContain('## The relay\n\nBy the clock.\n\n> to the bridge')
+    expect(markdown).toContain('| L2 | across the water | runner | at work |')
+    const page = htmlOf(data, HERE)
+    expect(page).toContain('<h2>The relay</h2>')
+    expect(page).toContain('<td>across the water<small>runner</small></td>')
+    const card = cardOf(data, { commands: [], columns: 80, full: null }).map(({ text }) => text)
+    expect(card).toContain('baton    carried 1 times')
+    expect(card).toContain('work     leg 2 of 3')
+  })
+
+  test('is in the notification of a round that ended', () => {
+    const end = recorded(events)[2]
+    const told = end && notificationOf(end, stateOf(kindOf(), events.slice(0, 3)))
+    expect(told).toMatchObject({ event: 'round-ended', work: 'leg 2 of 3' })
+    expect(told?.message).toContain(' It is at: leg 2 of 3. Goal: ')
+  })
+
+  test('is for programs a board with times', () => {
+    expect(workReport(state, null, true)).toEqual({
+      template: 'relay',
+      status: 'leg 2 of 3',
+      board: {
+        from: 'template',
+        count: 3,
+        rows: [
+          { mark: 'done', id: 'L1', text: 'to the bridge', who: null, since: null },
+          { mark: 'now', id: 'L2', text: 'across the water', who: 'runner', since: expect.stringMatching(/Z$/) },
+          { mark: 'to-do', id: 'L3', text: 'home', who: null, since: null },
+        ],
+      },
+    })
+  })
+
+  test('that is not known any more is shown as any other session', () => {
+    const unknown = recorded(events).reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState(SESSION))
+    expect(workReport(unknown, null, true)).toEqual({ template: 'relay', status: null, board: null })
+    expect(statusLine(unknown, null, NOW)).toBe('Carry it. · R2/3 · starting codex')
+  })
+})
+
+test('without a board of its own the tasks are the board, and who works on them is said', () => {
+  const state: SessionState = {
+    ...stateOf(kindOf({})),
+    agents: [{ instance: 'qa-20261120T224500000', agent: 'qa', tasks: ['T2.1'], request: 'x', since: 1000 }],
+  }
+  const board = {
+    title: null,
+    tasks: [
+      { id: 'T1', name: 'One', phase: null, done: true },
+      { id: 'T2', name: 'Two', phase: null, done: false },
+      { id: 'T3', name: 'Three', phase: null, done: false, parked: 'It failed.' },
+    ],
+    current: 'T2',
+  }
+  const rows = (isRunning: boolean) => workReport(state, board, isRunning).board?.rows.map(row => Object.values(row))
+  expect(rows(true)).toEqual([
+    ['done', 'T1', 'One', null, null],
+    ['now', 'T2', 'Two', 'qa', '1970-01-01T00:00:01.000Z'],
+    ['parked', 'T3', 'Three', null, null],
+  ])
+  expect(rows(false)?.[1]).toEqual(['to-do', 'T2', 'Two', null, null])
+})
+
+test('a board without a status says how many rows are done', () => {
+  const row: BoardRow = { mark: 'done', id: 'a', text: 'b', who: null, since: null }
+  const rows: BoardRow[] = [row, { ...row, mark: 'failed' }, { ...row, mark: 'to-do' }]
+  expect(statusOfWork(stateOf(kindOf({ board: () => rows })))).toBe('1 of 3 done')
+})
+
+test('100,000 rows are 500, of which the screen shows those around what is at work', () => {
+  const row: BoardRow = { mark: 'done', id: 'a', text: 'b'.repeat(100_000), who: null, since: null }
+  const rows: BoardRow[] = Array.from({ length: 100_000 }, (_, at) => ({ ...row, mark: at < 40 ? 'done' : 'to-do' }))
+  const state = stateOf(kindOf({ board: () => rows }))
+  const own = ownBoard(state)
+  expect(own).toMatchObject({ count: 100_000, rows: { length: 500 } })
+  expect(JSON.stringify(workReport(state, null, true)).length).toBeLessThan(500_000)
+  const lines = taskLines(
+    { board: null, plan: [], own: own && { ...own, now: NOW } },
+    { columns: 40, rows: 8, theme: plain },
+  )
+  expect(lines).toHaveLength(8)
+  for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(40)
+  const { rows: kept, count } = reportOf(kindOf({ board: () => rows })).work.board ?? { rows: [], count: 0 }
+  expect([kept.length, count]).toEqual([200, 100_000])
+})
+
+test('nothing that a view says steers the terminal, breaks a line or is read as HTML, and all of it is bounded', () => {
+  fc.assert(
+    fc.property(hostileText, fc.integer({ min: 1, max: 3 }), (text, times) => {
+      const long = text.repeat(times * 50)
+      const row: BoardRow = { mark: 'now', id: long, text: long, who: long, since: -1 }
+      const kind = kindOf({
+        step: () => long,
+        status: () => long,
+        board: () => [row, row],
+        card: () => [{ label: long, text: long }],
+        report: () => ({ title: long, note: long, text: long }),
+      })
+      const state = stateOf(kind)
+      const own = ownBoard(state)
+      const place = { columns: 60, theme: plain, now: NOW }
+      const data = reportOf(kind)
+      const end = recorded(events)[2]
+      const notification = end && notificationOf(end, state)
+      const lines = [
+        ...taskLines({ board: null, plan: [], own: own && { ...own, now: NOW } }, { ...place, rows: 9 }),
+        ...headerLines({ state, board: null, live: [], queued: 0 }, { ...place, rows: 2 }),
+        ...cardOf(data, { commands: [], columns: 60, full: null }).map(line => line.text),
+      ]
+      for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(60)
+      const loose = [statusLine(state, null, NOW), notification?.message ?? '', ...lines]
+      for (const line of loose) expect(line).not.toMatch(/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u)
+      const markdown = markdownOf(data, HERE)
+      expect(markdown).not.toMatch(/[^\n\P{Cc}]|[\p{Bidi_Control}\u2028]/u)
+      expect(JSON.stringify(data.work).length).toBeLessThan(200_000)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('a title with HTML in it is text on the page', () => {
+  const evil = '<script>alert(1)</script>'
+  const page = htmlOf(reportOf(kindOf({ report: () => ({ title: evil, note: evil, text: evil }) })), HERE)
+  expect(page).not.toContain('<script')
+})
+
+describe('a view that cannot be used', () => {
+  const broken = () => {
+    throw new Error('no such leg')
+  }
+  const WHAT = 'the view of the template cannot be shown: no such leg'
+
+  test('ends no session: that it threw is said in its place', () => {
+    const kind = kindOf({ step: broken, status: broken, board: broken, card: broken, report: broken })
+    const state = stateOf(kind)
+    expect(statusOfWork(state)).toBe(WHAT)
+    expect(wordsForStep(state, { kind: 'look', name: null })).toBe(WHAT)
+    expect(ownBoard(state)?.rows).toEqual([{ mark: 'failed', id: '!', text: WHAT, who: null, since: null }])
+    expect(reportOf(kind).work).toMatchObject({ card: [{ text: WHAT }], section: { text: WHAT } })
+  })
+
+  test.each([
+    ['a board that is no list', { board: () => ({}) as never }, 'board is no list'],
+    ['a row without a mark', { board: () => [{ id: 'a' }] as never }, 'board[0].mark is none of to-do, now, '],
+    [
+      'a row with a number',
+      { board: () => [{ mark: 'now', id: 7, text: '', who: null, since: null }] as never },
+      'board[0].id is no text',
+    ],
+    [
+      'a time that is none',
+      { board: () => [{ mark: 'now', id: '', text: '', who: null, since: Number.NaN }] },
+      'board[0].since is no time',
+    ],
+    [
+      'a moment that no calendar has',
+      { board: () => [{ mark: 'now', id: '', text: '', who: null, since: 1e300 }] },
+      'board[0].since is no time',
+    ],
+  ] satisfies [string, TemplateView<RelayWork>, string][])('%s', (_, view, problem) => {
+    const [row] = ownBoard(stateOf(kindOf(view)))?.rows ?? []
+    expect(row?.text).toContain(problem)
+  })
+})
