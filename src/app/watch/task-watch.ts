@@ -169,6 +169,6 @@ export async function runningInOneLine(records: Records, runner: LockHolder, now
   for await (const event of readJournal(records.journal(id))) state = fold(state, event, records.templates)
   if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
   // Loaded only for a session that runs: what measures texts in cells takes long to load.
-  const { statusLine } = await import('../../words/status-line.ts')
+  const { statusLine } = await import('../../words/doing.ts')
   return statusLine(state, await readTaskBoard(boardPlaceOf(records, id, () => state)), now)
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { statusLine } from '../../../src/words/doing.ts'
 import { boardNow, tasksOfBoard } from '../../../src/words/plan.ts'
 import { buildReport, buildStatusLines } from '../../../src/words/status.ts'
-import { statusLine } from '../../../src/words/status-line.ts'
 import { atWork, stateAfter as goalAfter } from '../header/session.ts'
 import { local, moreSamples } from '../samples.ts'
 import { ends, judged, leading, planAccepted, planned, shown, starts, stateAfter } from './night.ts'
