@@ -13,8 +13,7 @@ import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
 import { agentOf, boardNow, isDelegation, isPlanShown } from './plan.ts'
 import { gateName } from './proof.ts'
 import { oneLine } from './safe-text.ts'
-import { wordsForStep } from './steps.ts'
-import { statusOfWork } from './work.ts'
+import { statusOfWork, wordsForStep } from './work.ts'
 
 /** How far the tasks of a session are. */
 export interface TaskAtWork {
@@ -202,7 +201,7 @@ function plainly(words: string): DoingNow {
 function betweenRounds(state: SessionState, now: number): DoingNow {
   if (state.checking !== null) return checking(state.checking, now)
   if (state.step === null) return plainly(judging(state))
-  return { kind: 'at-work', ...wordsForStep(state.step), time: formatClock(now - state.step.since) }
+  return { kind: 'at-work', ...wordsForStep(state, state.step), time: formatClock(now - state.step.since) }
 }
 
 function judging({ last, claim, taskPlan }: SessionState): string {

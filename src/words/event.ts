@@ -54,8 +54,7 @@ import {
   wordsForReviewTerms,
 } from './proof.ts'
 import { oneLine } from './safe-text.ts'
-import { describeCommandRun, describeLooked, describeWrote } from './steps.ts'
-import { statusOfWork } from './work.ts'
+import { describeCommandRun, describeLooked, describeWrote, statusOfWork } from './work.ts'
 
 /**
  * What a person is told of an event; null if nothing. Pure.

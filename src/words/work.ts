@@ -1,8 +1,13 @@
 import { clipEnd } from '../base/text.ts'
 import type { BoardMark, BoardRow, CardFact, ReportSection, StepName, TemplateView } from '../core/contracts/view.ts'
+import type { RecordedOf } from '../core/events/events.ts'
 import { type TaskBoard, taskOf } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
+import { type Description, describe, type Tone } from './names.ts'
+import { formatBytes, formatCount, formatDuration } from './numbers.ts'
 import { agentOf } from './plan.ts'
+import { gateName, lastLinesShown, wordsForGate } from './proof.ts'
+import { oneLine } from './safe-text.ts'
 
 /** What of a board is shown: its first 500 rows, and how many there are. */
 export interface ShownBoard {
@@ -18,6 +23,9 @@ const LINE_CHARS = 120
 const LABEL_CHARS = 8
 const FACT_CHARS = 2000
 const SECTION_CHARS = 16_000
+const PATH_CHARS = 300
+const PROBLEM_CHARS = 2000
+const MOST_FILES = 10
 
 const MARKS: ReadonlySet<string> = new Set<BoardMark>(['to-do', 'now', 'claimed', 'done', 'parked', 'failed'])
 
@@ -53,13 +61,74 @@ function doneInWords({ rows }: ShownBoard): string {
   return `${rows.filter(({ mark }) => mark === 'done').length} of ${rows.length} done`
 }
 
-/** What the template calls a step of its own; null: nothing. Bounded, not safe. Pure. */
-export function wordsForStep(state: SessionState, step: StepName): string | null {
-  return askView(
+/** What codemachine does in a step that is no round, in the template's words or its own: `running lint`; and in a word or two. */
+export function wordsForStep(state: SessionState, step: StepName): { words: string; short: string } {
+  const { kind, name } = step
+  const own = ownWordsForStep(state, step)
+  const shown = gateName(name)
+  if (own !== null) return { words: own, short: shown === '' ? own : shown }
+  switch (kind) {
+    case 'look':
+      return { words: `looking: ${shown}`, short: shown }
+    case 'command':
+      return { words: `running ${shown}`, short: shown }
+    case 'write':
+      return { words: 'writing files', short: 'writing' }
+    case 'claim':
+      return { words: 'claiming that it is done', short: 'claiming' }
+    // Of a later version.
+    default:
+      return { words: `${oneLine(kind, LINE_CHARS)} ${shown}`, short: shown }
+  }
+}
+
+/** What the template calls a step, on one line; null: nothing. */
+function ownWordsForStep(state: SessionState, step: StepName): string | null {
+  const words = askView(
     state,
     view => orNull(view.step?.(step, state.work, state) ?? null, 'step', LINE_CHARS),
     problem => problem,
   )
+  return words === null || words.trim() === '' ? null : oneLine(words, NAME_CHARS)
+}
+
+/** What a person is told of a look. What it found is the template's own. @param state the session after the event */
+export function describeLooked({ what }: RecordedOf<'looked'>, state: SessionState): Description {
+  return describe(ownWordsForStep(state, { kind: 'look', name: what }) ?? `looked: ${gateName(what)}`, 'quiet')
+}
+
+/** How a command of the template came out, with the last lines that it printed if that is not good. */
+export function describeCommandRun(event: RecordedOf<'command-ran'>, state: SessionState): Description {
+  const { name, status, durationMs, problem, changed, changedCount, output } = event
+  const shown = changed.slice(0, MOST_FILES).map(path => oneLine(path, PATH_CHARS))
+  const left = changedCount - shown.length
+  const list = [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
+  const called = ownWordsForStep(state, { kind: 'command', name }) ?? `command ${gateName(name)}`
+  const isBad = status !== 'passed' && status !== 'broken-off'
+  return describe(
+    [
+      `${called}: ${wordsForGate(event)}, ${formatDuration(durationMs)}`,
+      ...(problem === null ? [] : [oneLine(problem, PROBLEM_CHARS)]),
+      ...(changedCount === 0 ? [] : [`it changed ${formatCount(changedCount, 'file')}: ${list}`]),
+      ...(isBad ? lastLinesShown(output) : []),
+    ].join('\n'),
+    toneOf(status),
+  )
+}
+
+function toneOf(status: RecordedOf<'command-ran'>['status']): Tone {
+  if (status === 'passed') return 'good'
+  return status === 'broken-off' ? 'quiet' : 'warning'
+}
+
+/** What a step has written, or why it has not. */
+export function describeWrote({ files, problem }: RecordedOf<'wrote'>): Description {
+  if (problem !== null) return describe(`nothing was written: ${oneLine(problem, PROBLEM_CHARS)}`, 'warning')
+  const shown = files.slice(0, MOST_FILES).map(({ path }) => oneLine(path, PATH_CHARS))
+  const left = files.length - shown.length
+  const list = [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+  return describe(`wrote ${formatCount(files.length, 'file')} (${formatBytes(bytes)}): ${list}`)
 }
 
 /** What the card of the report says first. Bounded, not safe. Pure. */

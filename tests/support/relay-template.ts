@@ -17,7 +17,7 @@ const LEG: PartKind = {
 }
 
 const VIEW: TemplateView<RelayWork> = {
-  step: ({ kind, name }) => (kind === 'look' ? `timing ${name ?? ''}` : null),
+  step: ({ kind, name }) => (kind === 'look' ? `timing ${name}` : null),
   status: ({ legs, run }) => `leg ${Math.min(run + 1, legs.length)} of ${legs.length}`,
   board: ({ legs, run }, { running }) =>
     legs.map((text, at) => ({

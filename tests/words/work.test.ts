@@ -85,8 +85,13 @@ describe('a template of a program', () => {
     expect(round && describeEvent(round, stateOf(kindOf(), events.slice(0, 2)))?.text).toMatch(/^round 1 {2}a leg: /)
     expect(end && describeEvent(end, stateOf(kindOf(), events.slice(0, 3)))?.text).toMatch(/, leg 2 of 3$/)
     expect(statusLine(state, null, NOW)).toBe('Carry it. · R2/3 · leg 2 of 3 · starting codex')
-    expect(wordsForStep(state, { kind: 'look', name: 'the runner' })).toBe('timing the runner')
-    expect(wordsForStep(state, { kind: 'write', name: null })).toBeNull()
+    expect(wordsForStep(state, { kind: 'look', name: 'the runner' }).words).toBe('timing the runner')
+    expect(wordsForStep(state, { kind: 'write', name: '' }).words).toBe('writing files')
+    const looking: SessionEvent = { type: 'step-started', step: 1, kind: 'look', name: 'the watch' }
+    const between = stateOf(kindOf(), [...events.slice(0, 3), looking])
+    expect(statusLine(between, null, between.updatedAt)).toBe('Carry it. · R1/3 · leg 2 of 3 · timing the watch 0:00')
+    const looked = recorded([{ ...sampleEvents.looked, what: 'the watch' }])[0]
+    expect(looked && describeEvent(looked, between)?.text).toBe('timing the watch')
   })
 
   test('is in the report and on its card', () => {
@@ -241,7 +246,7 @@ describe('a view that cannot be used', () => {
     const kind = kindOf({ step: broken, status: broken, board: broken, card: broken, report: broken })
     const state = stateOf(kind)
     expect(statusOfWork(state)).toBe(WHAT)
-    expect(wordsForStep(state, { kind: 'look', name: null })).toBe(WHAT)
+    expect(wordsForStep(state, { kind: 'look', name: 'x' }).words).toBe(WHAT)
     expect(ownBoard(state)?.rows).toEqual([{ mark: 'failed', id: '!', text: WHAT, who: null, since: null }])
     expect(reportOf(kind).work).toMatchObject({ card: [{ text: WHAT }], section: { text: WHAT } })
   })

@@ -22,8 +22,8 @@ export interface TemplateView<S = unknown> {
 export interface StepName {
   /** Such as `look` or `command`. */
   kind: string
-  /** Which of that kind; null where there is but one. */
-  name: string | null
+  /** Which of that kind; empty where there is but one. */
+  name: string
 }
 
 /**
