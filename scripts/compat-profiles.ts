@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { message, reply } from '../src/demo/model/reply.ts'
 import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
-import { execArguments } from '../src/engines/codex/exec/exec-agent.ts'
+import { execArguments } from '../src/engines/codex/exec/exec-arguments.ts'
 import { capabilitiesOf } from '../src/engines/codex/find-codex.ts'
 import { updateProfiles } from '../src/engines/codex/profiles.ts'
 

@@ -2,7 +2,7 @@ import { engineNamed, realCodex, testEngine } from './contract.ts'
 
 for (const name of ['codex', 'exec']) {
   const kind = engineNamed(name)
-  testEngine(name, kind.can, async (act, atEnd) => {
+  testEngine(kind, async (act, atEnd) => {
     const { setup, place } = await realCodex(act, atEnd)
     return { engine: await kind.open(setup), place }
   })

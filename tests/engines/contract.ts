@@ -4,8 +4,8 @@ import { systemClock } from '../../src/base/clock.ts'
 import { packageRoot } from '../../src/base/package.ts'
 import type {
   Engine,
-  EngineAbilities,
   EngineEvent,
+  EngineInfo,
   EngineKind,
   EngineSetup,
   PreparedRound,
@@ -70,8 +70,7 @@ export const THREAD: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.',
  * @param open opens it for one round that does this; what it takes is ended by the resource that it is given
  */
 export function testEngine(
-  name: string,
-  can: EngineAbilities,
+  { name, can }: Pick<EngineInfo, 'name' | 'can'>,
   open: (act: Act, atEnd: ReturnType<typeof endAfterEach>) => Promise<EngineOfAct>,
 ): void {
   const atEnd = endAfterEach()
@@ -202,7 +201,7 @@ export function play(
 }
 
 /** What the model says for an act; after a fault it says that all is well again. */
-export function saysFor(act: Act): readonly Reply[] {
+function saysFor(act: Act): readonly Reply[] {
   const done = reply(message('Done.'))
   switch (act) {
     case 'works':

@@ -5,7 +5,7 @@ import { type Act, engineNamed, FAULTS, type Fault, setupIn, testEngine } from '
 const kind = engineNamed('codex')
 
 // Such a peer speaks codex's protocol, in words that the real one may use one day.
-testEngine('a scripted peer', kind.can, async (act, atEnd) => {
+testEngine({ ...kind, name: 'a scripted peer' }, async (act, atEnd) => {
   const place = atEnd.use(await makePlace(''))
   const path = await writePeer(place.root, peerThat(act))
   return { engine: await kind.open(await setupIn(place, { binary: { path, version: '0.169.0' } })), place }

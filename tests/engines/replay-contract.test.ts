@@ -5,7 +5,7 @@ import { type Act, engineNamed, play, realCodex, setupIn, THREAD, testEngine, WE
 
 const [codex, replay] = [engineNamed('codex'), engineNamed('replay')]
 
-testEngine('replay', replay.can, async (act, atEnd) => {
+testEngine(replay, async (act, atEnd) => {
   const { place, lines } = await record(act, atEnd)
   const path = join(place.root, 'recording.ndjson')
   await writeFile(path, `${lines.join('\n')}\n`)

@@ -10,11 +10,11 @@ import type { ProcessIdentity } from '../../platform/processes.ts'
 /** The last bytes of stderr that are kept. */
 const STDERR_BYTES = 32 * 1024
 /** How long pipes may stay open after the process has ended: what it left running can hold them. */
-export const PIPE_GRACE_MS = 250
+const PIPE_GRACE_MS = 250
 /** From SIGTERM to SIGKILL. */
-export const KILL_GRACE_MS = 1_000
+const KILL_GRACE_MS = 1_000
 /** From SIGKILL to giving the process up: the kernel may hold one for as long as a disk does not answer. */
-export const GIVE_UP_MS = 5_000
+const GIVE_UP_MS = 5_000
 
 /** The longest that a timer can be set to. */
 export const LONGEST_WAIT_MS = 2 ** 31 - 1

@@ -8,14 +8,11 @@ import type { Engine, PreparedRound, RoundRun } from '../../../core/contracts/en
 import type { ThreadSpec } from '../../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../../core/events/outcome.ts'
 import { endTree } from '../../../platform/end-processes.ts'
-import { tomlInline, tomlString } from '../../../platform/toml.ts'
 import { type AppServer, type AppServerExit, AppServers } from '../app-server.ts'
 import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../classify.ts'
 import type { CodexEngineOptions } from '../engine.ts'
-import type { CodexCapabilities } from '../find-codex.ts'
 import { Activity, RoundFeed, watchForSilence } from '../round-feed.ts'
 import {
-  commandSettings,
   hidesFiles,
   policyIn,
   type SandboxTerms,
@@ -23,9 +20,9 @@ import {
   shieldEnvironment,
   threadTerms,
 } from '../sandbox.ts'
-import { askAppServer, threadStartParams } from '../thread-start.ts'
+import { askAppServer } from '../thread-start.ts'
 import { parseObject } from '../wire.ts'
-import { fitsAsArgument } from './exec-agent.ts'
+import { execCommand } from './exec-arguments.ts'
 import { ExecLines, isExecLine } from './exec-lines.ts'
 
 /**
@@ -277,77 +274,4 @@ async function writeSchema(schema: object | undefined): Promise<{ folder: string
   const path = join(folder, 'schema.json')
   await writeFile(path, JSON.stringify(schema), { mode: 0o600 })
   return { folder, path }
-}
-
-/** What one `codex exec` is told. */
-export interface ExecRequest
-  extends Pick<ExecRoundOptions, 'thread' | 'terms' | 'forCommands' | 'directory' | 'overrides' | 'platform'> {
-  capabilities: CodexCapabilities
-  /** `shell_environment_policy` of the person; null if there is none. */
-  shellPolicy: unknown
-  input: string
-  /** File with the JSON Schema of the last message; null: any text. */
-  schema: string | null
-}
-
-/** The arguments of `codex exec` for the turn of a round, which say what `thread/start` and `turn/start` say, and what is written to stdin. */
-export function execCommand(request: ExecRequest): { command: readonly string[]; prompt: string } {
-  const { directory, overrides, platform, input, schema } = request
-  const { tools: _, ...thread } = request.thread
-  const { config, permissions: ofThread, model, modelProvider } = threadStartParams(directory, thread, request.terms)
-  const permissions = request.terms.turn.permissions ?? ofThread
-  const settings: Record<string, unknown> = {
-    ...config,
-    ...commandSettings(request.forCommands, request.shellPolicy),
-    ...(permissions == null ? {} : { default_permissions: permissions }),
-    ...(model == null ? {} : { model }),
-    ...(modelProvider == null ? {} : { model_provider: modelProvider }),
-    ...trust(directory, request.capabilities),
-  }
-  const sandbox = permissions == null ? sandboxArguments(request.terms) : { flags: [], settings: {} }
-  const pairs = Object.entries({ ...settings, ...sandbox.settings }).map(
-    ([key, value]) => `${key}=${tomlInline(value)}`,
-  )
-  const { developerInstructions } = request.thread
-  const instructions = `developer_instructions=${tomlString(developerInstructions)}`
-  const around = [...pairs, ...overrides].flatMap(pair => ['-c', pair])
-  const fits = fitsAsArgument(instructions, around, platform)
-  const command = [
-    'exec',
-    '--json',
-    '--skip-git-repo-check',
-    ...sandbox.flags,
-    ...(fits ? ['-c', instructions] : []),
-    ...around,
-    ...(schema === null ? [] : ['--output-schema', schema]),
-    '-C',
-    directory,
-    '-',
-  ]
-  return { command, prompt: fits ? input : `${developerInstructions}\n\n${input}` }
-}
-
-/** The sandbox of the turn. */
-function sandboxArguments({ turn }: SandboxTerms): { flags: readonly string[]; settings: object } {
-  const policy = turn.sandboxPolicy
-  switch (policy?.type) {
-    case 'workspaceWrite': {
-      const { networkAccess, writableRoots } = policy
-      const settings = { network_access: networkAccess, writable_roots: writableRoots }
-      return { flags: ['--sandbox', 'workspace-write'], settings: { sandbox_workspace_write: settings } }
-    }
-    case 'dangerFullAccess':
-      return {
-        flags: ['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox'],
-        settings: {},
-      }
-    default:
-      return { flags: ['--sandbox', 'read-only'], settings: {} }
-  }
-}
-
-/** Keeps codex from writing into the person's config.toml that the directory is trusted (docs/profiles.md). */
-function trust(directory: string, { execWritesTrust, untrustedKeepsConfig }: CodexCapabilities): object {
-  if (!execWritesTrust) return {}
-  return { projects: { [directory]: { trust_level: untrustedKeepsConfig ? 'untrusted' : 'trusted' } } }
 }

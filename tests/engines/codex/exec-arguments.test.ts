@@ -1,0 +1,135 @@
+import { expect, test } from 'vitest'
+import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
+import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
+import {
+  type ExecTurn,
+  execArguments,
+  execCommand,
+  fitsAsArgument,
+} from '../../../src/engines/codex/exec/exec-arguments.ts'
+import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
+import { threadTerms } from '../../../src/engines/codex/sandbox.ts'
+
+const request: Parameters<typeof execArguments>[0] = {
+  agent: { name: 'frontend-dev', model: 'gpt-"9"', modelReasoningEffort: 'medium' },
+  hasProfile: true,
+  directory: '/a.b/work',
+  sandbox: { mode: 'workspace-write', network: false, writable: [] },
+  overrides: ['model_verbosity=low'],
+  forCommands: { GIT_DIR: null },
+  shellPolicy: { exclude: ['SECRET'] },
+  lastMessage: '/r/last',
+  prompt: '--- a prompt',
+}
+const NEWEST = capabilitiesOf('0.169.0')
+
+test('codex is told the profile, the sandbox, what commands are not to see, and the prompt as the last thing', () => {
+  expect(execArguments(request, NEWEST).join(' ')).toBe(
+    'exec --profile frontend-dev --skip-git-repo-check --sandbox workspace-write' +
+      ' -c model="gpt-\\"9\\"" -c model_reasoning_effort="medium"' +
+      ' -c sandbox_workspace_write.network_access=false -c shell_environment_policy.exclude=["SECRET", "GIT_DIR"]' +
+      ' -c model_verbosity=low --color never --output-last-message /r/last -C /a.b/work -- --- a prompt',
+  )
+})
+
+test('where no profile can be read, model and effort are told by themselves', () => {
+  const args = execArguments({ ...request, hasProfile: false, prompt: null }, NEWEST)
+  expect(args).not.toContain('--profile')
+  expect(args).toEqual(expect.arrayContaining(['model="gpt-\\"9\\""', 'model_reasoning_effort="medium"']))
+  expect(args.at(-1)).toBe('-')
+})
+
+test('what profile another call may have written meanwhile, model and effort are told beside it, in a table’s own place', () => {
+  expect(execArguments(request, capabilitiesOf('0.133.0'))).toEqual(
+    expect.arrayContaining([
+      'profiles.frontend-dev.model="gpt-\\"9\\""',
+      'profiles.frontend-dev.model_reasoning_effort="medium"',
+    ]),
+  )
+})
+
+test.each<[NodeJS.Platform, string, string[], boolean]>([
+  ['linux', 'ä'.repeat(50_000), [], true],
+  ['linux', 'ä'.repeat(50_001), [], false],
+  ['win32', 'x'.repeat(31_000), [], true],
+  ['win32', 'x'.repeat(31_000), ['y'.repeat(1_000)], false],
+  ['win32', '"'.repeat(16_000), [], false],
+  ['linux', 'a\0b', [], false],
+])('on %s a prompt is an argument only where it fits: %.5s', (platform, prompt, others, fits) => {
+  expect(fitsAsArgument(prompt, others, platform)).toBe(fits)
+})
+
+test('without a sandbox codex is told so in both ways', () => {
+  const args = execArguments(
+    { ...request, sandbox: { mode: 'danger-full-access', network: true, writable: [] } },
+    NEWEST,
+  )
+  expect(args.slice(4, 7)).toEqual(['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox'])
+})
+
+test.each([
+  ['0.120.0', 'trusted'],
+  ['0.155.0', 'untrusted'],
+])('codex %s is kept from writing into config.toml that the directory is trusted', (version, level) => {
+  expect(execArguments(request, capabilitiesOf(version))).toContain(
+    `projects={"/a.b/work" = {"trust_level" = "${level}"}}`,
+  )
+})
+
+const turnIn = (choice: Partial<SandboxChoice> = {}, more: Partial<ThreadSpec> = {}): ExecTurn => {
+  const thread: ThreadSpec = { agent: 'a', developerInstructions: 'Say "hi".', model: 'm', effort: 'low', ...more }
+  const sandbox: SandboxChoice = { mode: 'workspace-write', network: false, writable: ['/git'], ...choice }
+  return {
+    thread,
+    terms: threadTerms(thread, '/work', sandbox, NEWEST),
+    forCommands: { GIT_DIR: null },
+    directory: '/work',
+    overrides: ['model="mine"'],
+    platform: 'linux',
+    capabilities: NEWEST,
+    shellPolicy: null,
+    input: 'Go on.',
+    schema: '/tmp/schema.json',
+  }
+}
+
+test('a turn of exec is told what a thread of an app-server is told, and what the person says last', () => {
+  const { command, prompt } = execCommand(turnIn())
+  expect(prompt).toBe('Go on.')
+  expect(command.slice(0, 5)).toEqual(['exec', '--json', '--skip-git-repo-check', '--sandbox', 'workspace-write'])
+  expect(command).toEqual(
+    expect.arrayContaining([
+      'developer_instructions="Say \\"hi\\"."',
+      'model="m"',
+      'model_reasoning_effort="low"',
+      'sandbox_workspace_write={"network_access" = false, "writable_roots" = ["/git"]}',
+      'shell_environment_policy.exclude=["GIT_DIR"]',
+      '--output-schema',
+      '/tmp/schema.json',
+    ]),
+  )
+  expect(command.indexOf('model="mine"')).toBeGreaterThan(command.indexOf('model="m"'))
+  expect(command.slice(-3)).toEqual(['-C', '/work', '-'])
+})
+
+test('a thread that may write in some folders only has a permission profile in the place of a sandbox', () => {
+  const { command } = execCommand(turnIn({}, { writable: ['src'] }))
+  expect(command).not.toContain('--sandbox')
+  expect(command).toContain('default_permissions="codemachine-folders"')
+  expect(command.find(each => each.startsWith('permissions='))).toContain('"/work/src" = "write"')
+})
+
+test('a reviewer writes nothing, and without a sandbox codex is told so in both ways', () => {
+  expect(execCommand(turnIn({ mode: 'danger-full-access' }, { readOnly: true })).command).toEqual(
+    expect.arrayContaining(['--sandbox', 'read-only']),
+  )
+  expect(execCommand(turnIn({ mode: 'danger-full-access' })).command).toEqual(
+    expect.arrayContaining(['--sandbox', 'danger-full-access', '--dangerously-bypass-approvals-and-sandbox']),
+  )
+})
+
+test('instructions that are too long for an argument stand before the prompt', () => {
+  const { command, prompt } = execCommand(turnIn({}, { developerInstructions: 'x'.repeat(200_000) }))
+  expect(command.some(each => each.length > 100_000)).toBe(false)
+  expect(prompt).toMatch(/^x+\n\nGo on\.$/)
+})
