@@ -12,7 +12,7 @@ import type { SessionLog } from './session-log.ts'
 export interface ProofEnvironment {
   /** Runs a gate on this work tree, in the sandbox of the rounds. Every end of the gate is a result; never rejects for one. */
   runGate(gate: Gate, on: { when: GateTime; tree: string; signal: AbortSignal }): Promise<GateResult>
-  /** Runs a command of the template as a gate is run, once; never rejects for how it ends. */
+  /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
   runCommand(
     command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'>,
     on: { tree: string; signal: AbortSignal },
@@ -243,6 +243,8 @@ export interface GateOptions {
   signal: AbortSignal
   /** Replaces secrets in what the gate printed. */
   redact(text: string): string
+  /** The most that is kept of what it printed, characters; 4,000 if left out. */
+  mostCharacters?: number
   /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
   isAgainOnFailure?: boolean
 }
@@ -252,7 +254,7 @@ export interface GateOptions {
  * it has changed of the files that it checks. However it comes out is a value.
  */
 export async function runGate(gate: Gate, options: GateOptions): Promise<GateResult> {
-  const { workTree, redact, isAgainOnFailure = true } = options
+  const { workTree, redact, isAgainOnFailure = true, mostCharacters = OUTPUT_CHARACTERS } = options
   const before = options.tree ?? (await workTree.take())
   const first = await play(gate, options)
   let after = await workTree.take()
@@ -267,7 +269,7 @@ export async function runGate(gate: Gate, options: GateOptions): Promise<GateRes
     status: statusOfBoth(first, second),
     exitCode: first.kind === 'exited' ? first.exitCode : null,
     durationMs: first.durationMs + (second?.durationMs ?? 0),
-    output: lastLines(redact(first.output), OUTPUT_CHARACTERS),
+    output: lastLines(redact(first.output), mostCharacters),
     problem: problemOf(first, gate, options),
     tree: before,
     changed: paths.slice(0, CHANGED_PATHS),
@@ -275,7 +277,8 @@ export async function runGate(gate: Gate, options: GateOptions): Promise<GateRes
   }
 }
 
-const OUTPUT_CHARACTERS = 4_000
+/** The most of what a gate or a command printed that stands in its event. */
+export const OUTPUT_CHARACTERS = 4_000
 const CHANGED_PATHS = 50
 
 function play({ run, network, timeoutMs }: Gate, { door, signal }: GateOptions): Promise<GateRun> {

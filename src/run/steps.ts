@@ -1,15 +1,27 @@
 import { TemplateError, unreachable } from '../base/errors.ts'
-import { clipEnd } from '../base/text.ts'
+import { clipEnd, lastLines } from '../base/text.ts'
 import { type OwnStep, templateError } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
+import { nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import { writeAllInside } from '../workspace/files/write-all.ts'
 import { type ClaimProof, emitRestored } from './claim.ts'
+import { OUTPUT_CHARACTERS } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 
 export interface OwnStepsOptions
   extends Pick<
     RunnerOptions,
-    'log' | 'template' | 'workTree' | 'guard' | 'means' | 'asked' | 'agents' | 'clock' | 'recordsRoot'
+    | 'log'
+    | 'template'
+    | 'workTree'
+    | 'guard'
+    | 'means'
+    | 'asked'
+    | 'agents'
+    | 'clock'
+    | 'recordsRoot'
+    | 'outputs'
+    | 'redactor'
   > {
   claim: ClaimProof
   /** The time that a command may take at most, ms. */
@@ -23,6 +35,8 @@ const LOOK_MS = 10 * 60_000
 /** The most of what a look has found that stands in its event, bytes of JSON; and how deep that may be. */
 const RESULT_BYTES = 64 * 1024
 const MOST_LEVELS = 100
+/** The most that a look may find, characters of JSON: as much as an output holds. */
+const MOST_CHARACTERS = 1024 * 1024
 const NAME_CHARACTERS = 200
 
 /** The steps of a template that codemachine carries out itself: each is journaled before and after. */
@@ -85,11 +99,14 @@ export class OwnSteps {
   }
 
   async #look(step: number, what: string): Promise<void> {
-    const { log } = this.#options
+    const { log, redactor } = this.#options
     const found = await this.#found(what, this.#until())
     if (found === null) return
-    const { json } = found
-    log.emit({ type: 'looked', step, what, result: JSON.parse(json) })
+    // What is left out of the event is read by nobody but from its file, so that it is taken out of both.
+    const json = redactor.line(found.json)
+    if (Buffer.byteLength(json) <= RESULT_BYTES)
+      return log.emit({ type: 'looked', step, what, result: JSON.parse(json) })
+    log.emit({ type: 'looked', step, what, output: await this.#keep(what, 'json', json) })
   }
 
   /** What a look finds, as JSON; null if it was broken off. */
@@ -122,6 +139,7 @@ export class OwnSteps {
     const ran = await means.runCommand({ ...command, timeoutMs }, { tree, signal: this.#until() })
     const treeAfter = await workTree.take()
     const { status, ...how } = ran
+    const isKept = status !== 'broken-off' && how.output !== ''
     log.emit({
       type: 'command-ran',
       step,
@@ -130,7 +148,8 @@ export class OwnSteps {
       status: status === 'flaky' ? 'failed' : status,
       exitCode: how.exitCode,
       durationMs: how.durationMs,
-      output: how.output,
+      output: lastLines(how.output, OUTPUT_CHARACTERS),
+      ...(isKept ? { kept: await this.#keep(name, 'txt', how.output) } : {}),
       problem: how.problem,
       tree,
       treeAfter,
@@ -139,6 +158,11 @@ export class OwnSteps {
     })
     emitRestored(log, await guard.check())
     return treeAfter
+  }
+
+  async #keep(name: string, kind: OutputKind, text: string): Promise<Output> {
+    const { log, outputs } = this.#options
+    return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
   }
 
   async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
@@ -171,7 +195,7 @@ function nameOf(step: OwnStep): string {
 function checkedJson(result: unknown): string {
   const json = JSON.stringify(result ?? null)
   if (json === undefined) throw new Error('what it found is no data')
-  if (Buffer.byteLength(json) > RESULT_BYTES) throw new Error(`it found more than ${RESULT_BYTES} bytes`)
+  if (json.length > MOST_CHARACTERS) throw new Error(`it found more than ${MOST_CHARACTERS} characters`)
   let level = 0
   for (const [each] of json.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/g)) {
     if (each === '[' || each === '{') level += 1

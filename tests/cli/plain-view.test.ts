@@ -160,6 +160,11 @@ describe('each event is a line', () => {
   })
 
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
+    'looked at much': 'looked: plan\n',
+    'command kept': `command lint: failed (exit code 1), 4.2 s
+          it changed 1 file: .cache/lint.json
+            src/a.ts: an unused import
+`,
     'nothing written': 'nothing was written: docs is a link.\n',
     'template claims': 'claimed done by the template\n',
     'every limit':

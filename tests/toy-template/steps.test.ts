@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { describeError, TemplateError } from '../../src/base/errors.ts'
+import { redactorOf } from '../../src/base/redactor.ts'
 import type { OwnStep } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
@@ -297,6 +298,34 @@ describe('a person who breaks in', () => {
     const toy: ToyOptions = { steps: [look], looks: { size: () => new Promise<unknown>(() => {}) } }
     await expect(play(toy)).rejects.toThrow('it took longer than 10 minutes')
   })
+})
+
+test('what a look has found beyond 64 KiB, and what a command printed, is kept whole in files beside the journal', async () => {
+  const rows = Array.from({ length: 9000 }, (_, n) => `row ${n}`)
+  const toy: ToyOptions = { steps: [look, command], looks: { size: async () => rows } }
+  const printed = 'a line\n'.repeat(1500)
+  const { events } = await play(toy, { command: () => ({ output: printed }) })
+  const [looked] = ofType(events, 'looked')
+  const [ran] = ofType(events, 'command-ran')
+  expect(looked).not.toHaveProperty('result')
+  expect(looked?.output).toMatchObject({ n: 1, name: 'size', file: '1-size.json' })
+  expect(ran?.output.length).toBeLessThanOrEqual(4000)
+  expect(ran?.kept).toMatchObject({ n: 2, name: 'lint', file: '2-lint.txt' })
+  expect(JSON.parse(await readFile(join(folder, 'outputs/1-size.json'), 'utf8'))).toEqual(rows)
+  expect(await readFile(join(folder, 'outputs/2-lint.txt'), 'utf8')).toBe(printed)
+  expect(stateOf(events, toy).outputs.map(({ n }) => n)).toEqual([1, 2])
+})
+
+test('a secret that a look has found is nowhere', async () => {
+  const secret = 'hunter2hunter2'
+  for (const found of [[secret], [secret, 'x'.repeat(70_000)]]) {
+    const toy: ToyOptions = { steps: [look], looks: { size: async () => found } }
+    const { events } = await play(toy, { redactor: redactorOf([{ name: 'PASSWORD', value: secret }]) })
+    const [{ output } = {}] = ofType(events, 'looked')
+    const kept = output === undefined ? '' : await readFile(join(folder, 'outputs', output.file), 'utf8')
+    expect(JSON.stringify(events) + kept).not.toContain(secret)
+    expect(JSON.stringify(events) + kept).toContain('[secret PASSWORD]')
+  }
 })
 
 test('nothing is written where a link stands in the way, and the template is told why', async () => {

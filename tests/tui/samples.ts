@@ -361,6 +361,16 @@ const passed = { ...sampleEvents['gate-ended'], status: 'passed', exitCode: 0 } 
 
 /** Events in other shapes than those above. */
 export const moreSamples = {
+  'looked at much': {
+    type: 'looked',
+    step: 2,
+    what: 'plan',
+    output: { n: 4, name: 'plan', file: '4-plan.json', bytes: 100_000, sha256: 'ab'.repeat(32), head: '{' },
+  },
+  'command kept': {
+    ...sampleEvents['command-ran'],
+    kept: { n: 5, name: 'lint', file: '5-lint.txt', bytes: 20, sha256: 'ab'.repeat(32), head: 'src' },
+  },
   'nothing written': { ...sampleEvents.wrote, files: [], problem: 'docs is a link.' },
   'template claims': { type: 'done-nominated', step: 4, round: 0, by: ['template'], tree: '0123456789abcdef0123' },
   'every limit': {

@@ -18,6 +18,9 @@ import { reviewThread } from './review.ts'
 /** The most of a diff that is handed over to be cut to what a reviewer can be told, bytes. */
 const DIFF_BYTES = 8 * 1024 * 1024
 
+/** The most that is kept of what a command of a template printed. */
+const COMMAND_CHARACTERS = 16_000
+
 /** With what the claims of a run's sessions are proved. */
 export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
@@ -40,7 +43,7 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
     runCommand: (command, { tree, signal }) =>
       runGate(
         { ...command, required: false, protect: [], everyRound: false },
-        { ...onGates, tree, signal, isAgainOnFailure: false },
+        { ...onGates, tree, signal, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS },
       ),
     keepSavepoint: of => savepoints.keep({ ...of, at: clock.now() }),
     changedProtected,

@@ -1,4 +1,5 @@
 import { about, anyValue, checkedAs, fields, listOf, nullOr, number, oneOf, optional, text, variant } from './schema.ts'
+import { output } from './shapes.ts'
 
 /** A step that codemachine carries out by itself, without a round. */
 const stepKind = oneOf('look', 'command', 'write', 'claim')
@@ -28,6 +29,7 @@ export const stepEvent = variant('type', {
       optional(anyValue),
       "what was found, a value of the template's own; left out if it has more than 65,536 bytes as JSON",
     ),
+    output: about(optional(output), 'where all of it is kept if it has no room here, as in `answer-given`'),
   },
   'command-ran': {
     step,
@@ -39,6 +41,10 @@ export const stepEvent = variant('type', {
     exitCode: about(nullOr(number), '`null` if it did not end by itself'),
     durationMs: number,
     output: about(text, 'the last lines of what it printed, stdout and stderr, at most 4,000 characters'),
+    kept: about(
+      optional(output),
+      'where up to 16,000 characters of what it printed are kept, as in `answer-given`; left out if it printed nothing',
+    ),
     problem: about(nullOr(text), 'what stood in its way, a sentence; `null` if nothing did'),
     tree: about(text, 'fingerprint of the work tree on which it ran'),
     treeAfter: about(text, 'fingerprint of the work tree that it left'),

@@ -20,6 +20,7 @@ import {
   stuckNotice,
 } from '../rules/notices.ts'
 import { appendRequest, noticesAfterCutOff, noticesAfterRound, withNotice } from '../rules/notices-after-round.ts'
+import { type Output, withOutput } from '../rules/outputs.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
 import { ANSWER_FOLDS, type AnswerEvent, refusedAtResume } from './fold-answer.ts'
 import {
@@ -88,9 +89,14 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
     ...releaseHold(state, at),
     step: { number: step, kind, name, since: at },
   }),
-  looked: endStep,
-  'command-ran': (state, event, at) => (isBrokenOff(event) ? { ...state, step: null } : endStep(state, event, at)),
+  looked: (state, event, at) => endStep(withKept(state, event.output), event, at),
+  'command-ran': (state, event, at) =>
+    isBrokenOff(event) ? { ...state, step: null } : endStep(withKept(state, event.kept), event, at),
   wrote: endStep,
+}
+
+function withKept(state: SessionState, output: Output | undefined): SessionState {
+  return output === undefined ? state : { ...state, outputs: withOutput(state.outputs, output) }
 }
 
 function endStep(state: SessionState, { step }: { step: number }, at: number): SessionState {

@@ -1,0 +1,66 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { OwnStep } from '../../src/core/contracts/template.ts'
+import { openProject, processWorld, type Recorded } from '../../src/index.ts'
+import { ofType } from '../support/played-session.ts'
+import { processesOf } from '../support/processes.ts'
+import { round } from '../support/rounds.ts'
+import { openScene } from '../support/scene.ts'
+import { type ToyOptions, withToy } from './toy.ts'
+
+/** Opens the scene's project with a world that has the toy. */
+const open = async (env: Record<string, string>, home: string, cwd: string, toy: ToyOptions, verify: string[]) =>
+  await openProject(processWorld({ env, home, cwd, templates: withToy(toy) }), { keepAwake: false, verify })
+
+const runs = (name: string, run: string, timeoutMs = 60_000): OwnStep => ({
+  kind: 'command',
+  name,
+  run,
+  timeoutMs,
+  network: false,
+})
+
+test('in a work directory, with the real codex: what is written is there for a command in the sandbox, and done is proved', async () => {
+  await using scene = await openScene([round('cat plan.md > copy.md')])
+  const { env, home, directory } = scene.place
+  const toy: ToyOptions = {
+    steps: [
+      { kind: 'write', files: [{ path: 'plan.md', text: 'say hello\n' }] },
+      { kind: 'look', what: 'plan' },
+      'Do what the plan says.',
+      runs('compare', 'cmp plan.md copy.md && echo same && touch made-by-a-command'),
+      runs('fail', 'echo wrong >&2; exit 3'),
+      runs('hang', 'sleep 300 & sleep 300', 1_500),
+      { kind: 'claim' },
+    ],
+    looks: { plan: () => readFile(join(directory, 'plan.md'), 'utf8') },
+  }
+  await using project = await open(env, home, directory, toy, ['test -f copy.md'])
+  const events: Recorded[] = []
+  const { outcome, id } = await project.run('Say hello.', {
+    template: 'toy',
+    onEvent: event => void events.push(event),
+  })
+  expect(outcome).toEqual({ kind: 'done', verified: true })
+  expect(ofType(events, 'looked')).toMatchObject([{ result: 'say hello\n' }])
+  const [compared, failed, hung] = ofType(events, 'command-ran')
+  expect(compared).toMatchObject({ status: 'passed', exitCode: 0, output: 'same', changed: ['made-by-a-command'] })
+  expect(compared?.treeAfter).not.toBe(compared?.tree)
+  expect(failed).toMatchObject({ status: 'failed', exitCode: 3, output: 'wrong' })
+  expect(hung).toMatchObject({ status: 'timed-out', exitCode: null })
+  expect(await processesOf(scene.place)).toEqual([])
+  expect(ofType(events, 'gate-ended').map(({ when, status }) => [when, status])).toEqual([
+    ['before', 'failed'],
+    ['claim', 'passed'],
+  ])
+  const kept = join(scene.records(), 'sessions', id, 'outputs', compared?.kept?.file ?? '')
+  expect(await readFile(kept, 'utf8')).toBe('same')
+  const done = JSON.parse(await readFile(join(scene.records(), 'sessions', id, 'done.json'), 'utf8'))
+  expect(done).toMatchObject({
+    format: 'codemachine-done',
+    verified: true,
+    tree: ofType(events, 'done-accepted')[0]?.tree,
+  })
+  expect(await project.report()).toMatchObject({ session: id })
+})

@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto'
+import { chmod, link, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { type FileToWrite, writeAllInside } from '../../../src/workspace/files/write-all.ts'
+
+let root: string
+let elsewhere: string
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'codemachine-write-'))
+  elsewhere = await mkdtemp(join(tmpdir(), 'codemachine-elsewhere-'))
+})
+afterEach(async () => {
+  await rm(root, { recursive: true, force: true })
+  await rm(elsewhere, { recursive: true, force: true })
+})
+
+const write = (files: readonly FileToWrite[]) =>
+  writeAllInside(root, files, { key: '20261120_1 1', closed: join(root, 'records') })
+const read = (path: string) => readFile(join(root, path), 'utf8')
+/** Every path below the root. */
+const tree = async () => (await readdir(root, { recursive: true })).sort()
+
+test('files are written with their folders, one that is there keeps its mode, and one that is the same is left alone', async () => {
+  await writeFile(join(root, 'run.sh'), 'old\n')
+  await chmod(join(root, 'run.sh'), 0o755)
+  await writeFile(join(root, 'same.txt'), 'same\n')
+  const before = await stat(join(root, 'same.txt'))
+  const wrote = await write([
+    { path: 'docs/a/plan.md', text: 'Ä plan.\n' },
+    { path: 'run.sh', text: 'new\n' },
+    { path: 'same.txt', text: 'same\n' },
+  ])
+  expect(wrote).toMatchObject({
+    files: [{ path: 'docs/a/plan.md', bytes: 9 }, { path: 'run.sh' }, { path: 'same.txt' }],
+  })
+  expect(await read('docs/a/plan.md')).toBe('Ä plan.\n')
+  expect(await read('run.sh')).toBe('new\n')
+  expect((await stat(join(root, 'run.sh'))).mode & 0o777).toBe(0o755)
+  const after = await stat(join(root, 'same.txt'))
+  expect([after.ino, after.mtimeMs]).toEqual([before.ino, before.mtimeMs])
+  expect(await tree()).toEqual(['docs', 'docs/a', 'docs/a/plan.md', 'run.sh', 'same.txt'])
+})
+
+test.each([
+  ['', 'no path'],
+  ['/etc/passwd', 'no path'],
+  ['../out.txt', 'no path'],
+  ['a/../../out.txt', 'no path'],
+  ['a//b', 'no path'],
+  ['a/', 'no path'],
+  ['./a', 'no path'],
+  ['a\0b', 'no path'],
+  ['a\nb', 'no path'],
+  ['a\\b', 'no path'],
+  ['C:evil', 'no path'],
+  ['x'.repeat(1001), 'no path'],
+  ['.git/config', '.git or .codemachine'],
+  ['sub/.git/hooks/pre-commit', '.git or .codemachine'],
+  ['.GIT/config', '.git or .codemachine'],
+  ['.git./config', '.git or .codemachine'],
+  ['.g\u200cit/config', '.git or .codemachine'],
+  ['GIT~1/config', '.git or .codemachine'],
+  ['.git::$INDEX_ALLOCATION/config', '.git or .codemachine'],
+  ['.git', '.git or .codemachine'],
+  ['.codemachine/MAIN.md', '.git or .codemachine'],
+  ['records/state/lock', 'records of codemachine'],
+])('nothing is written to %j, nor what was to be written beside it', async (path, words) => {
+  const wrote = await write([
+    { path: 'fine.txt', text: 'fine' },
+    { path, text: 'evil' },
+  ])
+  expect(wrote).toEqual({ problem: expect.stringContaining(words) })
+  expect(await tree()).toEqual([])
+})
+
+test('a name twice, too many files and too many bytes are refused', async () => {
+  const twice = [
+    { path: 'a', text: '1' },
+    { path: 'a', text: '2' },
+  ]
+  expect(await write(twice)).toMatchObject({ problem: expect.stringContaining('twice') })
+  const many = Array.from({ length: 501 }, (_, n) => ({ path: `f${n}`, text: '' }))
+  expect(await write(many)).toMatchObject({ problem: expect.stringContaining('501 files') })
+  expect(await write([{ path: 'a', text: 'x'.repeat(17 * 1024 * 1024) }])).toMatchObject({
+    problem: expect.stringContaining('bytes are more'),
+  })
+  expect(await tree()).toEqual([])
+})
+
+test('a link, a folder or a file in the way is never followed, replaced or passed', async () => {
+  await writeFile(join(elsewhere, 'secret'), 'theirs')
+  await symlink(elsewhere, join(root, 'linked'))
+  await symlink(join(elsewhere, 'secret'), join(root, 'link.txt'))
+  await mkdir(join(root, 'folder'))
+  await writeFile(join(root, 'file'), '')
+  const before = await tree()
+  for (const [path, words] of [
+    ['linked/secret', 'linked is a link'],
+    ['link.txt', 'link.txt is a link'],
+    ['folder', 'folder is a folder'],
+    ['file/below', 'file is not a folder'],
+  ] as const) {
+    const wrote = await write([
+      { path: 'new/deep/fine.txt', text: 'fine' },
+      { path, text: 'evil' },
+    ])
+    expect(wrote).toEqual({ problem: expect.stringContaining(words) })
+    expect(await tree()).toEqual(before)
+  }
+  expect(await readFile(join(elsewhere, 'secret'), 'utf8')).toBe('theirs')
+})
+
+test('a hard link to a file elsewhere is taken apart, and what it led to stays', async () => {
+  await writeFile(join(elsewhere, 'theirs'), 'theirs')
+  await link(join(elsewhere, 'theirs'), join(root, 'a.txt'))
+  expect(await write([{ path: 'a.txt', text: 'ours' }])).toMatchObject({ files: [{ path: 'a.txt' }] })
+  expect(await readFile(join(elsewhere, 'theirs'), 'utf8')).toBe('theirs')
+})
+
+test('a link that somebody puts where the new content is to lie leads nowhere', async () => {
+  const files = [
+    { path: 'a.txt', text: 'first' },
+    { path: 'b.txt', text: 'first' },
+  ]
+  await write(files)
+  // Where it lies meanwhile does not change, so that a killed one is cleared up; whoever knows it can plant a link there.
+  const name = createHash('sha256').update('20261120_1 1 a.txt').digest('hex').slice(0, 24)
+  await writeFile(join(elsewhere, 'theirs'), 'theirs')
+  await symlink(join(elsewhere, 'theirs'), join(root, `.${name}.new.tmp`))
+  expect(await write([{ path: 'a.txt', text: 'second' }])).toMatchObject({ files: [{ path: 'a.txt' }] })
+  expect(await read('a.txt')).toBe('second')
+  expect(await readFile(join(elsewhere, 'theirs'), 'utf8')).toBe('theirs')
+  expect(await tree()).toEqual(['a.txt', 'b.txt'])
+})
