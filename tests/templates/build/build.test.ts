@@ -5,6 +5,7 @@ import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import type { SessionState } from '../../../src/core/state/state.ts'
 import { type BuildPart, buildKind, nextOfBuild, workOf } from '../../../src/templates/build/build.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 import { created, foldAll, says, worked } from '../../support/session-events.ts'
 
 const threadOf = (agent: string): ThreadSpec => ({ agent, developerInstructions: agent, model: null, effort: null })
@@ -257,4 +258,13 @@ test('what a person is told to mend are the files in which the problems are', ()
     '.codemachine/plan/tasks.json: tasks is empty.\n.codemachine/plan/tasks.json: so.\n.codemachine/agents/a.md is empty; write it.'
   expect(refusedFor(both)).toMatchObject(mends('.codemachine/plan/tasks.json', '.codemachine/agents/a.md'))
   expect(refusedFor('… and 2 more.')).toMatchObject(mends('.codemachine/plan/tasks.json'))
+})
+
+test('what comes next in a plan of 500 tasks is decided in less than 5 ms', () => {
+  const tasks = Array.from({ length: 500 }, (_, n) => ({ id: `T${n}`, name: `task ${n}`, phase: 'Building' }))
+  const state = foldAll([begun, ...team, { ...plan, tasks }, ...work])
+  const snapshot = asPlanned(state)
+  const before = cpuMs()
+  for (let time = 0; time < 50; time++) template.next(state, snapshot)
+  expect((cpuMs() - before) / 50).toBeLessThan(5)
 })
