@@ -40,6 +40,9 @@ export default {
   /** The reasoning effort, such as 'low', 'medium' or 'high'; null: what codex is configured with. */
   effort: null,
 
+  /** Whose models the rounds use: 'codex' (what codex is configured with), 'ollama', 'lmstudio', or the NAME of a table [providers.NAME]. */
+  provider: 'codex',
+
   /** What the agent may write: 'read-only', 'workspace-write' or 'danger-full-access'. */
   sandbox: 'workspace-write',
 

@@ -58,6 +58,8 @@ async function rateOf(peer: string, directory: string): Promise<number> {
   const round = new CodexRound({
     server,
     thread,
+    provider: null,
+    env: {},
     directory,
     sandbox: sandboxTerms(
       directory,

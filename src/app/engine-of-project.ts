@@ -1,10 +1,13 @@
 import { basename, join } from 'node:path'
 import { loadAgents } from '../agents/agent.ts'
+import { UserError } from '../base/errors.ts'
 import { packageRoot, version } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
+import type { Provider, Providers } from '../core/contracts/provider.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
+import { askProvider } from '../engines/ask-provider.ts'
 import {
   type CodexBinary,
   type CodexCapabilities,
@@ -21,7 +24,7 @@ import { liesIn, writableByAgents } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import type { Records } from '../records/records.ts'
 import { openRedactor } from '../secrets/secrets.ts'
-import type { SettingSources } from '../settings/load.ts'
+import type { LoadedSettings } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
@@ -40,7 +43,7 @@ export interface ChosenCodex {
 export async function chooseCodex(
   { env, home, platform, arch, clock }: World,
   { root }: Records,
-  { settings, sources }: { settings: Settings; sources: SettingSources },
+  { settings, sources, providers }: Pick<LoadedSettings, 'settings' | 'sources' | 'providers'>,
 ): Promise<ChosenCodex> {
   const binary = await findCodex({
     // From the environment it is named as that.
@@ -51,7 +54,42 @@ export async function chooseCodex(
     packageRoot,
   })
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
-  return { binary, home: codexHome, redactor: openRedactor({ env, codexHome: codexHome.path, clock }) }
+  const keys = [...providers.values()].flatMap(({ keyEnv }) => keyEnv ?? [])
+  return { binary, home: codexHome, redactor: openRedactor({ env, codexHome: codexHome.path, clock, keys }) }
+}
+
+/** Of which providers a run is. */
+export interface ProvidersOfRun {
+  providers: Providers
+  /** That of its rounds; undefined: what codex is configured with. */
+  provider: Provider | undefined
+  /** With the model that the rounds have there. */
+  settings: Settings
+}
+
+/** The providers of a run. Throws a `UserError` if that of its rounds is to have no model. */
+export function providersOf(
+  { env, clock }: Pick<World, 'env' | 'clock'>,
+  { settings, sources, providers: byName }: Pick<LoadedSettings, 'settings' | 'sources' | 'providers'>,
+): ProvidersOfRun {
+  const usual = settings.provider
+  const ask: Providers['ask'] = (provider, model, signal) => askProvider(provider, model, { env, clock, signal })
+  const isSaid = ['flag', 'environment'].includes(sources.model.layer)
+  const remoteModel = isSaid ? null : settings.model
+  const named = byName.get(usual)
+  if (named === undefined) return { providers: { byName, usual, remoteModel, ask }, provider: named, settings }
+  const model = isSaid ? settings.model : named.model
+  if (model === null) {
+    throw new UserError(
+      `${sources.provider.place}: the provider ${usual} has no model; name one with --model, or as model in a table [providers.${usual}] of your own config.toml.`,
+    )
+  }
+  const provider = { ...named, model }
+  return {
+    providers: { byName: new Map(byName).set(usual, provider), usual, remoteModel, ask },
+    provider,
+    settings: { ...settings, model },
+  }
 }
 
 /** What a person wants of the codex that is run. */
@@ -111,24 +149,32 @@ export interface AgentsAtStart {
 /**
  * Loads the agents, lays the person's model and effort over theirs, and brings their profiles up to date. `asks`: whether
  * codex is asked which models it offers, which takes up to 10 s; without it the models in profiles that are there stay.
- * `inProfiles`: what the profiles get, for what is said for this run alone is not for the next one to find.
+ * `inProfiles`: what the profiles get, for what is said for this run alone is not for the next one to find. `provider`: whose
+ * model they have in the place of any other; nobody knows what effort it takes, so it gets that of the person alone.
  * Throws a `UserError` for agents or a configuration that a person has to mend.
  */
 export async function agentsAtStart(
   world: Pick<World, 'clock' | 'platform' | 'signal'>,
   records: Pick<Records, 'folder' | 'directory'>,
   codex: Pick<ChosenCodex, 'binary' | 'home'>,
-  options: { settings: Chosen; inProfiles: Chosen; overrides: readonly string[]; asks: boolean },
+  options: {
+    settings: Chosen
+    inProfiles: Chosen
+    overrides: readonly string[]
+    asks: boolean
+    provider?: Provider | undefined
+  },
 ): Promise<AgentsAtStart> {
-  const { settings, inProfiles, overrides, asks } = options
+  const { settings, inProfiles, overrides, asks, provider } = options
   const agents = loadAgents()
-  const offered = asks ? await modelsAtHand(world, records, codex, overrides) : null
+  const offered = asks && provider === undefined ? await modelsAtHand(world, records, codex, overrides) : null
   const { agents: fitted, remark } = asChosen(allOf(agents), offered, settings)
   const enabled = asChosen(allOf(agents), offered, inProfiles).agents.filter(agent => agent.enabled)
   const keepModels = offered === null && inProfiles.model === null
   const profiles = await profilesAtStart(codex, enabled, { keepModels })
   const byName = new Map(fitted.map(agent => [agent.name, agent]))
   const asItRuns = (agent: Agent): Agent => {
+    if (provider !== undefined) return { ...agent, model: provider.model, modelReasoningEffort: settings.effort }
     const byHand = profiles.byHand.get(agent.name)
     return byHand === undefined ? (byName.get(agent.name) ?? agent) : asSet({ ...agent, ...byHand }, settings)
   }

@@ -55,6 +55,8 @@ export interface RunOptions {
   model?: string
   /** Reasoning effort, such as `low`, `medium` or `high`. */
   effort?: string
+  /** Name of a provider of the person's settings, `ollama`, `lmstudio`, or `codex` for what codex is configured with. */
+  provider?: string
   /** What the agent may write. */
   sandbox?: SandboxMode
   /** Whether commands in the sandbox reach the network. */

@@ -7,6 +7,7 @@ import { packageFile } from '../base/package.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { AgentRoster } from '../core/contracts/agent.ts'
 import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
+import type { Providers } from '../core/contracts/provider.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate, SessionLimits } from '../core/events/outcome.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
@@ -37,6 +38,7 @@ import {
   codexOptionsOf,
   describeRestored,
   endWhatWasLeft,
+  providersOf,
   remarksOnReach,
   remarksOnSandbox,
   writableGit,
@@ -64,6 +66,7 @@ export interface Run extends AsyncDisposable {
   repository: PersonRepository | null
   fingerprints: Fingerprints
   engines: Engines
+  providers: Providers
   /** What runs in the sandbox of the rounds without being one. */
   commands: SandboxCommands
   /** As they are run, but for what `askForModels` finds out. */
@@ -98,8 +101,9 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   const { env } = world
   const records = await openRecords({ ...world, directory: directoryOf(world, options) })
   const loaded = await settingsOf(world, records.directory, options)
-  const { settings, sources, lasting, gates, gateRefusal } = loaded
-  const codex = await chooseCodex(world, records, { settings, sources })
+  const { sources, lasting, gates, gateRefusal } = loaded
+  const codex = await chooseCodex(world, records, loaded)
+  const { settings, providers, provider } = providersOf(world, loaded)
   const { redactor } = codex
   refuseSecretGates(loaded, { redactor, env })
   const remarks: string[] = []
@@ -120,14 +124,15 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     },
   }
   const { owner } = codexOptions
-  const atStart = (asks: boolean) =>
-    agentsAtStart(world, records, codex, { settings, inProfiles: lasting, overrides, asks })
+  const chosen = { settings, inProfiles: lasting, overrides, provider }
+  const atStart = (asks: boolean) => agentsAtStart(world, records, codex, { ...chosen, asks })
   const { agents, remarks: ofAgents } = await atStart(false)
   remarks.push(...ofAgents)
   let asked: Promise<AgentsAtStart> | null = null
   const commands = opened.use(openSandboxCommands(codexOptions))
   const setup: EngineSetup = {
     ...codexOptions,
+    providers: providers.byName,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
   }
@@ -148,6 +153,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     repository,
     fingerprints,
     engines,
+    providers,
     commands,
     agents,
     askForModels: () => {
@@ -200,6 +206,7 @@ export async function settingsOf(
       maxWait: asDuration(options.maxWaitMs),
       model: options.model,
       effort: options.effort,
+      provider: options.provider,
       sandbox: options.sandbox,
       network: options.network,
       keepAwake: options.keepAwake,

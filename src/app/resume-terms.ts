@@ -23,12 +23,13 @@ export function runOverridesOf(
   verify: readonly string[] = [],
 ): RunOverrides {
   const isSaid = (key: keyof SettingSources) => ['flag', 'environment'].includes(sources[key].layer)
-  const { sandbox, network, model, effort, maxUsage, maxWait, keepAwake, review } = settings
+  const { sandbox, network, model, effort, provider, maxUsage, maxWait, keepAwake, review } = settings
   return {
     ...(isSaid('sandbox') ? { sandbox } : {}),
     ...(isSaid('network') ? { network } : {}),
     ...(isSaid('model') && model !== null ? { model } : {}),
     ...(isSaid('effort') && effort !== null ? { effort } : {}),
+    ...(isSaid('provider') ? { provider } : {}),
     ...(isSaid('maxUsage') && maxUsage !== null ? { maxUsage } : {}),
     ...(isSaid('maxWait') ? { maxWaitMs: maxWait } : {}),
     ...(isSaid('keepAwake') ? { keepAwake } : {}),

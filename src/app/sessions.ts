@@ -222,7 +222,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
-    const { records, settings, engines, fingerprints, repository, remarks, redactor } = this.#run
+    const { records, settings, engines, providers, fingerprints, repository, remarks, redactor } = this.#run
     const { clock } = this.#world
     const { id, gates } = log.state
     fingerprints.protect(gates.flatMap(({ protect }) => protect))
@@ -244,6 +244,7 @@ export class Sessions implements AsyncDisposable {
     const runner = new SessionRunner({
       log,
       engines,
+      providers,
       memory,
       workTree: fingerprints,
       guard,

@@ -16,6 +16,7 @@ export interface RunFlags {
   maxWait?: string
   model?: string
   effort?: string
+  provider?: string
   sandbox?: string
   network?: boolean
   /** True also if nothing was said. */
@@ -80,6 +81,7 @@ export function withRunFlags(
     .option('--max-wait <duration>', 'how long one wait, or failures in a row, may take, such as 12h (24h)')
     .option('-m, --model <name>', "the model (codex's own choice; of a build the agents')")
     .option('--effort <level>', 'reasoning effort: low, medium, high, …')
+    .option('--provider <name>', 'whose models: ollama, lmstudio, or one of your config.toml (what codex has)')
     .addOption(new Option('--sandbox <mode>', 'what the agent may write (workspace-write)').choices(SANDBOX_MODES))
     .option('--network', 'let commands in the sandbox reach the network')
     .addOption(verifyOption())

@@ -8,7 +8,7 @@ import type { RunFlags } from './flags.ts'
 
 /** What the flags of a run say, in values; a `UserError` that names the flag for the first that cannot be read. */
 export function runOptionsOf(flags: RunFlags): RunOptions {
-  const { cd, rounds, maxTime, maxTokens, maxUsage, maxWait, model, effort, sandbox, yolo } = flags
+  const { cd, rounds, maxTime, maxTokens, maxUsage, maxWait, model, effort, provider, sandbox, yolo } = flags
   const { network, keepAwake, review, verify, config, codexBin } = flags
   return withoutUndefined({
     directory: cd,
@@ -19,6 +19,7 @@ export function runOptionsOf(flags: RunFlags): RunOptions {
     maxWaitMs: read('maxWait', maxWait),
     model: read('model', model),
     effort: read('effort', effort),
+    provider: read('provider', provider),
     sandbox: yolo ? 'danger-full-access' : read('sandbox', sandbox),
     network: yolo ?? network,
     // Commander says true where nobody said anything.

@@ -10,6 +10,7 @@ import {
   type SessionState,
   type SessionStatus,
   sessionTokens,
+  tokensOfProviders,
 } from '../core/state/state.ts'
 import { wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
@@ -100,6 +101,7 @@ export class ReportFold {
         waitedMs: this.#trouble.waitedMs(state.updatedAt),
         tokens: sessionTokens(state),
         tokensByKind: this.#rounds.tokensByKind,
+        providerTokens: tokensOfProviders(state),
         commands: this.#rounds.commands,
       },
       proof: this.#proof.result(state.claim, state.ended?.outcome ?? null),

@@ -15,6 +15,7 @@ import {
   notesOnProof,
   numberOfRow,
   outcomeOfRow,
+  providersInWords,
   reviewInWords,
   rowInWords,
   rowsLeftOut,
@@ -119,8 +120,9 @@ function changes({ changes }: ReportData): string {
   return `${paths.length === 0 ? '' : `${head}\n${rows.join('\n')}${more}\n\n`}${made}`.trim()
 }
 
-function rounds({ rounds, createdAt }: ReportData): string {
+function rounds({ rounds, createdAt, totals }: ReportData): string {
   if (rounds.count === 0) return ''
+  const providers = providersInWords(totals)
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const rowOf = (each: ReportRound) =>
     row([
@@ -146,6 +148,7 @@ function rounds({ rounds, createdAt }: ReportData): string {
     row(['round', 'start', 'time', 'tokens', 'files', 'outcome']),
     '| ---: | --- | ---: | ---: | ---: | --- |',
     ...rows,
+    ...(providers === null ? [] : ['', escapeMarkdown(providers)]),
   ].join('\n')
 }
 

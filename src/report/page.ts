@@ -30,6 +30,7 @@ import {
   notesOnProof,
   numberOfRow,
   outcomeOfRow,
+  providersInWords,
   reviewInWords,
   rowInWords,
   rowsLeftOut,
@@ -231,9 +232,12 @@ function lastWords({ lastWords }: ReportData): Html {
   )
 }
 
-function footer({ directory, host, sandbox, network, model, effort, codex, codemachine }: ReportData): Html {
+function footer(data: ReportData): Html {
+  const { directory, host, sandbox, network, model, effort, codex, codemachine } = data
+  const providers = providersInWords(data.totals)
   const facts = [
     ...(model === null ? [] : [`model ${model}${effort === null ? '' : `, ${effort}`}`]),
+    ...(providers === null ? [] : [providers]),
     `${sandbox}, network ${network ? 'on' : 'off'}`,
     ...(codex === null ? [] : [`codex ${codex}`]),
     `codemachine ${codemachine}`,

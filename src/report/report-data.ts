@@ -63,6 +63,8 @@ interface ReportTotals {
   /** All tokens; the kinds of them as far as rounds reported them. */
   tokens: number
   tokensByKind: TokenCounts
+  /** Of all tokens those of each provider of the person's; the rest is of what codex is configured with. */
+  providerTokens: Readonly<Record<string, number>>
   commands: number
 }
 
@@ -140,6 +142,10 @@ export interface ReportRound {
   round: number
   startedAt: string
   agent: string
+  /** What ran it, the provider of its model, null if that is what codex is configured with, and the model as asked for. */
+  engine: string
+  provider: string | null
+  model: string | null
   /** What it was for, by a word of its template; null where that has but one kind of round. */
   part: string | null
   /** The same in words. */

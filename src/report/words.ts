@@ -185,6 +185,16 @@ export function taskInWords({ state, reason, failures }: ReportTask): string {
   return state === 'done' ? `done${times}` : `not done${times}`
 }
 
+/** The tokens of each provider, the most first; null where all are of what codex is configured with. */
+export function providersInWords({ tokens, providerTokens }: ReportData['totals']): string | null {
+  const named = Object.entries(providerTokens)
+  if (named.length === 0) return null
+  const own = tokens - named.reduce((sum, [, each]) => sum + each, 0)
+  const all = own > 0 ? [...named, ['codex', own] as const] : named
+  const parts = all.toSorted((a, b) => b[1] - a[1]).map(([name, each]) => `${name} ${shortNumber(each)}`)
+  return `Tokens by provider: ${parts.join(', ')}`
+}
+
 /** How often an agent worked, and how that ended: `3 times, 1 failed`. */
 export function instancesInWords({ instances, failed, terminated }: ReportAgent): string {
   const ends = [

@@ -1,19 +1,22 @@
 import type { EngineEvent, PreparedRound } from '../core/contracts/engine.ts'
+import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN, WIND_DOWN_ANSWER } from '../core/rules/notices.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import type { Answers } from './answers.ts'
-import { type AgentAnswer, type AgentRequest, Delegation } from './delegation/delegation.ts'
+import { type AgentAnswer, type AgentBook, type AgentRequest, Delegation } from './delegation/delegation.ts'
 import type { RunnerOptions } from './options.ts'
 import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.ts'
+import type { RoundProviders, Way } from './providers/round-providers.ts'
 import type { Budget, RetryPolicy } from './retry-policy.ts'
 import { reviewClaim } from './review.ts'
 import { answerAskPerson, answerRunAgent, HostTools } from './tools.ts'
 
-export interface CurrentTurnOptions extends RunnerOptions {
+export interface CurrentTurnOptions extends Omit<RunnerOptions, 'providers'> {
   budget: Budget
   retryPolicy: RetryPolicy
   answers: Answers
+  providers: RoundProviders
   /** Called when the turn of a round has begun. */
   onRoundBegun(): void
 }
@@ -32,10 +35,15 @@ export class CurrentTurn {
   constructor(options: CurrentTurnOptions) {
     this.#options = options
     const { agents, policy } = options
+    const book: AgentBook = {
+      ...agents.book,
+      thread: async name => this.#onProvider(await agents.book.thread(name)),
+    }
     this.#warnings = new KnownWarnings(options.isUsual)
     this.#delegation = new Delegation({
       ...options,
       ...agents,
+      book,
       graceMs: policy.graceMs,
       onRoundEvent: event => this.#report(event),
     })
@@ -55,7 +63,7 @@ export class CurrentTurn {
     this.#interrupting = new AbortController()
     const asked = outputSchema === undefined ? {} : { outputSchema }
     const windDown = outputSchema === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
-    const ended = await playRound(prepared, { round, input, ...asked }, { ...this.#terms(), windDown })
+    const ended = await playRound(prepared, { round, input, ...asked }, { ...this.#terms(prepared.thread), windDown })
     this.#current = null
     return ended
   }
@@ -66,11 +74,16 @@ export class CurrentTurn {
   }
 
   /** Has a tree reviewed that is claimed to be done. What a person says meanwhile is not for the reviewer. */
-  async review(causes: readonly ReviewCause[], tree: string): Promise<RoundOutcome> {
-    const { means } = this.#options
+  async review(causes: readonly ReviewCause[], tree: string, way: Way): Promise<RoundOutcome> {
+    const { means, providers } = this.#options
     if (means === null) throw new Error('Nothing of this session is proved.')
     this.#interrupting = new AbortController()
-    return await reviewClaim(causes, tree, { ...this.#options, means, play: this.#terms() })
+    return await reviewClaim(causes, tree, {
+      ...this.#options,
+      means,
+      threadOf: thread => providers.follow(providers.complete(thread), way),
+      playOf: thread => this.#terms(thread),
+    })
   }
 
   /** Adds text to the turn of the round that runs; false if there is none that takes it. */
@@ -91,7 +104,14 @@ export class CurrentTurn {
     ending.removeEventListener('abort', end)
   }
 
-  #terms(): Omit<RoundPlayOptions, 'windDown'> {
+  /** An agent is of the provider of the round that it works for. */
+  #onProvider(found: Awaited<ReturnType<AgentBook['thread']>>): Awaited<ReturnType<AgentBook['thread']>> {
+    const round = this.#current?.thread
+    if ('problem' in found || round === undefined) return found
+    return { thread: this.#options.providers.completeFor(round, found.thread) }
+  }
+
+  #terms({ provider }: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {
     const { log, asked, policy, clock, roundsDirectory, redactor, retryPolicy, budget, onRoundBegun } = this.#options
     return {
       log,
@@ -99,7 +119,7 @@ export class CurrentTurn {
       roundsDirectory,
       redactLine: line => redactor.line(line),
       graceMs: policy.graceMs,
-      maxUsage: retryPolicy.maxUsage,
+      maxUsage: provider === undefined ? retryPolicy.maxUsage : null,
       timeLeftMs: budget.timeLeftMs,
       ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
       onEvent: event => {

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { Engines } from '../core/contracts/engine.ts'
 import type { Memory } from '../core/contracts/memory.ts'
+import type { Providers } from '../core/contracts/provider.ts'
 import type { Template } from '../core/contracts/template.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { Outputs } from '../records/outputs.ts'
@@ -40,6 +41,8 @@ export interface RunnerOptions {
   log: SessionLog
   template: Template
   engines: Engines
+  /** Left out: there are none but codex's own. */
+  providers?: Providers
   memory: Memory
   workTree: WorkTree
   guard: RepositoryGuard

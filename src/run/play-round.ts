@@ -31,7 +31,7 @@ export async function playTurns(
   try {
     if (ending.aborted) prepared.discard()
     const cause = await prepared.run(run)
-    const mayGoOn = () => !ending.aborted && !isWindingDown()
+    const mayGoOn = () => !ending.aborted && !isWindingDown() && prepared.isOver !== true
     if (cause.class !== 'network' || !mayGoOn()) return cause
     await clock.wait(CARRY_ON_MS, ending)
     if (!mayGoOn()) return cause

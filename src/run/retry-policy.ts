@@ -1,4 +1,6 @@
 import type { Clock } from '../base/clock.ts'
+import type { ThreadSpec } from '../core/contracts/template.ts'
+import type { EventOf } from '../core/events/events.ts'
 import { limitReached, type RoundOutcome, renewalOf, type WaitReason } from '../core/events/outcome.ts'
 import {
   type AfterRound,
@@ -9,6 +11,7 @@ import {
 } from '../core/rules/after-round.ts'
 import { sessionTokens } from '../core/state/state.ts'
 import type { PersonAsked } from './person.ts'
+import type { ProviderLook } from './providers/round-providers.ts'
 import type { SessionLog } from './session-log.ts'
 
 export interface RetryPolicyOptions {
@@ -39,8 +42,11 @@ export class RetryPolicy {
   }
 
   /** The action after a round that ended with this outcome. */
-  after(outcome: RoundOutcome): AfterRound {
-    return afterRound(outcome, this.#options.log.state, this.#moment())
+  after(outcome: RoundOutcome, { provider }: Pick<ThreadSpec, 'provider'>): AfterRound {
+    const { state } = this.#options.log
+    // The usage windows are those of the account, which is another one's.
+    const known = provider === undefined ? state : { ...state, primaryWindow: null, secondaryWindow: null }
+    return afterRound(outcome, known, this.#moment())
   }
 
   /**
@@ -73,15 +79,36 @@ export class RetryPolicy {
 
   /** Waits out what has been journaled as `waiting`, at most `mostMs`, and never longer than a person allows. */
   async waitOn(until: number, mostMs: number): Promise<void> {
+    const reason = await this.#wait(until, mostMs)
+    // A person who does not want to wait knows of the limit.
+    if (reason === 'retry') this.#waivedUntil = until
+  }
+
+  /** Journals the wait for a provider, and waits until it is back, at most until then and `mostMs`. */
+  async waitForProvider(
+    { cause, until, isBack }: Extract<ProviderLook, { kind: 'wait' }>,
+    mostMs: number,
+  ): Promise<void> {
+    const { log } = this.#options
+    const round = log.state.roundsUsed + 1
+    log.emit({ type: 'waiting', round, reason: 'provider-away', cause, until: new Date(until).toISOString() })
+    await this.#wait(until, mostMs, isBack)
+  }
+
+  /** A wait for a provider that was cut off: it is asked anew. */
+  endProviderWait(): void {
+    const { log } = this.#options
+    log.emit({ type: 'wait-ended', round: log.state.roundsUsed + 1, reason: 'over' })
+  }
+
+  async #wait(until: number, mostMs: number, isOver?: WaitOptions['isOver']): Promise<EventOf<'wait-ended'>['reason']> {
     const { clock, asked, log, maxWaitMs } = this.#options
     const now = clock.now()
     const end = Math.min(until, now + Math.max(0, mostMs), now + maxWaitMs)
-    const reason = await asked.duringWait(signal =>
-      waitUntil(end, { clock, signal, onSlice: leftMs => log.live({ type: 'still-waiting', leftMs }) }),
-    )
-    // A person who does not want to wait knows of the limit.
-    if (reason === 'retry') this.#waivedUntil = until
+    const onSlice = (leftMs: number) => log.live({ type: 'still-waiting', leftMs })
+    const reason = await asked.duringWait(signal => waitUntil(end, { clock, signal, onSlice, isOver }))
     log.emit({ type: 'wait-ended', round: log.state.roundsUsed + 1, reason })
+    return reason
   }
 
   #moment(): AfterRoundOptions {
@@ -93,26 +120,35 @@ export class RetryPolicy {
 /** A machine that slept wakes up late; so the time of day is looked at this often. */
 const SLICE_MS = 60_000
 
+/** How often it is asked whether the wait is over. */
+const LOOK_MS = 10_000
+
 interface WaitOptions {
   clock: Clock
   /** Ends the wait early. */
   signal: AbortSignal
   /** Called once a minute with what is left, ms. */
   onSlice(leftMs: number): void
+  /** Asked every ten seconds; the wait ends when it answers true. Left out: only time ends it. */
+  isOver?: ((signal: AbortSignal) => Promise<boolean>) | undefined
 }
 
 /**
  * Waits until a moment of the day, Unix time in ms; a machine that sleeps meanwhile does not prolong it, and a clock
  * that is set back does not either.
  */
-async function waitUntil(until: number, { clock, signal, onSlice }: WaitOptions): Promise<void> {
+async function waitUntil(until: number, { clock, signal, onSlice, isOver }: WaitOptions): Promise<void> {
   const end = clock.monotonic() + (until - clock.now())
+  let toldAt = clock.monotonic()
   for (;;) {
     const left = Math.min(until - clock.now(), end - clock.monotonic())
     if (!(left > 0) || signal.aborted) return
-    await clock.wait(Math.min(left, SLICE_MS), signal)
+    await clock.wait(Math.min(left, isOver === undefined ? SLICE_MS : LOOK_MS), signal)
+    if (signal.aborted || (await isOver?.(signal))) return
     const stillLeft = until - clock.now()
-    if (!signal.aborted && stillLeft > 0) onSlice(stillLeft)
+    if (stillLeft <= 0 || clock.monotonic() - toldAt < SLICE_MS) continue
+    toldAt = clock.monotonic()
+    onSlice(stillLeft)
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
+import type { ThreadSpec } from '../core/contracts/template.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import { refusedAnswerNote } from '../core/rules/answer.ts'
 import { WIND_DOWN_REVIEW } from '../core/rules/notices.ts'
@@ -17,24 +18,35 @@ export interface ReviewClaimOptions {
   clock: Clock
   means: Pick<ProofEnvironment, 'reviewer'>
   answers: Answers
-  play: Omit<RoundPlayOptions, 'windDown'>
+  /** The thread as it is started, with its provider. */
+  threadOf(thread: ThreadSpec): ThreadSpec
+  playOf(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'>
 }
 
 /** Has the tree that is claimed to be done reviewed, and journals what came of it. Answers how the review's turn ended. */
 export async function reviewClaim(
   causes: readonly ReviewCause[],
   tree: string,
-  { log, engines, clock, means, answers, play }: ReviewClaimOptions,
+  { log, engines, clock, means, answers, threadOf, playOf }: ReviewClaimOptions,
 ): Promise<RoundOutcome> {
   const round = log.state.last?.round ?? 0
   const review = log.state.reviews.answered + 1
   const startedAt = clock.monotonic()
-  const { thread, input: matter } = await means.reviewer(log.state, tree)
+  const { thread: wanted, input: matter } = await means.reviewer(log.state, tree)
+  const thread = threadOf(wanted)
   const { problem } = log.state.reviews
   const input = problem === null ? matter : `${matter}\n\n${refusedAnswerNote(problem, REVIEW)}`
   const prepared = engines.prepare(thread)
-  log.emit({ type: 'review-started', round, review, causes, model: thread.model, effort: thread.effort })
-  const { outcome, message } = await playReview(prepared, { round, review, input }, play)
+  log.emit({
+    type: 'review-started',
+    round,
+    review,
+    causes,
+    ...(thread.provider === undefined ? {} : { provider: thread.provider }),
+    model: thread.model,
+    effort: thread.effort,
+  })
+  const { outcome, message } = await playReview(prepared, { round, review, input }, playOf(thread))
   const read = (value: unknown) => readReview(value, path => pathInside(log.state.directory, path))
   const answer = outcome.class === 'worked' ? await answers.takeAnswer(REVIEW, round, message, read) : null
   log.emit({

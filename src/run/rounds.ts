@@ -17,6 +17,7 @@ import type { CurrentTurn } from './current-turn.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 import type { PersonAsked } from './person.ts'
+import type { RoundProviders } from './providers/round-providers.ts'
 import type { Budget } from './retry-policy.ts'
 import type { SessionLog } from './session-log.ts'
 import type { MemoryAtHand } from './session-runner.ts'
@@ -63,6 +64,7 @@ export class Rounds {
       engine: engine.name,
       codex: engine.version,
       ...(engine.replays && { replayed: true as const }),
+      ...(thread.provider === undefined ? {} : { provider: thread.provider }),
       model: thread.model,
       input,
       ...(spec.part === undefined ? {} : { part: spec.part }),
@@ -266,6 +268,7 @@ async function recordRound(
 
 export interface ThreadAheadOptions {
   log: SessionLog
+  providers: Pick<RoundProviders, 'complete'>
   template: Template
   engines: Engines
   asked: PersonAsked
@@ -287,15 +290,17 @@ export class ThreadAhead {
     if (asked.endedBy !== null || asked.isPaused) return
     if (budget.limitReached(log.state.roundsUsed + 1) !== null) return
     const next = aheadOf(log, template)
-    if (next) this.#start(next)
+    if (next) this.#start(this.#options.providers.complete(next))
   }
 
   /** Has codex say what is used of the account, before the first round: it may have been used up elsewhere. */
   async lookAtUsage(): Promise<void> {
-    const { log, template, asked, budget } = this.#options
+    const { log, template, asked, budget, providers } = this.#options
     if (asked.endedBy !== null || asked.isPaused || budget.limitReached(log.state.roundsUsed) !== null) return
-    const thread = aheadOf(log, template)
-    if (thread === null) return
+    const wanted = aheadOf(log, template)
+    const thread = wanted && providers.complete(wanted)
+    // Other providers have nothing to do with the account.
+    if (thread === null || thread.provider !== undefined) return
     const discard = () => this.discard()
     asked.stopping.addEventListener('abort', discard, { once: true })
     const limits = await this.#start(thread).limits()
@@ -323,8 +328,9 @@ export class ThreadAhead {
     return this.#ahead
   }
 
-  /** A session that gets nowhere thinks harder. */
+  /** A session that gets nowhere thinks harder; not so on a provider, of which nobody knows whether its model can. */
   #withEffort(thread: ThreadSpec): ThreadSpec {
+    if (thread.provider !== undefined && thread.effort === null) return thread
     if (this.#options.log.state.stall.remedy !== 'more-effort') return thread
     return { ...thread, effort: higherEffort(thread.effort) }
   }

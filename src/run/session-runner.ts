@@ -1,6 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
-import { inTemplate, type OwnStep, type RoundStep, type Step } from '../core/contracts/template.ts'
+import { CODEX_PROVIDER, type Providers } from '../core/contracts/provider.ts'
+import { inTemplate, type OwnStep, type RoundStep, type Step, type ThreadSpec } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
 import {
   exitCodeOf,
@@ -20,6 +21,7 @@ import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
 import { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 import { PlanCheck } from './plan-check.ts'
+import { RoundProviders } from './providers/round-providers.ts'
 import { Budget, RetryPolicy } from './retry-policy.ts'
 import { PlanChange, Rounds, ThreadAhead } from './rounds.ts'
 import type { SessionLog } from './session-log.ts'
@@ -34,6 +36,7 @@ export class SessionRunner {
   readonly #log: SessionLog
   readonly #budget: Budget
   readonly #retryPolicy: RetryPolicy
+  readonly #providers: RoundProviders
   readonly #ahead: ThreadAhead
   readonly #answers: Answers
   readonly #turns: CurrentTurn
@@ -56,13 +59,16 @@ export class SessionRunner {
     this.#log = options.log
     this.#budget = new Budget(options)
     this.#retryPolicy = new RetryPolicy({ ...options, ...options.policy })
-    this.#ahead = new ThreadAhead({ ...options, budget: this.#budget })
+    const { providers = CODEX_ALONE, policy } = options
+    this.#providers = new RoundProviders({ ...options, ...policy, providers })
+    this.#ahead = new ThreadAhead({ ...options, budget: this.#budget, providers: this.#providers })
     this.#answers = new Answers(options)
     this.#turns = new CurrentTurn({
       ...options,
       answers: this.#answers,
       budget: this.#budget,
       retryPolicy: this.#retryPolicy,
+      providers: this.#providers,
       onRoundBegun: () => this.#ahead.startNext(),
     })
     this.#planChange = new PlanChange(options.log, text => options.redactor.text(text))
@@ -217,7 +223,8 @@ export class SessionRunner {
     const { waiting } = this.#log.state
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
-    if (waiting !== null && this.#options.asked.endedBy === null) {
+    if (waiting?.reason === 'provider-away') this.#retryPolicy.endProviderWait()
+    else if (waiting !== null && this.#options.asked.endedBy === null) {
       await this.#retryPolicy.waitOn(waiting.until, this.#budget.timeLeftMs)
     }
     if (this.#log.state.claim.state !== 'nominated') await this.#ahead.lookAtUsage()
@@ -265,19 +272,43 @@ export class SessionRunner {
     if (refused !== null) return refused
     const limit = isReplan ? this.limitOfPlan : this.#budget.limitReached(this.#roundsBefore(step))
     if (limit !== null) return { kind: 'limit', limit }
-    const usage = this.#retryPolicy.beforeRound(this.#isFirst)
+    const wanted = this.#providers.complete(step.round.thread)
+    const usage = wanted.provider === undefined ? this.#retryPolicy.beforeRound(this.#isFirst) : null
     if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
-    this.#isFirst = false
+    const way = this.#providers.take(wanted)
+    // The template is asked anew: a person may have said something meanwhile.
+    if (way === null) return await this.#lookAtProvider(wanted)
+    const thread = this.#providers.follow(wanted, way)
+    if (thread.provider === undefined) this.#isFirst = false
     if (isReplan) this.#planChange.begin(memory)
     this.#planCheck.beforeRound(memory)
-    const { outcome, isShown, tree: after } = await this.#rounds.play(step, tree)
+    const {
+      outcome,
+      isShown,
+      tree: after,
+    } = await this.#rounds.play({ ...step, round: { ...step.round, thread } }, tree)
     this.#tree = after
     const isOver = isReplan && this.#log.state.replan === null
     // How the turn of a recording once ended calls for nothing now.
     if (asked.ending.aborted || isOver || isShown) return null
-    const follows = this.#retryPolicy.after(outcome)
-    const isReplay = this.#options.engines.of(step.round.thread).replays === true
+    const follows = this.#afterRound(outcome, thread)
+    const isReplay = this.#options.engines.of(thread).replays === true
     return await this.#follow(outcome, isReplay ? withoutHint(follows) : follows, 'round-failed')
+  }
+
+  #afterRound(outcome: RoundOutcome, thread: ThreadSpec): AfterRound {
+    return this.#providers.after(outcome, thread) ?? this.#retryPolicy.after(outcome, thread)
+  }
+
+  /** Asks the provider of the next thread whether it is there; an outcome if the session ends for it. */
+  async #lookAtProvider(thread: ThreadSpec): Promise<SessionOutcome | null> {
+    const look = await this.#providers.look(thread, this.#options.asked.stopping)
+    if (look.kind === 'end') return look.outcome
+    if (look.kind === 'wait') {
+      this.#leaveAlone()
+      await this.#retryPolicy.waitForProvider(look, this.#budget.timeLeftMs)
+    }
+    return null
   }
 
   /** How many rounds have been used up as far as this one is concerned: a free one needs none that is left. */
@@ -301,10 +332,14 @@ export class SessionRunner {
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
     const limit = this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
-    const usage = this.#retryPolicy.beforeRound(false)
+    const thread = this.#providers.complete({ ...REVIEWER, model: this.#log.state.review?.model ?? null })
+    const usage = thread.provider === undefined ? this.#retryPolicy.beforeRound(false) : null
     if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
-    const outcome = await this.#turns.review(causes, tree)
-    return asked.ending.aborted ? null : await this.#follow(outcome, this.#retryPolicy.after(outcome), 'round-failed')
+    const way = this.#providers.take(thread)
+    if (way === null) return await this.#lookAtProvider(thread)
+    const outcome = await this.#turns.review(causes, tree, way)
+    const after = this.#afterRound(outcome, this.#providers.follow(thread, way))
+    return asked.ending.aborted ? null : await this.#follow(outcome, after, 'round-failed')
   }
 
   /** While nothing runs for long, no codex is kept waiting, and anybody may change files. */
@@ -381,6 +416,16 @@ export class SessionRunner {
 function withoutHint(after: AfterRound): AfterRound {
   if (after.kind !== 'end' || after.outcome.kind !== 'needs-person') return after
   return { ...after, outcome: { ...after.outcome, hint: null } }
+}
+
+/** What is known of a reviewer's thread before its input is made up. */
+const REVIEWER = { agent: 'reviewer', developerInstructions: '', effort: null } as const
+
+const CODEX_ALONE: Providers = {
+  byName: new Map(),
+  usual: CODEX_PROVIDER,
+  remoteModel: null,
+  ask: async () => null,
 }
 
 /** The memory files between two rounds: as the last round left them, or read again. */

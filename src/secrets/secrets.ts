@@ -5,12 +5,18 @@ import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { type Redactor, redactorOf, type Secret } from '../base/redactor.ts'
 
 /**
- * A redactor of the secrets of an environment and of codex's home (absolute path). Reads codex's files again when they
+ * A redactor of the secrets of an environment and of codex's home (absolute path). `keys`: names of variables that hold one,
+ * whatever they are called. Reads codex's files again when they
  * have changed, and goes on knowing the tokens that were in them before.
  */
-export function openRedactor(options: { env: Readonly<NodeJS.ProcessEnv>; codexHome: string; clock: Clock }): Redactor {
-  const { env, codexHome, clock } = options
-  const variables = secretVariables(env)
+export function openRedactor(options: {
+  env: Readonly<NodeJS.ProcessEnv>
+  codexHome: string
+  clock: Clock
+  keys?: readonly string[]
+}): Redactor {
+  const { env, codexHome, clock, keys = [] } = options
+  const variables = secretVariables(env, keys)
   const files = FILES.map(name => ({ path: join(codexHome, name), stamp: '' as string | null }))
   const tokens = new Map<string, Secret>()
   let lookedAt = Number.NEGATIVE_INFINITY
@@ -48,13 +54,14 @@ const LOOK_MS = 200
 const MOST_KEPT = 200
 
 /**
- * The secrets in an environment: of variables whose names look secret, and what is secret in the addresses in any
- * variable.
+ * The secrets in an environment: of variables whose names look secret or are among `keys`, and what is secret in the
+ * addresses in any variable.
  */
-export function secretVariables(env: Readonly<NodeJS.ProcessEnv>): Secret[] {
+export function secretVariables(env: Readonly<NodeJS.ProcessEnv>, keys: readonly string[] = []): Secret[] {
   const secrets: Secret[] = []
   for (const [name, value = ''] of Object.entries(env)) {
-    if (nameLooksSecret(name) && valueLooksSecret(name, value)) secrets.push({ name, value })
+    const isSecret = keys.includes(name) ? isUncommon(value) : nameLooksSecret(name) && valueLooksSecret(name, value)
+    if (isSecret) secrets.push({ name, value })
     for (const secret of secretsInAddresses(value)) secrets.push({ name, value: secret })
   }
   return secrets

@@ -27,7 +27,7 @@ interface TomlValue {
 
 function valuesOf(file: TomlFile): TomlValue[] {
   return topLevel(file).flatMap(node => {
-    if (belongsToGates(node)) return []
+    if (belongsToGates(node) || belongsToProviders(node)) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
     const path = keyPath(node)
     if (node.kind === 'array' || !isTable(path)) return [{ path, line: node.loc.start.line, value: null }]
@@ -56,8 +56,9 @@ function refuseUnknown(path: readonly string[], place: string): never {
   }
   const tables = known.filter(toml => toml.includes('.')).map(toml => toml.slice(0, toml.lastIndexOf('.')))
   if (name === 'verify') throw new UserError(`${place}: unknown key "verify"; ${HOW_TO_BEGIN}`)
-  const near = nearestName(name, [...known, ...new Set(tables), GATES])
-  const mend = near === null ? `the known ones are ${known.join(', ')}, ${GATES}.` : `did you mean "${near}"?`
+  const near = nearestName(name, [...known, ...new Set(tables), GATES, PROVIDERS])
+  const mend =
+    near === null ? `the known ones are ${known.join(', ')}, ${GATES}, ${PROVIDERS}.` : `did you mean "${near}"?`
   throw new UserError(`${place}: unknown key "${name}"; ${mend}`)
 }
 
@@ -176,4 +177,64 @@ function gateOf(text: string, line: number, body: readonly AST.TOMLKeyValue[]): 
 function refuseShape(place: string, path: readonly string[]): never {
   const what = path.length === 1 ? `${GATES} is a list of tables` : `${path.join('.')} is in no gate`
   throw new UserError(`${place}: ${what}; ${HOW_TO_BEGIN}`)
+}
+
+/** The name of the tables of providers. */
+export const PROVIDERS = 'providers'
+
+/** One field of a provider, unchecked. */
+export interface WrittenField {
+  /** The provider's name. */
+  table: string
+  key: string
+  value: unknown
+  /** The value as written, for messages. */
+  written: string
+  /** Where it was written: a file with its line from 1, or a variable. */
+  place: string
+  layer: Layer
+}
+
+function belongsToProviders(node: TomlNode): boolean {
+  return keyPath(node)[0] === PROVIDERS
+}
+
+/**
+ * What a TOML file says of providers, unchecked. Throws a `UserError` if it is not in tables, or if it is a project's file: a
+ * clone would name where the code is sent.
+ */
+export function writtenProviders(file: TomlFile, layer: Layer): WrittenField[] {
+  return topLevel(file)
+    .filter(belongsToProviders)
+    .flatMap(node => {
+      const { line } = node.loc.start
+      if (layer === 'project') {
+        throw new UserError(
+          `${file.name}:${line}: ${PROVIDERS} cannot be set by a project's own file; if you want that, use your own config.toml.`,
+        )
+      }
+      if (node.type === 'TOMLKeyValue') return fieldsIn(file, node, [], layer)
+      const path = keyPath(node)
+      if (node.kind === 'array' || node.body.length === 0) return refuseProviders(`${file.name}:${line}`)
+      return node.body.flatMap(inner => fieldsIn(file, inner, path, layer))
+    })
+}
+
+function fieldsIn(file: TomlFile, node: AST.TOMLKeyValue, above: readonly string[], layer: Layer): WrittenField[] {
+  const path = [...above, ...keyPath(node)]
+  const place = `${file.name}:${node.loc.start.line}`
+  const isTable = node.value.type === 'TOMLInlineTable'
+  if (node.value.type === 'TOMLInlineTable' && path.length < 3 && node.value.body.length > 0) {
+    return node.value.body.flatMap(inner => fieldsIn(file, inner, path, layer))
+  }
+  const [, table, key, ...more] = path
+  if (table === undefined || key === undefined) return refuseProviders(place)
+  const written = isTable ? 'a table' : file.text.slice(...node.value.range)
+  return [{ table, key: [key, ...more].join('.'), value: tomlValue(node.value), written, place, layer }]
+}
+
+function refuseProviders(place: string): never {
+  throw new UserError(
+    `${place}: ${PROVIDERS} has a table for each; begin one with a line [${PROVIDERS}.NAME], and write base_url = "…" below it.`,
+  )
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
+import type { ProvidersByName } from '../core/contracts/provider.ts'
 import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
 import type { SessionLimits } from '../core/events/outcome.ts'
 import { readToml } from '../platform/toml.ts'
@@ -11,9 +12,12 @@ import {
   parseTextEntry,
   settingEntries,
   subjectOf,
+  type WrittenField,
   writtenGates,
+  writtenProviders,
 } from './entries.ts'
 import { effectiveGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
+import { checkProvider, effectiveProviders } from './providers.ts'
 import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
 
 /** The places that settings are read from. */
@@ -38,6 +42,8 @@ export type SettingSources = Record<SettingKey, { layer: Layer; place: string }>
 export interface LoadedSettings extends LoadedGates {
   settings: Settings
   sources: SettingSources
+  /** Those that `settings.provider` may name, beside `codex`. */
+  providers: ProvidersByName
   /** Model and effort without the flags: the values that agents' profiles are written with. */
   lasting: Pick<Settings, 'model' | 'effort'>
 }
@@ -58,12 +64,15 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
     ...flagEntries(places.flags),
   ]
   for (const entry of entries) checkEntry(entry)
+  const providers = effectiveProviders([...personFile.providers, ...projectFile.providers], places.env)
 
   const winners = winnersOf(entries)
   const settings = settingsOf(winners)
+  const sources = sourcesOf(winners)
+  checkProvider(settings.provider, sources.provider.place, providers)
   const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !countsOnce(entry))))
   const gates = effectiveGates([...personFile.gates, ...projectFile.gates], places.verify ?? [], settings)
-  return { settings, sources: sourcesOf(winners), lasting: { model, effort }, ...gates }
+  return { settings, sources, providers, lasting: { model, effort }, ...gates }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
@@ -72,10 +81,14 @@ async function readSettingsFile(
   path: string,
   layer: Layer,
   name = path,
-): Promise<{ entries: readonly Entry[]; gates: readonly GateEntry[] }> {
+): Promise<{ entries: readonly Entry[]; gates: readonly GateEntry[]; providers: readonly WrittenField[] }> {
   const file = await readToml(path, { name })
-  if (file === null) return { entries: [], gates: [] }
-  return { entries: settingEntries(file, layer), gates: gateEntries(writtenGates(file), name, layer) }
+  if (file === null) return { entries: [], gates: [], providers: [] }
+  return {
+    entries: settingEntries(file, layer),
+    gates: gateEntries(writtenGates(file), name, layer),
+    providers: writtenProviders(file, layer),
+  }
 }
 
 function defaultEntries(defaults: unknown): Entry[] {
@@ -189,6 +202,7 @@ const RIGHTS = {
   decideAfter: 'never-lower',
   model: 'free',
   effort: 'free',
+  provider: 'none',
   sandbox: 'not-looser',
   network: 'not-looser',
   silenceMinutes: 'never-higher',

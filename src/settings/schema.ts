@@ -29,7 +29,7 @@ const COUNT = /^(\d+(?:_\d+)*)(?:\.(\d+))? ?([kKmM]?)$/
 // The types of settings. A description completes "use …" in the message about a wrong value.
 
 /** One of some names. */
-const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
+export const oneOf = <const Names extends readonly [string, ...string[]]>(names: Names) =>
   v.pipe(v.picklist(names), v.description(names.length === 1 ? `"${names[0]}"` : `one of ${quoted(names)}`))
 
 /** Any of some names, none too. */
@@ -78,14 +78,17 @@ export const shortDuration = durationUpTo(
 )
 
 /** A number of tokens, written as one or with `k` or `M`. */
-const tokens = v.pipe(
-  v.union([v.number(), v.string()]),
-  v.transform(parseCount),
-  v.number(),
-  v.minValue(1),
-  v.maxValue(1e12),
-  v.description('a whole number of tokens up to 1000000M, such as 5000000, "5M" or "500k"'),
-)
+export const tokensBetween = (least: number, most: number, description: string) =>
+  v.pipe(
+    v.union([v.number(), v.string()]),
+    v.transform(parseCount),
+    v.number(),
+    v.minValue(least),
+    v.maxValue(most),
+    v.description(description),
+  )
+
+const tokens = tokensBetween(1, 1e12, 'a whole number of tokens up to 1000000M, such as 5000000, "5M" or "500k"')
 
 /** From 1 to 100, with or without `%`. */
 const percent = v.pipe(
@@ -125,6 +128,21 @@ export const globs = v.pipe(
 
 /** A small word, such as an effort that a model knows. */
 const word = (description: string) => v.pipe(v.string(), v.regex(/^[a-z]+$/), v.description(description))
+
+/** The name of a provider: of a table, or one that is there without. */
+export const providerName = v.pipe(
+  v.string(),
+  v.regex(/^[a-z0-9][a-z0-9_-]{0,39}$/),
+  v.description('the name of a provider, such as "local" of a table [providers.local], "ollama" or "codex"'),
+)
+
+/** The name of an environment variable; what was meant as its value is not shown. */
+export const variableName = v.pipe(
+  v.string(),
+  v.regex(/^[A-Za-z_][A-Za-z0-9_]{0,199}$/),
+  v.metadata({ secret: true }),
+  v.description('the name of an environment variable, such as "LOCAL_KEY", and never the key itself'),
+)
 
 const argument = v.pipe(v.string(), v.regex(/^[^\0]*[^\s\0][^\0]*$/))
 
@@ -178,6 +196,7 @@ export const settingsSchema = v.strictObject({
   decideAfter: duration,
   model: orNull(line('the name of a model')),
   effort: orNull(word(EFFORT)),
+  provider: providerName,
   sandbox: oneOf(SANDBOX_MODES),
   network: trueOrFalse,
   silenceMinutes: minutes,
@@ -247,6 +266,7 @@ const FLAGS = {
   maxWait: '--max-wait',
   model: '--model',
   effort: '--effort',
+  provider: '--provider',
   sandbox: '--sandbox',
   network: '--network',
   keepAwake: '--no-keep-awake',

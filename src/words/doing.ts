@@ -154,7 +154,11 @@ function waiting(state: SessionState, now: number): DoingNow {
   const moment = `until ${shortMoment(until, now)}`
   // As much as is begun of the last second is left.
   const left = formatClock(Math.ceil((until - now) / 1000) * 1000)
-  return { kind: 'waiting', words: `waiting ${moment}`, short: moment, time: `(${left} left)` }
+  const time = `(${left} left)`
+  // It is over as soon as that answers.
+  if (state.waiting?.reason === 'provider-away')
+    return { kind: 'waiting', words: 'waiting for the provider', short: 'provider away', time }
+  return { kind: 'waiting', words: `waiting ${moment}`, short: moment, time }
 }
 
 function atWork(state: SessionState, live: readonly LiveItem[] | null, now: number): DoingNow {

@@ -326,7 +326,8 @@ function because(subject: string, unreasoned: string): string {
 
 /** Which round starts, and who works in it with what. @param state the session after the event */
 function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionState): Description {
-  const model = event.model === null ? '' : `, model ${name(event.model)}`
+  const provider = event.provider === undefined ? '' : `, provider ${name(event.provider)}`
+  const model = `${provider}${event.model === null ? '' : `, model ${name(event.model)}`}`
   const change = state.running?.replan != null ? CHANGING : null
   const part = event.part === undefined ? change : wordsForPart(state, event.part)
   const number = `round ${event.round}`

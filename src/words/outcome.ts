@@ -8,6 +8,7 @@ import type {
   SessionOutcome,
   StallReason,
   UsageWindow,
+  WaitReason,
   WindDownLimit,
 } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -103,6 +104,8 @@ export function wordsForHint(hint: OutcomeHint): string {
       return `Log in with \`codemachine login\`; ${THEN_RESUME}`
     case 'mend-codex-configuration':
       return `Mend the codex configuration (\`codemachine doctor\` looks at it); ${THEN_RESUME}`
+    case 'mend-provider':
+      return `Mend that (\`codemachine doctor\` asks ${hint.provider}), and codemachine resume goes on; codemachine resume --provider codex goes on without it.`
     case 'mend-cause':
       return `It has failed since ${localTime(hint.since)}, which is as long as --max-wait allows; when the cause is mended, codemachine resume goes on.`
     case 'resume':
@@ -190,9 +193,13 @@ export function wordsForTokensUsed(used: number, { tokens }: SessionLimits): str
 /**
  * A wait as it is seen at the time `now` (both Unix time, ms): `until 05:02, 3 h 10 min from now (usage limit: …)`.
  */
-export function wordsForWait({ until, cause }: { until: number; cause: RoundOutcome }, now: number): string {
+export function wordsForWait(
+  { until, cause, reason }: { until: number; cause: RoundOutcome; reason?: WaitReason | undefined },
+  now: number,
+): string {
   const left = until > now ? `${formatCountdown(until - now)} from now` : 'which is over'
-  return `until ${formatMoment(until, now)}, ${left} (${wordsForCause(cause)})`
+  const most = reason === 'provider-away' ? 'at most ' : ''
+  return `${most}until ${formatMoment(until, now)}, ${left} (${wordsForCause(cause)})`
 }
 
 /** What of a session a limit is measured by. */
@@ -253,7 +260,7 @@ function wordsFor(session: RunningReport, now: number): string {
     case 'running':
       return session.checking === null ? 'running' : wordsForCheck(session.checking, now)
     case 'waiting': {
-      const wait = waiting && wordsForWait({ until: Date.parse(waiting.until), cause: waiting.cause }, now)
+      const wait = waiting && wordsForWait({ ...waiting, until: Date.parse(waiting.until) }, now)
       return `waiting ${wait ?? ''}; ${SHELL_HINTS.endWait}`
     }
     case 'deciding':

@@ -1,10 +1,17 @@
 import type { StallRemedy } from '../core/events/events.ts'
-import type { RoundOutcome, SessionLimits, SessionOutcome, UsageWindow, WindDownLimit } from '../core/events/outcome.ts'
+import type {
+  RoundOutcome,
+  SessionLimits,
+  SessionOutcome,
+  UsageWindow,
+  WaitReason,
+  WindDownLimit,
+} from '../core/events/outcome.ts'
 import type { Decision } from '../core/rules/decision.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
-import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan } from './numbers.ts'
+import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan, formatTokens } from './numbers.ts'
 import {
   type Activity,
   describeOutcome,
@@ -52,6 +59,9 @@ function sessionLines(session: SessionReport, now: number): string[] {
     howFar(session),
     wordsForTimeUsed(session.elapsedMs, limits),
     wordsForTokensUsed(session.tokens, limits),
+    ...Object.entries(session.providerTokens).map(
+      ([name, tokens]) => `${formatTokens(tokens)} of ${oneLine(name, NAME_CHARS)}`,
+    ),
   ]
   return [
     labelled('session', `${session.id}  ${oneLine(session.goal, GOAL_CHARS)}`),
@@ -106,8 +116,10 @@ function rowInWords(
   return `${mark}: ${line(id)} ${oneLine(text, REQUEST_CHARS)}${by.length === 0 ? '' : ` (${by.join(', ')})`}`
 }
 
-function modelLines({ model, effort }: SessionReport): string[] {
-  const words = [model, effort].filter(word => word !== null).map(word => oneLine(word, NAME_CHARS))
+function modelLines({ model, effort, provider }: SessionReport): string[] {
+  const words = [model, effort, provider === null ? null : `of ${provider}`]
+    .filter(word => word !== null)
+    .map(word => oneLine(word, NAME_CHARS))
   return words.length === 0 ? [] : [labelled('model', words.join(' '))]
 }
 
@@ -145,7 +157,7 @@ function wordsForSavepoint({ round, commit }: NonNullable<SessionReport['savepoi
 /** A wait that it does not keep now, but will. */
 function waitLines({ activity, waiting }: SessionReport, now: number): string[] {
   if (waiting === null || activity === 'waiting') return []
-  const wait = { until: Date.parse(waiting.until), cause: waiting.cause }
+  const wait = { ...waiting, until: Date.parse(waiting.until) }
   if (wait.until <= now) return []
   return [labelled('waits', `${wordsForWait(wait, now)}, once it goes on`)]
 }
@@ -299,6 +311,10 @@ export interface SessionReport extends ProofReport {
   limits: SessionLimits
   elapsedMs: number
   tokens: number
+  /** Of these, those of each provider of the person's. */
+  providerTokens: Readonly<Record<string, number>>
+  /** Name of the provider of the round that started last; null: what codex is configured with. */
+  provider: string | null
   /** The model that codex works with; before it has said so, what was asked for; null: its own choice. */
   model: string | null
   /** As `model`, the reasoning effort. */
@@ -306,7 +322,7 @@ export interface SessionReport extends ProofReport {
   /** The last thing that happened, as the log tells it. */
   last: { at: string; text: string } | null
   /** What it waits for; of one that was broken off while it waited, what it will go on to wait for. */
-  waiting: { until: string; since: string; cause: RoundOutcome } | null
+  waiting: { until: string; since: string; reason: WaitReason; cause: RoundOutcome } | null
   /** Since when a person wants it to pause, which it does when its round has ended. */
   pausedAt: string | null
   /** What a person is asked to decide now; null if nothing. */

@@ -204,6 +204,11 @@ describe('each event is a line', () => {
     'short sleep': 'the machine slept for 45.9 s; nothing was lost\n',
     'wait for no reason given':
       'waiting until 22:41, 20 s from now (the server is busy); codemachine retry ends the wait\n',
+    'wait for a provider':
+      'waiting at most until 2026-11-21 05:02, 6 h 21 min from now (network: The provider local does not answer at http://127.0.0.1:8080/v1 (ECONNREFUSED)); codemachine retry ends the wait\n',
+    'round on a provider': 'round 1  goal-worker, codex 0.169.0, provider local, model qwen3-coder:30b\n',
+    'review on a provider':
+      'review 1 starts: a review is wanted before done, and protected files are not what they were  (qwen3-coder:30b high)\n',
     'wait in the past':
       'waiting until 22:00, which is over (usage limit: You have hit your usage limit); codemachine retry ends the wait\n',
     'wait ended by a person': 'wait ended by a person: trying again\n',

@@ -62,11 +62,12 @@ function asData(line: string): string {
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
-  const { step, steps, follows, ...then } = later
+  const { step, steps, follows, providerInUse, providerTokens, ...then } = later
   const { problem, ...reviews } = then.reviews
   expect([step, steps, follows]).toEqual([null, 0, null])
   expect([kind?.name, unknownPart, decision, decided, replayed]).toEqual([then.template, null, null, null, false])
   expect([refusedAnswers, outputs, problem]).toEqual([{}, [], null])
+  expect([providerInUse, providerTokens]).toEqual([null, {}])
   const rest = { ...then, claim: claimThen(then.claim), reviews }
   if (taskPlan === null) return { ...rest, build: null }
   const { asksPerson, state, ...plan } = taskPlan
@@ -85,22 +86,29 @@ function claimThen(claim: any): unknown {
 /** A report without the fields that were added to it since. */
 // biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
 function reportThen(report: any): unknown {
-  const { rounds, work, ...rest } = report
+  const { rounds, work, totals, ...rest } = report
+  const { providerTokens, ...sums } = totals
+  expect(providerTokens).toEqual({})
   // biome-ignore lint/suspicious/noExplicitAny: as above.
-  const entries = rounds.entries.map(({ purpose, isFree, ...row }: any) => {
+  const entries = rounds.entries.map(({ purpose, isFree, engine, provider, model, ...row }: any) => {
+    expect([engine, provider]).toEqual(['codex', null])
     const isSummary = row.part === 'summary'
     expect([typeof purpose === 'string', isFree]).toEqual([row.part !== null, isSummary])
     return row
   })
   expect([work.status, work.board, work.section?.text ?? null]).toEqual([null, null, report.build?.summary ?? null])
-  return { ...rest, rounds: { ...rounds, entries } }
+  return { ...rest, totals: sums, rounds: { ...rounds, entries } }
 }
 
 /** A status without the fields that were added to it since. */
 // biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
-function statusThen({ session: { work, decision, ...session }, ...rest }: any): object {
-  expect([work.status, decision]).toEqual([null, null])
-  return { ...rest, session: { ...session, claim: claimThen(session.claim) } }
+function statusThen({ session: { work, decision, provider, providerTokens, ...session }, ...rest }: any): object {
+  expect([work.status, decision, provider, providerTokens]).toEqual([null, null, null, {}])
+  const claim = claimThen(session.claim)
+  if (session.waiting === null) return { ...rest, session: { ...session, claim } }
+  const { reason, ...waiting } = session.waiting
+  expect(reason).toBe('round-failed')
+  return { ...rest, session: { ...session, waiting, claim } }
 }
 
 function recordsOf({ directory, env, home }: TestPlace): Promise<Records> {
@@ -280,8 +288,8 @@ describe('what version 0.1 has written beside the journals', () => {
       const places = { directory: work, env: {}, configHome: config }
       const { settings: all, gates, lasting } = await loadSettings({ ...places, flags: {}, defaults })
       // A later version has added it.
-      const { decideAfter, ...settings } = all
-      expect(decideAfter).toBe(600_000)
+      const { decideAfter, provider, ...settings } = all
+      expect([decideAfter, provider]).toEqual([600_000, 'codex'])
       return { settings, gates, lasting }
     }
     const { person, both } = expected('settings')

@@ -406,6 +406,14 @@ export const moreSamples = {
     cause: { class: 'throttle', message: null },
     until: new Date(local(20, 22, 41) + 28_000).toISOString(),
   },
+  'wait for a provider': {
+    ...sampleEvents.waiting,
+    reason: 'provider-away',
+    cause: {
+      class: 'network',
+      message: 'The provider local does not answer at http://127.0.0.1:8080/v1 (ECONNREFUSED).',
+    },
+  },
   'wait in the past': { ...sampleEvents.waiting, until: new Date(local(20, 22, 0)).toISOString() },
   'wait ended by a person': { type: 'wait-ended', round: 2, reason: 'retry' },
   'wait broken off': { type: 'wait-ended', round: 2, reason: 'stopped' },
@@ -514,6 +522,8 @@ export const moreSamples = {
   'gate that changes much': { ...passed, changed: Array.from({ length: 50 }, (_, i) => `out/${i}`), changedCount: 900 },
   'many protected': { ...sampleEvents['protected-changed'], count: 70 },
   'open question': { ...sampleEvents['question-asked'], question: 'Q2', options: [] },
+  'round on a provider': { ...sampleEvents['round-started'], provider: 'local', model: 'qwen3-coder:30b' },
+  'review on a provider': { ...sampleEvents['review-started'], provider: 'local', model: 'qwen3-coder:30b' },
   'review asked for': { ...sampleEvents['review-started'], causes: ['asked'], model: null, effort: null },
   'review agreed': {
     ...sampleEvents['review-ended'],

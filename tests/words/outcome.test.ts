@@ -26,6 +26,10 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
     { do: 'mend-codex-configuration' },
     'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume goes on.',
   ],
+  'mend-provider': [
+    { do: 'mend-provider', provider: 'local' },
+    'Mend that (`codemachine doctor` asks local), and codemachine resume goes on; codemachine resume --provider codex goes on without it.',
+  ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
     'It has failed since 2026-11-20 23:00, which is as long as --max-wait allows; when the cause is mended, codemachine resume goes on.',

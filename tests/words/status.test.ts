@@ -33,10 +33,12 @@ function full(text: string): SessionReport {
     limits: { rounds: 20, timeMs: null, tokens: null },
     elapsedMs: 1,
     tokens: 1,
+    providerTokens: {},
+    provider: null,
     model: text,
     effort: text,
     last: { at: iso(-1), text },
-    waiting: { until: iso(190), since: iso(-1), cause: { class: 'window', message: text } },
+    waiting: { until: iso(190), since: iso(-1), reason: 'usage-limit', cause: { class: 'window', message: text } },
     pausedAt: iso(-1),
     decision: {
       id: 'database',

@@ -8,6 +8,7 @@ import { version } from '../../base/package.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
 import { Engines } from '../../core/contracts/engine.ts'
 import { NO_MEMORY } from '../../core/contracts/memory.ts'
+import type { Providers } from '../../core/contracts/provider.ts'
 import type { Template } from '../../core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
@@ -32,7 +33,14 @@ import { AGENT_CALLS } from '../../templates/registry.ts'
 import { describeEvent } from '../../words/event.ts'
 import { describeOutcome } from '../../words/outcome.ts'
 import { safeText } from '../../words/safe-text.ts'
-import { agentsAtStart, type ChosenCodex, chooseCodex, codexOptionsOf, endWhatWasLeft } from '../engine-of-project.ts'
+import {
+  agentsAtStart,
+  type ChosenCodex,
+  chooseCodex,
+  codexOptionsOf,
+  endWhatWasLeft,
+  providersOf,
+} from '../engine-of-project.ts'
 import { projectAround } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
@@ -71,8 +79,10 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
   const task = await call.readTask()
   const directory = await projectAround({ ...world, directory: directoryOf(world, call.options) })
   const records = await openRecords({ ...world, directory })
-  const { settings, sources, lasting } = await settingsOf(world, directory, call.options)
-  const codex = await chooseCodex(world, records, { settings, sources })
+  const loaded = await settingsOf(world, directory, call.options)
+  const codex = await chooseCodex(world, records, loaded)
+  const { settings, providers, provider } = providersOf(world, loaded)
+  const { sources, lasting } = loaded
   const {
     agents,
     profiles,
@@ -83,6 +93,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     inProfiles: lasting,
     overrides: call.options.config ?? [],
     asks: true,
+    provider,
   })
   if (offered?.isLoggedIn === false)
     throw new UserError('Codex is not logged in, so no agent can work.', { exitCode: 4, hint: LOG_IN })
@@ -115,6 +126,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     records,
     settings,
     sources,
+    providers,
     codex,
     agents,
     profile,
@@ -143,6 +155,7 @@ interface Work {
   records: Records
   settings: Settings
   sources: SettingSources
+  providers: Providers
   codex: ChosenCodex
   agents: AgentRoster
   profile: ProfileExtras
@@ -177,6 +190,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
   const runner = new SessionRunner({
     log,
     engines,
+    providers: work.providers,
     memory: NO_MEMORY,
     workTree: UNSEEN,
     guard: UNGUARDED,
@@ -277,7 +291,8 @@ function waitingAgents(env: NodeJS.ProcessEnv): string[] {
 }
 
 /** Codex as the agent's profile has it, whose commands know which agents wait for them. */
-async function openEngines({ world, call, name, waiting, records, settings, codex, profile }: Work): Promise<Engines> {
+async function openEngines(work: Work): Promise<Engines> {
+  const { world, call, name, waiting, records, settings, providers, codex, profile } = work
   const agents = [...waiting, name].join('/')
   const overrides = [
     ...profile.overrides,
@@ -293,6 +308,7 @@ async function openEngines({ world, call, name, waiting, records, settings, code
     // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
     sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
     capabilities: capabilitiesOf(codex.binary.version),
+    providers: providers.byName,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
   }

@@ -11,6 +11,7 @@ import { emptyState, roundTokens, type SessionState } from '../../core/state/sta
 import { pathInside } from '../../platform/files.ts'
 import { foldJournal } from '../../records/journal.ts'
 import { readAnswer } from '../../run/answers.ts'
+import { withProvider } from '../../run/providers/round-providers.ts'
 import { playReview } from '../../run/review.ts'
 import { SessionLog } from '../../run/session-log.ts'
 import type { Settings } from '../../settings/schema.ts'
@@ -36,7 +37,7 @@ export type Reviewed = { durationMs: number; tokens: number | null } & (
  */
 export async function reviewWork(
   { clock, signal }: Pick<World, 'clock' | 'signal'>,
-  { engines, records, redactor, settings }: Run,
+  { engines, providers, records, redactor, settings }: Run,
   thread: ThreadSpec,
   { session, matter }: ReviewedWork,
   view: View | null,
@@ -65,7 +66,7 @@ export async function reviewWork(
   const startedAt = clock.monotonic()
   try {
     const { outcome, message } = await playReview(
-      engines.prepare(thread),
+      engines.prepare(withProvider(thread, providers)),
       { round: 0, review: 1, input: reviewInput(matter) },
       {
         log,

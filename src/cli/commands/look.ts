@@ -11,6 +11,7 @@ import {
   type SessionStatus,
   sessionStatusOf,
   sessionTokens,
+  tokensOfProviders,
 } from '../../core/state/state.ts'
 import {
   foldJournal,
@@ -188,10 +189,12 @@ async function readSession(
     limits: state.limits,
     elapsedMs: elapsedMs(state, standing, now),
     tokens: sessionTokens(state),
+    providerTokens: tokensOfProviders(state),
+    provider: state.providerInUse,
     model: state.modelInUse ?? state.model,
     effort: state.effortInUse ?? state.effort,
     last,
-    waiting: waiting && { until: isoTime(waiting.until), since: isoTime(waiting.since), cause: waiting.cause },
+    waiting: waiting && { ...waiting, until: isoTime(waiting.until), since: isoTime(waiting.since) },
     pausedAt: isRunning && state.pausedAt !== null ? isoTime(state.pausedAt) : null,
     decision: isRunning && state.decision !== null ? withTimes(state.decision) : null,
     replanAsked: state.replan !== null,

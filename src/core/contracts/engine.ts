@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.ts'
 import { UserError } from '../../base/errors.ts'
 import type { EventOf, LiveEvent, SessionEvent } from '../events/events.ts'
 import type { RoundOutcome } from '../events/outcome.ts'
+import type { ProvidersByName } from './provider.ts'
 import type { SandboxChoice } from './sandbox.ts'
 import type { ThreadSpec } from './template.ts'
 
@@ -77,6 +78,8 @@ export interface EngineSetup {
   binary: { path: string; version: string }
   /** `key=value` pairs that the person hands to codex with `-c`. */
   overrides: readonly string[]
+  /** Those that a thread may name, beside what codex is configured with; left out: none. */
+  providers?: ProvidersByName
   /** Key of the records, and this process: by what is left running of it is found. */
   key: string
   owner: { pid: number; startTime: string | null }
@@ -160,17 +163,22 @@ function missingEngine(name: string, known: readonly string[]): Engine {
     name,
     version: 'none',
     hidesFiles: true,
-    prepare: thread => ({
-      thread,
-      limits: async () => null,
-      run: async () => outcome,
-      carryOn: async () => null,
-      steer: async () => false,
-      interrupt: async () => {},
-      discard() {},
-    }),
+    prepare: thread => unusableRound(thread, outcome),
     settle: async () => {},
     close: async () => {},
+  }
+}
+
+/** A round that ends so as soon as it is run. */
+export function unusableRound(thread: ThreadSpec, outcome: RoundOutcome): PreparedRound {
+  return {
+    thread,
+    limits: async () => null,
+    run: async () => outcome,
+    carryOn: async () => null,
+    steer: async () => false,
+    interrupt: async () => {},
+    discard() {},
   }
 }
 
@@ -213,6 +221,8 @@ export type ModelInUse = Pick<EventOf<'turn-started'>, 'model' | 'effort'>
 /** A thread that waits for its turn. One owner, who runs it once or not at all, and discards it in the end. */
 export interface PreparedRound {
   readonly thread: ThreadSpec
+  /** Whether no turn of it can follow, so that there is nothing to carry on; left out: `carryOn` tells. */
+  readonly isOver?: boolean
   /** What codex says of the account's usage now; null if it cannot say. Never rejects. */
   limits(): Promise<UsageLimits | null>
   /** Runs the one turn; resolves when it has ended, however it ended. */

@@ -27,6 +27,8 @@ export interface ThreadSpec {
   unreadable?: readonly string[]
   /** What an engine that replays plays; left out: nothing, which such an engine refuses. */
   recording?: Recording
+  /** The provider of its model: of the settings, or `codex` for what codex is configured with; left out: the session's. */
+  provider?: string
   /** What it may call in codemachine. */
   tools?: readonly HostTool[]
 }

@@ -78,6 +78,7 @@ export const claimEvent = variant('type', {
       checkedAs(listOf(text), listOf(oneOf('asked', 'protected'))),
       'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were)',
     ),
+    provider: about(optional(text), 'as in `round-started`'),
     model: about(nullOr(text), asAskedFor),
     effort: about(nullOr(text), asAskedFor),
   },

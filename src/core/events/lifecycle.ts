@@ -24,6 +24,7 @@ const runOverrides = fields({
   network: optional(flag),
   model: optional(text),
   effort: optional(text),
+  provider: optional(text),
   maxUsage: about(optional(number), 'per cent'),
   maxWaitMs: optional(number),
   keepAwake: optional(flag),
@@ -74,7 +75,7 @@ export const lifecycleEvent = variant('type', {
     ),
     said: about(
       addedLater(runOverrides),
-      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`; it counts when the session goes on, too',
+      'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`; it counts when the session goes on, too',
     ),
     model: about(nullOr(text), asAskedFor),
     effort: about(nullOr(text), asAskedFor),
@@ -113,7 +114,7 @@ export const lifecycleEvent = variant('type', {
     round: about(unchecked(number), 'the round that starts when the wait is over'),
     reason: about(
       unchecked(waitReason),
-      '`round-failed`: a round or a review failed; `usage-limit`: the usage limit was seen to be used up before a round; `max-usage`: it was seen to be used as far as the person allows. Earlier versions did not write it; it is read from `cause` then',
+      '`round-failed`: a round or a review failed; `usage-limit`: the usage limit was seen to be used up before a round; `max-usage`: it was seen to be used as far as the person allows; `provider-away`: the [provider](providers.md) of the next round does not answer, and the wait is over as soon as it does. Earlier versions did not write it; it is read from `cause` then',
     ),
     cause: about(roundOutcome, 'what is waited out, as `outcome` of `round-ended`'),
     until: about(moment, "when it is over, if the session's time is not used up before; ISO 8601 in UTC"),

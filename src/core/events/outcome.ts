@@ -46,6 +46,7 @@ export type RoundOutcome = v.InferOutput<typeof roundOutcome>
 /**
  * Why a session waits. `round-failed`: a round or a review failed in a way that time may mend. `usage-limit`: a window of
  * the account's usage limits was seen to be used up before a round. `max-usage`: it was seen to be used as far as the person allows.
+ * `provider-away`: the provider of the next round does not answer; the wait is over as soon as it does.
  */
 export type WaitReason = v.InferOutput<typeof waitReason>
 

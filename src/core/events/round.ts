@@ -40,6 +40,10 @@ export const roundEvent = variant('type', {
       optional(literal(true)),
       'the round is a recording that is shown again: no model is asked, and nothing is run; left out otherwise',
     ),
+    provider: about(
+      optional(text),
+      'the [provider](providers.md) of its model; left out: what codex is configured with',
+    ),
     model: about(nullOr(text), "as asked for; `null`: codex's own choice"),
     input: about(unchecked(text), 'the user input of its turn'),
     part: about(

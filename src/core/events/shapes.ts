@@ -55,7 +55,7 @@ export const roundOutcome = fields({
   ),
 })
 
-export const waitReason = oneOf('round-failed', 'usage-limit', 'max-usage')
+export const waitReason = oneOf('round-failed', 'usage-limit', 'max-usage', 'provider-away')
 
 export const stallReason = oneOf('nothing-changed', 'same-refusal')
 
@@ -69,6 +69,7 @@ export const outcomeHint = variant('do', {
   'add-credit': {},
   'log-in': {},
   'mend-codex-configuration': {},
+  'mend-provider': { provider: text },
   'mend-cause': { since: moment },
   resume: { session: text, at: moment },
   'read-reviews': { gatesPass: flag },

@@ -12,6 +12,7 @@ import {
   gateFailuresAfter,
   type SessionState,
   sessionTokens,
+  tokensOfProviders,
 } from './state.ts'
 
 /** The state after one more event of a done claim. Pure. */
@@ -29,6 +30,7 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
   }),
   'review-started': (state, event, at) => ({
     ...state,
+    providerInUse: event.provider ?? null,
     checking: { kind: 'review', review: event.review, since: at, heard: state.personSaid },
   }),
   'review-ended': endReview,
@@ -143,6 +145,7 @@ function endReview(state: SessionState, event: EventOf<'review-ended'>, at: numb
     offlineSince: null,
     windingDown: null,
     tokensBefore: sessionTokens(state),
+    providerTokens: tokensOfProviders(state),
     threadTokens: {},
     failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, at),
     reviews: hasHeardAll(state) ? reviews : withoutAgreement(reviews),

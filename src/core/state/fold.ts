@@ -52,6 +52,7 @@ import {
   releaseHold,
   type SessionState,
   sessionTokens,
+  tokensOfProviders,
 } from './state.ts'
 
 /** The state after one more event. `templates`: those that this version knows. Pure: no clock, file or process. */
@@ -208,6 +209,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     offlineSince: null,
     windingDown: null,
     tokensBefore: sessionTokens(state),
+    providerTokens: tokensOfProviders(state),
     threadTokens: {},
     failures: NO_FAILURES,
     // A person has looked at it since it ended.
@@ -278,6 +280,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
       commandMs: 0,
       lastWords: null,
     },
+    providerInUse: event.provider ?? null,
     agents: [],
     taskPlan: planAtRound(state, event.part ?? null),
     replayed: state.replayed || event.replayed === true,
@@ -386,6 +389,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     offlineSince: null,
     windingDown: null,
     tokensBefore: sessionTokens(state),
+    providerTokens: tokensOfProviders(state),
     threadTokens: {},
   }
 }

@@ -104,6 +104,8 @@ export interface SessionState {
   modelInUse: string | null
   /** The reasoning effort that codex last reported; null if not known, or the model's own default. */
   effortInUse: string | null
+  /** The provider of the round or review that started last; null: what codex is configured with. */
+  providerInUse: string | null
   overrides: readonly string[]
   said: RunOverrides
   /** Name of the machine that the session ran on last. */
@@ -164,6 +166,8 @@ export interface SessionState {
   plan: readonly PlanStep[]
   /** Tokens of the rounds that have ended. */
   tokensBefore: number
+  /** Of these, those of each provider of the person's. */
+  providerTokens: Readonly<Record<string, number>>
   /** Tokens of the running round's threads, its own and those of its sub-agents, as codex last reported them. */
   threadTokens: Readonly<Record<string, TokenCounts>>
   contextWindow: number | null
@@ -252,6 +256,7 @@ export function emptyState(id: string): SessionState {
     effort: null,
     modelInUse: null,
     effortInUse: null,
+    providerInUse: null,
     overrides: [],
     said: {},
     host: '',
@@ -289,6 +294,7 @@ export function emptyState(id: string): SessionState {
     notices: [],
     plan: [],
     tokensBefore: 0,
+    providerTokens: {},
     threadTokens: {},
     contextWindow: null,
     contextTokens: null,
@@ -404,6 +410,14 @@ export function elapsedMs(session: SessionState, standing: SessionStatus, now: n
 /** Tokens of the whole session so far, all threads. */
 export function sessionTokens(state: SessionState): number {
   return state.tokensBefore + (roundTokens(state)?.total ?? 0)
+}
+
+/** Of all tokens so far those of each provider of the person's; the rest is of what codex is configured with. */
+export function tokensOfProviders(state: SessionState): Readonly<Record<string, number>> {
+  const { providerInUse: name, providerTokens } = state
+  const tokens = roundTokens(state)?.total ?? 0
+  if (name === null || tokens === 0) return providerTokens
+  return { ...providerTokens, [name]: (Object.hasOwn(providerTokens, name) ? (providerTokens[name] ?? 0) : 0) + tokens }
 }
 
 /** Tokens of the running round, its sub-agents included; null if none were reported. */

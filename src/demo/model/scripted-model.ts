@@ -23,6 +23,8 @@ export interface ScriptedModel extends AsyncDisposable {
   readonly url: string
   /** The requests of codex in their order, at most the last `keptRequests`. */
   readonly requests: readonly ModelRequest[]
+  /** The headers of each `GET …/models`, in their order, as many as of the others. */
+  readonly modelsAsked: readonly Readonly<Record<string, string>>[]
   /** Text of a `config.toml` that points codex here; `provider` adds settings of its provider, such as retries. */
   codexConfig(model: string, provider?: Readonly<Record<string, string | number | boolean>>): string
   /** Stops listening and drops all connections: who connects is refused, until `comeBack`. */
@@ -38,6 +40,10 @@ interface ScriptedModelOptions {
    * for a CODEX_HOME whose `auth.json` is `chatGptLogin`. Left out, or null: it does not say.
    */
   account?: () => UsageWindows | null
+  /** What `GET …/models` lists; left out: 404. */
+  models?: readonly string[]
+  /** Refuse tools that are no functions with a status 400, as servers of local models do. */
+  functionsOnly?: true
   /** Of the pauses between deltas. */
   clock?: Clock
   /** How many requests are kept; one takes about 100 kB. */
@@ -49,9 +55,10 @@ const BACKEND = '/backend-api'
 
 /** Starts a scripted model on a free port of 127.0.0.1. */
 export async function startScriptedModel(options: ScriptedModelOptions): Promise<ScriptedModel> {
-  const { script, account, clock = systemClock, keptRequests = 200 } = options
+  const { script, account, models, functionsOnly, clock = systemClock, keptRequests = 200 } = options
   const conversations = new Conversations()
   const requests: ModelRequest[] = []
+  const modelsAsked: Record<string, string>[] = []
   const closing = new AbortController()
 
   const answer = async (incoming: IncomingMessage, response: ServerResponse) => {
@@ -65,14 +72,19 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
         .end(JSON.stringify(usageAnswer(used, clock.now())))
       return
     }
+    if (models && incoming.method === 'GET' && incoming.url?.endsWith('/models')) {
+      keep(modelsAsked, singleHeaders(incoming), keptRequests)
+      const data = models.map(id => ({ id, object: 'model' }))
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ object: 'list', data }))
+      return
+    }
     if (incoming.method !== 'POST' || !incoming.url?.endsWith('/responses')) {
       response.writeHead(404).end()
       return
     }
     const request = conversations.place(readModelRequest(singleHeaders(incoming), body))
-    requests.push(request)
-    if (requests.length > keptRequests) requests.shift()
-    const reply = await script(request)
+    keep(requests, request, keptRequests)
+    const reply = functionsOnly && offersMoreThanFunctions(request) ? ONLY_FUNCTIONS : await script(request)
     const given = await sendReply(reply, {
       request,
       response,
@@ -110,6 +122,7 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
   return {
     url,
     requests,
+    modelsAsked,
     codexConfig: (model, provider = {}) => codexConfigText(url, model, provider, top),
     goAway: close,
     comeBack: () => listen(address.port),
@@ -118,6 +131,23 @@ export async function startScriptedModel(options: ScriptedModelOptions): Promise
       await close()
     },
   }
+}
+
+function keep<T>(kept: T[], one: T, most: number): void {
+  kept.push(one)
+  if (kept.length > most) kept.shift()
+}
+
+function offersMoreThanFunctions({ body }: ModelRequest): boolean {
+  const { tools } = body
+  return Array.isArray(tools) && tools.some(tool => Object(tool).type !== 'function')
+}
+
+/** What llama.cpp says. */
+const ONLY_FUNCTIONS: Reply = {
+  kind: 'status',
+  status: 400,
+  body: { error: { code: 400, message: "'type' of tool must be 'function'", type: 'invalid_request_error' } },
 }
 
 function leavesTraces(reply: Reply): boolean {

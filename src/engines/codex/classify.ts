@@ -1,4 +1,5 @@
 import { systemErrorCode, unreachable } from '../../base/errors.ts'
+import type { Provider } from '../../core/contracts/provider.ts'
 import type { RoundClass, RoundOutcome } from '../../core/events/outcome.ts'
 import { type AppServerExit, describeExit } from './app-server.ts'
 import { memberOf, type RequestFailure } from './wire.ts'
@@ -30,6 +31,14 @@ export function turnOutcome(status: string, error: CodexError | null): RoundOutc
   if (status === 'completed') return { class: 'worked', message: null }
   if (status === 'interrupted') return INTERRUPTED
   return error ? classifyTurnError(error) : { class: 'network', message: `The turn ended: ${status}.` }
+}
+
+/** The outcome of a turn on a provider of the person's, which is named where it is the wrong one for codex. */
+export function ofProvider(outcome: RoundOutcome, { name, baseUrl }: Provider): RoundOutcome {
+  const status = statusIn(outcome.message ?? '')
+  if (outcome.class !== 'config' || status === null) return outcome
+  const message = `The provider ${name} has no Responses API: ${baseUrl}/responses answered HTTP ${status}.`
+  return { ...outcome, message }
 }
 
 /** The outcome of a round whose request failed while the process lives. */
@@ -130,6 +139,7 @@ const TURN_ERRORS: readonly Row[] = [
   { info: ['other'], says: /error sending request|connection (?:refused|reset|closed)|dns error/i, class: 'network' },
   { info: ['other'], says: /\bmodel\b.{0,200}\bis not (?:supported|available)/i, class: 'config' },
   { info: ['other'], says: /^stream disconnected before completion:/i, class: 'network' },
+  { info: ['other'], says: /^Missing environment variable/i, class: 'config' },
   { info: ['other'], says: /auth refresh request timed out/i, class: 'auth' },
   { info: ['other'], class: 'refused' },
 

@@ -1,4 +1,5 @@
-import type { Engine, PreparedRound } from '../../core/contracts/engine.ts'
+import { type Engine, type PreparedRound, unusableRound } from '../../core/contracts/engine.ts'
+import { CODEX_PROVIDER, type ProvidersByName } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { type AppServer, AppServers, type CodexOptions } from './app-server.ts'
 import type { CodexCapabilities } from './find-codex.ts'
@@ -10,7 +11,11 @@ export interface CodexEngineOptions extends CodexOptions, SilenceLimits {
   /** The native codex binary, its version, and what that version can do. */
   binary: { path: string; version: string }
   capabilities: CodexCapabilities
+  /** Those that a thread may name beside codex's own. */
+  providers?: ProvidersByName
 }
+
+const NO_PROVIDERS: ProvidersByName = new Map()
 
 /** Runs rounds on the real codex: one app-server a round, started ahead where that is asked for. */
 export class CodexEngine implements Engine {
@@ -32,20 +37,28 @@ export class CodexEngine implements Engine {
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const checkLogin = this.#checkLogin
-    this.#checkLogin = false
-    const { directory, sandbox, capabilities } = this.#options
+    const { providers = NO_PROVIDERS, directory, sandbox, capabilities } = this.#options
+    const { provider: name = CODEX_PROVIDER } = thread
+    const provider = name === CODEX_PROVIDER ? null : providers.get(name)
+    if (provider === undefined) {
+      const known = [CODEX_PROVIDER, ...providers.keys()].join(', ')
+      return unusableRound(thread, { class: 'config', message: `There is no provider "${name}"; use ${known}.` })
+    }
+    // The account is that of codex's own provider.
+    const checkLogin = this.#checkLogin && provider === null
+    if (checkLogin) this.#checkLogin = false
     const { server } = this.#servers.start()
     void server.exit.then(() => this.#idle.delete(server))
     return new CodexRound({
       ...this.#options,
       server,
       thread,
+      provider,
       sandbox: threadTerms(thread, directory, sandbox, capabilities),
       forCommands: this.#shielded.forCommands,
       checkLogin,
       onIdle: outcome => {
-        this.#checkLogin ||= outcome.class === 'auth'
+        this.#checkLogin ||= provider === null && outcome.class === 'auth'
         if (this.#servers.isRunning(server)) this.#idle.add(server)
         void server.close()
       },

@@ -2,22 +2,26 @@ import type { ServerNotification, ServerRequest } from '../../../protocol/codex.
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
 import type { ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../../core/contracts/engine.ts'
+import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
+import { askProvider } from '../ask-provider.ts'
 import type { AppServer, AppServerExit, CodexOptions } from './app-server.ts'
-import { exitOutcome, INTERRUPTED, requestOutcome, turnOutcome, withRetryAt } from './classify.ts'
+import { exitOutcome, INTERRUPTED, ofProvider, requestOutcome, turnOutcome, withRetryAt } from './classify.ts'
 import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
 import { startThread, threadStartParams, turnStartParams } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
-import { parseUsageLimits } from './translate.ts'
+import { parseUsageLimits, waitsForNetwork } from './translate.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
 export interface CodexRoundOptions
   extends SilenceLimits,
-    Pick<CodexOptions, 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
+    Pick<CodexOptions, 'env' | 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
   server: AppServer
   thread: ThreadSpec
+  /** Of its model; null: what codex is configured with. */
+  provider: Provider | null
   sandbox: SandboxTerms
   /** Variables that commands have otherwise than the app-server (`shieldEnvironment`); left out: none. */
   forCommands?: ShieldedEnvironment['forCommands']
@@ -62,6 +66,7 @@ export class CodexRound implements PreparedRound {
   /** Why the round is being ended: the first cause counts. */
   #cause: RoundOutcome | null = null
   #over: RoundOutcome | null = null
+  #isAsking = false
   /** Aborted when it is over. */
   readonly #ending = new AbortController()
 
@@ -89,6 +94,10 @@ export class CodexRound implements PreparedRound {
     })
     void server.exit.then(exit => this.#onExit(exit))
     this.#ready = this.#start()
+  }
+
+  get isOver(): boolean {
+    return this.#over !== null
   }
 
   async limits(): Promise<UsageLimits | null> {
@@ -142,8 +151,8 @@ export class CodexRound implements PreparedRound {
   }
 
   async #start(): Promise<Ready> {
-    const { directory, sandbox, forCommands = {} } = this.#options
-    const params = threadStartParams(directory, this.thread, sandbox)
+    const { directory, sandbox, provider, forCommands = {} } = this.#options
+    const params = threadStartParams(directory, this.thread, sandbox, provider)
     try {
       const options = { ...this.#options, params, forCommands }
       const { threadId, loggedIn, inUse } = await startThread(this.#rpc, options)
@@ -198,6 +207,18 @@ export class CodexRound implements PreparedRound {
     this.#end(this.#cause)
   }
 
+  /** Codex waits for ever for a server that is not there: if the provider does not answer either, the turn ends. */
+  async #askForProvider(turn: Turn, provider: Provider): Promise<void> {
+    if (this.#isAsking) return
+    this.#isAsking = true
+    const problem = await askProvider(provider, null, { ...this.#options, signal: this.#ending.signal })
+    this.#isAsking = false
+    if (problem === null || this.#over || this.#turn !== turn) return
+    this.#cause ??= { class: problem.kind === 'away' ? 'network' : 'config', message: problem.message }
+    await turn.interrupt(this.#options.endMs)
+    this.#end(this.#cause)
+  }
+
   #onNotification(method: string, params: unknown): void {
     const message = { method, params } as ServerNotification
     this.#feed.whenOpen(() => this.#take(message))
@@ -214,6 +235,8 @@ export class CodexRound implements PreparedRound {
   }
 
   #dispatch(message: ServerNotification): void {
+    const { provider } = this.#options
+    if (provider !== null && isOfAccount(message)) return
     const thread = threadOf(message)
     const ours = thread === null || thread === this.#threadId
     if (!ours && message.method !== 'thread/tokenUsage/updated') return
@@ -230,6 +253,9 @@ export class CodexRound implements PreparedRound {
         }
         break
       }
+      case 'error':
+        if (provider && this.#turn && waitsForNetwork(message.params)) void this.#askForProvider(this.#turn, provider)
+        break
       default:
         break
     }
@@ -238,10 +264,11 @@ export class CodexRound implements PreparedRound {
   }
 
   #endTurn(turn: Turn, said: RoundOutcome): void {
-    const known = withRetryAt(said, this.#options.clock.now())
+    const { clock, provider } = this.#options
+    const known = withRetryAt(provider ? ofProvider(said, provider) : said, clock.now())
     // What was to be stopped and came to its end all the same did its work.
     const outcome = known.class === 'worked' ? known : (this.#cause ?? known)
-    if (outcome.class !== 'network') {
+    if (outcome.class !== 'network' || this.#cause) {
       this.#end(outcome)
       return
     }
@@ -276,6 +303,12 @@ export class CodexRound implements PreparedRound {
     this.#turn?.end(this.#activity.hasCommands ? this.#options.server.exit.then(() => outcome) : outcome)
     return outcome
   }
+}
+
+/** What says nothing of a provider of the person's: the limits of the account, and that codex has not heard of its model. */
+function isOfAccount({ method, params }: ServerNotification): boolean {
+  if (method === 'account/rateLimits/updated') return true
+  return method === 'warning' && params.message.startsWith('Model metadata for ')
 }
 
 /** The id of the thread that a notification is about; null if it is about none. */

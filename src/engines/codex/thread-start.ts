@@ -3,6 +3,7 @@ import { messageOf } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { ModelInUse } from '../../core/contracts/engine.ts'
+import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import { type AppServerOptions, type CodexOptions, describeExit, startAppServer } from './app-server.ts'
@@ -98,12 +99,22 @@ export function modelInUse(answer: unknown): ModelInUse {
   }
 }
 
-/** The parameters of `thread/start` for a round in `directory`. */
-export function threadStartParams(directory: string, thread: ThreadSpec, terms: SandboxTerms): ThreadStartParams {
+/**
+ * The parameters of `thread/start` for a round in `directory`.
+ * @param provider of the model; null: what codex is configured with
+ */
+export function threadStartParams(
+  directory: string,
+  thread: ThreadSpec,
+  terms: SandboxTerms,
+  provider: Provider | null = null,
+): ThreadStartParams {
   const { config, ...rights } = terms.thread
+  const model = thread.model ?? provider?.model ?? null
   return {
     cwd: directory,
-    ...(thread.model === null ? {} : { model: thread.model }),
+    ...(model === null ? {} : { model }),
+    ...(provider === null ? {} : { modelProvider: providerId(provider) }),
     ...rights,
     approvalPolicy: terms.approvalPolicy,
     developerInstructions: thread.developerInstructions,
@@ -111,10 +122,39 @@ export function threadStartParams(directory: string, thread: ThreadSpec, terms: 
     config: {
       ...config,
       ...(thread.effort === null ? {} : { model_reasoning_effort: thread.effort }),
-      // A goal makes codex start turns by itself, and a round is one turn.
-      features: { goals: false, ...(terms.shellSnapshot ? {} : { shell_snapshot: false }) },
+      ...(provider === null ? {} : providerConfig(provider)),
+      features: {
+        // A goal makes codex start turns by itself, and a round is one turn.
+        goals: false,
+        // Other servers refuse what is no function (docs/codex.md): codex's own agents are a namespace of tools.
+        ...(provider === null ? {} : { multi_agent: false }),
+        ...(terms.shellSnapshot ? {} : { shell_snapshot: false }),
+      },
       tools: { update_plan: { enabled: true }, experimental_request_user_input: { enabled: false } },
     },
+  }
+}
+
+/** The name under which codex knows a provider in a thread: one of its own, as `ollama`, cannot be defined anew. */
+function providerId({ name }: Provider): string {
+  return `codemachine-${name}`
+}
+
+function providerConfig(provider: Provider): { [key: string]: JsonValue } {
+  const { name, baseUrl, keyEnv, contextWindow } = provider
+  return {
+    model_providers: {
+      [providerId(provider)]: {
+        name,
+        base_url: baseUrl,
+        wire_api: 'responses',
+        requires_openai_auth: false,
+        supports_websockets: false,
+        ...(keyEnv === null ? {} : { env_key: keyEnv }),
+      },
+    },
+    web_search: 'disabled',
+    ...(contextWindow === null ? {} : { model_context_window: contextWindow }),
   }
 }
 

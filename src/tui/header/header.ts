@@ -177,8 +177,9 @@ function windowParts(state: SessionState, now: number): LinePart[] {
   ]
 }
 
-function modelPart({ model, effort, modelInUse, effortInUse }: SessionState): LinePart | null {
-  const words = [modelInUse ?? model, effortInUse ?? effort]
+function modelPart({ model, effort, modelInUse, effortInUse, providerInUse }: SessionState): LinePart | null {
+  const provider = providerInUse === null ? null : `of ${providerInUse}`
+  const words = [modelInUse ?? model, effortInUse ?? effort, provider]
     .filter(word => word !== null)
     .map(word => oneLine(word, NAME_CHARS))
   return words.length === 0 ? null : { forms: [words.join(' ')], importance: 20, least: 10, role: 'dim' }

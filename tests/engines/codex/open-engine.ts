@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import { packageRoot } from '../../../src/base/package.ts'
 import type { EngineEvent, PreparedRound } from '../../../src/core/contracts/engine.ts'
+import type { ProvidersByName } from '../../../src/core/contracts/provider.ts'
 import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
@@ -41,6 +42,7 @@ export async function openEngine(options: {
   endMs?: number
   sandbox?: SandboxChoice['mode']
   writable?: readonly string[]
+  providers?: ProvidersByName
 }): Promise<OpenedEngine> {
   const { platform, arch } = process
   const binary =
@@ -69,6 +71,7 @@ export async function openEngine(options: {
     endMs: options.endMs ?? 5_000,
     silenceMs: 6 * MINUTE,
     commandMs: 60 * MINUTE,
+    ...(options.providers && { providers: options.providers }),
     log: message => logged.push(message),
   })
   return { engine, logged, play: prepared => playRound(prepared ?? engine.prepare(THREAD)) }

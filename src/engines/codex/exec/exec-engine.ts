@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import type { ServerNotification } from '../../../../protocol/codex.ts'
 import { messageOf } from '../../../base/errors.ts'
 import { LineSplitter } from '../../../base/text.ts'
-import type { Engine, PreparedRound, RoundRun } from '../../../core/contracts/engine.ts'
+import { type Engine, type PreparedRound, type RoundRun, unusableRound } from '../../../core/contracts/engine.ts'
+import { CODEX_PROVIDER } from '../../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../../core/events/outcome.ts'
 import { endTree } from '../../../platform/end-processes.ts'
@@ -50,6 +51,8 @@ export class ExecEngine implements Engine {
 
   prepare(thread: ThreadSpec): PreparedRound {
     const { directory, sandbox, capabilities } = this.#options
+    // It would ask what codex is configured with, to which the person has not agreed.
+    if (thread.provider !== undefined && thread.provider !== CODEX_PROVIDER) return unusableRound(thread, NO_PROVIDER)
     const round = new ExecRound({
       ...this.#options,
       thread,
@@ -90,6 +93,11 @@ export class ExecEngine implements Engine {
     ).then(asked => ('answer' in asked ? asked.answer : null))
     return await this.#shellPolicy
   }
+}
+
+const NO_PROVIDER: RoundOutcome = {
+  class: 'config',
+  message: 'The engine exec has no providers; use the engine codex, or the provider codex.',
 }
 
 interface ExecRoundOptions extends CodexEngineOptions {

@@ -1,0 +1,144 @@
+import type { Clock } from '../base/clock.ts'
+import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { version } from '../base/package.ts'
+import type { Provider, ProviderProblem } from '../core/contracts/provider.ts'
+
+export interface AskProviderOptions {
+  /** The person's environment: keys are read from it. */
+  env: Readonly<NodeJS.ProcessEnv>
+  clock: Clock
+  /** Ends the question; it then answers null. */
+  signal: AbortSignal
+}
+
+/**
+ * Asks a provider for its models (`GET <base_url>/models`), in at most 3 s, and answers why it cannot work, or null if nothing
+ * speaks against it. Never rejects. The key goes to that address alone: no redirect is followed. A provider behind a proxy
+ * that the environment names is not asked, for Node does not use it as codex does; only its key is looked at.
+ *
+ * @param model that it has to have; null: any
+ */
+export async function askProvider(
+  provider: Provider,
+  model: string | null,
+  { env, clock, signal }: AskProviderOptions,
+): Promise<ProviderProblem | null> {
+  const key = keyOf(provider, env)
+  if (key !== null && 'problem' in key) return { kind: 'no-key', message: key.problem }
+  if (isBehindProxy(provider, env)) return null
+  const over = new AbortController()
+  const late = new AbortController()
+  const bound = clock.wait(ANSWER_MS, over.signal).then(() => late.abort())
+  try {
+    const response = await fetch(`${provider.baseUrl}/models`, {
+      headers: {
+        accept: 'application/json',
+        'user-agent': `codemachine/${version}`,
+        ...(key === null ? {} : { authorization: `Bearer ${key.value}` }),
+      },
+      redirect: 'manual',
+      signal: AbortSignal.any([late.signal, signal]),
+    })
+    const problem = problemOfStatus(provider, response.status)
+    if (problem !== null || response.status !== 200) {
+      await response.body?.cancel().catch(() => {})
+      return problem
+    }
+    return model === null ? null : problemOfModel(provider, model, modelsIn(await readBounded(response)))
+  } catch (error) {
+    if (signal.aborted) return null
+    return away(provider, late.signal.aborted ? `no answer within ${ANSWER_MS / 1000} s` : reasonOf(error))
+  } finally {
+    over.abort()
+    await bound
+  }
+}
+
+const ANSWER_MS = 3_000
+/** The list of a service with all models of the world has half of it. */
+const MOST_BYTES = 4 * 1024 * 1024
+const REASON_CHARACTERS = 200
+const NAME_CHARACTERS = 60
+/** How many of its models a message names. */
+const MOST_NAMES = 5
+
+/** The key of a provider; null if it has none. A message of `fetch` would repeat a key that no header can have. */
+function keyOf(
+  { name, keyEnv }: Provider,
+  env: Readonly<NodeJS.ProcessEnv>,
+): { value: string } | { problem: string } | null {
+  if (keyEnv === null) return null
+  const value = env[keyEnv]?.trim() ?? ''
+  if (value === '')
+    return { problem: `The provider ${name} needs the environment variable ${keyEnv}, which is not set.` }
+  if (/^[\x21-\x7e]+$/.test(value)) return { value }
+  return { problem: `The environment variable ${keyEnv} of the provider ${name} holds something that is no key.` }
+}
+
+/** Whether codex would ask a proxy for it. What lies on this machine is asked in any case. */
+function isBehindProxy({ baseUrl }: Provider, env: Readonly<NodeJS.ProcessEnv>): boolean {
+  const { protocol, hostname } = new URL(baseUrl)
+  if (/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)) return false
+  const names = [`${protocol.slice(0, -1)}_proxy`, 'all_proxy']
+  return names.some(name => Boolean(env[name] || env[name.toUpperCase()]))
+}
+
+function away({ name, baseUrl }: Provider, why: string): ProviderProblem {
+  return { kind: 'away', message: `The provider ${name} does not answer at ${baseUrl} (${why}).` }
+}
+
+function problemOfStatus(provider: Provider, status: number): ProviderProblem | null {
+  const { name, baseUrl, keyEnv } = provider
+  if (status >= 500 || status === 429 || status === 408) return away(provider, `HTTP ${status}`)
+  if (status === 401 || status === 403) {
+    const why = keyEnv === null ? 'wants a key; name its variable with key_env' : `does not take the key in ${keyEnv}`
+    return { kind: 'refused', message: `The provider ${name} ${why} (HTTP ${status}).` }
+  }
+  if (status < 300 || status >= 400) return null
+  return {
+    kind: 'refused',
+    message: `The provider ${name} leads elsewhere from ${baseUrl} (HTTP ${status}), which is not followed; name the other address as its base_url.`,
+  }
+}
+
+/** At most 4 MiB of the body; what is longer is dropped. */
+async function readBounded(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length
+    if (length > MOST_BYTES) return ''
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** The names in an answer `{ data: [{ id }] }`; null if it is not one, which says nothing. */
+function modelsIn(text: string): string[] | null {
+  try {
+    const { data } = Object(JSON.parse(text))
+    if (!Array.isArray(data)) return null
+    return data.map(each => Object(each).id).filter(id => typeof id === 'string')
+  } catch {
+    return null
+  }
+}
+
+/** A name without a tag is that with `:latest`, as ollama has it. */
+function problemOfModel({ name }: Provider, model: string, offered: string[] | null): ProviderProblem | null {
+  if (offered === null || offered.includes(model) || offered.includes(`${model}:latest`)) return null
+  const names = offered.slice(0, MOST_NAMES).map(each => brief(each, NAME_CHARACTERS))
+  const more = offered.length - names.length
+  const has = names.length === 0 ? 'none at all' : `${names.join(', ')}${more === 0 ? '' : ` and ${more} more`}`
+  return { kind: 'no-model', message: `The provider ${name} does not have the model ${model}; it has ${has}.` }
+}
+
+/** An error's code or message; `fetch failed` has what happened as its cause. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  return brief(systemErrorCode(cause) ?? messageOf(cause), REASON_CHARACTERS)
+}
+
+function brief(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
+}
