@@ -48,7 +48,7 @@ export interface Engine {
 }
 
 /** What rounds of an engine can do. What one cannot do it declares, and refuses in words that can be read. */
-export interface EngineAbilities {
+interface EngineAbilities {
   /** A turn that runs takes text; else `steer` answers false. */
   steer: boolean
   /** Agents are offered the tools of their thread; else the round says that they are not. */
