@@ -14,7 +14,7 @@ import { findSession, latestSession, readableState } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
 import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume } from './resume-terms.ts'
-import { type RunObserver, type Start, type WorkedThrough, workThrough } from './work-through.ts'
+import { nextToStart, type RunObserver, type Start, type WorkedThrough, workThrough } from './work-through.ts'
 import type { World } from './world.ts'
 
 /** Which session goes on, and how. */
@@ -47,7 +47,8 @@ export async function resumeSession(
   refuseUnknown(before)
   if (options.config === undefined) refuseHiddenOverrides(before)
   const own = await resumeAlone(world, records, before, resume, observer, listeners)
-  if (resume.alone || !own.goesOn || (await openQueue(records.queue).peek()) === null) return own
+  if (resume.alone || !own.goesOn || (await nextToStart(openQueue(records.queue), records.templates)) === null)
+    return own
   // What waits was never given the rights that this session was begun with.
   await using opened = await openRun(world, options, listeners)
   const named = options.directory ?? null

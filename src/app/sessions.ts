@@ -41,7 +41,7 @@ import type { EndedSession, PromptTerms } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { optionsOf, reviewIn, termsAtStart } from './resume-terms.ts'
-import { unknownTemplate, wayToCall } from './start/templates.ts'
+import { problemOfTemplate, unknownTemplate } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
 
@@ -121,8 +121,8 @@ export class Sessions implements AsyncDisposable {
     const { records, settings, repository } = this.#run
     const { template = USUAL_TEMPLATE, asksPlan = false } = prompt
     const kind = records.templates.get(template)
-    if (kind === undefined) throw new UserError(unknownTemplate(template))
-    if (kind.isCall) throw new UserError(wayToCall(kind))
+    const problem = problemOfTemplate(records.templates, template)
+    if (kind === undefined || problem !== null) throw new UserError(problem ?? unknownTemplate(template))
     const { limits, gates, said } = termsAtStart(this.#run, kind, prompt.terms)
     refuseSecretGates({ gates }, { redactor: this.#run.redactor, env: this.#world.env })
     const options = optionsOf(kind, prompt.terms?.options)

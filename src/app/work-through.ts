@@ -1,15 +1,17 @@
 import { UserError } from '../base/errors.ts'
 import type { Reply } from '../core/contracts/reply.ts'
+import type { TemplateKinds } from '../core/contracts/template.ts'
 import type { View } from '../core/events/events.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
 import type { Command } from '../records/control.ts'
 import { readSessions } from '../records/journal.ts'
-import { openQueue, type Queue } from '../records/queue.ts'
+import { openQueue, type Queue, type QueuedPrompt } from '../records/queue.ts'
 import type { Stop } from '../words/commands.ts'
 import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
 import type { EndReport } from './reports.ts'
 import { Sessions } from './sessions.ts'
+import { problemOfTemplate } from './start/templates.ts'
 import type { World } from './world.ts'
 
 /** A session to be run; how it ended, and what it was allowed. */
@@ -68,13 +70,20 @@ export async function workThrough(
   if (opened.gateRefusal !== null) throw new UserError(opened.gateRefusal)
   const queue = openQueue(opened.records.queue)
   await dropTaken(opened, queue)
-  if (work.first === null && (await queue.peek()) === null) return null
+  const next = () => nextInQueue(queue, opened.records.templates)
+  if (work.first === null && (await nextToStart(queue, opened.records.templates)) === null) {
+    await refuseUnstartable(opened, queue)
+    return null
+  }
+  opened.remarks.push(
+    ...(await unstartable(opened, queue)).map(({ id, problem }) => `${id} waits in the queue still. ${problem}`),
+  )
   await using sessions = await Sessions.open(world, opened, observer)
   observer.reach?.(sessions)
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   let exitCode = 0
   const all: EndedSession[] = []
-  for (let start = work.first ?? (await nextInQueue(queue)); start !== null; start = await nextInQueue(queue)) {
+  for (let start = work.first ?? (await next()); start !== null; start = await next()) {
     const ended = await start(sessions)
     all.push(ended)
     const { outcome } = ended
@@ -122,9 +131,31 @@ async function dropTaken({ records, remarks }: Run, queue: Queue): Promise<void>
   remarks.push(...problems)
 }
 
-async function nextInQueue(queue: Queue): Promise<Start | null> {
+/** The prompt whose turn it is, of those of which this version can begin a session. */
+export async function nextToStart(queue: Queue, templates: TemplateKinds): Promise<QueuedPrompt | null> {
+  return await queue.peek(({ template }) => problemOfTemplate(templates, template) === null)
+}
+
+/** The prompts that wait for another version. */
+async function unstartable({ records }: Run, queue: Queue): Promise<{ id: string; problem: string }[]> {
+  const { prompts } = await queue.list()
+  return prompts.flatMap(({ id, template }) => {
+    const problem = problemOfTemplate(records.templates, template)
+    return problem === null ? [] : [{ id, problem }]
+  })
+}
+
+/** Refuses where nothing else waits. */
+async function refuseUnstartable(run: Run, queue: Queue): Promise<void> {
+  const [first] = await unstartable(run, queue)
+  if (first === undefined) return
+  const hint = `To take it out of the queue: codemachine queue rm ${first.id}`
+  throw new UserError(`${first.id} waits in the queue still. ${first.problem}`, { hint })
+}
+
+async function nextInQueue(queue: Queue, templates: TemplateKinds): Promise<Start | null> {
   for (;;) {
-    const next = await queue.peek()
+    const next = await nextToStart(queue, templates)
     if (next === null) return null
     // Else somebody has taken it out in this moment.
     if (!(await queue.claim(next.id))) continue

@@ -46,8 +46,11 @@ export interface Queue {
   /** Adds a prompt behind all others; it is on disk when this resolves. */
   add(prompt: string, at: Date, terms?: PromptTerms): Promise<QueuedPrompt>
   list(): Promise<QueueContents>
-  /** The prompt whose turn it is; null if none waits. Files that cannot be read are passed over. */
-  peek(): Promise<QueuedPrompt | null>
+  /**
+   * The prompt whose turn it is; null if none waits. Files that cannot be read are passed over.
+   * @param accepts whether a prompt can have its turn; left out: each can
+   */
+  peek(accepts?: (prompt: QueuedPrompt) => boolean): Promise<QueuedPrompt | null>
   /** How many wait, whatever their files hold. */
   count(): Promise<number>
   /** Takes a prompt for oneself: it waits no more, and is kept until it is removed or released. False if it did not wait. */
@@ -69,7 +72,7 @@ export function openQueue(directory: string): Queue {
   return {
     add: (prompt, at, terms) => add(directory, prompt, at, terms),
     list: () => list(directory),
-    peek: () => peek(directory),
+    peek: accepts => peek(directory, accepts),
     count: async () => (await readNames(directory)).waiting.length,
     claim: id => renameIfThere(promptFile(directory, knownId(id)), claimedFile(directory, knownId(id))),
     claimed: async () => (await readNames(directory)).claimed,
@@ -149,10 +152,13 @@ async function list(directory: string): Promise<QueueContents> {
   return contents
 }
 
-async function peek(directory: string): Promise<QueuedPrompt | null> {
+async function peek(
+  directory: string,
+  accepts: (prompt: QueuedPrompt) => boolean = () => true,
+): Promise<QueuedPrompt | null> {
   for (const id of (await readNames(directory)).waiting) {
     const read = await readPrompt(directory, id)
-    if (typeof read !== 'string') return read
+    if (typeof read !== 'string' && accepts(read)) return read
   }
   return null
 }

@@ -7,7 +7,8 @@ import { openRecords, type Records } from '../../src/records/records.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { codemachineHere } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
-import { openScene } from '../support/scene.ts'
+import { round } from '../support/rounds.ts'
+import { eventsOf, openScene } from '../support/scene.ts'
 
 /** A build that came to its end, as version 0.1 journaled it. */
 const JOURNAL = fileURLToPath(
@@ -102,4 +103,38 @@ test('a session of a template that this version does not have cannot be begun', 
   await using place = await makePlace('', { git: false })
   const { exitCode, stderr } = await codemachineHere(place, ['start', '--yes', '--template', 'flow'])
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining('There is no template "flow"; use build or goal.')])
+})
+
+describe('a prompt that waits for a template that this version cannot start', () => {
+  test.each([
+    ['flow', 'This codemachine has no template "flow"; a later one may have it.'],
+    ['agent', 'The template "agent" is not started, but called: codemachine --agent <name> "…"'],
+  ])('is named where nothing else waits, and stays: %s', async (template, problem) => {
+    await using scene = await openScene([], { git: false })
+    const queue = openQueue((await recordsOf(scene.place)).queue)
+    await queue.add('Do it', new Date(), { template })
+    const { exitCode, stderr } = await scene.run('--plain', '--no-keep-awake')
+    expect([exitCode, stderr]).toEqual([
+      2,
+      `codemachine: 000001 waits in the queue still. ${problem}\n  To take it out of the queue: codemachine queue rm 000001\n`,
+    ])
+    expect((await queue.list()).prompts).toMatchObject([{ id: '000001', template }])
+    expect((await codemachineHere(scene.place, ['queue', 'list'])).stdout).toContain('Do it')
+    const added = await codemachineHere(scene.place, ['queue', 'add', '--template', template, 'Do it'])
+    expect([added.exitCode, added.stderr]).toEqual([2, expect.stringContaining(`"${template}"`)])
+  })
+
+  test('lets the next one have its turn', async () => {
+    await using scene = await openScene([round('echo hello > a.txt')], { git: false })
+    const queue = openQueue((await recordsOf(scene.place)).queue)
+    await queue.add('Do it', new Date(), { template: 'flow' })
+    await queue.add('Do that', new Date())
+    const { exitCode, events } = await scene.run('--json', '--no-keep-awake', '--rounds', '1')
+    expect(exitCode).toBe(3)
+    expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['Do that'])
+    expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
+      '000001 waits in the queue still. This codemachine has no template "flow"; a later one may have it.',
+    )
+    expect((await queue.list()).prompts.map(({ id }) => id)).toEqual(['000001'])
+  })
 })

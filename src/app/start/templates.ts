@@ -21,8 +21,16 @@ export function unknownTemplate(name: string): string {
   return `This codemachine has no template ${JSON.stringify(name.slice(0, 60))}; a later one may have it.`
 }
 
+/** Why no session of this template can be begun from a prompt, a sentence; null if one can. `name` undefined: the usual one. */
+export function problemOfTemplate(templates: TemplateKinds, name: string | undefined): string | null {
+  if (name === undefined) return null
+  const kind = templates.get(name)
+  if (kind === undefined) return unknownTemplate(name)
+  return kind.isCall ? wayToCall(kind) : null
+}
+
 /** How a call is made of a template that cannot be started, a sentence. */
-export function wayToCall({ name, command }: TemplateKind): string {
+function wayToCall({ name, command }: TemplateKind): string {
   return `The template ${JSON.stringify(name)} is not started, but called: ${command}`
 }
 
