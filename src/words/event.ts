@@ -157,7 +157,8 @@ const REST = 'the session has all of it'
 
 function describeCreation(event: RecordedOf<'session-created'>): Description {
   const { gates, none } = gatesInWords(event)
-  const facts = `${event.template}, ${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
+  const after = event.follows === undefined ? '' : `goes on from ${event.follows}, `
+  const facts = `${event.template}, ${after}${event.sandbox}, ${wordsForLimits(event.limits)}${none}`
   return describe(`session ${event.session}  ${name(event.goal)}  (${facts})${gates}`, 'strong')
 }
 

@@ -316,6 +316,7 @@ function sessionCreatedCard(event: RecordedOf<'session-created'>, options: Block
   const goal = safeText(clipText(event.goal.trim(), full ? MOST_TEXT : GOAL_CHARS))
   const facts = [
     `${oneLine(event.template, NAME_CHARS)}, ${oneLine(event.sandbox, NAME_CHARS)}, network ${event.network ? 'on' : 'off'}, ${wordsForLimits(event.limits)}`,
+    ...(event.follows === undefined ? [] : [`goes on from ${oneLine(event.follows, NAME_CHARS)}`]),
     ...(codex.length === 0 ? [] : [`model ${codex.join(', ')}`]),
     ...[wordsForGates(event.gates), wordsForReviewTerms(event.review)].filter(words => words !== null),
   ]
