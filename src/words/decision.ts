@@ -74,7 +74,7 @@ export function decisionLines(
 }
 
 /** The line that a person types to choose it. `directory`: the work directory as it was named; null if it was not. */
-export function decideCommand({ id, text }: Choice, directory: string | null): string {
+function decideCommand({ id, text }: Choice, directory: string | null): string {
   const said = text === undefined ? '' : text === 'must' ? ' "…"' : ' ["…"]'
   return `codemachine decide ${id}${said}${here(directory)}`
 }

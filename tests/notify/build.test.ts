@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { SessionEvent } from '../../src/core/events/events.ts'
+import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { notificationOf } from '../../src/notify/notification.ts'
 import { fold } from '../support/session-events.ts'
@@ -39,4 +39,25 @@ test('a task that is parked is told with its reason; one that only failed is not
     title: 'codemachine in work: task T2 is parked',
     message: 'Create homepage component: No file was written. The rest goes on without it. Goal: A shop for tea.',
   })
+})
+
+test('a decision is told at once with its choices, and not where nobody is asked', () => {
+  const wanted = sampleEvents['decision-asked']
+  expect(told(wanted)).toMatchObject({
+    event: 'needs-person',
+    about: 'decision',
+    decision: 'database',
+    question: 'Which database?',
+    choices: [
+      { id: 'sqlite', label: 'Keep SQLite' },
+      { id: 'other', label: 'Another one' },
+    ],
+    default: 'sqlite',
+    title: 'codemachine in work: you decide',
+    message: expect.stringMatching(
+      /^Which database\? `codemachine decide sqlite\|other` answers\. After .+ "sqlite" is taken\./,
+    ),
+  })
+  const [, { at }] = recorded([created, wanted]) as [Recorded, Recorded]
+  expect(told({ ...wanted, until: at })).toBe(null)
 })

@@ -84,6 +84,19 @@ describe('the file of a project, which an agent can write and a clone brings alo
     expect((await settings.load({ flags: { review: false } })).settings.review).toBe(false)
   })
 
+  test('has a person asked for longer, and never for less time', async () => {
+    const inForce = async (person: string, project: string) => {
+      await using settings = await openSettings()
+      await settings.person(person)
+      await settings.project(`decide_after = "${project}"\n`)
+      return (await settings.load()).settings.decideAfter
+    }
+    expect(await inForce('', '1s')).toBe(600_000)
+    expect(await inForce('', '1h')).toBe(3_600_000)
+    expect(await inForce('decide_after = "1m"\n', '30s')).toBe(60_000)
+    expect(await inForce('decide_after = "1m"\n', '2m')).toBe(120_000)
+  })
+
   describe('says of a silence, a command, a safe stop and a stall only what is stricter', () => {
     const inForce = async (person: string, project: string) => {
       await using settings = await openSettings()
