@@ -157,6 +157,11 @@ class ExecRound implements PreparedRound {
 
   async run(run: RoundRun): Promise<RoundOutcome> {
     if (this.#cause) return this.#cause
+    if (this.thread.provider !== undefined) {
+      this.#leave()
+      // On codex's own provider the work would go where it was not meant to.
+      return { class: 'config', message: 'The engine exec runs on no provider of yours; use the engine codex.' }
+    }
     this.#hasRun = true
     this.#feed.open(run)
     const { tools = [] } = this.thread
