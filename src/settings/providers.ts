@@ -15,6 +15,11 @@ const BUILT_IN: ProvidersByName = new Map(
   ),
 )
 
+/** Whether a provider is there without a table, and nobody has written anything of it. */
+export function isBuiltIn(provider: Provider): boolean {
+  return BUILT_IN.get(provider.name) === provider
+}
+
 /**
  * The providers of the person's file and environment, and those that are always there. Of a field in both places that of the
  * environment counts. Throws a `UserError` of one sentence, with the place, for the first mistake; no value of an address

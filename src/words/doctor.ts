@@ -16,6 +16,7 @@ export type Check =
   | 'model'
   | 'login'
   | 'sandbox'
+  | 'provider'
 
 /** What a check has found. `problem`: codemachine cannot work like that; `warning`: it can, and a person should know. */
 export interface Finding {

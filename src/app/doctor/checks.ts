@@ -7,10 +7,13 @@ import * as v from 'valibot'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
 import { packageFile } from '../../base/package.ts'
 
+import type { Provider } from '../../core/contracts/provider.ts'
+import { askProvider } from '../../engines/ask-provider.ts'
 import { endMarked, findMarked, MARK_VARIABLE, makeMark, parseMark } from '../../platform/end-processes.ts'
 import { isStillRunning, startTimeOf } from '../../platform/processes.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
 
+import { isBuiltIn } from '../../settings/providers.ts'
 import { type Settings, settingsSchema } from '../../settings/schema.ts'
 import type { Check, Finding } from '../../words/doctor.ts'
 import { findGit, findRepository, type GitSetting, runGit } from '../../workspace/git/git.ts'
@@ -223,6 +226,24 @@ export interface SettingsInUse {
   settings: Settings
   /** The codex that a setting or the flag names; what `CODEX_BIN` names is not told here. */
   codexBin: string | null
+  /** Those that the person has written of, and that of the rounds. */
+  providers: readonly Provider[]
+}
+
+/** Asks each provider of the person's whether it is there, and has its model. */
+export async function checkProviders(
+  { env, clock, signal }: World,
+  { settings, providers }: SettingsInUse,
+): Promise<Finding[]> {
+  return await Promise.all(
+    providers.map(async provider => {
+      const model = provider.name === settings.provider ? (settings.model ?? provider.model) : provider.model
+      const found = await askProvider(provider, model, { env, clock, signal })
+      const has = model === null ? '' : `, and has ${model}`
+      if (found === null) return ok('provider', `${provider.name} answers at ${provider.baseUrl}${has}`)
+      return warning('provider', found.message, `Mend that, or leave it: rounds on ${provider.name} cannot work now.`)
+    }),
+  )
 }
 
 /** Reads the settings of every place. */
@@ -232,7 +253,7 @@ export async function checkSettings(
   codexBin: string | null,
 ): Promise<Checked<SettingsInUse>> {
   try {
-    const { settings, sources, gatePlaces, gateRefusal } = await settingsOf(
+    const { settings, sources, providers, gatePlaces, gateRefusal } = await settingsOf(
       world,
       directory,
       codexBin === null ? {} : { codexBin },
@@ -246,14 +267,18 @@ export async function checkSettings(
     const message = written.length === 0 ? "codemachine's own defaults; nothing else is set" : written.join(', ')
     return {
       findings: [ok('settings', message)],
-      value: { settings, codexBin: sources.codexBin.layer === 'environment' ? null : settings.codexBin },
+      value: {
+        settings,
+        codexBin: sources.codexBin.layer === 'environment' ? null : settings.codexBin,
+        providers: [...providers.values()].filter(each => each.name === settings.provider || !isBuiltIn(each)),
+      },
     }
   } catch (error) {
     const { default: defaults } = await import(pathToFileURL(packageFile('settings.js')).href)
     const mend = 'Correct it, or take it out: see `settings.js` of codemachine for what can be set.'
     return {
       findings: [problemOf('settings', error, mend)],
-      value: { settings: v.parse(settingsSchema, defaults), codexBin },
+      value: { settings: v.parse(settingsSchema, defaults), codexBin, providers: [] },
     }
   }
 }

@@ -11,6 +11,7 @@ import {
   checkGit,
   checkLeftovers,
   checkNode,
+  checkProviders,
   checkRecords,
   checkSettings,
   openCheckRun,
@@ -22,6 +23,8 @@ import { askCodex, checkBinary, checkHome, findingsOf } from './codex.ts'
 
 /** More than anything on a healthy machine takes, ms. */
 const LOOK_MS = 3_000
+/** A provider gets 3 s to answer, ms. */
+const ASK_MS = 5_000
 /** What `codex --version` gets on a machine that is busy, ms. */
 const FIND_MS = 5_000
 /** From the start to the last answer of codex, ms. With a network that swallows everything its models take it 10 s. */
@@ -53,8 +56,11 @@ export async function* examine(
     directory === null ? [] : run.look('git', LOOK_MS, () => checkGit(run, directory)),
   ]
   const codex = settings.value ? checkCodex(run, settings.value, directory ?? run.temporary, deadline) : null
+  const inUse = settings.value
+  const providers = inUse === null ? null : run.look('provider', ASK_MS, () => checkProviders(world, inUse))
   for (const each of started) yield await each
   if (codex !== null) yield await codex
+  if (providers !== null) yield await providers
 }
 
 /** Each goes by the one before it, so the first problem is the last. */

@@ -51,7 +51,7 @@ test('a session on a provider asks it alone, with its key, which is kept nowhere
   expect(stdout + stderr).toContain('[secret LOCAL]')
   expect(stdout + stderr).not.toContain(KEY)
   const tokens = eventsOf(events, 'session-ended')[0]?.tokens
-  const asked = async (...args: string[]) => (await codemachineHere(scene.place, args)).stdout
+  const asked = async (...args: string[]) => (await codemachineHere(scene.place, args, { env: { LOCAL: KEY } })).stdout
   expect(JSON.parse(await asked('report', '--json'))).toMatchObject({
     totals: { tokens, providerTokens: { local: tokens } },
     rounds: { entries: [{ engine: 'codex', provider: 'local', model: 'qwen' }] },
@@ -64,6 +64,7 @@ test('a session on a provider asks it alone, with its key, which is kept nowhere
   })
   expect(await asked('status')).toMatch(/model +qwen of local\n/)
   expect(await asked('logs')).toContain('goal-worker, codex 0.169.0, provider local, model qwen')
+  expect(await asked('doctor')).toContain(`local answers at ${scene.local.url}, and has qwen`)
   // As grep says that it has found nothing.
   expect(() => execFileSync('grep', ['-r', KEY, join(scene.place.home, '.codemachine')])).toThrow(/status 1|failed/)
 })
