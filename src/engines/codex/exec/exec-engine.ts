@@ -5,7 +5,7 @@ import type { ServerNotification } from '../../../../protocol/codex.ts'
 import { messageOf } from '../../../base/errors.ts'
 import { LineSplitter } from '../../../base/text.ts'
 import { type Engine, type PreparedRound, type RoundRun, unusableRound } from '../../../core/contracts/engine.ts'
-import { CODEX_PROVIDER, CODEX_PROVIDER } from '../../../core/contracts/provider.ts'
+import { CODEX_PROVIDER } from '../../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../../core/events/outcome.ts'
 import { endTree } from '../../../platform/end-processes.ts'
@@ -157,11 +157,6 @@ class ExecRound implements PreparedRound {
 
   async run(run: RoundRun): Promise<RoundOutcome> {
     if (this.#cause) return this.#cause
-    if ((this.thread.provider ?? CODEX_PROVIDER) !== CODEX_PROVIDER) {
-      this.#leave()
-      // On codex's own provider the work would go where it was not meant to.
-      return { class: 'config', message: 'The engine exec runs on no provider of yours; use the engine codex.' }
-    }
     this.#hasRun = true
     this.#feed.open(run)
     const { tools = [] } = this.thread
