@@ -1,6 +1,6 @@
 import { clipEnd } from '../base/text.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
-import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
+import { PLAN_ANSWER, type PlanTask, type TaskPlan } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { agentOf } from '../words/plan.ts'
 import { cardOfWork, ownBoard, sectionOfWork, statusOfWork } from '../words/work.ts'
@@ -22,11 +22,10 @@ export class BuildSoFar {
   add(event: Recorded): void {
     switch (event.type) {
       case 'plan-refused':
-        this.#refusals.add({
-          at: event.at,
-          round: event.round,
-          problem: clipEnd(event.problem, TEXT_CHARS),
-        })
+        this.#addRefusal(event)
+        break
+      case 'answer-refused':
+        if (event.name === PLAN_ANSWER) this.#addRefusal(event)
         break
       case 'agent-started':
         this.#change(event.instance, agent => ({ ...agent, instances: agent.instances + 1 }))
@@ -54,6 +53,10 @@ export class BuildSoFar {
       agents: [...this.#agents.values()],
       refusals: this.#refusals.shortened(),
     }
+  }
+
+  #addRefusal({ at, round, problem }: RecordedOf<'plan-refused' | 'answer-refused'>): void {
+    this.#refusals.add({ at, round, problem: clipEnd(problem, TEXT_CHARS) })
   }
 
   #change(instance: string, how: (agent: ReportAgent) => ReportAgent): void {

@@ -2,9 +2,14 @@ import type { Redactor } from '../base/redactor.ts'
 import type { Parsed } from '../core/contracts/memory.ts'
 import type { RoundSpec } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
-import { type AskedAnswer, MOST_ANSWER_REFUSALS, parseAnswer, refusedAnswerNote } from '../core/rules/answer.ts'
+import {
+  type AskedAnswer,
+  MOST_ANSWER_REFUSALS,
+  parseAnswer,
+  refusedAnswer,
+  refusedAnswerNote,
+} from '../core/rules/answer.ts'
 import { nextOutput, type Output, withMaterials } from '../core/rules/outputs.ts'
-import { refusedAnswer } from '../core/state/fold-answer.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { Outputs } from '../records/outputs.ts'
 import type { SessionLog } from './session-log.ts'

@@ -10,6 +10,7 @@ import {
   judgeTasks,
   lostTasks,
 } from '../core/rules/plan-rule.ts'
+import { PLAN_ANSWER } from '../core/state/plan.ts'
 import { rawTasksById } from '../workspace/memory/tasks-file.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
@@ -38,7 +39,7 @@ export class PlanCheck {
       // A file that could not be read at all has been put back, and says nothing any more.
       const broken = log.state.taskPlan?.broken ?? null
       const problems = broken === null ? found.problems : [`.codemachine/plan/tasks.json: ${broken}`]
-      return log.emit({ type: 'plan-refused', round, problem: problems.join('\n') })
+      return log.emit({ type: 'answer-refused', round, name: PLAN_ANSWER, problem: problems.join('\n') })
     }
     log.emit({ type: 'plan-ready', round, tasks: found.tasks, agents: found.agents })
   }

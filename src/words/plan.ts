@@ -2,8 +2,8 @@ import { unreachable } from '../base/errors.ts'
 import { RUN_AGENT } from '../core/contracts/tools.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
-import { refusedAnswer } from '../core/state/fold-answer.ts'
-import { MOST_FAILURES, PLAN_DECISION, type PlanTask, type TaskBoard, taskOf } from '../core/state/plan.ts'
+import { type RefusedAnswer, refusedAnswer } from '../core/rules/answer.ts'
+import { MOST_FAILURES, PLAN_ANSWER, PLAN_DECISION, type PlanTask, type TaskBoard, taskOf } from '../core/state/plan.ts'
 import { partOf, type SessionState } from '../core/state/state.ts'
 import { clipLines, type Description, describe, type Tone } from './names.ts'
 import { formatBytes, formatCount, formatDuration, formatTokens } from './numbers.ts'
@@ -17,20 +17,22 @@ const RESULT_LINES = 12
 const MOST_TASKS = 60
 const MOST_AGENTS = 20
 
-/** What a person is told of a plan that cannot be used. */
-export function describeRefusedPlan({ problem }: RecordedOf<'plan-refused'>, { taskPlan }: SessionState): Description {
-  const refusals = taskPlan?.refusals ?? 0
-  const again = refusals > 1 ? `, for the ${ordinal(refusals)} time` : ''
-  const words = clipLines(problem, PROBLEM_LINES, 'the journal has all of it')
-  return describe(`the plan cannot be used${again}:\n${words}`, 'warning')
+/** What a person is told of an answer that cannot be used, or of a plan, which is one that stands in files. */
+export function describeRefusedAnswer(event: RecordedOf<'answer-refused'>, state: SessionState): Description {
+  if (event.name === PLAN_ANSWER && state.taskPlan !== null) return describeRefusedPlan(event, state)
+  return describeUnusable(`the answer ${line(event.name)}`, event.problem, refusedAnswer(state, event.name))
 }
 
-/** What a person is told of an answer that cannot be used. */
-export function describeRefusedAnswer(event: RecordedOf<'answer-refused'>, state: SessionState): Description {
-  const refusals = refusedAnswer(state, event.name)?.refusals ?? 0
+/** What a person is told of a plan that cannot be used. */
+export function describeRefusedPlan({ problem }: { problem: string }, state: SessionState): Description {
+  return describeUnusable('the plan', problem, refusedAnswer(state, PLAN_ANSWER))
+}
+
+function describeUnusable(what: string, problem: string, refused: RefusedAnswer | null): Description {
+  const refusals = refused?.refusals ?? 0
   const again = refusals > 1 ? `, for the ${ordinal(refusals)} time` : ''
-  const words = clipLines(event.problem, PROBLEM_LINES, 'the journal has all of it')
-  return describe(`the answer ${line(event.name)} cannot be used${again}:\n${words}`, 'warning')
+  const words = clipLines(problem, PROBLEM_LINES, 'the journal has all of it')
+  return describe(`${what} cannot be used${again}:\n${words}`, 'warning')
 }
 
 /** What a person is told of an answer that can be used; null of that of a reviewer, which the review's end tells. */

@@ -121,7 +121,7 @@ export const roundEvent = variant('type', {
     output,
   },
   'answer-refused': {
-    round: about(number, 'as in `answer-given`'),
+    round: about(number, 'as in `answer-given`; of a plan, the one that wrote it'),
     name: about(text, 'as in `answer-given`; `plan`: the files that are to be the plan of a build'),
     problem: about(text, 'what is wrong with it, for the one who has to mend it: a sentence, or a line for each place'),
   },

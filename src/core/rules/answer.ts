@@ -15,6 +15,34 @@ export interface RefusedAnswer {
   problem: string
 }
 
+/** Answers that were refused when they were given last, by name. */
+export type RefusedAnswers = Readonly<Record<string, RefusedAnswer>>
+
+/** Names of answers of which a session knows that they were refused. */
+const MOST_REFUSED = 100
+
+/** Why an answer of this name was refused when it was given last; null if it was not. Pure. */
+export function refusedAnswer(
+  { refusedAnswers }: { refusedAnswers: RefusedAnswers },
+  name: string,
+): RefusedAnswer | null {
+  return Object.hasOwn(refusedAnswers, name) ? (refusedAnswers[name] ?? null) : null
+}
+
+/** With one more refusal, in a row with those before it; the last 100 names. Pure. */
+export function withRefusal(refused: RefusedAnswers, name: string, problem: string): RefusedAnswers {
+  const before = refusedAnswer({ refusedAnswers: refused }, name)?.refusals ?? 0
+  const others = Object.entries(withoutRefusal(refused, name)).slice(-MOST_REFUSED + 1)
+  return Object.fromEntries([...others, [name, { refusals: before + 1, problem }]])
+}
+
+/** Without that of an answer which can be used now. Pure. */
+export function withoutRefusal(refused: RefusedAnswers, name: string): RefusedAnswers {
+  if (!Object.hasOwn(refused, name)) return refused
+  const { [name]: _, ...others } = refused
+  return others
+}
+
 /** So often in a row may an answer be refused before a person is needed. */
 export const MOST_ANSWER_REFUSALS = 3
 

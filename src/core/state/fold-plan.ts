@@ -2,12 +2,15 @@ import { unreachable } from '../../base/errors.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { EventOf, PlanEvent } from '../events/events.ts'
 import { hasPassed } from '../events/outcome.ts'
+import { type RefusedAnswers, withoutRefusal, withRefusal } from '../rules/answer.ts'
 import { taskNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
+import { withOutput } from '../rules/outputs.ts'
 import {
   type AgentAtWork,
   countFailure,
   isHeldToAllGates,
+  PLAN_ANSWER,
   PLAN_DECISION,
   type PlanTask,
   type TaskPlan,
@@ -20,8 +23,13 @@ const REQUEST_CHARACTERS = 200
 
 /** The state after one more event of a plan, or of an agent that was given work. Pure. */
 export const PLAN_FOLDS: FoldsOf<PlanEvent> = {
-  'plan-refused': state => ({ ...state, taskPlan: planRefused(state.taskPlan) }),
-  'plan-ready': (state, event) => ({ ...state, taskPlan: planReady(state.taskPlan, event) }),
+  // Of version 0.1: since then `answer-refused`.
+  'plan-refused': (state, event) => refusePlan(state, event.problem),
+  'plan-ready': (state, event) => ({
+    ...state,
+    taskPlan: planReady(state.taskPlan, event),
+    refusedAnswers: withoutRefusal(state.refusedAnswers, PLAN_ANSWER),
+  }),
   'agent-started': (state, event, at) => ({
     ...state,
     agents: withAgent(state.agents, event, at),
@@ -51,7 +59,7 @@ export function planAtResume(state: SessionState): TaskPlan | null {
   if (plan === null || ended === null) return plan
   const tasks = plan.tasks.map(task => ({ ...task, failures: 0, failedIn: 0, parked: null, givenTo: {} }))
   // A plan that a person has mended by hand is looked at before anything else.
-  return { ...plan, refusals: 0, tasks, judged: plan.state === 'ready' && plan.judged }
+  return { ...plan, tasks, judged: plan.state === 'ready' && plan.judged }
 }
 
 /** The plan when what ran is over without having come to its end. */
@@ -100,15 +108,20 @@ export function planAfterGate(plan: TaskPlan | null, { gate, status }: EventOf<'
 }
 
 /** After an agent has written something that is no plan. */
-function planRefused(plan: TaskPlan | null): TaskPlan | null {
-  return plan && { ...plan, state: 'refused', refusals: plan.refusals + 1, judged: true }
+function refusePlan(state: SessionState, problem: string): SessionState {
+  const { taskPlan } = state
+  return {
+    ...state,
+    taskPlan: taskPlan && { ...taskPlan, state: 'refused', judged: true },
+    refusedAnswers: withRefusal(state.refusedAnswers, PLAN_ANSWER, problem),
+  }
 }
 
 /** After there is a plan. */
 function planReady(plan: TaskPlan | null, { tasks }: EventOf<'plan-ready'>): TaskPlan | null {
   if (plan === null) return null
   const all = tasks.map(task => newTask(task.id, task.name, task.phase))
-  return { ...plan, state: 'ready', refusals: 0, tasks: all, judged: true }
+  return { ...plan, state: 'ready', tasks: all, judged: true }
 }
 
 /** After a task has been judged. */
@@ -181,4 +194,35 @@ function withAgent(agents: readonly AgentAtWork[], event: EventOf<'agent-started
 function newTask(id: string, name: string, phase: string | null): PlanTask {
   const begun = { done: false, failures: 0, parked: null, workedIn: 0, failedIn: 0, givenTo: {} }
   return { id, name, phase, wasMovedFromGates: false, ...begun }
+}
+
+/** Events of what a round comes to in words: an answer, or another output. */
+export type AnswerEvent = EventOf<'answer-given' | 'answer-refused' | 'output-kept'>
+
+/** The state after one more of them. Pure. */
+export const ANSWER_FOLDS: FoldsOf<AnswerEvent> = {
+  'answer-given': (state, event) => {
+    const next = { ...state, outputs: withOutput(state.outputs, event.output) }
+    return isOfReview(state)
+      ? { ...next, reviews: { ...state.reviews, problem: null } }
+      : { ...next, refusedAnswers: withoutRefusal(state.refusedAnswers, event.name) }
+  },
+  'answer-refused': (state, { name, problem }) => {
+    if (isOfReview(state)) return { ...state, reviews: { ...state.reviews, problem } }
+    if (name === PLAN_ANSWER && state.taskPlan !== null) return refusePlan(state, problem)
+    return { ...state, refusedAnswers: withRefusal(state.refusedAnswers, name, problem) }
+  },
+  'output-kept': (state, event) => ({ ...state, outputs: withOutput(state.outputs, event.output) }),
+}
+
+/** What was refused before a session that goes on: a person has looked at it, so that it may be refused as often again. */
+export function refusedAtResume({ refusedAnswers, ended }: SessionState): RefusedAnswers {
+  if (ended === null) return refusedAnswers
+  const entries = Object.entries(refusedAnswers)
+  return Object.fromEntries(entries.map(([name, { problem }]) => [name, { refusals: 0, problem }]))
+}
+
+/** An answer to a review counts among the reviews: a template may call one of its own the same. */
+function isOfReview({ checking }: SessionState): boolean {
+  return checking?.kind === 'review'
 }

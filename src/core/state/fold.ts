@@ -22,7 +22,6 @@ import {
 import { appendRequest, noticesAfterCutOff, noticesAfterRound, withNotice } from '../rules/notices-after-round.ts'
 import { type Output, withOutput } from '../rules/outputs.ts'
 import { NO_STALL, stallAfterRound } from '../rules/stall.ts'
-import { ANSWER_FOLDS, type AnswerEvent, refusedAtResume } from './fold-answer.ts'
 import {
   CLAIM_FOLDS,
   claimAtResume,
@@ -32,6 +31,8 @@ import {
   withPersonSaid,
 } from './fold-claim.ts'
 import {
+  ANSWER_FOLDS,
+  type AnswerEvent,
   PLAN_FOLDS,
   planAfterBrokenMemory,
   planAfterRound,
@@ -39,6 +40,7 @@ import {
   planAtCut,
   planAtResume,
   planAtRound,
+  refusedAtResume,
 } from './fold-plan.ts'
 import { emptyPlan, PLAN_CHOICES, PLAN_DECISION } from './plan.ts'
 import {

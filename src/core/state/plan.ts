@@ -39,8 +39,6 @@ export interface TaskPlan {
   state: 'none' | 'refused' | 'ready'
   /** True once the plan may be carried out: a person has let it go on, or none wants to see it. */
   isLetGo: boolean
-  /** How often in a row what an agent wrote could not be used as a plan. */
-  refusals: number
   /** Why the plan that a round left could not be read at all, and was put back; null if it could. */
   broken: string | null
   tasks: readonly PlanTask[]
@@ -81,13 +79,15 @@ export function countFailure({ failures, failedIn }: PlanTask, round: number): n
   return failedIn === round ? failures : failures + 1
 }
 
+/** The name of the answer that the files of a plan are: by that refusals of it are journaled and counted. */
+export const PLAN_ANSWER = 'plan'
+
 /** The plan of a session before its first round. */
 export function emptyPlan(asksPerson: boolean): TaskPlan {
   return {
     asksPerson,
     state: 'none',
     isLetGo: !asksPerson,
-    refusals: 0,
     broken: null,
     tasks: [],
     judged: false,

@@ -13,7 +13,7 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../events/outcome.ts'
-import type { RefusedAnswer } from '../rules/answer.ts'
+import type { RefusedAnswers } from '../rules/answer.ts'
 import type { DecidedChoice, OpenDecision } from '../rules/decision.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
@@ -147,7 +147,7 @@ export interface SessionState {
   steps: number
   reviews: Reviews
   /** The answers that could not be used when they were given last, by name: why, and how often in a row; the last 100. */
-  refusedAnswers: Readonly<Record<string, RefusedAnswer>>
+  refusedAnswers: RefusedAnswers
   /** What its steps came to, the last 100. */
   outputs: readonly Output[]
   /** The tree that protected files are compared with; null: the one that the session began with. */

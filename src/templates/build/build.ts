@@ -2,16 +2,15 @@ import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../../core/contracts/memory.ts'
 import type { PartKind, Template, TemplateKind, ThreadSpec } from '../../core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
+import { MOST_ANSWER_REFUSALS, refusedAnswer } from '../../core/rules/answer.ts'
 import type { Decision } from '../../core/rules/decision.ts'
 import { followedMaterial } from '../../core/rules/outputs.ts'
-import { PLAN_CHOICES, PLAN_DECISION, type PlanTask, type TaskPlan } from '../../core/state/plan.ts'
+import { PLAN_ANSWER, PLAN_CHOICES, PLAN_DECISION, type PlanTask, type TaskPlan } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { replanInput, withNotices } from '../round-input.ts'
 
 /** What a build keeps of what has happened, beside its plan. */
 export interface BuildWork {
-  /** What is wrong with the plan that was refused last; null if the last one was not refused. */
-  problem: string | null
   /** True after a refused claim whose reason has to be mended, until an agent has worked on it. */
   mends: boolean
   /** The last summary; null before the first. */
@@ -43,7 +42,7 @@ export const buildKind: TemplateKind<BuildWork> = {
   parts: PARTS,
   hasPlan: true,
   memory: 'project-plan',
-  first: () => ({ problem: null, mends: false, summary: null }),
+  first: () => ({ mends: false, summary: null }),
   fold: foldBuild,
   view: {
     card: ({ summary }) => (summary === null ? [] : [{ label: 'built', text: summary }]),
@@ -62,10 +61,6 @@ export function workOf({ work }: Pick<SessionState, 'work'>): BuildWork {
 
 function foldBuild(own: BuildWork, event: SessionEvent, session: SessionState): BuildWork {
   switch (event.type) {
-    case 'plan-refused':
-      return { ...own, problem: event.problem }
-    case 'plan-ready':
-      return { ...own, problem: null }
     case 'done-refused':
       return { ...own, mends: !LOOK_AGAIN.has(event.reason) }
     case 'round-ended':
@@ -101,9 +96,6 @@ export interface BuildThreads {
 
 /** What the master mind is told when it goes on; `lastTask`: the last in the plan that is done, null if none is. Pure. */
 export type RetryInput = (state: { lastTask: string | null; summary: string }) => string
-
-/** So often in a row may what the team builder wrote be no plan. */
-const MOST_PLAN_REFUSALS = 3
 
 type Step = ReturnType<Template['next']>
 
@@ -152,8 +144,8 @@ function nextOfTeam(session: SessionState, plan: TaskPlan, { teamBuilder }: Buil
   if (last?.part === 'team-building' && last.outcome.class === 'worked' && !plan.judged) {
     return { kind: 'check', check: 'plan' }
   }
-  const { problem } = workOf(session)
-  if (plan.refusals >= MOST_PLAN_REFUSALS) return { kind: 'end', outcome: noPlan(problem) }
+  const { refusals, problem } = refusedAnswer(session, PLAN_ANSWER) ?? { refusals: 0, problem: null }
+  if (refusals >= MOST_ANSWER_REFUSALS) return { kind: 'end', outcome: noPlan(problem) }
   const input = problem === null ? BUILD_TEAM : `${MEND_PLAN}\n\n${problem}`
   const round = { thread: teamBuilder, input: withNotices(input, notices), ...followedMaterial(session) }
   return { kind: 'round', round: { ...round, part: 'team-building' } }
@@ -168,7 +160,7 @@ function noPlan(problem: string | null): Extract<Step, { kind: 'end' }>['outcome
   const [first = 'It could not be read.'] = (problem ?? '').split('\n')
   return {
     kind: 'needs-person',
-    reason: `The team builder wrote no plan that can be carried out, ${MOST_PLAN_REFUSALS} times in a row. ${first}`,
+    reason: `The team builder wrote no plan that can be carried out, ${MOST_ANSWER_REFUSALS} times in a row. ${first}`,
     hint: { do: 'mend-plan', ...filesIn(problem ?? '') },
     goalOnly: true,
   }

@@ -33,8 +33,8 @@ test('a plan that does not fit goes back with what is wrong, and is taken when i
     ),
   }))
   await using build = scene.start('start', ...UNATTENDED)
-  const refused = await build.event('plan-refused')
-  expect(refused).toMatchObject({ problem: expect.stringContaining('phase') })
+  const refused = await build.event('answer-refused')
+  expect(refused).toMatchObject({ name: 'plan', problem: expect.stringContaining('phase') })
   expect(await build.event('plan-ready')).toMatchObject({ tasks: [{ id: 'T1' }, { id: 'T2' }] })
   expect(scene.input(2)).toContain('Later')
 })
@@ -45,7 +45,7 @@ test('a plan that does not fit three times is left to a person', async () => {
   }))
   const { exitCode, events } = await scene.run('start', ...UNATTENDED)
   expect(exitCode).toBe(4)
-  expect(eventsOf(events, 'plan-refused')).toHaveLength(3)
+  expect(eventsOf(events, 'answer-refused').map(({ name }) => name)).toEqual(Array(3).fill('plan'))
   expect(eventsOf(events, 'round-started').map(({ part }) => part)).toEqual(Array(3).fill('team-building'))
 })
 

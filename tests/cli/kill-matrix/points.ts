@@ -112,7 +112,9 @@ export const eventfulChains = {
   reviewed: [
     after('protected-changed'),
     after('review-started'),
-    torn('review-ended', 1, 'both'),
+    { victim: 'codemachine', file: '1-review.json', n: 1 },
+    after('answer-given'),
+    torn('review-ended'),
     after('review-ended', 1),
   ],
 } satisfies Record<string, Chain>
@@ -144,6 +146,8 @@ const NOT_MADE: ReadonlySet<string> = new Set<SessionEvent['type']>([
   'looked',
   'command-ran',
   'wrote',
+  'answer-refused',
+  'output-kept',
   'plan-refused',
   'plan-ready',
   'agent-started',

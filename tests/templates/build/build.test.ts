@@ -121,8 +121,12 @@ test('a team builder that was cut off begins again, and its half plan is not jud
   expect(next(round(1, 'team-building', { outcome: network, counts: false }))).toMatchObject({ part: 'team-building' })
 })
 
-test('what is wrong with a plan goes back to the team builder, three times at most', () => {
-  const refused: SessionEvent = { type: 'plan-refused', round: 1, problem: 'tasks[0].phase is "Build".' }
+const refusal = (problem: string): SessionEvent => ({ type: 'answer-refused', round: 1, name: 'plan', problem })
+
+test.each([
+  ['as it is journaled', refusal('tasks[0].phase is "Build".')],
+  ['as version 0.1 did', { type: 'plan-refused', round: 1, problem: 'tasks[0].phase is "Build".' } as const],
+])('what is wrong with a plan, %s, goes back to the team builder, three times at most', (_, refused) => {
   const again = next(team, refused)
   expect(again).toMatchObject({ part: 'team-building', input: expect.stringContaining('tasks[0].phase is "Build".') })
   expect(next(team, refused, team)).toBe('plan')
@@ -248,8 +252,7 @@ test('a round of work that broke off does not count as mending, and a summary th
 })
 
 test('what a person is told to mend are the files in which the problems are', () => {
-  const refusedFor = (problem: string) =>
-    next(...Array.from({ length: 3 }, (): SessionEvent => ({ type: 'plan-refused', round: 1, problem })))
+  const refusedFor = (problem: string) => next(...Array.from({ length: 3 }, () => refusal(problem)))
   const mends = (...files: string[]) => ({ hint: { do: 'mend-plan', files, more: false } })
   expect(refusedFor('.codemachine/agents/nobody.md: There is no agent "nobody".')).toMatchObject(
     mends('.codemachine/agents/nobody.md'),
