@@ -41,8 +41,8 @@ export function runOverridesOf(
 /** What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. */
 export function termsAtStart(
   run: { settings: Settings; sources: SettingSources; gates: readonly Gate[]; said: RunOverrides },
-  { usualRounds }: Pick<TemplateKind, 'usualRounds'>,
-  { gates: verify = [], limits = {} }: Pick<PromptTerms, 'gates' | 'limits'> = {},
+  kind: Pick<TemplateKind, 'defaultRounds'>,
+  { gates: verify = [], limits = {}, options }: Omit<PromptTerms, 'template'> = {},
 ): { limits: SessionLimits; gates: readonly Gate[]; said: RunOverrides } {
   const { settings, sources, gates, said } = run
   const { rounds, timeMs, tokens } = limits
@@ -53,7 +53,7 @@ export function termsAtStart(
       maxTokens: tokens ?? settings.maxTokens,
     },
     { rounds: rounds === undefined ? sources.rounds : { layer: 'flag', place: 'the queue' } },
-    usualRounds ?? settings.rounds,
+    kind.defaultRounds(options) ?? settings.rounds,
   )
   if (verify.length === 0) return { limits: own, gates, said }
   return {

@@ -16,7 +16,7 @@ function onThread(more: Partial<ThreadSpec>, rounds = 1): TemplateKind {
     name: 'player',
     description: 'plays',
     command: 'none',
-    usualRounds: 5,
+    defaultRounds: () => 5,
     parts: {},
     hasPlan: false,
     memory: 'session',

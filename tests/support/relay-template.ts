@@ -40,7 +40,7 @@ export function relayTemplate(view: TemplateView<RelayWork> = VIEW): TemplateKin
     name: 'relay',
     description: 'one leg after the other',
     command: 'node relay.js',
-    usualRounds: 9,
+    defaultRounds: () => 9,
     parts: { leg: LEG, finish: { ...LEG, words: 'the finish', claims: true } },
     hasPlan: false,
     memory: 'session',

@@ -47,7 +47,7 @@ function toyKind(options: ToyOptions): TemplateKind<ToyState> {
     name: NAME,
     description: 'takes the steps that a test tells it to take',
     command: 'none',
-    usualRounds: 10,
+    defaultRounds: () => 10,
     parts: {},
     hasPlan: false,
     memory: 'session',

@@ -268,7 +268,7 @@ function createdOf({ call, task, records, settings, sources }: Work): EventOf<'s
     goal: task,
     template: AGENT_CALLS.name,
     directory: records.directory,
-    limits: limitsOf(settings, sources, AGENT_CALLS.usualRounds ?? undefined),
+    limits: limitsOf(settings, sources, AGENT_CALLS.defaultRounds({}) ?? undefined),
     sandbox: settings.sandbox,
     network: settings.network,
     model: settings.model,

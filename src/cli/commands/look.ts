@@ -3,6 +3,7 @@ import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
 import type { OpenDecision } from '../../core/rules/decision.ts'
 import { fold } from '../../core/state/fold.ts'
+import type { TaskBoard } from '../../core/state/plan.ts'
 import {
   elapsedMs,
   emptyState,
@@ -28,7 +29,6 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { describeEvent } from '../../words/event.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../../words/numbers.ts'
 import { activityOf, describeOutcome } from '../../words/outcome.ts'
-import type { TaskBoard } from '../../core/state/plan.ts'
 import { boardNow, tasksOfBoard } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { buildReport, proofReport, type SessionReport, type StatusReport, statusLines } from '../../words/status.ts'

@@ -138,8 +138,8 @@ export interface TemplateKind<S = unknown> {
   readonly description: string
   /** What a person types to start one. */
   readonly command: string
-  /** The most rounds of a session for which nobody has named a limit; null: what the setting `rounds` says. */
-  readonly usualRounds: number | null
+  /** The most rounds of a session with these options for which nobody has named a limit; null: what the setting `rounds` says. Pure. */
+  defaultRounds(options: unknown): number | null
   /** Its kinds of rounds, by the word in `part` of `round-started`; none: it has but one. */
   readonly parts: Readonly<Record<string, PartKind>>
   /** Whether its sessions have a plan of tasks, which codemachine looks at and judges. */

@@ -13,7 +13,7 @@ export const agentKind: TemplateKind<CallWork> = {
   name: 'agent',
   description: 'one agent does one thing, and its answer is printed',
   command: 'codemachine --agent <name> "…"',
-  usualRounds: 1,
+  defaultRounds: () => 1,
   parts: {
     task: { words: 'task', claims: false, free: false, countsForStall: false, delegates: false, keepsWords: 400 },
   },

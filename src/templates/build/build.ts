@@ -38,7 +38,7 @@ export const buildKind: TemplateKind<BuildWork> = {
   description: 'a team of agents plans it, builds it task by task, and tests it',
   command: 'codemachine start --template build',
   // Each of its tasks takes some.
-  usualRounds: 50,
+  defaultRounds: () => 50,
   parts: PARTS,
   hasPlan: true,
   memory: 'project-plan',

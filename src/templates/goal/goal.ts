@@ -5,7 +5,7 @@ export const goalKind: TemplateKind<null> = {
   name: 'goal',
   description: 'one agent works on it, round after round, until it is done',
   command: 'codemachine "…"',
-  usualRounds: null,
+  defaultRounds: () => null,
   parts: {},
   hasPlan: false,
   memory: 'session',
