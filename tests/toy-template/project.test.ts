@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { OwnStep } from '../../src/core/contracts/template.ts'
+import { message, reply, roundsScript } from '../../src/demo/model/reply.ts'
+import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { ofType } from '../support/played-session.ts'
 import { processesOf } from '../support/processes.ts'
@@ -64,3 +66,61 @@ test('in a work directory, with the real codex: what is written is there for a c
   })
   expect(await project.report()).toMatchObject({ session: id })
 })
+
+const VERDICT = {
+  type: 'object',
+  properties: { verdict: { type: 'string', enum: ['good', 'bad'] } },
+  required: ['verdict'],
+  additionalProperties: false,
+}
+
+test('with two providers in one session: an answer of one is given to the other, and each is named with its tokens', async () => {
+  const answers = [
+    reply(message('I think it is fine.')),
+    reply(message('Here it is:\n\n```json\n{"verdict":"good"}\n```')),
+  ]
+  await using local = await startScriptedModel({
+    script: roundsScript(answers.map(answer => [answer])),
+    models: ['small'],
+    functionsOnly: true,
+  })
+  await using scene = await openScene([round('touch made')])
+  const { env, home, directory } = scene.place
+  const toy: ToyOptions = {
+    steps: [
+      { kind: 'write', files: [{ path: 'plan.md', text: 'say hello\n' }] },
+      { kind: 'look', what: 'plan' },
+      { kind: 'round', provider: 'local', input: 'Is the plan good?', answer: { name: 'verdict', schema: VERDICT } },
+      // The first answer is none, and is asked for once more.
+      { kind: 'round', provider: 'local', input: 'Is the plan good?', answer: { name: 'verdict', schema: VERDICT } },
+      { kind: 'decide', decision: { id: 'go', title: 'Carry it out?', body: '', choices: YES_OR_NO, default: 'yes' } },
+      { kind: 'round', input: 'Carry the plan out.', materials: [{ name: 'the verdict', output: 1 }], keep: 'report' },
+      runs('look', 'test -e made'),
+      { kind: 'claim' },
+    ],
+    looks: { plan: async () => ({ length: 'say hello\n'.length }) },
+  }
+  const providers = { CODEMACHINE_PROVIDERS_LOCAL_BASE_URL: local.url, CODEMACHINE_PROVIDERS_LOCAL_MODEL: 'small' }
+  await using project = await open({ ...env, ...providers }, home, directory, toy, ['test -e made'])
+  const events: Recorded[] = []
+  const { outcome } = await project.run('Say hello.', { template: 'toy', onEvent: event => void events.push(event) })
+  expect(outcome).toEqual({ kind: 'done', verified: true })
+  expect(ofType(events, 'round-started').map(({ engine, provider = null }) => [engine, provider])).toEqual([
+    ['codex', 'local'],
+    ['codex', 'local'],
+    ['codex', null],
+  ])
+  expect(ofType(events, 'answer-refused')).toMatchObject([{ round: 1, name: 'verdict' }])
+  expect(ofType(events, 'answer-given')).toMatchObject([{ round: 2, name: 'verdict', value: { verdict: 'good' } }])
+  expect(ofType(events, 'decision-made')).toMatchObject([{ id: 'go', choice: 'yes', by: 'default' }])
+  const input = ofType(events, 'round-started').at(-1)?.input ?? ''
+  expect(input).toMatch(/^Carry the plan out\..*the verdict.*"verdict": "good"/s)
+  expect(ofType(events, 'output-kept').map(({ output }) => output.name)).toEqual(['report'])
+  expect(new Set(local.requests.map(({ model }) => model))).toEqual(new Set(['small']))
+  expect(scene.model.requests.every(({ model }) => model !== 'small')).toBe(true)
+})
+
+const YES_OR_NO = [
+  { id: 'yes', label: 'Yes' },
+  { id: 'no', label: 'No', text: 'may' as const },
+]

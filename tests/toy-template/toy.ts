@@ -1,4 +1,11 @@
-import type { OwnStep, Step, Template, TemplateKind, TemplateKinds } from '../../src/core/contracts/template.ts'
+import type {
+  OwnStep,
+  RoundStep,
+  Step,
+  Template,
+  TemplateKind,
+  TemplateKinds,
+} from '../../src/core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 
@@ -8,8 +15,11 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
  * what a test may want to see.
  */
 
+/** A round of the toy's: what it is asked, and on which provider it runs; left out: codex's own. */
+export type ToyRound = { kind: 'round'; provider?: string } & Omit<RoundStep['round'], 'thread' | 'part'>
+
 /** What the toy does next. A text: a round whose input that is. */
-export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' }> | string
+export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' }> | ToyRound | string
 
 /** The toy's own state: how many of its steps have been taken, and what came of them. */
 export interface ToyState {
@@ -21,6 +31,8 @@ export interface ToyState {
   wrote: EventOf<'wrote'>['files']
   /** What was decided, by whom; null before. */
   decided: Pick<EventOf<'decision-made'>, 'choice' | 'by'> | null
+  /** The last answer of each name. */
+  answers: Readonly<Record<string, unknown>>
   /** Why a step came to nothing; null if none did. */
   problem: string | null
 }
@@ -53,7 +65,7 @@ function toyKind(options: ToyOptions): TemplateKind<ToyState> {
     memory: 'session',
     first: () => {
       if (options.breaks === 'first') throw new Error('the toy is broken')
-      return { taken: 0, found: {}, commands: {}, wrote: [], decided: null, problem: null }
+      return { taken: 0, found: {}, commands: {}, wrote: [], decided: null, answers: {}, problem: null }
     },
     fold: (own, event) => {
       if (options.breaks === 'fold' && event.type === 'looked') throw new Error('the toy is broken')
@@ -74,6 +86,9 @@ function foldToy(own: ToyState, event: SessionEvent): ToyState {
       return { ...own, taken, wrote: [...own.wrote, ...event.files].slice(-100), problem: own.problem ?? event.problem }
     case 'decision-made':
       return { ...own, taken, decided: { choice: event.choice, by: event.by } }
+    // What it was asked for comes before the end of the round.
+    case 'answer-given':
+      return { ...own, answers: { ...own.answers, [event.name]: event.value } }
     // One that was accepted may be proved again after a crash: it is the last step, and what follows from it is the end.
     case 'done-refused':
       return { ...own, taken }
@@ -84,9 +99,14 @@ function foldToy(own: ToyState, event: SessionEvent): ToyState {
   }
 }
 
+const thread = { agent: 'toy', developerInstructions: 'Do as you are told.', model: null, effort: null }
+
+function roundOf({ kind, provider, ...round }: ToyRound): RoundStep {
+  return { kind, round: { ...round, thread: provider === undefined ? thread : { ...thread, provider } } }
+}
+
 /** The template of a session. `playSession` takes it as `template`. */
 export function openToy({ steps, looks = {}, breaks, lies }: ToyOptions): Template {
-  const thread = { agent: 'toy', developerInstructions: 'Do as you are told.', model: null, effort: null }
   return {
     threads: [{ part: null, thread }],
     looks,
@@ -97,6 +117,7 @@ export function openToy({ steps, looks = {}, breaks, lies }: ToyOptions): Templa
       if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
       const step = steps[taken]
       if (typeof step === 'string') return { kind: 'round', round: { thread, input: step } }
+      if (step?.kind === 'round') return roundOf(step)
       if (step !== undefined) return step
       if (lies) return { kind: 'end', outcome: { kind: 'done', verified: true } }
       const reason = problem ?? (claim.state === 'refused' ? claim.detail : 'Nothing was claimed.')
