@@ -37,12 +37,18 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   }
   await shown.create(directory, env)
   await mkdir(codexHome)
-  await using model = await startScriptedModel({ script: shown.script(fast ? 'instant' : 'watchable') })
-  await writeFile(join(codexHome, 'config.toml'), model.codexConfig('scripted'))
+  await using model = await startScriptedModel({ script: shown.script(fast ? 'instant' : 'watchable'), models: [MODEL] })
+  await writeFile(join(codexHome, 'config.toml'), model.codexConfig(MODEL))
+  // As a provider of the person's: codex would say in each round that it has not heard of the model.
+  const provider = {
+    CODEMACHINE_PROVIDER: MODEL,
+    CODEMACHINE_PROVIDERS_SCRIPTED_BASE_URL: model.url,
+    CODEMACHINE_PROVIDERS_SCRIPTED_MODEL: MODEL,
+  }
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
   say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
-  const exitCode = await shown.play({ ...context, env, configHome, cwd: directory }, { ...runFlags, ...PROOF })
+  const exitCode = await shown.play({ ...context, env: { ...env, ...provider }, configHome, cwd: directory }, { ...runFlags, ...PROOF })
   say(
     exitCode === 0
       ? howToLook(root, directory, records, shown.look)
@@ -50,6 +56,9 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   )
   return exitCode
 }
+
+/** The scripted model, and the provider that has it. */
+const MODEL = 'scripted'
 
 interface Showing {
   /** Name of its folder. */
