@@ -12,7 +12,7 @@ import type { Reply } from '../core/contracts/reply.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
-import { FOLLOWS } from '../core/rules/outputs.ts'
+import { FOLLOWS, nextOutput } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { emptyState, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { startTimeOf } from '../platform/processes.ts'
@@ -160,11 +160,7 @@ export class Sessions implements AsyncDisposable {
         host: hostname(),
         codemachine: version,
       })
-      if (followed !== null) {
-        const { text } = followed
-        const output = await openOutputs(records.sessionFolder(id)).keep({ n: 1, name: FOLLOWS, kind: 'md', text })
-        log.emit({ type: 'output-kept', round: 0, output })
-      }
+      if (followed !== null) await keepFollowed(records, log, followed.text)
       await log.sync()
       await onCreated()
     })
@@ -193,6 +189,11 @@ export class Sessions implements AsyncDisposable {
         host: hostname(),
         codemachine: version,
       })
+      const { follows, outputs } = state
+      if (follows === null || outputs.some(({ name }) => name === FOLLOWS)) return
+      // It was cut off before that was kept.
+      const followed = await followedSession(this.#run.records, follows).catch(() => null)
+      if (followed !== null) await keepFollowed(this.#run.records, log, followed.text)
     })
   }
 
@@ -305,6 +306,14 @@ async function followedSession(
   const data = await readReport(records, id, null)
   if (data === null) throw new UserError(`${records.journal(id)} holds no session to go on from.`)
   return { id, text: followUpOf(data) }
+}
+
+/** Keeps it as an output of the session, for the first round. */
+async function keepFollowed(records: Records, log: SessionLog, text: string): Promise<void> {
+  const { id, outputs } = log.state
+  const n = nextOutput(outputs)
+  const output = await openOutputs(records.sessionFolder(id)).keep({ n, name: FOLLOWS, kind: 'md', text })
+  log.emit({ type: 'output-kept', round: 0, output })
 }
 
 function usedBy(state: SessionState): Used {

@@ -70,7 +70,8 @@ export async function workThrough(
   if (opened.gateRefusal !== null) throw new UserError(opened.gateRefusal)
   const queue = openQueue(opened.records.queue)
   await dropTaken(opened, queue)
-  const next = () => nextInQueue(queue, opened.records.templates)
+  const refused = new Refused()
+  const next = () => nextInQueue(queue, opened.records.templates, refused)
   if (work.first === null && (await nextToStart(queue, opened.records.templates)) === null) {
     await refuseUnstartable(opened, queue)
     return null
@@ -85,6 +86,7 @@ export async function workThrough(
   const all: EndedSession[] = []
   for (let start = work.first ?? (await next()); start !== null; start = await next()) {
     const ended = await start(sessions)
+    if (ended === null) continue
     all.push(ended)
     const { outcome } = ended
     exitCode = endsTheRun(outcome) ? exitCodeOf(outcome) : exitCode || exitCodeOf(outcome)
@@ -94,6 +96,7 @@ export async function workThrough(
     if (stops) return { exitCode, sessions: all, goesOn: false, isBrokenOff: endsTheRun(outcome) }
     if (alone) break
   }
+  refused.rethrow()
   return { exitCode, sessions: all, goesOn: true, isBrokenOff: false }
 }
 
@@ -132,8 +135,12 @@ async function dropTaken({ records, remarks }: Run, queue: Queue): Promise<void>
 }
 
 /** The prompt whose turn it is, of those of which this version can begin a session. */
-export async function nextToStart(queue: Queue, templates: TemplateKinds): Promise<QueuedPrompt | null> {
-  return await queue.peek(({ template }) => problemOfTemplate(templates, template) === null)
+export async function nextToStart(
+  queue: Queue,
+  templates: TemplateKinds,
+  refused: Pick<Refused, 'has'> = new Set<string>(),
+): Promise<QueuedPrompt | null> {
+  return await queue.peek(({ id, template }) => !refused.has(id) && problemOfTemplate(templates, template) === null)
 }
 
 /** The prompts that wait for another version. */
@@ -153,13 +160,36 @@ async function refuseUnstartable(run: Run, queue: Queue): Promise<void> {
   throw new UserError(`${first.id} waits in the queue still. ${first.problem}`, { hint })
 }
 
-async function nextInQueue(queue: Queue, templates: TemplateKinds): Promise<Start | null> {
+/** The prompts of which no session could begin in this run: they wait on, and the others have their turn. */
+class Refused {
+  readonly #errors = new Map<string, UserError>()
+
+  has(id: string): boolean {
+    return this.#errors.has(id)
+  }
+
+  add(id: string, { message, hint, exitCode }: UserError): void {
+    const mend = hint ?? `To take it out of the queue: codemachine queue rm ${id}`
+    this.#errors.set(id, new UserError(`${id} waits in the queue still. ${message}`, { hint: mend, exitCode }))
+  }
+
+  /** Throws the first of them, if there is one: when all others have had their turn. */
+  rethrow(): void {
+    for (const error of this.#errors.values()) throw error
+  }
+}
+
+/** Begins the session of the prompt whose turn it is; null if none can begin of it. */
+type StartNext = (sessions: Sessions) => Promise<EndedSession | null>
+
+async function nextInQueue(queue: Queue, templates: TemplateKinds, refused: Refused): Promise<StartNext | null> {
   for (;;) {
-    const next = await nextToStart(queue, templates)
+    const next = await nextToStart(queue, templates, refused)
     if (next === null) return null
     // Else somebody has taken it out in this moment.
     if (!(await queue.claim(next.id))) continue
     return async sessions => {
+      let hasBegun = false
       try {
         const { id, prompt, at: _, template, ...terms } = next
         const session = {
@@ -168,11 +198,16 @@ async function nextInQueue(queue: Queue, templates: TemplateKinds): Promise<Star
           terms,
           ...(template === undefined ? {} : { template }),
         }
-        return await sessions.runNew(session, () => queue.removeIfWaiting(id))
+        return await sessions.runNew(session, async () => {
+          hasBegun = true
+          await queue.removeIfWaiting(id)
+        })
       } catch (error) {
         // If it has not begun it waits again.
         await queue.release(next.id)
-        throw error
+        if (hasBegun || !(error instanceof UserError)) throw error
+        refused.add(next.id, error)
+        return null
       }
     }
   }

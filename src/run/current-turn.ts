@@ -81,7 +81,7 @@ export class CurrentTurn {
     return await reviewClaim(causes, tree, {
       ...this.#options,
       means,
-      threadOf: thread => providers.follow(providers.complete(thread), way),
+      threadOf: thread => providers.follow(providers.complete(this.#hiding(thread)), way),
       playOf: thread => this.#terms(thread),
     })
   }
@@ -104,11 +104,18 @@ export class CurrentTurn {
     ending.removeEventListener('abort', end)
   }
 
-  /** An agent is of the provider of the round that it works for. */
+  /** An agent is of the provider of the round that it works for, and may not read what that may not. */
   #onProvider(found: Awaited<ReturnType<AgentBook['thread']>>): Awaited<ReturnType<AgentBook['thread']>> {
     const round = this.#current?.thread
     if ('problem' in found || round === undefined) return found
-    return { thread: this.#options.providers.completeFor(round, found.thread) }
+    const thread = this.#options.providers.completeFor(round, found.thread)
+    return { thread: round.unreadable === undefined ? thread : { ...thread, unreadable: round.unreadable } }
+  }
+
+  /** A reviewer may not read what some thread of the session may not. */
+  #hiding(thread: ThreadSpec): ThreadSpec {
+    const unreadable = new Set(this.#options.template.threads.flatMap(each => each.thread.unreadable ?? []))
+    return unreadable.size === 0 ? thread : { ...thread, unreadable: [...unreadable] }
   }
 
   #terms({ provider }: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {

@@ -27,6 +27,9 @@ import { PlanChange, Rounds, ThreadAhead } from './rounds.ts'
 import type { SessionLog } from './session-log.ts'
 import { OwnSteps } from './steps.ts'
 
+/** What a template asks for that does not change the plan, though a person has asked for that. */
+const PASSES_OVER_REPLAN = new Set<Step['kind']>(['round', 'look', 'command', 'write', 'claim', 'decide'])
+
 /**
  * Runs one session from where its log stands to its end: asks the template, runs the round, judges what it left, and
  * again. Start and resume are the same: the state is the fold of the journal.
@@ -187,9 +190,21 @@ export class SessionRunner {
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const { state } = this.#log
       const step = inTemplate(state.template, 'next', () => template.next(state, memory))
+      if (state.replan !== null && PASSES_OVER_REPLAN.has(step.kind)) {
+        this.#passOverReplan()
+        continue
+      }
       const end = step.kind === 'end' ? this.#steps.checkedEnd(step.outcome) : await this.#carryOut(step, tree, memory)
       if (end) return end
     }
+  }
+
+  /** The template has nothing by which a plan could be changed: what was asked for is not left standing. */
+  #passOverReplan(): void {
+    const { template, last } = this.#log.state
+    const message = `A session of the template ${template} cannot change its plan, so what was asked for is left out; to tell its agents something, use codemachine steer.`
+    this.#log.emit({ type: 'warning', round: null, message })
+    this.#log.emit({ type: 'replanned', round: last?.round ?? 0, files: [] })
   }
 
   /** Does what the template wants next; an outcome if the session ends. */
@@ -202,6 +217,7 @@ export class SessionRunner {
       case 'check':
         return await this.#check(step.check, tree, memory)
       case 'decide':
+        this.#steps.count()
         this.#leaveAlone()
         return await this.#decisions.ask(step.decision)
       case 'round':
@@ -255,7 +271,9 @@ export class SessionRunner {
     const { asked } = this.#options
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
     if (asked.isPaused && this.#log.state.replan === null) return await this.#hold()
-    const limit = step.kind === 'claim' ? null : this.limitOfPlan
+    // A claim is not left unproved for a limit, but after one that was refused another one is.
+    const isFirstClaim = step.kind === 'claim' && this.#log.state.claim.state !== 'refused'
+    const limit = isFirstClaim ? null : this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
     this.#tree = await this.#steps.carryOut(step, tree)
     if (step.kind !== 'look') this.#memory.forget()

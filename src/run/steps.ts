@@ -53,7 +53,7 @@ export class OwnSteps {
   /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
   async carryOut(step: OwnStep, tree: string): Promise<string | null> {
     const { log } = this.#options
-    this.#count()
+    this.count()
     const number = log.state.steps + 1
     log.emit({ type: 'step-started', step: number, kind: step.kind, name: clipEnd(nameOf(step), NAME_CHARACTERS) })
     switch (step.kind) {
@@ -85,7 +85,8 @@ export class OwnSteps {
     )
   }
 
-  #count(): void {
+  /** Counts one more; throws a `TemplateError` after too many without a round between them. */
+  count(): void {
     const { last, template } = this.#options.log.state
     this.#since = { round: last, steps: this.#since.round === last ? this.#since.steps + 1 : 1 }
     if (this.#since.steps <= MOST_IN_A_ROW) return

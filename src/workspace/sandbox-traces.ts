@@ -62,7 +62,7 @@ export async function openSandboxTraces(folders: readonly string[], record: stri
     },
     async expectFiles(paths) {
       const there = await Promise.all(paths.map(isThere))
-      const missing = paths.filter((path, i) => !there[i] && !WILDCARD.test(path))
+      const missing = paths.filter((path, i) => !there[i] && isAbsolute(path) && !WILDCARD.test(path))
       if (missing.length === 0) return
       files = [...new Set([...files, ...missing])]
       await write()

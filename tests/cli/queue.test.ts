@@ -222,3 +222,19 @@ test('a session that is to go on from one that there is not is refused', async (
   }
   expect(await waiting(scene)).toEqual([])
 })
+
+test('a prompt of which no session can begin waits on, and those behind it have their turn', async () => {
+  await using scene = await openScene([round(claimDone)])
+  await scene.run('queue', 'add', 'first')
+  await scene.run('queue', 'add', 'second')
+  const file = join(scene.records(), 'queue/000001.json')
+  const gone = { prompt: 'first', at: '2026-11-20T23:00:00.000Z', follows: '20250101_1' }
+  await writeFile(file, JSON.stringify(gone))
+  const { events, exitCode, stderr } = await scene.run('--json')
+  expect(eventsOf(events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['done'])
+  expect([exitCode, stderr]).toEqual([
+    2,
+    expect.stringContaining('000001 waits in the queue still. There are no sessions in'),
+  ])
+  expect(await promptsOf(scene)).toEqual(['first'])
+})

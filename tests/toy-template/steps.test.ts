@@ -100,9 +100,10 @@ const DECISION = {
   default: 'right',
 }
 
+const ASKS = { kind: 'decide', decision: DECISION } as const
+
 test('killed after any event, and gone on with, it comes to the same end and the same files', async () => {
-  const decide = { kind: 'decide', decision: DECISION } as const
-  const toy = { steps: [decide, ...ALL], looks }
+  const toy = { steps: [ASKS, ...ALL], looks }
   const whole = await play(toy)
   expect(ofType(whole.events, 'decision-asked')).toHaveLength(1)
   const files = async () =>
@@ -235,6 +236,9 @@ describe('a template that', () => {
     [{ steps: [look], looks: { size: async () => 1n } }, 'failed in `look size`'],
     [{ steps: [look], looks: { size: async () => deep(200) } }, 'nested more than 100 deep'],
     [{ steps: [], lies: true }, 'ends the session as done, and no claim of that has been accepted'],
+    [{ steps: [claim, write], lies: true }, 'ends the session as done, and no claim of that has been accepted'],
+    [{ steps: [claim, ASKS, look], looks, lies: true }, 'ends the session as done, and no claim of that'],
+    [{ steps: Array.from({ length: 2000 }, () => ASKS) }, 'asks for more than 1000 steps without a round'],
     [{ steps: Array.from({ length: 2000 }, () => look), looks }, 'asks for more than 1000 steps without a round'],
   ] as const)('does what none may do is a bug of its: %#', async (toy, words) => {
     const { error } = await failing(toy)
@@ -340,4 +344,24 @@ test('nothing is written where a link stands in the way, and the template is tol
   } finally {
     await rm(elsewhere, { recursive: true })
   }
+})
+
+test('a change of plan is left out in words where the template has none, and the session does not go round in circles', async () => {
+  const toy = { steps: [look, 'Do it.', claim], looks }
+  const { outcome, events, inputs } = await play(toy, {
+    onEvent: ({ type }, { runner, asked }) => {
+      if (type === 'looked') {
+        runner.tell({ type: 'replan-asked', text: 'docs first' })
+        asked.hold()
+      }
+      if (type === 'held') asked.unpause()
+    },
+  })
+  expect(outcome).toMatchObject({ kind: 'done' })
+  expect(inputs).toEqual(['Do it.'])
+  expect(ofType(events, 'replanned')).toMatchObject([{ round: 0, files: [] }])
+  expect(ofType(events, 'held')).toHaveLength(1)
+  expect(ofType(events, 'warning').map(({ message }) => message)).toEqual([
+    'A session of the template toy cannot change its plan, so what was asked for is left out; to tell its agents something, use codemachine steer.',
+  ])
 })

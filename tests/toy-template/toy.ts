@@ -16,7 +16,7 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
  */
 
 /** A round of the toy's: what it is asked, and on which provider it runs; left out: codex's own. */
-export type ToyRound = { kind: 'round'; provider?: string } & Omit<RoundStep['round'], 'thread' | 'part'>
+type ToyRound = { kind: 'round'; provider?: string } & Omit<RoundStep['round'], 'thread' | 'part'>
 
 /** What the toy does next. A text: a round whose input that is. */
 export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' }> | ToyRound | string
@@ -42,7 +42,7 @@ export interface ToyOptions {
   looks?: Template['looks']
   /** Throws in place of one of its functions. */
   breaks?: 'first' | 'fold' | 'next' | 'ahead'
-  /** Ends as done though nothing was accepted. */
+  /** Takes all of its steps, also after a claim of its was accepted, and ends as done whatever was. */
   lies?: true
 }
 
@@ -69,6 +69,7 @@ function toyKind(options: ToyOptions): TemplateKind<ToyState> {
     },
     fold: (own, event) => {
       if (options.breaks === 'fold' && event.type === 'looked') throw new Error('the toy is broken')
+      if (options.lies && event.type === 'done-accepted') return { ...own, taken: own.taken + 1 }
       return foldToy(own, event)
     },
     open: async () => openToy(options),
@@ -114,7 +115,8 @@ export function openToy({ steps, looks = {}, breaks, lies }: ToyOptions): Templa
       if (breaks === 'next') throw new Error('the toy is broken')
       const { taken, problem } = session.work as ToyState
       const { claim } = session
-      if (claim.state === 'accepted') return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
+      const isDone = claim.state === 'accepted' && !lies
+      if (isDone) return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
       const step = steps[taken]
       if (typeof step === 'string') return { kind: 'round', round: { thread, input: step } }
       if (step?.kind === 'round') return roundOf(step)

@@ -335,6 +335,8 @@ class Answer implements View {
   }
 
   event(event: Recorded, state: SessionState): void {
+    // What a try that failed has said is not the answer.
+    if (event.type === 'round-started') this.#final = null
     if (event.type === 'waiting') this.#call.onRemark(`${describeEvent(event, state)?.text}`)
     if (event.type !== 'item-completed') return
     const { item } = event

@@ -63,8 +63,8 @@ async function workAlone(context: CliContext, asked: AskedAgent, folder: string)
 }
 
 /**
- * `codemachine --agent NAME "task"` where no session runs: one task of one agent, through `codex exec`, in the project
- * around the directory. Resolves with 0, 130 or 143; throws a `UserError` for what a person has to mend (2) and for a task
+ * `codemachine --agent NAME "task"` where no session runs: one task of one agent, as a session of one round, in the
+ * project around the directory. Resolves with 0, 130 or 143; throws a `UserError` for what a person has to mend (2) and for a task
  * that codex did not get to its end (4).
  */
 export async function agentAlone(context: CliContext, call: Omit<AskedAgent, 'paths'>): Promise<number> {

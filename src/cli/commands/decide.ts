@@ -1,10 +1,10 @@
-import { findSession } from '../../app/find.ts'
+import { findSession, newestSessions } from '../../app/find.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { OpenDecision } from '../../core/rules/decision.ts'
 import { type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
-import { foldJournal } from '../../records/journal.ts'
+import { foldJournal, lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
@@ -61,9 +61,10 @@ async function readAsked(
   say: (problem: string) => void,
 ): Promise<Asked | null> {
   // Before the journal: a session that ends while it is read must not look cut off.
-  const runner = await askWhoRuns(records.lock, platform, say)
-  const id = session ?? (await records.sessions()).at(-1)
-  const state = id === undefined ? null : await foldJournal(records, id)
+  const id = session ?? (await newestSessions(records, 1))[0]
+  if (id === undefined) return null
+  const runner = await askWhoRuns(await lockOfSession(records, id), platform, say)
+  const state = await foldJournal(records, id)
   if (state === null) return null
   const standing = sessionStatusOf(state, runner)
   return { state, standing, decision: standing === 'running' ? state.decision : null }
@@ -119,7 +120,7 @@ async function editFirst(
 }
 
 async function nobodyAsks(records: Records, session: string | null, { cd }: LookFlags): Promise<UserError> {
-  const id = session ?? (await records.sessions()).at(-1)
+  const id = session ?? (await newestSessions(records, 1))[0]
   return new UserError(`No codemachine runs in ${records.directory}, so there is nothing to decide.`, {
     hint:
       id === undefined

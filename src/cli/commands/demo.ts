@@ -37,7 +37,10 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
   }
   await shown.create(directory, env)
   await mkdir(codexHome)
-  await using model = await startScriptedModel({ script: shown.script(fast ? 'instant' : 'watchable'), models: [MODEL] })
+  await using model = await startScriptedModel({
+    script: shown.script(fast ? 'instant' : 'watchable'),
+    models: [MODEL],
+  })
   await writeFile(join(codexHome, 'config.toml'), model.codexConfig(MODEL))
   // As a provider of the person's: codex would say in each round that it has not heard of the model.
   const provider = {
@@ -48,7 +51,10 @@ export async function demo(context: CliContext, flags: DemoFlags): Promise<numbe
 
   const say = (text: string) => void (flags.json ? context.stderr : context.stdout).write(`${text}\n`)
   say(`A scripted model plays the part of a real one; all else is real. It works in ${directory}.\n`)
-  const exitCode = await shown.play({ ...context, env: { ...env, ...provider }, configHome, cwd: directory }, { ...runFlags, ...PROOF })
+  const exitCode = await shown.play(
+    { ...context, env: { ...env, ...provider }, configHome, cwd: directory },
+    { ...runFlags, ...PROOF },
+  )
   say(
     exitCode === 0
       ? howToLook(root, directory, records, shown.look)

@@ -11,7 +11,6 @@ import {
   countFailure,
   isHeldToAllGates,
   PLAN_ANSWER,
-  PLAN_DECISION,
   type PlanTask,
   type TaskPlan,
   taskOf,
@@ -78,10 +77,18 @@ export function planAtRound(state: SessionState, part: string | null): TaskPlan 
   return { ...plan, isLetGo, isCutOff: false, broken: null, tasks }
 }
 
-/** The plan when a person lets a session go on in which an earlier version paused for it: they have seen it. */
-export function planAfterUnpause({ taskPlan, decision, decided }: SessionState): TaskPlan | null {
-  const isAsked = decision?.id === PLAN_DECISION || decided?.id === PLAN_DECISION
-  return taskPlan?.state === 'ready' && !isAsked ? { ...taskPlan, isLetGo: true } : taskPlan
+/** The plan when a person lets a session go on that an earlier version held for it: they have seen it. */
+export function planAfterUnpause({
+  taskPlan,
+  decision,
+  decided,
+  running,
+  replan,
+  heldSince,
+}: SessionState): TaskPlan | null {
+  const wasHeldForIt =
+    decision === null && decided === null && running === null && replan === null && heldSince !== null
+  return taskPlan?.state === 'ready' && wasHeldForIt ? { ...taskPlan, isLetGo: true } : taskPlan
 }
 
 /** The plan when a file of the memory could not be used. */

@@ -93,13 +93,20 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
     step: { number: step, kind, name, since: at },
   }),
   looked: (state, event, at) => endStep(withKept(state, event.output), event, at),
-  'command-ran': (state, event, at) =>
-    isBrokenOff(event) ? { ...state, step: null } : endStep(withKept(state, event.kept), event, at),
-  wrote: endStep,
+  'command-ran': (state, event, at) => {
+    const next = event.changed.length === 0 ? state : withoutAccepted(state)
+    return isBrokenOff(event) ? { ...next, step: null } : endStep(withKept(next, event.kept), event, at)
+  },
+  wrote: (state, event, at) => endStep(event.files.length === 0 ? state : withoutAccepted(state), event, at),
 }
 
 function withKept(state: SessionState, output: Output | undefined): SessionState {
   return output === undefined ? state : { ...state, outputs: withOutput(state.outputs, output) }
+}
+
+/** What was accepted is done no more once files may be others than those that were proved. */
+function withoutAccepted(state: SessionState): SessionState {
+  return state.claim.state === 'accepted' ? { ...state, claim: { state: 'none' } } : state
 }
 
 function endStep(state: SessionState, { step }: { step: number }, at: number): SessionState {
@@ -149,7 +156,8 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   'wait-ended': endWait,
   'stop-asked': state => ({ ...state, stopAsked: true }),
   paused: (state, _, at) => hold(state, at),
-  held: (state, _, at) => ({ ...state, heldSince: state.heldSince ?? at }),
+  // What was broken off for it is done anew.
+  held: (state, _, at) => ({ ...state, step: null, heldSince: state.heldSince ?? at }),
   unpaused: (state, _, at) => ({
     ...releaseHold(state, at),
     pausedAt: null,
@@ -244,7 +252,7 @@ function askedToDecide(state: SessionState, event: EventOf<'decision-asked'>, at
   const { id, title, body, choices, default: usual, file, until } = event
   const decision = { id, title, body, choices, default: usual, ...(file === undefined ? {} : { file }) }
   return {
-    ...releaseHold(state, at),
+    ...releaseHold(withoutAccepted(state), at),
     decision: { ...decision, since: at, until: Date.parse(until) },
   }
 }

@@ -71,7 +71,11 @@ export class RecordedRound {
   /** Delivers what comes of a line. False if nothing is known of such a line, or it has not the shape that it should. */
   play({ message, at }: RecordedLine): boolean {
     try {
-      if (isExecLine(message)) return this.#execLines.take(message).every(each => this.#notification(each, at))
+      if (isExecLine(message))
+        return this.#execLines
+          .take(message)
+          .map(each => this.#notification(each, at))
+          .every(Boolean)
       if (typeof memberOf(message, 'method') !== 'string') return this.#answer(message)
       if (memberOf(message, 'id') !== undefined) return this.#request(message as ServerRequest)
       return this.#notification(message as ServerNotification, at)

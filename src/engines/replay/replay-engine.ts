@@ -215,7 +215,7 @@ class Pacing {
     }
     if (at === null) return
     const gap = this.#last === null ? 0 : Math.min(LONGEST_GAP_MS, at - this.#last)
-    this.#last = at
+    this.#last = Math.max(this.#last ?? at, at)
     if (gap > 0) await this.#clock.wait(gap, this.#signal)
   }
 }
