@@ -1,5 +1,5 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
-import { build, type Plugin } from 'esbuild'
+import { build, type Plugin, transform } from 'esbuild'
 import { writeDeclarations } from './declarations.ts'
 import { readWithoutFile, thirdParty } from './third-party.ts'
 
@@ -29,6 +29,20 @@ const withoutDeveloperTools: Plugin = {
   },
 }
 
+/** Short names in what is not ours: a third of the package is libraries. Ours keep theirs: a stack trace is to be read. */
+const shortNamesOfLibraries: Plugin = {
+  name: 'short-names-of-libraries',
+  setup(builds) {
+    builds.onLoad({ filter: /[\\/]node_modules[\\/].+\.[cm]?js$/ }, async ({ path }) => {
+      const source = await readFile(path, 'utf8')
+      // What a module declares at its top is nobody else's; of a script it may be.
+      const format = /^(?:import|export)\b/m.test(source) ? ({ format: 'esm' } as const) : {}
+      const { code } = await transform(source, { loader: 'js', minifyIdentifiers: true, ...format })
+      return { contents: code, loader: 'js' }
+    })
+  },
+}
+
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
 const { metafile } = await build({
@@ -42,12 +56,11 @@ const { metafile } = await build({
   external: ['./entry.js'],
   jsx: 'automatic',
   define: { 'process.env.NODE_ENV': '"production"' },
-  // Not the names: a stack trace is to be read.
   minifySyntax: true,
   minifyWhitespace: true,
   legalComments: 'linked',
   metafile: true,
-  plugins: [lightStart, withoutDeveloperTools],
+  plugins: [lightStart, withoutDeveloperTools, shortNamesOfLibraries],
   logLevel: 'warning',
   // What CommonJS dependencies expect to find.
   banner: {

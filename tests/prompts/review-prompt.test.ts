@@ -17,8 +17,8 @@ describe('the instructions of a reviewer', () => {
     expect(instructions).toContain('`/home/someone/app`')
     expect(instructions).not.toMatch(/\{\{|\}\}/)
     const example = (/```json\n(.*?)```/s.exec(instructions)?.[1] ?? '').replace('agreed|findings', 'findings')
-    expect(readReview(example, path => pathInside('/home/someone/app', path))).toMatchObject({
-      findings: [{ file: 'src/a.ts', line: 12 }],
+    expect(readReview(JSON.parse(example), path => pathInside('/home/someone/app', path))).toMatchObject({
+      value: { findings: [{ file: 'src/a.ts', line: 12 }] },
     })
   })
 

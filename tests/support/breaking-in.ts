@@ -77,7 +77,8 @@ export async function runSession(
     })
     return { ...ran, replies, codes }
   } finally {
-    await rm(folder, { recursive: true })
+    // The record of the last round is closed beside what comes after it.
+    await rm(folder, { recursive: true, maxRetries: 10 })
   }
 }
 
