@@ -158,6 +158,8 @@ describe('codemachine --agent where a session runs', () => {
     const { asked } = await session()
     const { exitCode, stderr } = await door(['--agent', 'frontend-dev', '--yolo', '-m', 'gpt-9', 'T1']).ended
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('leave --model, --yolo out')])
+    const other = await door(['--agent', 'frontend-dev', '--provider', 'local', 'T1']).ended
+    expect([other.exitCode, other.stderr]).toEqual([2, expect.stringContaining('leave --provider out')])
     expect(asked).toEqual([])
   })
 

@@ -92,8 +92,9 @@ export async function agentAlone(context: CliContext, call: Omit<AskedAgent, 'pa
 
 /** Those that were typed of the flags that say how an agent works by itself. */
 function flagsOfRun(flags: RunFlags): string {
-  const { model, effort, sandbox, yolo, network, config, codexBin } = flags
+  const { provider, model, effort, sandbox, yolo, network, config, codexBin } = flags
   const typed = {
+    '--provider': provider,
     '--model': model,
     '--effort': effort,
     '--sandbox': sandbox,
