@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
+import { CODEX_PROVIDER } from '../core/contracts/provider.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
@@ -84,12 +85,16 @@ export function optionsOf({ name, options: schema }: Pick<TemplateKind, 'name' |
 
 /** The options of a session that goes on: those of now, and before them what was said when it began. */
 export function optionsAtResume(said: RunOverrides, overrides: readonly string[], now: RunOptions): RunOptions {
-  const { network, keepAwake, sandbox, verify = [], ...same } = said
+  const { network, keepAwake, sandbox, model, effort, verify = [], ...same } = said
   const { keepAwake: keepsAwakeNow = true, ...others } = now
   // Another sandbox than before is meant as it is by itself, not with what the old one allowed.
   const keepsSandbox = now.sandbox === undefined
+  // Nor does another provider know the names of the old one's model and efforts.
+  const keepsProvider = now.provider === undefined || now.provider === (said.provider ?? CODEX_PROVIDER)
   return {
     ...same,
+    ...(model === undefined || !keepsProvider ? {} : { model }),
+    ...(effort === undefined || !keepsProvider ? {} : { effort }),
     // The settings check it once more.
     ...(sandbox === undefined ? {} : { sandbox: sandbox as Settings['sandbox'] }),
     ...(network === undefined || !keepsSandbox ? {} : { network }),

@@ -55,6 +55,17 @@ test('what is typed of the proof is kept for the session that goes on, which add
   expect(optionsAtResume({ keepAwake: true }, [], { keepAwake: false })).toEqual({ config: [], keepAwake: false })
 })
 
+test('a session that goes on with another provider leaves the model and the effort of the one before it', () => {
+  const said = { provider: 'local', model: 'qwen', effort: 'low', maxUsage: 90 }
+  expect(optionsAtResume(said, [], {})).toMatchObject({ provider: 'local', model: 'qwen', effort: 'low' })
+  expect(optionsAtResume(said, [], { provider: 'local' })).toMatchObject({ model: 'qwen', effort: 'low' })
+  expect(optionsAtResume(said, [], { provider: 'codex' })).toEqual({ provider: 'codex', maxUsage: 90, config: [] })
+  expect(optionsAtResume(said, [], { provider: 'codex', model: 'gpt-9' })).toMatchObject({ model: 'gpt-9' })
+  const onAccount = { model: 'gpt-9', effort: 'high' }
+  expect(optionsAtResume(onAccount, [], { provider: 'codex' })).toMatchObject(onAccount)
+  expect(optionsAtResume(onAccount, [], { provider: 'local' })).toEqual({ provider: 'local', config: [] })
+})
+
 test('every flag that a sentence names is there', () => {
   const { options } = withRunFlags(new Command())
   const named = settingInfos.flatMap(({ flag }) => flag ?? [])
