@@ -81,7 +81,7 @@ export class CurrentTurn {
     return await reviewClaim(causes, tree, {
       ...this.#options,
       means,
-      threadOf: thread => providers.follow(providers.complete(this.#hiding(thread)), way),
+      threadOf: thread => providers.follow(providers.completeReviewer(this.#hiding(thread)), way),
       playOf: thread => this.#terms(thread),
     })
   }

@@ -350,7 +350,7 @@ export class SessionRunner {
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
     const limit = this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
-    const thread = this.#providers.complete({ ...REVIEWER, model: this.#log.state.review?.model ?? null })
+    const thread = this.#providers.completeReviewer({ ...REVIEWER, model: this.#log.state.review?.model ?? null })
     const usage = thread.provider === undefined ? this.#retryPolicy.beforeRound(false) : null
     if (usage !== null) return await this.#follow(usage.cause, usage.after, usage.reason)
     const way = this.#providers.take(thread)

@@ -11,7 +11,7 @@ import { emptyState, roundTokens, type SessionState } from '../../core/state/sta
 import { pathInside } from '../../platform/files.ts'
 import { foldJournal } from '../../records/journal.ts'
 import { readAnswer } from '../../run/answers.ts'
-import { withProvider } from '../../run/providers/round-providers.ts'
+import { reviewerWithProvider } from '../../run/providers/round-providers.ts'
 import { playReview } from '../../run/review.ts'
 import { SessionLog } from '../../run/session-log.ts'
 import type { Settings } from '../../settings/schema.ts'
@@ -66,7 +66,7 @@ export async function reviewWork(
   const startedAt = clock.monotonic()
   try {
     const { outcome, message } = await playReview(
-      engines.prepare(withProvider(thread, providers)),
+      engines.prepare(reviewerWithProvider(thread, providers)),
       { round: 0, review: 1, input: reviewInput(matter) },
       {
         log,

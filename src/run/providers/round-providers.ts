@@ -43,6 +43,11 @@ export class RoundProviders {
     return withProvider(thread, this.#options.providers)
   }
 
+  /** As `reviewerWithProvider`. */
+  completeReviewer(thread: ThreadSpec): ThreadSpec {
+    return reviewerWithProvider(thread, this.#options.providers)
+  }
+
   /** The same of an agent that works for a round: it goes the way of that round's own thread. */
   completeFor(round: ThreadSpec, thread: ThreadSpec): ThreadSpec {
     const { byName, usual } = this.#options.providers
@@ -148,6 +153,14 @@ export function withProvider(
   // The agents of a session on a provider have that one's model.
   const isOfUsual = usual !== CODEX_PROVIDER && rest.model === byName.get(usual)?.model
   return isOfUsual ? { ...rest, model: remoteModel } : rest
+}
+
+/** The same of a reviewer: the model that is set for reviews is one of codex's, and no other provider has it. Pure. */
+export function reviewerWithProvider(
+  thread: ThreadSpec,
+  providers: Pick<Providers, 'byName' | 'usual' | 'remoteModel'>,
+): ThreadSpec {
+  return withProvider(providers.usual === CODEX_PROVIDER ? thread : { ...thread, model: null }, providers)
 }
 
 function keyOf({ provider, model }: ThreadSpec): string {

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel, status } from '../../../src/demo/model/scripted-model.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
-import { claimDone, round } from '../../support/rounds.ts'
+import { claimDone, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
@@ -182,6 +183,20 @@ test('a provider that dies in the middle of a round is waited for, and the same 
   expect(exitCode).toBe(0)
   expect(roundsOf(events).slice(1, 2)).toEqual([[1, 'worked', true]])
   expect(scene.model.requests).toEqual([])
+})
+
+test('a review is done by the model of the provider, whatever model is set for reviews', async () => {
+  const agrees = JSON.stringify({ verdict: 'agreed', summary: 'All of it is there.', findings: [] })
+  await using scene = await openProviderScene([round(claimDone), [says(agrees)], [says(agrees)]], {
+    table: '[reviewer]\nmodel = "gpt-9"',
+  })
+  const { exitCode, events } = await start(scene, '--review').run.ended
+  expect(eventsOf(events, 'review-started')).toMatchObject([{ provider: 'local', model: 'qwen' }])
+  expect(exitCode).toBe(0)
+  await writeFile(join(scene.place.directory, 'a.txt'), 'hello\n')
+  const env = { CODEMACHINE_PROVIDER: 'local' }
+  const byItself = await codemachineHere(scene.place, ['review', '--goal', 'Say hello.'], { env })
+  expect([byItself.exitCode, new Set(scene.local.requests.map(({ model }) => model))]).toEqual([0, new Set(['qwen'])])
 })
 
 test('the limits of the account hold up no round of another provider', async () => {
