@@ -135,6 +135,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     providers: providers.byName,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
+    unaskedMs: settings.maxWait,
   }
   const engines = await openEngines(world, setup)
   opened.defer(() => engines.close())

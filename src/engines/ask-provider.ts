@@ -1,3 +1,4 @@
+import { BlockList, isIP } from 'node:net'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { version } from '../base/package.ts'
@@ -14,7 +15,7 @@ export interface AskProviderOptions {
 /**
  * Asks a provider for its models (`GET <base_url>/models`), in at most 3 s, and answers why it cannot work, or null if nothing
  * speaks against it. Never rejects. The key goes to that address alone: no redirect is followed. A provider behind a proxy
- * that the environment names is not asked, for Node does not use it as codex does; only its key is looked at.
+ * that the environment names is not asked (`canBeAsked`); only its key is looked at.
  *
  * @param model that it has to have; null: any
  */
@@ -25,7 +26,7 @@ export async function askProvider(
 ): Promise<ProviderProblem | null> {
   const key = keyOf(provider, env)
   if (key !== null && 'problem' in key) return { kind: 'no-key', message: key.problem }
-  if (isBehindProxy(provider, env)) return null
+  if (!canBeAsked(provider, env)) return null
   const over = new AbortController()
   const late = new AbortController()
   const bound = clock.wait(ANSWER_MS, over.signal).then(() => late.abort())
@@ -54,6 +55,16 @@ export async function askProvider(
   }
 }
 
+/** Whether a provider is asked: not if codex asks a proxy for it, which Node does not use as codex does. What lies on this machine always is. */
+export function canBeAsked({ baseUrl }: Pick<Provider, 'baseUrl'>, env: Readonly<NodeJS.ProcessEnv>): boolean {
+  const url = new URL(baseUrl)
+  if (/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)) return true
+  const names = [`${url.protocol.slice(0, -1)}_proxy`, 'all_proxy']
+  if (!names.some(name => env[name] || env[name.toUpperCase()])) return true
+  const exempt = (env.no_proxy || env.NO_PROXY || '').toLowerCase().split(/[\s,]+/)
+  return exempt.some(entry => isExempt(url, entry))
+}
+
 const ANSWER_MS = 3_000
 /** The list of a service with all models of the world has half of it. */
 const MOST_BYTES = 4 * 1024 * 1024
@@ -75,12 +86,25 @@ function keyOf(
   return { problem: `The environment variable ${keyEnv} of the provider ${name} holds something that is no key.` }
 }
 
-/** Whether codex would ask a proxy for it. What lies on this machine is asked in any case. */
-function isBehindProxy({ baseUrl }: Provider, env: Readonly<NodeJS.ProcessEnv>): boolean {
-  const { protocol, hostname } = new URL(baseUrl)
-  if (/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)) return false
-  const names = [`${protocol.slice(0, -1)}_proxy`, 'all_proxy']
-  return names.some(name => Boolean(env[name] || env[name.toUpperCase()]))
+/** Whether an entry of `NO_PROXY` names the host: `*`, a host and those below it, an address, or a range of them; a port may follow. */
+function isExempt({ protocol, hostname, port }: URL, entry: string): boolean {
+  const [, name = '', itsPort] = isIP(entry) === 0 ? (/^\[?(.*?)\]?(?::(\d+))?$/.exec(entry) ?? []) : ['', entry]
+  if (itsPort !== undefined && itsPort !== (port || (protocol === 'https:' ? '443' : '80'))) return false
+  const host = hostname.replace(/^\[|\]$|\.$/g, '')
+  const family = isIP(host)
+  if (name === '*') return true
+  if (family !== 0) return isInRange(host, family === 6 ? 'ipv6' : 'ipv4', name)
+  const domain = name.replace(/^\*?\./, '')
+  return domain !== '' && (host === domain || host.endsWith(`.${domain}`))
+}
+
+function isInRange(host: string, family: 'ipv4' | 'ipv6', range: string): boolean {
+  const [address = '', bits = family === 'ipv6' ? '128' : '32'] = range.split('/')
+  const most = family === 'ipv6' ? 128 : 32
+  if (isIP(address) !== (family === 'ipv6' ? 6 : 4) || !/^\d{1,3}$/.test(bits) || Number(bits) > most) return false
+  const list = new BlockList()
+  list.addSubnet(address, Number(bits), family)
+  return list.check(host, family)
 }
 
 function away({ name, baseUrl }: Provider, why: string): ProviderProblem {

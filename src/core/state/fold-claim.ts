@@ -147,7 +147,7 @@ function endReview(state: SessionState, event: EventOf<'review-ended'>, at: numb
     tokensBefore: sessionTokens(state),
     providerTokens: tokensOfProviders(state),
     threadTokens: {},
-    failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, at),
+    failures: failuresAfter(state.failures, { outcome, counts: outcome.class === 'worked' }, true, { ...state, at }),
     reviews: hasHeardAll(state) ? reviews : withoutAgreement(reviews),
   }
 }

@@ -390,7 +390,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     taskPlan: planAfterRound(state),
     last: { ...event, part: running?.part ?? null },
     roundsUsed: event.counts ? state.roundsUsed + 1 : state.roundsUsed,
-    failures: failuresAfter(state.failures, event, running?.hasWorked ?? false, at),
+    failures: failuresAfter(state.failures, event, running?.hasWorked ?? false, { ...state, at }),
     stall:
       running === null || state.replayed
         ? state.stall

@@ -321,7 +321,7 @@ export function emptyState(id: string): SessionState {
 export interface Failures {
   /** Those that used up no round. */
   inARow: number
-  /** When the first of these ended; Unix time, ms. */
+  /** When the first of these began to fail: its end, or before that when the network was first waited for in it; Unix time, ms. */
   since: number | null
   /** Crashes in a row in which the agent had done nothing. */
   idleCrashes: number
@@ -333,12 +333,12 @@ export interface Failures {
 
 export const NO_FAILURES: Failures = { inARow: 0, since: null, idleCrashes: 0, refusals: 0, silences: 0 }
 
-/** The failures after one more round, which ended at `at` (Unix time, ms). Pure. */
+/** The failures after one more round, which ended at `at`; `offlineSince`: when the network went away in it (Unix time, ms). Pure. */
 export function failuresAfter(
   before: Failures,
   { outcome, counts }: Pick<EventOf<'round-ended'>, 'outcome' | 'counts'>,
   hasWorked: boolean,
-  at: number,
+  { at, offlineSince }: { at: number } & Pick<SessionState, 'offlineSince'>,
 ): Failures {
   // What a signal or a person cut off did not fail.
   if (!counts && outcome.class === 'interrupted') return before
@@ -347,7 +347,7 @@ export function failuresAfter(
   if (counts) return { ...NO_FAILURES, refusals: outcome.class === 'refused' ? before.refusals + 1 : 0, silences }
   return {
     inARow: before.inARow + 1,
-    since: before.since ?? at,
+    since: before.since ?? (outcome.class === 'network' ? offlineSince : null) ?? at,
     idleCrashes: outcome.class === 'crashed' && !hasWorked ? before.idleCrashes + 1 : 0,
     refusals: before.refusals,
     silences,

@@ -4,10 +4,10 @@ import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { type AppServer, AppServers, type CodexOptions } from './app-server.ts'
 import type { CodexCapabilities } from './find-codex.ts'
 import { CodexRound } from './round.ts'
-import type { SilenceLimits } from './round-feed.ts'
+import type { NetworkLimits, SilenceLimits } from './round-feed.ts'
 import { hidesFiles, type ShieldedEnvironment, shieldEnvironment, threadTerms } from './sandbox.ts'
 
-export interface CodexEngineOptions extends CodexOptions, SilenceLimits {
+export interface CodexEngineOptions extends CodexOptions, SilenceLimits, NetworkLimits {
   /** The native codex binary, its version, and what that version can do. */
   binary: { path: string; version: string }
   capabilities: CodexCapabilities

@@ -145,6 +145,14 @@ export interface SilenceLimits {
   commandMs: number
 }
 
+/** How long codex may wait for the network in a turn before this ends as `network`, ms; left out: for ever. */
+export interface NetworkLimits {
+  /** On what it is configured with itself. */
+  networkMs?: number
+  /** On a provider that cannot be asked whether it is there. */
+  unaskedMs?: number
+}
+
 /** Codex waits a minute between its attempts to connect, and each attempt may take its time. */
 const NETWORK_SILENCE_MS = 15 * 60_000
 
@@ -160,7 +168,7 @@ export class Activity {
   #heardAt: number
   /** When anything was last begun or done. */
   #movedAt: number
-  #networkIsAway = false
+  #networkAwaySince: number | null = null
 
   constructor(now: number) {
     this.#heardAt = now
@@ -173,10 +181,15 @@ export class Activity {
     return false
   }
 
+  /** Since when codex has waited for the network, and done nothing else; null: it does not. */
+  get networkAwaySince(): number | null {
+    return this.#networkAwaySince
+  }
+
   /** A new turn starts: what an earlier one left open is not of it. */
   beginTurn(now: number): void {
     this.#open.clear()
-    this.#networkIsAway = false
+    this.#networkAwaySince = null
     this.restart(now)
   }
 
@@ -206,7 +219,7 @@ export class Activity {
       case 'error':
         // Endless by design: the time without a network is nobody's fault.
         if (!waitsForNetwork(message.params)) break
-        this.#networkIsAway = true
+        this.#networkAwaySince ??= now
         this.#movedAt = now
         break
       default:
@@ -217,7 +230,7 @@ export class Activity {
   /** How long until codex counts as hung if nothing more comes, ms; 0 or less: it does. */
   msLeft(now: number, { silenceMs, commandMs }: SilenceLimits): number {
     if (this.#open.size > 0) return this.#movedAt + commandMs - now
-    return this.#heardAt + (this.#networkIsAway ? Math.max(silenceMs, NETWORK_SILENCE_MS) : silenceMs) - now
+    return this.#heardAt + (this.#networkAwaySince !== null ? Math.max(silenceMs, NETWORK_SILENCE_MS) : silenceMs) - now
   }
 
   /** What is wrong if codex counts as hung at `now`, in one sentence. */
@@ -229,7 +242,7 @@ export class Activity {
 
   #move(now: number): void {
     this.#movedAt = now
-    this.#networkIsAway = false
+    this.#networkAwaySince = null
   }
 }
 

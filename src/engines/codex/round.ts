@@ -5,10 +5,10 @@ import type { ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../../cor
 import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
-import { askProvider } from '../ask-provider.ts'
-import type { AppServer, AppServerExit, CodexOptions } from './app-server.ts'
+import { askProvider, canBeAsked } from '../ask-provider.ts'
+import { type AppServer, type AppServerExit, type CodexOptions, LONGEST_WAIT_MS } from './app-server.ts'
 import { exitOutcome, INTERRUPTED, ofProvider, requestOutcome, turnOutcome, withRetryAt } from './classify.ts'
-import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
+import { Activity, type NetworkLimits, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
 import { startThread, threadStartParams, turnStartParams } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
@@ -17,6 +17,7 @@ import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
 export interface CodexRoundOptions
   extends SilenceLimits,
+    NetworkLimits,
     Pick<CodexOptions, 'env' | 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
   server: AppServer
   thread: ThreadSpec
@@ -67,6 +68,8 @@ export class CodexRound implements PreparedRound {
   #cause: RoundOutcome | null = null
   #over: RoundOutcome | null = null
   #isAsking = false
+  /** Since when the network has been away that is waited for no longer than allowed. */
+  #boundedSince: number | null = null
   /** Aborted when it is over. */
   readonly #ending = new AbortController()
 
@@ -181,7 +184,7 @@ export class CodexRound implements PreparedRound {
       ...this.#options,
       activity: this.#activity,
       onSlept: ms => this.#feed.machineSlept(ms),
-      onSilent: message => void this.#giveUp(turn, message),
+      onSilent: message => void this.#giveUp(turn, { class: 'silent', message }, SILENT_GRACE_MS),
     })
     void turn.ended.then(() => watch.stop())
     const params = turnStartParams(threadId, input, sandbox, run?.outputSchema)
@@ -201,22 +204,47 @@ export class CodexRound implements PreparedRound {
     return exitOutcome(await this.#options.server.exit, this.#threadId === null)
   }
 
-  async #giveUp(turn: Turn, message: string): Promise<void> {
-    this.#cause ??= { class: 'silent', message }
-    await turn.interrupt(SILENT_GRACE_MS)
+  /** Interrupts the turn, which gets so long to end. */
+  async #giveUp(turn: Turn, cause: RoundOutcome, ms: number): Promise<void> {
+    this.#cause ??= cause
+    await turn.interrupt(ms)
     this.#end(this.#cause)
   }
 
-  /** Codex waits for ever for a server that is not there: if the provider does not answer either, the turn ends. */
+  /** Codex waits for ever for a server that is not there. */
+  #boundWait(turn: Turn, said: string | null): void {
+    const { provider, env, networkMs, unaskedMs } = this.#options
+    if (provider !== null && canBeAsked(provider, env)) {
+      void this.#askForProvider(turn, provider)
+      return
+    }
+    const mostMs = provider === null ? networkMs : unaskedMs
+    if (mostMs !== undefined) void this.#endWaitAfter(turn, mostMs, said)
+  }
+
+  /** If the provider does not answer either, the turn ends. */
   async #askForProvider(turn: Turn, provider: Provider): Promise<void> {
     if (this.#isAsking) return
     this.#isAsking = true
     const problem = await askProvider(provider, null, { ...this.#options, signal: this.#ending.signal })
     this.#isAsking = false
     if (problem === null || this.#over || this.#turn !== turn) return
-    this.#cause ??= { class: problem.kind === 'away' ? 'network' : 'config', message: problem.message }
-    await turn.interrupt(this.#options.endMs)
-    this.#end(this.#cause)
+    const outcome = { class: problem.kind === 'away' ? 'network' : 'config', message: problem.message } as const
+    await this.#giveUp(turn, outcome, this.#options.endMs)
+  }
+
+  /** The turn ends if nothing else has come of it by then. */
+  async #endWaitAfter(turn: Turn, mostMs: number, said: string | null): Promise<void> {
+    const { clock, provider, endMs } = this.#options
+    const since = this.#activity.networkAwaySince
+    if (since === this.#boundedSince) return
+    this.#boundedSince = since
+    await clock.wait(Math.min(mostMs, LONGEST_WAIT_MS), this.#ending.signal)
+    if (this.#over || this.#turn !== turn || this.#activity.networkAwaySince !== since) return
+    const server = provider === null ? 'its server' : `the provider ${provider.name} at ${provider.baseUrl}`
+    const why = said === null ? '' : ` (${said})`
+    const message = `The network is away: codex does not reach ${server}${why}.`
+    await this.#giveUp(turn, { class: 'network', message }, endMs)
   }
 
   #onNotification(method: string, params: unknown): void {
@@ -254,7 +282,8 @@ export class CodexRound implements PreparedRound {
         break
       }
       case 'error':
-        if (provider && this.#turn && waitsForNetwork(message.params)) void this.#askForProvider(this.#turn, provider)
+        if (this.#turn && waitsForNetwork(message.params))
+          this.#boundWait(this.#turn, message.params.error.additionalDetails)
         break
       default:
         break

@@ -185,6 +185,24 @@ test('a provider that dies in the middle of a round is waited for, and the same 
   expect(scene.model.requests).toEqual([])
 })
 
+test('a provider that cannot be asked, behind a proxy, is waited for no longer than --max-wait', async () => {
+  await using scene = await openScene([], {
+    person: '[providers.local]\nbase_url = "http://model.invalid/v1"\nmodel = "qwen"\n',
+  })
+  const env = { HTTP_PROXY: 'http://127.0.0.1:9', CODEMACHINE_SILENCE_MINUTES: '300' }
+  const { run, clock, nothingAsked } = startNight(scene, ['--provider', 'local', '--max-wait', '2h', 'X'], { env })
+  await run.event('error', ({ waitsForNetwork }) => waitsForNetwork)
+  await nothingAsked()
+  await clock.advance(HOUR)
+  expect(roundsOf(run.events)).toEqual([])
+  await clock.advance(HOUR)
+  const { exitCode, events } = await run.ended
+  expect([exitCode, roundsOf(events)]).toEqual([4, [[1, 'network', false]]])
+  expect(eventsOf(events, 'session-ended')).toMatchObject([
+    { rounds: 0, outcome: { reason: expect.stringContaining('does not reach the provider local') } },
+  ])
+})
+
 test('a review is done by the model of the provider, whatever model is set for reviews', async () => {
   const agrees = JSON.stringify({ verdict: 'agreed', summary: 'All of it is there.', findings: [] })
   await using scene = await openProviderScene([round(claimDone), [says(agrees)], [says(agrees)]], {

@@ -194,6 +194,10 @@ test('that codex waits for the network is over with the first thing that comes f
   const offline = [created(), started(1), turn(1, 'A'), away, away]
   expect(foldAll(offline).offlineSince).toBe(FIRST_AT + 3000)
   expect(foldAll([...offline, says(1, 'Back.')]).offlineSince).toBeNull()
+  // What was waited for within the round counts as failing, too.
+  const broken: RoundOutcome = { class: 'network', message: 'The network is away.' }
+  expect(foldAll([...offline, ended(1, broken)]).failures.since).toBe(FIRST_AT + 3000)
+  expect(foldAll([...offline, says(1, 'Back.'), ended(1, broken)]).failures.since).toBe(FIRST_AT + 6000)
 })
 
 test('what hung is told once, however often it hung', () => {

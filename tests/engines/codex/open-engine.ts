@@ -43,6 +43,8 @@ export async function openEngine(options: {
   sandbox?: SandboxChoice['mode']
   writable?: readonly string[]
   providers?: ProvidersByName
+  networkMs?: number
+  unaskedMs?: number
 }): Promise<OpenedEngine> {
   const { platform, arch } = process
   const binary =
@@ -72,6 +74,8 @@ export async function openEngine(options: {
     silenceMs: 6 * MINUTE,
     commandMs: 60 * MINUTE,
     ...(options.providers && { providers: options.providers }),
+    ...(options.networkMs !== undefined && { networkMs: options.networkMs }),
+    ...(options.unaskedMs !== undefined && { unaskedMs: options.unaskedMs }),
     log: message => logged.push(message),
   })
   return { engine, logged, play: prepared => playRound(prepared ?? engine.prepare(THREAD)) }

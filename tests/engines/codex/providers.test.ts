@@ -31,6 +31,7 @@ async function twoModels(steps: readonly ScriptStep[], more: Partial<Provider> =
     directory: place.directory,
     env: { ...place.env, ...env },
     providers: new Map([['local', provider(other, more)]]),
+    unaskedMs: 100,
   })
   atEnd.defer(() => opened.engine.close())
   const play = (name: string, thread = {}) =>
@@ -113,5 +114,15 @@ describe('a round on a provider ends with what is wrong with it', () => {
     expect(round.prepared.isOver).toBe(true)
     // The server that is left behind is ended with the test.
     await other.comeBack()
+  })
+  test('that is behind a proxy, where nobody can ask it, once codex has waited for it as long as it may', async () => {
+    const env = { HTTP_PROXY: 'http://127.0.0.1:9', NO_PROXY: '' }
+    const { playOn } = await twoModels([], { baseUrl: 'http://model.invalid/v1' }, env)
+    expect(await playOn('local').outcome).toEqual({
+      class: 'network',
+      message: expect.stringMatching(
+        /^The network is away: codex does not reach the provider local at http:\/\/model\.invalid\/v1\b/,
+      ),
+    })
   })
 })
