@@ -184,6 +184,28 @@ test('a server that has no room is told at once, for somebody waits for the answ
   expect(sessions).toMatchObject([{ waiting: null, ended: { outcome: { kind: 'needs-person', hint: null } } }])
 })
 
+test('a network that is away is told at once, though codex would wait for it for ever', async () => {
+  await using scene = await openProject([final('All done.')])
+  await scene.model.goAway()
+  const { exitCode, stdout, stderr, sessions } = await callAgent(scene.place, {})
+  expect([exitCode, stdout]).toEqual([
+    expect.stringMatching(/^4: backend-dev did not get its task done: The network is away: codex does not reach its/),
+    '',
+  ])
+  expect(stderr).not.toContain('keeps trying')
+  expect(sessions).toMatchObject([{ waiting: null, ended: { outcome: { kind: 'needs-person', hint: null } } }])
+  await scene.model.comeBack()
+})
+
+test('with --max-wait a network that is away is waited for so long, and stderr says so', async () => {
+  await using scene = await openProject([final('All done.')])
+  await scene.model.goAway()
+  const gone = await callAgent(scene.place, { flags: { maxWait: '1s' } })
+  expect(gone.exitCode).toMatch(/^4: .*The network is away/)
+  expect(gone.stderr).toContain('the network is away; codex keeps trying\n')
+  await scene.model.comeBack()
+})
+
 test('calls work side by side, each in a session of its own, and none of them is that of the directory', async () => {
   const go = Promise.withResolvers<void>()
   const both = Promise.withResolvers<void>()

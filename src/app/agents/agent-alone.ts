@@ -174,7 +174,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
   const engines = await openEngines(work)
   opened.defer(() => engines.close())
   const journal = opened.use(openJournal(records.journal(id)))
-  const answer = new Answer(call, new SpokenText(redactor, text => call.onText?.(text)))
+  const answer = new Answer(call, waitOf(work) > 0, new SpokenText(redactor, text => call.onText?.(text)))
   const log = new SessionLog(emptyState(id), {
     journal,
     views: [answer],
@@ -186,7 +186,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
   log.emit(createdOf(work))
   const roundsDirectory = join(records.sessionFolder(id), 'rounds')
   await mkdir(roundsDirectory, { mode: 0o700 })
-  const { graceMinutes, maxWait, maxUsage, stallRounds } = work.settings
+  const { graceMinutes, maxUsage, stallRounds } = work.settings
   const runner = new SessionRunner({
     log,
     engines,
@@ -208,8 +208,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     },
     policy: {
       graceMs: graceMinutes * 60_000,
-      // Somebody waits for the answer, and is to be told at once that there is none.
-      maxWaitMs: work.sources.maxWait.layer === 'defaults' ? 0 : maxWait,
+      maxWaitMs: waitOf(work),
       decideAfterMs: 0,
       maxUsage,
       stallRounds,
@@ -243,6 +242,11 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     default:
       throw notDone(name, outcome, runner.state)
   }
+}
+
+/** The longest wait, ms: somebody waits for the answer, and is to be told at once that there is none. */
+function waitOf({ settings, sources }: Pick<Work, 'settings' | 'sources'>): number {
+  return sources.maxWait.layer === 'defaults' ? 0 : settings.maxWait
 }
 
 /** The files are not looked at: others may change them meanwhile, and nothing is claimed of them. */
@@ -311,6 +315,8 @@ async function openEngines(work: Work): Promise<Engines> {
     providers: providers.byName,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
+    networkMs: waitOf(work),
+    unaskedMs: waitOf(work),
   }
   return new Engines({ codex: () => new CodexEngine(engineOptions) })
 }
@@ -318,14 +324,17 @@ async function openEngines(work: Work): Promise<Engines> {
 /** Hears what an agent says and does, and keeps its last message. */
 class Answer implements View {
   readonly #call: Pick<AgentCall, 'onText' | 'onRemark'>
+  readonly #tellsAway: boolean
   readonly #spoken: SpokenText
   /** Whether the message that is being said has been let out as it came. */
   #isHeard = false
   #last = ''
   #final: string | null = null
 
-  constructor(call: Pick<AgentCall, 'onText' | 'onRemark'>, spoken: SpokenText) {
+  /** `tellsAway`: whether a network that codex waits for is told of; else the end says it. */
+  constructor(call: Pick<AgentCall, 'onText' | 'onRemark'>, tellsAway: boolean, spoken: SpokenText) {
     this.#call = call
+    this.#tellsAway = tellsAway
     this.#spoken = spoken
   }
 
@@ -337,7 +346,9 @@ class Answer implements View {
   event(event: Recorded, state: SessionState): void {
     // What a try that failed has said is not the answer.
     if (event.type === 'round-started') this.#final = null
-    if (event.type === 'waiting') this.#call.onRemark(`${describeEvent(event, state)?.text}`)
+    const isAway = event.type === 'error' && event.waitsForNetwork && this.#tellsAway
+    const told = event.type === 'waiting' || isAway ? describeEvent(event, state) : null
+    if (told !== null) this.#call.onRemark(told.text)
     if (event.type !== 'item-completed') return
     const { item } = event
     if (item.kind === 'command') this.#call.onText?.(`$ ${item.command}\n${lineOf(item.output)}`)
