@@ -143,7 +143,7 @@ export class RoundProviders {
 }
 
 /** The thread as it is started: with its provider and model, or without a provider where that is codex's own. Pure. */
-export function withProvider(
+function withProvider(
   thread: ThreadSpec,
   { byName, usual, remoteModel }: Pick<Providers, 'byName' | 'usual' | 'remoteModel'>,
 ): ThreadSpec {
