@@ -115,11 +115,8 @@ export async function readAnswer(
 }
 
 /** The end of a session whose answer was refused too often in a row; null if it may be asked for again. */
-export function endOfRefusals(
-  { refusedAnswers }: SessionState,
-  answer: AskedAnswer | undefined,
-): SessionOutcome | null {
-  const refusal = answer && refusedAnswers[answer.name]
+export function endOfRefusals(state: SessionState, answer: AskedAnswer | undefined): SessionOutcome | null {
+  const refusal = answer && refusedAnswer(state, answer.name)
   if (!refusal || refusal.refusals < MOST_ANSWER_REFUSALS) return null
   const [first = ''] = refusal.problem.split('\n')
   return {

@@ -124,6 +124,20 @@ test('three in a row need a person; once they have looked at it, it may be refus
   expect(again.inputs[0]).toContain('could not be used')
 })
 
+test.each(['constructor', '__proto__'])('an answer may be named %s', async name => {
+  const named: Template = {
+    ...TEMPLATE,
+    next: session =>
+      session.outputs.length > 0
+        ? { kind: 'end', outcome: END }
+        : { kind: 'round', round: { thread: THREAD, input: 'Say a word.', answer: { name, schema: SCHEMA } } },
+  }
+  const { outcome, events } = await run([says('No.'), says('{"word":"tree"}')], { template: named })
+  expect(outcome).toEqual(END)
+  expect(ofType(events, 'answer-refused')).toMatchObject([{ round: 1, name }])
+  expect(ofType(events, 'answer-given')).toMatchObject([{ round: 2, name }])
+})
+
 test('a round that did not come to its end gives no answer, and is refused none', async () => {
   const cut: Play = played => {
     says('{"word":"tree"}')(played)
