@@ -1,4 +1,5 @@
 import type { Redactor } from '../base/redactor.ts'
+import { clipEnd } from '../base/text.ts'
 import type { Parsed } from '../core/contracts/memory.ts'
 import type { RoundSpec } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
@@ -51,10 +52,11 @@ export class Answers {
     }
   }
 
-  /** The input of a round: with why the answer before it was refused, and with what it is given to work with. */
+  /** The input of a round, cut to what a turn takes: with why the answer before it was refused, and with what it is given to work with. */
   inputOf({ input, answer, materials = [] }: RoundSpec): string {
     const refusal = answer && refusedAnswer(this.#options.log.state, answer.name)
-    const asked = answer && refusal ? `${input}\n\n${refusedAnswerNote(refusal.problem, answer)}` : input
+    const note = answer && refusal ? `\n\n${refusedAnswerNote(refusal.problem, answer)}` : ''
+    const asked = `${clipEnd(input, MOST_INPUT_CHARACTERS - note.length)}${note}`
     const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output) ?? '' }))
     this.#atHand = new Map()
     return withMaterials(asked, given, MOST_INPUT_CHARACTERS)

@@ -124,6 +124,23 @@ test('three in a row need a person; once they have looked at it, it may be refus
   expect(again.inputs[0]).toContain('could not be used')
 })
 
+test('what a round is told stays below what codex takes in one turn, also with why its answer was refused', async () => {
+  const schema = { ...SCHEMA, description: 's'.repeat(15_000) }
+  const full: Template = {
+    ...TEMPLATE,
+    next: session =>
+      session.outputs.length > 0
+        ? { kind: 'end', outcome: END }
+        : { kind: 'round', round: { thread: THREAD, input: 'x'.repeat(1_048_576), answer: { name: 'word', schema } } },
+  }
+  const { inputs } = await run([says('No.'), says('{"word":"tree"}')], { template: full })
+  expect(inputs).toEqual([
+    expect.stringMatching(/x\n\[… \d+ more characters\]$/),
+    expect.stringMatching(/x\n\[… \d+ more characters\]\n\nThe answer before this one could not be used, .*"s+"\}$/s),
+  ])
+  for (const input of inputs) expect(input.length).toBeLessThan(1_048_576)
+})
+
 test.each(['constructor', '__proto__'])('an answer may be named %s', async name => {
   const named: Template = {
     ...TEMPLATE,
