@@ -5,7 +5,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
 import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
-import { foldJournal, isCallSession, problemOfJournal } from '../records/journal.ts'
+import { foldJournal, isCallSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -195,7 +195,7 @@ export async function questionsOrNone(
   }
 }
 
-/** What a session has come to; null if its journal holds none, or cannot be read. */
+/** What a session has come to; null if its journal holds none, or cannot be read, or its template throws. */
 export async function readableState(
   records: Pick<Records, 'journal' | 'templates'>,
   id: string,
@@ -203,8 +203,8 @@ export async function readableState(
   try {
     return await foldJournal(records, id)
   } catch (error) {
-    if (error instanceof UserError) return null
-    throw error
+    problemOfSession(id, error)
+    return null
   }
 }
 

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
 import { isFinished } from '../core/events/outcome.ts'
 import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
-import { countRubbish, foldJournal, problemOfJournal } from '../records/journal.ts'
+import { countRubbish, foldJournal, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import { readRunner } from '../records/run-lock.ts'
@@ -213,7 +213,7 @@ interface Unfinished {
 /**
  * The latest session if it was cut off or interrupted; null if it came to an end, this version cannot go on with it, or
  * somebody runs here.
- * @param onProblem told a sentence for each journal that cannot be read
+ * @param onProblem told a sentence for each journal that cannot be read, and if the template of that session throws
  */
 export async function findUnfinished(
   world: Pick<World, 'platform' | 'clock'>,
@@ -222,7 +222,11 @@ export async function findUnfinished(
 ): Promise<Unfinished | null> {
   if ((await readRunner(records.lock, world.platform)) !== null) return null
   const id = await latestSession(records, onProblem)
-  const state = id === null ? null : await foldJournal(records, id)
+  const passOver = (error: unknown) => {
+    onProblem(problemOfSession(id ?? '', error))
+    return null
+  }
+  const state = id === null ? null : await foldJournal(records, id).catch(passOver)
   const how = state && isKnown(state) ? howItStopped(state) : null
   if (!state || !how || (await newerBuild(records, state)) !== null) return null
   const rounds = formatCount(state.roundsUsed, 'round')

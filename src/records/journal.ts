@@ -12,7 +12,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import type { Clock } from '../base/clock.ts'
-import { diskFull, isNoRoom, systemErrorCode, UserError } from '../base/errors.ts'
+import { diskFull, isNoRoom, systemErrorCode, TemplateError, UserError } from '../base/errors.ts'
 import { LineSplitter } from '../base/text.ts'
 import { isEvent, upgradeEvent } from '../core/events/checks.ts'
 import type { Recorded } from '../core/events/events.ts'
@@ -314,18 +314,34 @@ export async function* followJournal(path: string, options: FollowOptions): Asyn
 /** A network drive tells nothing of what changes on it. */
 const POLL_MS = 1000
 
-/** The sessions of a work directory, the oldest first, and a sentence for each whose journal cannot be read. */
-export async function readSessions(records: Records): Promise<{ sessions: SessionState[]; problems: string[] }> {
+/**
+ * The sessions of a work directory, the oldest first, and a sentence for each whose journal cannot be read, or whose
+ * template throws: that one is among them as a session of an unknown template is.
+ */
+export async function readSessions(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+): Promise<{ sessions: SessionState[]; problems: string[] }> {
   const sessions: SessionState[] = []
   const problems: string[] = []
+  const read = async (id: string, from: Pick<Records, 'journal' | 'templates'>) => {
+    const state = await foldJournal(from, id)
+    if (state !== null) sessions.push(state)
+  }
   for (const id of await records.sessions()) {
     try {
-      const state = await foldJournal(records, id)
-      if (state !== null) sessions.push(state)
+      await read(id, records)
     } catch (error) {
-      if (!(error instanceof UserError)) throw error
-      problems.push(error.message)
+      problems.push(problemOfSession(id, error))
+      // What came of it is known all the same; whoever counts what was begun has to see it.
+      if (error instanceof TemplateError) await read(id, { journal: records.journal, templates: new Map() })
     }
   }
   return { sessions, problems }
+}
+
+/** Why a session cannot be folded, a sentence, of what was thrown; a bug of codemachine is thrown on. */
+export function problemOfSession(id: string, error: unknown): string {
+  if (error instanceof UserError) return error.message
+  if (error instanceof TemplateError) return `${id} cannot go on before its template is mended: ${error.message}.`
+  throw error
 }

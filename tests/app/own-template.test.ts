@@ -1,11 +1,14 @@
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { findUnfinished } from '../../src/app/resume.ts'
+import { resumableSessions } from '../../src/app/start/start-facts.ts'
 import { listTemplates } from '../../src/cli/commands/dry-start.ts'
 import { list, status } from '../../src/cli/commands/look.ts'
 import { report } from '../../src/cli/commands/report.ts'
 import type { OpenOptions, TemplateKind } from '../../src/index.ts'
 import { openProject, processWorld, UserError } from '../../src/index.ts'
+import { openRecords } from '../../src/records/records.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import type { CliContext } from '../../src/tui/cli-context.ts'
 import { cliContext } from '../support/cli-context.ts'
@@ -96,4 +99,40 @@ test('a template that cannot be used is refused when the project is opened', asy
   }
   const twice = await openIn({ place }, { templates: [kind, kind] }).catch((error: unknown) => error)
   expect(twice).toMatchObject({ message: expect.stringContaining('"relay" already') })
+})
+
+test('a session whose template throws is listed with why, what waits is worked on, and it goes on once that is mended', async () => {
+  await using scene = await openScene(Array(6).fill(round(claimDone)))
+  const { place } = scene
+  const relay = relayTemplate()
+  const broken: TemplateKind = {
+    ...relay,
+    fold(own, event) {
+      if (event.type === 'round-ended') throw new Error('the baton fell')
+      return own as ReturnType<typeof relay.fold>
+    },
+  }
+  const templates = new Map([...OWN_TEMPLATES, [broken.name, broken]])
+  const sentence = `the template "relay" failed in \`fold\`: the baton fell`
+  {
+    await using project = await openIn(scene, { templates: [broken] })
+    await expect(project.run('Carry it.', { template: 'relay' })).rejects.toThrow(sentence)
+  }
+  const stderr = new PassThrough()
+  const records = await openRecords({ ...place, platform: process.platform, templates })
+  const [id = ''] = await records.sessions()
+  const problem = `${id} cannot go on before its template is mended: ${sentence}.`
+  expect(await printed(scene, broken, context => list({ ...context, stderr }, {}))).toContain('Carry it.')
+  expect(stderr.read().toString()).toBe(`codemachine: ${problem}\n`)
+  const problems: string[] = []
+  const context = cliContext(place, { templates })
+  expect(await findUnfinished(context, records, each => problems.push(each))).toBe(null)
+  expect(await resumableSessions(records, process.platform)).toEqual([])
+  expect(problems).toEqual([problem])
+  await using project = await openIn(scene, { templates: [broken] })
+  await project.queue.add('goal two')
+  const other = await project.run('goal three')
+  expect(other.outcome.kind).toBe('done')
+  await using mended = await openIn(scene, { templates: [relay] })
+  expect(await mended.resume(id)).toMatchObject({ id, outcome: { kind: 'done' } })
 })

@@ -9,7 +9,8 @@ import type { Recorded } from '../../src/core/events/events.ts'
 import type { Item } from '../../src/core/events/items.ts'
 import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { foldJournal, openJournal, problemOfJournal, readJournal } from '../../src/records/journal.ts'
+import { foldJournal, openJournal, problemOfJournal, readJournal, readSessions } from '../../src/records/journal.ts'
+import { relayTemplate } from '../support/relay-template.ts'
 import { fold, recordsWith } from '../support/session-events.ts'
 import { isLinux, unless } from '../support/skipped.ts'
 import { moreSamples, recorded, sampleEvents, sampleItems, sampleOutcomes } from '../tui/samples.ts'
@@ -225,3 +226,20 @@ test.runIf(isLinux)(
     await expect(use()).rejects.toMatchObject({ name: 'Error', code: 'EINVAL' })
   },
 )
+
+test('a session whose template throws at its beginning is told of with the name of that, and counts as begun', async () => {
+  const path = await write('thrown', [{ ...created, template: 'relay', queued: '000007' }, warning('on')])
+  const first = () => {
+    throw new Error('no legs')
+  }
+  const templates = new Map([['relay', { ...relayTemplate(), first }]])
+  const { sessions, problems } = await readSessions({
+    ...recordsWith(path),
+    templates,
+    sessions: async () => ['20261120_1'],
+  })
+  expect(sessions).toMatchObject([{ id: '20261120_1', goal: created.goal, queued: '000007', kind: null }])
+  expect(problems).toEqual([
+    '20261120_1 cannot go on before its template is mended: the template "relay" failed in `first`: no legs.',
+  ])
+})
