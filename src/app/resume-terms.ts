@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import { CODEX_PROVIDER } from '../core/contracts/provider.ts'
+import type { Redactor } from '../base/redactor.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
@@ -39,13 +40,17 @@ export function runOverridesOf(
   }
 }
 
-/** What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. */
+/**
+ * What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. A
+ * `UserError` if its options hold a secret.
+ */
 export function termsAtStart(
-  run: { settings: Settings; sources: SettingSources; gates: readonly Gate[]; said: RunOverrides },
-  kind: Pick<TemplateKind, 'defaultRounds'>,
+  run: { settings: Settings; sources: SettingSources; gates: readonly Gate[]; said: RunOverrides; redactor: Redactor },
+  kind: Pick<TemplateKind, 'name' | 'defaultRounds'>,
   { gates: verify = [], limits = {}, options }: Omit<PromptTerms, 'template'> = {},
 ): { limits: SessionLimits; gates: readonly Gate[]; said: RunOverrides } {
-  const { settings, sources, gates, said } = run
+  const { settings, sources, gates, said, redactor } = run
+  refuseSecretOptions(kind, options, redactor)
   const { rounds, timeMs, tokens } = limits
   const own = limitsOf(
     {
@@ -81,6 +86,20 @@ export function optionsOf({ name, options: schema }: Pick<TemplateKind, 'name' |
   if (Buffer.byteLength(text) > MOST_OPTIONS_BYTES)
     throw new UserError(`The options of the template ${name} are larger than ${MOST_OPTIONS_BYTES / 1024} KiB.`)
   return JSON.parse(text)
+}
+
+/**
+ * Refuses options that hold a secret, in a text or the name of a key: they are journaled, and the template would be told
+ * `[secret NAME]` in the place of it.
+ */
+export function refuseSecretOptions({ name }: Pick<TemplateKind, 'name'>, options: unknown, redactor: Redactor): void {
+  const told = JSON.stringify(options ?? null)
+  const kept = redactor.line(told)
+  if (kept === told) return
+  const [, secret = 'one'] = kept.match(/\[secret ([\w .:-]+)\]/) ?? []
+  throw new UserError(
+    `The options of the template ${name} hold a secret (${secret}), which is never kept; take it out.`,
+  )
 }
 
 /** The options of a session that goes on: those of now, and before them what was said when it began. */

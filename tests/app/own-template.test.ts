@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { findUnfinished } from '../../src/app/resume.ts'
 import { resumableSessions } from '../../src/app/start/start-facts.ts'
@@ -135,4 +136,21 @@ test('a session whose template throws is listed with why, what waits is worked o
   expect(other.outcome.kind).toBe('done')
   await using mended = await openIn(scene, { templates: [relay] })
   expect(await mended.resume(id)).toMatchObject({ id, outcome: { kind: 'done' } })
+})
+
+test.each([
+  ['a text at any depth', { to: { host: 'hunter2-of-the-db' } }],
+  ['the name of a key', { 'hunter2-of-the-db': true }],
+])('options with a secret in %s are refused before anything is begun, and name its variable', async (_, options) => {
+  await using place = await makePlace('', { git: false })
+  const env = { ...place.env, DB_PASSWORD: 'hunter2-of-the-db' }
+  const kind = { ...relayTemplate(), options: v.record(v.string(), v.unknown()) }
+  await using project = await openIn({ place: { ...place, env } }, { templates: [kind] })
+  const terms = { template: 'relay', options }
+  const sentence = 'The options of the template relay hold a secret (DB_PASSWORD), which is never kept; take it out.'
+  await expect(project.queue.add('Carry it.', terms)).rejects.toThrow(sentence)
+  await expect(project.run('Carry it.', terms)).rejects.toThrow(sentence)
+  const templates = new Map([...OWN_TEMPLATES, [kind.name, kind]])
+  const records = await openRecords({ ...place, platform: process.platform, templates })
+  expect(await records.sessions()).toEqual([])
 })

@@ -13,7 +13,7 @@ import { USUAL_TEMPLATE } from '../../templates/registry.ts'
 import { readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
 import type { PromptTerms, RunOptions } from '../library.ts'
 import { refuseSecretGates, settingsOf } from '../open-run.ts'
-import { optionsOf } from '../resume-terms.ts'
+import { optionsOf, refuseSecretOptions } from '../resume-terms.ts'
 import type { World } from '../world.ts'
 
 /** That a session is of a template that this version does not have, a sentence. */
@@ -53,15 +53,16 @@ export function templateNamed(templates: TemplateKinds, name: string): TemplateK
 }
 
 /**
- * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, or holds
- * a secret of the environment, which is never kept, or a limit is none.
+ * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, a gate or
+ * an option holds a secret of the environment, which is never kept, or a limit is none.
  */
 export function checkTerms(terms: PromptTerms, templates: TemplateKinds, env: Readonly<NodeJS.ProcessEnv>): void {
   const { template, gates = [], limits = {} } = terms
   const kind = templateNamed(templates, template ?? USUAL_TEMPLATE)
-  optionsOf(kind, terms.options)
+  const redactor = redactorOf(secretVariables(env))
+  refuseSecretOptions(kind, optionsOf(kind, terms.options), redactor)
   const checked = withVerified([], gates, { sandbox: 'read-only', network: false })
-  refuseSecretGates({ gates: checked }, { redactor: redactorOf(secretVariables(env)), env })
+  refuseSecretGates({ gates: checked }, { redactor, env })
   for (const [name, value] of Object.entries(limits)) {
     if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue
     throw new UserError(`limits.${name} is ${value}; use a whole number, at least 1.`)
