@@ -33,7 +33,8 @@ const MOST_PATH = 1_000
 /**
  * Writes files below `root`, the real path of a work directory: all of them, or none and why, a sentence. Never through a
  * link, never into `.git` or `.codemachine`. One that has its content already is left alone; another keeps its mode. If
- * the process is killed between two files, doing it again ends it. Rejects only where there is no room on the disk.
+ * the process is killed between two files, doing it again ends it, or takes back what was written where that is refused
+ * by then. Rejects only where there is no room on the disk.
  */
 export async function writeAllInside(
   root: string,
@@ -45,6 +46,7 @@ export async function writeAllInside(
   const staged: StagedWrite[] = []
   const made: string[] = []
   try {
+    for (const file of files) await undoKilled(root, file, options)
     for (const file of files) staged.push(await stage(root, file, options, made))
     await replaceAll(root, staged)
     return { files: staged.map(({ path, bytes, sha256 }) => ({ path, bytes: bytes.length, sha256 })) }
@@ -106,27 +108,49 @@ function closedProblem(root: string, path: string, { closed }: WriteAllOptions):
   return isClosed ? `${JSON.stringify(path)} lies in the records of codemachine, where nothing is written.` : null
 }
 
+/** Where a file, and what is kept beside it meanwhile, lie below the root. */
+function placesOf(given: string, { key }: WriteAllOptions) {
+  const path = given.split('/').join(sep)
+  const folder = dirname(path)
+  const name = createHash('sha256').update(`${key} ${given}`).digest('hex').slice(0, 24)
+  return { path, folder, temporary: join(folder, `.${name}.new.tmp`), backup: join(folder, `.${name}.old.tmp`) }
+}
+
+/** Takes back what a killed one has written, and clears up: it left the old content beside a file that it replaced, and the new beside one that it made. */
+async function undoKilled(root: string, { path: given, text }: FileToWrite, options: WriteAllOptions): Promise<void> {
+  const { path, folder, temporary, backup } = placesOf(given, options)
+  if ((await findObstacle(root, folder)) !== null) return
+  const bytes = Buffer.from(text)
+  const [file, old] = [join(root, path), join(root, backup)]
+  if (await hasContent(file, bytes)) {
+    if (await isFile(old)) await rename(old, file)
+    else if (await hasContent(join(root, temporary), bytes)) await unlink(file)
+  }
+  // It, or a link that somebody has put there.
+  for (const each of [temporary, backup]) await unlink(join(root, each)).catch(() => {})
+}
+
+async function isFile(path: string): Promise<boolean> {
+  const stat = await lstat(path).catch(() => null)
+  return stat?.isFile() ?? false
+}
+
 /** Writes the new content beside the file. */
 async function stage(
   root: string,
   { path: given, text }: FileToWrite,
-  { key }: WriteAllOptions,
+  options: WriteAllOptions,
   made: string[],
 ): Promise<StagedWrite> {
   const bytes = Buffer.from(text)
   const sha256 = createHash('sha256').update(bytes).digest('hex')
-  const path = given.split('/').join(sep)
-  const folder = dirname(path)
-  const name = createHash('sha256').update(`${key} ${given}`).digest('hex').slice(0, 24)
-  const [temporary, backup] = [join(folder, `.${name}.new.tmp`), join(folder, `.${name}.old.tmp`)]
+  const { path, folder, temporary, backup } = placesOf(given, options)
   const blocked = await findObstacle(root, folder)
   if (blocked !== null && blocked.kind !== 'missing') throw new Refusal(`${blocked.path} ${whatIsThere(blocked)}.`)
   const obstacle = await makeFolderInside(root, folder, { mode: 0o777, onMade: each => made.push(each) })
   if (obstacle !== null) throw new Refusal(`${obstacle.path} ${whatIsThere(obstacle)}.`)
   const mode = await modeOf(root, path)
   const kind = mode === null ? 'new' : (await hasContent(join(root, path), bytes)) ? 'same' : 'changed'
-  // What a killed one has left, or a link that somebody has put there.
-  for (const each of [temporary, backup]) await unlink(join(root, each)).catch(() => {})
   if (kind !== 'same') await writeNew(join(root, temporary), bytes, mode)
   return { path: given, bytes, sha256, temporary, backup, kind }
 }
@@ -169,13 +193,20 @@ async function replaceAll(root: string, staged: readonly StagedWrite[]): Promise
       const [path, temporary, backup] = [write.path.split('/').join(sep), write.temporary, write.backup]
       if (write.kind === 'changed') await keep(join(root, path), join(root, backup))
       done.push(write)
-      await rename(join(root, temporary), join(root, path))
+      await give(join(root, temporary), join(root, path), write.kind)
     }
   } catch (error) {
     for (const write of done.reverse()) await putBack(root, write)
     throw error
   }
-  for (const { kind, backup } of done) if (kind === 'changed') await unlink(join(root, backup)).catch(() => {})
+  for (const { kind, temporary, backup } of done)
+    await unlink(join(root, kind === 'changed' ? backup : temporary)).catch(() => {})
+}
+
+/** One that is made keeps its other name until all are, which says by whom it was made. */
+async function give(temporary: string, path: string, kind: StagedWrite['kind']): Promise<void> {
+  if (kind === 'new') await link(temporary, path).catch(() => rename(temporary, path))
+  else await rename(temporary, path)
 }
 
 /** Not every file system has links. */

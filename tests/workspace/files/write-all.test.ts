@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, link, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,6 +20,19 @@ afterEach(async () => {
 const write = (files: readonly FileToWrite[]) =>
   writeAllInside(root, files, { key: '20261120_1 1', closed: join(root, 'records') })
 const read = (path: string) => readFile(join(root, path), 'utf8')
+/** Writes in a process of its own that is killed when it is to give that file its name. */
+async function killedBefore(path: string, files: readonly FileToWrite[]) {
+  const module = new URL('../../../src/workspace/files/write-all.ts', import.meta.url).href
+  const code = `
+    const fs = require('node:fs/promises')
+    const killing = call => (from, to) => (to.endsWith(${JSON.stringify(`/${path}`)}) ? process.kill(process.pid, 'SIGKILL') : call(from, to))
+    for (const name of ['link', 'rename']) fs[name] = killing(fs[name])
+    require('node:module').syncBuiltinESMExports()
+    import(${JSON.stringify(module)}).then(({ writeAllInside }) =>
+      writeAllInside(${JSON.stringify(root)}, ${JSON.stringify(files)}, { key: '20261120_1 1', closed: '/closed' }))`
+  const { signal } = spawnSync(process.execPath, ['-e', code], { stdio: 'pipe' })
+  expect(signal).toBe('SIGKILL')
+}
 /** Every path below the root. */
 const tree = async () => (await readdir(root, { recursive: true })).sort()
 
@@ -133,4 +147,34 @@ test('a link that somebody puts where the new content is to lie leads nowhere', 
   expect(await read('a.txt')).toBe('second')
   expect(await readFile(join(elsewhere, 'theirs'), 'utf8')).toBe('theirs')
   expect(await tree()).toEqual(['a.txt', 'b.txt'])
+})
+
+test.each(['a link', 'a folder'])(
+  'killed between two files and refused when done again, for %s is in the way by then, it leaves what was there',
+  async what => {
+    const files = [
+      { path: 'a.txt', text: 'ours' },
+      { path: 'docs/b.txt', text: 'ours' },
+      { path: 'c.txt', text: 'ours' },
+    ]
+    await writeFile(join(root, 'a.txt'), 'theirs')
+    await mkdir(join(root, 'docs'))
+    const before = await tree()
+    await killedBefore('c.txt', files)
+    expect([await read('a.txt'), await read('docs/b.txt')]).toEqual(['ours', 'ours'])
+    if (what === 'a link') await symlink(join(elsewhere, 'theirs'), join(root, 'c.txt'))
+    else await mkdir(join(root, 'c.txt'))
+    expect(await write(files)).toEqual({ problem: `c.txt is ${what}.` })
+    expect(await read('a.txt')).toBe('theirs')
+    expect(await tree()).toEqual([...before, 'c.txt'].sort())
+  },
+)
+
+test('killed between two files and done again, all are written and nothing is left beside them', async () => {
+  const files = ['a.txt', 'b.txt', 'c.txt'].map(path => ({ path, text: 'ours' }))
+  await writeFile(join(root, 'a.txt'), 'theirs')
+  await killedBefore('c.txt', files)
+  expect(await write(files)).toMatchObject({ files: [{ path: 'a.txt' }, { path: 'b.txt' }, { path: 'c.txt' }] })
+  expect(await Promise.all(['a.txt', 'b.txt', 'c.txt'].map(read))).toEqual(['ours', 'ours', 'ours'])
+  expect(await tree()).toEqual(['a.txt', 'b.txt', 'c.txt'])
 })
