@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
-import { CODEX_PROVIDER } from '../core/contracts/provider.ts'
 import type { Redactor } from '../base/redactor.ts'
+import { CODEX_PROVIDER } from '../core/contracts/provider.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
