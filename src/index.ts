@@ -8,19 +8,7 @@ import { systemClock } from './base/clock.ts'
 import { OWN_ENGINES } from './engines/registry.ts'
 import { OWN_TEMPLATES } from './templates/registry.ts'
 
-export type {
-  Ask,
-  EndedSession,
-  OpenOptions,
-  Project,
-  ProjectQueue,
-  PromptTerms,
-  QueuedPrompt,
-  RunEventsOptions,
-  RunGoalOptions,
-  RunOptions,
-  WatchUpdate,
-} from './app/library.ts'
+export type * from './app/library.ts'
 export type { World } from './app/world.ts'
 export type { Clock } from './base/clock.ts'
 export { UserError } from './base/errors.ts'

@@ -77,7 +77,7 @@ const LABELS = ['src/report/card.ts']
 const DOORS = ['src/bin.ts', 'src/cli/entry.ts', 'src/index.ts']
 
 /** The most lines of the door to import: it hands on, and does nothing. */
-const MOST_LINES_OF_INDEX = 80
+const MOST_LINES_OF_INDEX = 60
 
 /** The layer that touches nothing: no clock, file or process. */
 const PURE = ['core']
