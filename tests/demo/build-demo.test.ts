@@ -1,8 +1,12 @@
 import { readdirSync } from 'node:fs'
+import { glob } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import type { Recorded } from '../../src/core/events/events.ts'
+import { engineNamed, play, setupIn, THREAD } from '../engines/contract.ts'
 import { mostAtOnce, verdictsOf, workOf } from '../support/build-scene.ts'
 import { codemachine } from '../support/codemachine.ts'
-import { makePlace } from '../support/place.ts'
+import { makePlace, type TestPlace } from '../support/place.ts'
 import { eventsOf } from '../support/scene.ts'
 
 vi.setConfig({ testTimeout: 200_000 })
@@ -34,4 +38,30 @@ test('the demo of a build shows a team that builds a small program to its end, w
   expect(failed).toHaveLength(3)
   for (const command of failed) expect(command).toMatch(/node (--test|test\/page\.test\.js)/)
   expect(readdirSync(place.codexHome)).toEqual(['config.toml'])
+  await replaysAsItWas(place, events)
 })
+
+/** Replays each recorded round of a night, and compares what it shows with what was shown then. */
+async function replaysAsItWas(place: TestPlace, events: readonly Recorded[]): Promise<void> {
+  const engine = await engineNamed('replay').open(await setupIn(place))
+  const started = eventsOf(events, 'round-started')
+  // A round that uses up none shares its number, and its recording, with the one after it.
+  const alone = started.filter(({ round }) => started.filter(each => each.round === round).length === 1)
+  expect(alone.length).toBeGreaterThan(1)
+  for (const { round } of alone) {
+    const name = `${String(round).padStart(3, '0')}.ndjson`
+    const [path = ''] = await Array.fromAsync(
+      glob(`.codemachine/demo/*/state/*/sessions/*/rounds/${name}`, { cwd: place.home }),
+    )
+    const recording = { path: join(place.home, path), pace: 'at-once' } as const
+    const replayed = play(engine.prepare({ ...THREAD, recording }))
+    expect(await replayed.outcome).toMatchObject({ class: 'worked' })
+    const shown = replayed.events.flatMap(event => (event.type === 'item-completed' ? event.item : []))
+    const then = eventsOf(events, 'item-completed').flatMap(event =>
+      event.round === round && event.instance === undefined ? event.item : [],
+    )
+    expect(then.length).toBeGreaterThan(2)
+    expect(shown).toEqual(then)
+  }
+  await engine.close()
+}
