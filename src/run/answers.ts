@@ -21,8 +21,8 @@ export interface AnswersOptions {
   redactor: Redactor
 }
 
-/** The most of the input of one turn: codex takes 1,048,576 characters, and fails a turn with more. */
-const MOST_INPUT_CHARACTERS = 1_048_000
+/** The most of the input of one turn: codex takes 1,048,576 characters, and fails a turn with more; what is cut says so. */
+const MOST_INPUT_CHARACTERS = 1_048_500
 /** A value that is longer as JSON has its place in its output alone. */
 const MOST_VALUE_CHARACTERS = 64 * 1024
 
