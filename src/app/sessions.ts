@@ -192,7 +192,11 @@ export class Sessions implements AsyncDisposable {
       const { follows, outputs } = state
       if (follows === null || outputs.some(({ name }) => name === FOLLOWS)) return
       // It was cut off before that was kept.
-      const followed = await followedSession(this.#run.records, follows).catch(() => null)
+      const followed = await followedSession(this.#run.records, follows).catch((error: unknown) => {
+        if (!(error instanceof UserError)) throw error
+        this.#run.remarks.push(`The agents are not told what ${follows} came to. ${error.message}`)
+        return null
+      })
       if (followed !== null) await keepFollowed(this.#run.records, log, followed.text)
     })
   }

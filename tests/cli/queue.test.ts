@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openSmallBuild } from '../support/build-scene.ts'
@@ -237,4 +237,18 @@ test('a prompt of which no session can begin waits on, and those behind it have 
     expect.stringContaining('000001 waits in the queue still. There are no sessions in'),
   ])
   expect(await promptsOf(scene)).toEqual(['first'])
+})
+
+test('a session that was cut off before what it goes on from was kept is given that when it is resumed', async () => {
+  await using scene = await openScene([round(claimDone), round(claimDone), round(claimDone)])
+  await scene.run('--json', 'Make the first part')
+  const { events } = await scene.run('--json', '--follow-up', '1', 'Make the second part')
+  const id = events[0]?.session ?? ''
+  const journal = join(scene.records(), 'sessions', id, 'journal.ndjson')
+  const lines = (await readFile(journal, 'utf8')).split('\n')
+  await writeFile(journal, `${lines.slice(0, 2).join('\n')}\n`)
+  const resumed = await scene.run('resume', id, '--json')
+  expect(eventsOf(resumed.events, 'output-kept').map(({ output }) => output.name)).toEqual(['follows'])
+  const [started] = eventsOf(resumed.events, 'round-started')
+  expect(started?.input).toContain('## What was asked for\n\nMake the first part\n')
 })
