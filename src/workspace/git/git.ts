@@ -1,4 +1,4 @@
-import { open, readdir, realpath, rm, stat } from 'node:fs/promises'
+import { copyFile, open, readdir, realpath, rm, stat, utimes } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join, resolve, sep } from 'node:path'
 import { diskFull, isNoRoom, UserError, writing } from '../../base/errors.ts'
@@ -78,6 +78,17 @@ export function withVariables(setting: GitSetting, variables: NodeJS.ProcessEnv)
 
 /** Git options that keep an index in one file: the shared part of a split one would stay in the private git directory. */
 export const UNSPLIT_INDEX = ['-c', 'core.splitIndex=false']
+
+/**
+ * Copies an index with its time of writing. Git compares whole seconds, and reads a file again that was written in the
+ * second of the index or later: a copy that seems younger hides a change of the same length within that second.
+ */
+export async function copyIndex(from: string, to: string): Promise<void> {
+  // A look before the copy, for the index may be replaced meanwhile: too old a time only reads more files.
+  const { atime, mtime } = await stat(from)
+  await copyFile(from, to)
+  await utimes(to, atime, mtime)
+}
 
 /**
  * An environment in which git reads none of the person's configuration or hooks, nor the repository it is called from.

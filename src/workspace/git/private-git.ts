@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { copyFile, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readTextFile } from '../files/inside-directory.ts'
 import {
   borrowedObjectsEnvironment,
+  copyIndex,
   findGit,
   GitError,
   type GitResult,
@@ -67,7 +68,7 @@ export async function openPrivateGitReadOnly(
   const described = await locatePrivateGit(options)
   if (!(await isUsable(described))) return null
   const index = join(gitDir, `look-${randomUUID()}.index`)
-  await writeToPrivateGit(gitDir, () => copyFile(join(gitDir, 'index'), index).catch(unlessMissing))
+  await writeToPrivateGit(gitDir, () => copyIndex(join(gitDir, 'index'), index).catch(unlessMissing))
   const git = { ...described, setting: withVariables(described.setting, { GIT_INDEX_FILE: index }) }
   return {
     git: (await isIgnored(git)) ? withTopAt(git, directory) : git,

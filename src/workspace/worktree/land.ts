@@ -17,7 +17,7 @@ import { basename, dirname, join } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { succeeds } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readTextFile } from '../files/inside-directory.ts'
-import { findRepository, fromLatin1, runGit, withVariables } from '../git/git.ts'
+import { copyIndex, findRepository, fromLatin1, runGit, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import { makeProjectFolders, projectFolders, specificationFile, specificationGuide } from '../memory/plan-files.ts'
 import {
@@ -101,7 +101,7 @@ export async function commitUncommitted(checkout: Checkout, top: string, message
   const folder = await mkdtemp(join(tmpdir(), 'codemachine-land-'))
   try {
     // A copy of the index saves reading unchanged files.
-    await copyFile(index.trimEnd(), join(folder, 'index')).catch(() => {})
+    await copyIndex(index.trimEnd(), join(folder, 'index')).catch(() => {})
     const there = { setting: withVariables(worktree.setting, { GIT_INDEX_FILE: join(folder, 'index') }) }
     await runGitOrUserError(there, ['add', '--all'], `add what is changed in ${top}`)
     const tree = await readGitLine(there, ['write-tree'], `write what is changed in ${top}`)

@@ -8,7 +8,9 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  statSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -269,6 +271,16 @@ describe('the diff of two savepoints', () => {
     }
     expect(existsSync(lock)).toBe(true)
     expect(readdirSync(join(base, 'records/git')).filter(name => name.startsWith('look-'))).toEqual([])
+  })
+
+  it('is of an index as old as that of the session, by which git knows what it has to read again', async () => {
+    await open()
+    write('a', '1\n')
+    await keep(0)
+    utimesSync(join(base, 'records/git/index'), 1_700_000_000, 1_700_000_000)
+    await using look = await openFingerprintsReadOnly(await options())
+    const index = look?.fingerprints.git.setting.env.GIT_INDEX_FILE ?? ''
+    expect(statSync(index).mtimeMs).toBe(1_700_000_000_000)
   })
 })
 
