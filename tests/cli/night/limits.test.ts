@@ -66,16 +66,22 @@ describe('tokens that are used up', () => {
   })
 
   test('in the middle of a round: the agent comes to a safe stop, exit code 3', async () => {
+    const told = Promise.withResolvers<void>()
     await using scene = await openScene([
       [
         costly(3000, shell('echo one > work.txt')),
         costly(3000, shell('echo two > work.txt')),
-        costly(500, message('I have come to a stop.')),
+        held(told.promise),
         costly(500, message('I have come to a stop.')),
       ],
       round(claimDone),
     ])
-    const { exitCode, events } = await startNight(scene, ['--max-tokens', '5k', 'build X']).run.ended
+    const night = startNight(scene, ['--max-tokens', '5k', 'build X'])
+    await night.run.event('winding-down')
+    // Only a turn that still runs can be told.
+    await night.nothingAsked()
+    told.resolve()
+    const { exitCode, events } = await night.run.ended
     expect(eventsOf(events, 'winding-down')).toMatchObject([{ round: 1, limit: 'tokens' }])
     expect(askedToStop(scene)).toBeGreaterThan(0)
     expect(roundsOf(events)).toEqual([[1, 'worked', true]])
