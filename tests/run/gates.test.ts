@@ -2,10 +2,19 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Recorded, RecordedOf } from '../../src/core/events/events.ts'
+import type { Recorded } from '../../src/core/events/events.ts'
 import type { Gate } from '../../src/core/events/outcome.ts'
 import type { Finding, ReviewAnswer } from '../../src/core/rules/review.ts'
-import { CLAIMED, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
+import { runSession, untilBrokenOff } from '../support/breaking-in.ts'
+import {
+  CLAIMED,
+  ofType,
+  type Play,
+  type PlayOptions,
+  playSession,
+  type Ran,
+  UNCLAIMED,
+} from '../support/played-session.ts'
 import { worked } from '../support/session-events.ts'
 
 let folder = ''
@@ -49,8 +58,6 @@ const claiming = (plays: readonly Play[], options: Partial<PlayOptions>): Promis
   playSession(plays, { limits: { rounds: 9 }, memory: () => CLAIMED, folder, ...options })
 
 const typesOf = (events: readonly Recorded[]) => events.map(({ type }) => type)
-const ofType = <T extends Recorded['type']>(events: readonly Recorded[], type: T) =>
-  events.filter((event): event is RecordedOf<T> => event.type === type)
 
 describe('gates', () => {
   test('run before the first round and when done is claimed, and done is verified then', async () => {
@@ -235,30 +242,19 @@ describe('gates', () => {
   })
 
   test('that a person interrupts before the first round run when it goes on', async () => {
-    let first = true
-    const { events } = await claiming([works], {
-      limits: { rounds: 1 },
-      begun: { gates: [gate('tests'), gate('build')] },
-      gate: async (_, __, signal) => {
-        if (!first) return {}
-        first = false
-        await new Promise(resolve => signal.addEventListener('abort', resolve))
-        return { status: 'broken-off', exitCode: null }
+    const { events } = await runSession(
+      [works],
+      [
+        { on: 'gate-started', say: ['interrupt'] },
+        { on: 'held', say: ['unpause'] },
+      ],
+      {
+        limits: { rounds: 1 },
+        memory: () => CLAIMED,
+        begun: { gates: [gate('tests'), gate('build')] },
+        gate: async (_, runs, signal) => (runs > 1 ? {} : await untilBrokenOff(signal)),
       },
-      onEvent(event, { runner, asked }) {
-        if (event.type === 'gate-started' && first) {
-          queueMicrotask(() => {
-            runner.tell({ type: 'interrupt-asked' })
-            asked.hold()
-            runner.interrupt()
-          })
-        }
-        if (event.type === 'held') {
-          runner.tell({ type: 'unpaused' })
-          asked.unpause()
-        }
-      },
-    })
+    )
     const before = ofType(events, 'gate-ended').filter(({ when }) => when === 'before')
     expect(before.map(({ gate, status }) => `${gate} ${status}`)).toEqual([
       'tests broken-off',
@@ -302,28 +298,18 @@ describe('gates', () => {
   })
 
   test('are broken off by a person who interrupts, and run again when it goes on', async () => {
-    let claims = 0
-    const { events, outcome } = await claiming([works], {
-      begun: { gates: [gate('tests')] },
-      gate: async (_, runs, signal) => {
-        if (runs === 1 || ++claims > 1) return {}
-        await new Promise(resolve => signal.addEventListener('abort', resolve))
-        return { status: 'broken-off', exitCode: null }
+    const { events, outcome } = await runSession(
+      [works],
+      [
+        { on: 'gate-started', nth: 2, say: ['interrupt'] },
+        { on: 'held', say: ['unpause'] },
+      ],
+      {
+        memory: () => CLAIMED,
+        begun: { gates: [gate('tests')] },
+        gate: async (_, runs, signal) => (runs === 2 ? await untilBrokenOff(signal) : {}),
       },
-      onEvent(event, { runner, asked }) {
-        if (event.type === 'gate-started' && event.when === 'claim' && claims === 0) {
-          queueMicrotask(() => {
-            runner.tell({ type: 'interrupt-asked' })
-            asked.hold()
-            runner.interrupt()
-          })
-        }
-        if (event.type === 'held') {
-          runner.tell({ type: 'unpaused' })
-          asked.unpause()
-        }
-      },
-    })
+    )
     expect(ofType(events, 'gate-ended').map(({ status }) => status)).toEqual(['passed', 'broken-off', 'passed'])
     expect(typesOf(events)).toContain('held')
     expect(outcome).toEqual({ kind: 'done', verified: true })

@@ -5,6 +5,7 @@ import { handleCommand } from '../../src/app/commands.ts'
 import type { MemorySnapshot } from '../../src/core/contracts/memory.ts'
 import type { ReplyCode } from '../../src/core/contracts/reply.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
+import type { GateResult } from '../../src/core/events/outcome.ts'
 import type { Command } from '../../src/records/control.ts'
 import { endsAs, ofType, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from './played-session.ts'
 import { worked } from './session-events.ts'
@@ -36,6 +37,12 @@ export interface Cue {
   nth?: number | 'each'
   afterMs?: number
   say: readonly RunOverrides[]
+}
+
+/** A gate, or a command, that runs until it is broken off. */
+export async function untilBrokenOff(signal: AbortSignal): Promise<Partial<GateResult>> {
+  await new Promise(resolve => signal.addEventListener('abort', resolve))
+  return { status: 'broken-off', exitCode: null }
 }
 
 interface Answered extends Ran {

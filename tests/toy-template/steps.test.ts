@@ -8,6 +8,7 @@ import type { OwnStep } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
+import { runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
 import { SESSION } from '../support/session-events.ts'
 import { openToy, type ToyOptions, type ToyState, type ToyStep, withToy } from './toy.ts'
@@ -257,26 +258,19 @@ describe('a person who breaks in', () => {
   test('a command is broken off, which the template does not see, and it runs again when the session goes on', async () => {
     let runs = 0
     const toy = { steps: [command, claim] }
-    const { outcome, events } = await play(toy, {
-      command: async (_, signal) => {
-        if (++runs > 1) return {}
-        await new Promise(resolve => signal.addEventListener('abort', resolve))
-        return { status: 'broken-off', exitCode: null }
+    const { outcome, events } = await runSession(
+      [],
+      [
+        { on: 'step-started', say: ['interrupt'] },
+        { on: 'held', say: ['unpause'] },
+      ],
+      {
+        template: openToy(toy),
+        templates: withToy(toy),
+        begun: { template: 'toy' },
+        command: async (_, signal) => (++runs > 1 ? {} : await untilBrokenOff(signal)),
       },
-      onEvent: (event, { runner, asked }) => {
-        if (event.type === 'step-started' && runs === 0) {
-          queueMicrotask(() => {
-            runner.tell({ type: 'interrupt-asked' })
-            asked.hold()
-            runner.interrupt()
-          })
-        }
-        if (event.type === 'held') {
-          runner.tell({ type: 'unpaused' })
-          asked.unpause()
-        }
-      },
-    })
+    )
     expect(ofType(events, 'command-ran').map(({ step, status }) => [step, status])).toEqual([
       [1, 'broken-off'],
       [1, 'passed'],
