@@ -1,26 +1,21 @@
 import { isDeepStrictEqual } from 'node:util'
-import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
 import type { Clock } from '../base/clock.ts'
-import type { Redactor } from '../base/redactor.ts'
-import { clipEnd } from '../base/text.ts'
 import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
-import type { Memory, MemorySnapshot, MemoryTexts } from '../core/contracts/memory.ts'
+import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
 import { inTemplate, type RoundStep, type Template, type ThreadSpec } from '../core/contracts/template.ts'
-import type { EventOf } from '../core/events/events.ts'
-import { countsAsRound, type RoundClass, type RoundOutcome } from '../core/events/outcome.ts'
-import { endsPlanChange } from '../core/rules/notices-after-round.ts'
+import { countsAsRound, type RoundOutcome } from '../core/events/outcome.ts'
 import { higherEffort } from '../core/rules/stall.ts'
-import { countTasks, partOf, roundTokens, type SessionState } from '../core/state/state.ts'
+import { countTasks, partOf, roundTokens } from '../core/state/state.ts'
 import type { Answers } from './answers.ts'
 import { emitRestored, judgeClaim, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { CurrentTurn } from './current-turn.ts'
 import type { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
 import type { PersonAsked } from './person.ts'
+import type { PlanChange } from './plan/plan-change.ts'
 import type { RoundProviders } from './providers/round-providers.ts'
 import type { Budget } from './retry-policy.ts'
 import type { SessionLog } from './session-log.ts'
-import type { MemoryAtHand } from './session-runner.ts'
 
 export interface RoundsOptions extends RunnerOptions {
   ahead: ThreadAhead
@@ -138,89 +133,48 @@ export class Rounds {
   }
 }
 
-/** After so many rounds in a row that worked and then fell silent or crashed, it is given up. */
-const MOST_BROKEN_OFF = 3
-
-/** The change of plan that a person asked for, from the first round that tries it to what came of it. */
-export class PlanChange {
+/** The memory files between two rounds: as the last round left them, or read again. */
+export class MemoryAtHand {
   readonly #log: SessionLog
-  readonly #redact: Redactor['text']
-  /** The files before the first try. */
-  #before: MemoryTexts | null = null
-  #brokenOff = 0
+  readonly #memory: Memory
+  #left: MemorySnapshot | null = null
 
-  constructor(log: SessionLog, redact: Redactor['text']) {
+  constructor({ log, memory }: { log: SessionLog; memory: Memory }) {
     this.#log = log
-    this.#redact = redact
+    this.#memory = memory
   }
 
-  /** A round starts that is to make it. */
-  begin(memory: MemorySnapshot): void {
-    this.#before ??= memory.texts
+  /** Keeps what a round has left, which spares a second read until something else may have written. */
+  leave(memory: MemorySnapshot): void {
+    this.#tell(memory)
+    this.#left = memory
   }
 
-  /**
-   * That round has ended, and left the files so: journals what changed, unless it is to be tried again.
-   * @param state the session just before the round ended
-   */
-  end(end: RoundClass, memory: MemorySnapshot, state: SessionState): void {
-    if (this.#before === null) return
-    const round = state.running?.round ?? 0
-    this.#brokenOff = isBrokenOff(end, state) ? this.#brokenOff + 1 : 0
-    const isGivenUp = this.#brokenOff >= MOST_BROKEN_OFF
-    if (!isGivenUp && !endsPlanChange(state, end)) return
-    if (isGivenUp) this.#log.emit({ type: 'warning', round, message: GIVEN_UP })
-    const files = planDiff(this.#before, memory.texts, this.#redact)
-    this.#log.emit({ type: 'replanned', round, files })
-    this.#before = null
-    this.#brokenOff = 0
+  /** Drops what is kept: something else may have written since. */
+  forget(): void {
+    this.#left = null
   }
-}
 
-const GIVEN_UP = `The change of plan is given up: ${MOST_BROKEN_OFF} rounds in a row broke off in the middle of it. Ask for it again in other words, or in smaller steps.`
+  /** The memory before a round. A claim is taken back first if the round changes the plan. */
+  async now(): Promise<MemorySnapshot> {
+    for (;;) {
+      const { replan } = this.#log.state
+      if (replan !== null) await this.#memory.withdrawClaim()
+      const memory = (replan === null ? this.#left : null) ?? (await this.#read())
+      this.#left = null
+      if (replan !== null || this.#log.state.replan === null) return memory
+    }
+  }
 
-/** Whether the agent had worked, and nothing says that time mends it. */
-function isBrokenOff(end: RoundClass, { replan, running }: SessionState): boolean {
-  if (running === null || !running.hasWorked || running.replan !== replan) return false
-  return end === 'silent' || end === 'crashed'
-}
+  async #read(): Promise<MemorySnapshot> {
+    const memory = await this.#memory.read()
+    this.#tell(memory)
+    return memory
+  }
 
-type PlanFiles = EventOf<'replanned'>['files']
-
-/**
- * What changed in the memory files, as unified diffs of at most 16 KiB each, which then say how much is missing. Pure.
- * @param redact takes secrets out of a whole text: one that a bound cuts in two would not be found later
- */
-export function planDiff(before: MemoryTexts, after: MemoryTexts, redact: (text: string) => string): PlanFiles {
-  return [
-    { file: 'MAIN.md' as const, diff: diffOf('MAIN.md', before.main, after.main, redact) },
-    { file: 'tasks.json' as const, diff: diffOf('tasks.json', before.tasks, after.tasks, redact) },
-  ].filter(({ diff }) => diff !== '')
-}
-
-const MOST_CHARACTERS = 16 * 1024
-/** Looking for a shorter way between two files takes time with its square; this much some 50 ms. */
-const MOST_EDITS = 500
-const MOST_LINES = 20_000
-
-function diffOf(name: string, before: string, after: string, redact: (text: string) => string): string {
-  if (before === after) return ''
-  const [from, to] = [redact(before), redact(after)]
-  const headers = `--- ${name}\n+++ ${name}\n`
-  if (from === to) return `${headers}[… only a secret is different]\n`
-  if (isLong(from) || isLong(to)) return `${headers}${ANEW}`
-  const options = { context: 3, maxEditLength: MOST_EDITS, headerOptions: FILE_HEADERS_ONLY }
-  const diff = createTwoFilesPatch(name, name, from, to, undefined, undefined, options)
-  return clipEnd(diff ?? `${headers}${ANEW}`, MOST_CHARACTERS)
-}
-
-/** Where so much is different that it is not worth the time to say what. */
-const ANEW = '[… written anew]\n'
-
-function isLong(text: string): boolean {
-  let lines = 0
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) if (++lines > MOST_LINES) return true
-  return false
+  #tell(memory: MemorySnapshot): void {
+    for (const problem of memory.problems) this.#log.emit({ type: 'memory-broken', problem })
+  }
 }
 
 /** A round that has played, of which nothing runs any more. */

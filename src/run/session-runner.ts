@@ -1,5 +1,5 @@
 import { unreachable } from '../base/errors.ts'
-import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
+import type { MemorySnapshot } from '../core/contracts/memory.ts'
 import { CODEX_PROVIDER, type Providers } from '../core/contracts/provider.ts'
 import { inTemplate, type OwnStep, type RoundStep, type Step, type ThreadSpec } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
@@ -20,15 +20,13 @@ import { Decisions } from './decisions.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
 import { Proof } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
-import { PlanCheck } from './plan-check.ts'
+import { PlanChange } from './plan/plan-change.ts'
+import { PlanCheck } from './plan/plan-check.ts'
 import { RoundProviders } from './providers/round-providers.ts'
 import { Budget, RetryPolicy } from './retry-policy.ts'
-import { PlanChange, Rounds, ThreadAhead } from './rounds.ts'
+import { MemoryAtHand, Rounds, ThreadAhead } from './rounds.ts'
 import type { SessionLog } from './session-log.ts'
 import { OwnSteps } from './steps.ts'
-
-/** What a template asks for that does not change the plan, though a person has asked for that. */
-const PASSES_OVER_REPLAN = new Set<Step['kind']>(['round', 'look', 'command', 'write', 'claim', 'decide'])
 
 /**
  * Runs one session from where its log stands to its end: asks the template, runs the round, judges what it left, and
@@ -190,21 +188,10 @@ export class SessionRunner {
       // From here until the round has started nothing is awaited: what a person says or asks now is not passed over.
       const { state } = this.#log
       const step = inTemplate(state.template, 'next', () => template.next(state, memory))
-      if (state.replan !== null && PASSES_OVER_REPLAN.has(step.kind)) {
-        this.#passOverReplan()
-        continue
-      }
+      if (this.#planChange.passOver(step.kind)) continue
       const end = step.kind === 'end' ? this.#steps.checkedEnd(step.outcome) : await this.#carryOut(step, tree, memory)
       if (end) return end
     }
-  }
-
-  /** The template has nothing by which a plan could be changed: what was asked for is not left standing. */
-  #passOverReplan(): void {
-    const { template, last } = this.#log.state
-    const message = `A session of the template ${template} cannot change its plan, so what was asked for is left out; to tell its agents something, use codemachine steer.`
-    this.#log.emit({ type: 'warning', round: null, message })
-    this.#log.emit({ type: 'replanned', round: last?.round ?? 0, files: [] })
   }
 
   /** Does what the template wants next; an outcome if the session ends. */
@@ -444,48 +431,4 @@ const CODEX_ALONE: Providers = {
   usual: CODEX_PROVIDER,
   remoteModel: null,
   ask: async () => null,
-}
-
-/** The memory files between two rounds: as the last round left them, or read again. */
-export class MemoryAtHand {
-  readonly #log: SessionLog
-  readonly #memory: Memory
-  #left: MemorySnapshot | null = null
-
-  constructor({ log, memory }: { log: SessionLog; memory: Memory }) {
-    this.#log = log
-    this.#memory = memory
-  }
-
-  /** Keeps what a round has left, which spares a second read until something else may have written. */
-  leave(memory: MemorySnapshot): void {
-    this.#tell(memory)
-    this.#left = memory
-  }
-
-  /** Drops what is kept: something else may have written since. */
-  forget(): void {
-    this.#left = null
-  }
-
-  /** The memory before a round. A claim is taken back first if the round changes the plan. */
-  async now(): Promise<MemorySnapshot> {
-    for (;;) {
-      const { replan } = this.#log.state
-      if (replan !== null) await this.#memory.withdrawClaim()
-      const memory = (replan === null ? this.#left : null) ?? (await this.#read())
-      this.#left = null
-      if (replan !== null || this.#log.state.replan === null) return memory
-    }
-  }
-
-  async #read(): Promise<MemorySnapshot> {
-    const memory = await this.#memory.read()
-    this.#tell(memory)
-    return memory
-  }
-
-  #tell(memory: MemorySnapshot): void {
-    for (const problem of memory.problems) this.#log.emit({ type: 'memory-broken', problem })
-  }
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { redactorOf } from '../../src/base/redactor.ts'
-import type { ThreadSpec } from '../../src/core/contracts/template.ts'
-import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
-import type { Gate } from '../../src/core/events/outcome.ts'
-import { nextOfBuild } from '../../src/templates/build/build.ts'
-import { applyTaskMarks, rawTasksById } from '../../src/workspace/memory/tasks-file.ts'
-import { type Cue, forEver, runSession } from '../support/breaking-in.ts'
-import { ofType, type Play, type PlayOptions, UNCLAIMED } from '../support/played-session.ts'
-import { foldAll, worked } from '../support/session-events.ts'
+import { redactorOf } from '../../../src/base/redactor.ts'
+import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
+import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
+import type { Gate } from '../../../src/core/events/outcome.ts'
+import { nextOfBuild } from '../../../src/templates/build/build.ts'
+import { applyTaskMarks, rawTasksById } from '../../../src/workspace/memory/tasks-file.ts'
+import { type Cue, forEver, runSession } from '../../support/breaking-in.ts'
+import { ofType, type Play, type PlayOptions, UNCLAIMED } from '../../support/played-session.ts'
+import { foldAll, worked } from '../../support/session-events.ts'
 
 const threadOf = (agent: string): ThreadSpec => ({ agent, developerInstructions: agent, model: null, effort: null })
 const { next, ahead } = nextOfBuild(

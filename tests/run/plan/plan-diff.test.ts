@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { planDiff } from '../../src/run/rounds.ts'
-import { cpuMs } from '../support/cpu-time.ts'
+import { planDiff } from '../../../src/run/plan/plan-change.ts'
+import { cpuMs } from '../../support/cpu-time.ts'
 
 const plan = (tasks: readonly string[]) =>
   `# Goal\n\nbuild X\n\n## Todo\n\n${tasks.map(task => `- [ ] ${task}\n`).join('')}`

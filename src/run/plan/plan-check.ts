@@ -1,6 +1,6 @@
-import { unreachable } from '../base/errors.ts'
-import type { MemorySnapshot, TaskMark } from '../core/contracts/memory.ts'
-import type { Gate } from '../core/events/outcome.ts'
+import { unreachable } from '../../base/errors.ts'
+import type { MemorySnapshot, TaskMark } from '../../core/contracts/memory.ts'
+import type { Gate } from '../../core/events/outcome.ts'
 import {
   changedTasks,
   claimedTasks,
@@ -9,11 +9,11 @@ import {
   type Judgement,
   judgeTasks,
   lostTasks,
-} from '../core/rules/plan-rule.ts'
-import { PLAN_ANSWER } from '../core/state/plan.ts'
-import { rawTasksById } from '../workspace/memory/tasks-file.ts'
-import type { Proof } from './gates.ts'
-import type { RunnerOptions } from './options.ts'
+} from '../../core/rules/plan-rule.ts'
+import { PLAN_ANSWER } from '../../core/state/plan.ts'
+import { rawTasksById } from '../../workspace/memory/tasks-file.ts'
+import type { Proof } from '../gates.ts'
+import type { RunnerOptions } from '../options.ts'
 
 export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor'> {
   proof: Proof

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { redactorOf } from '../../src/base/redactor.ts'
-import { busy, forEver, HOUR, roundsOf, runSession, works, written } from '../support/breaking-in.ts'
-import { CLAIMED, endsAs, ofType, type Play, UNCLAIMED } from '../support/played-session.ts'
-import { says, worked } from '../support/session-events.ts'
+import { redactorOf } from '../../../src/base/redactor.ts'
+import { busy, forEver, HOUR, roundsOf, runSession, works, written } from '../../support/breaking-in.ts'
+import { CLAIMED, endsAs, ofType, type Play, UNCLAIMED } from '../../support/played-session.ts'
+import { says, worked } from '../../support/session-events.ts'
 
 const asksThenGoesOn = [
   { on: 'turn-started', say: ['replan docs first'] },
