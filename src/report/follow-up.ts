@@ -1,4 +1,4 @@
-import { clipEnd } from '../base/text.ts'
+import { clipEnd, clipStart } from '../base/text.ts'
 import type { ReportData } from './report-data.ts'
 import { changesInWords, headlineOf, whatIsLeft } from './words.ts'
 
@@ -33,18 +33,12 @@ export function followUpOf(data: ReportData): string {
             .slice(0, MOST_LEFT)
             .map(({ text }) => `- ${clipEnd(text, LEFT_CHARACTERS)}`)
             .join('\n')}`,
-      ...failed.map(({ name, output }) => `## What ${name} printed\n\n${tail(output.trimEnd(), GATE_CHARACTERS)}`),
+      ...failed.map(({ name, output }) => `## What ${name} printed\n\n${clipStart(output.trimEnd(), GATE_CHARACTERS)}`),
       ...(words === null
         ? []
         : [`## What its agent said last (a claim, and no proof)\n\n${clipEnd(words.trim(), WORDS_CHARACTERS)}`]),
     ].join('\n\n'),
   )
-}
-
-/** The end of an output, where it says what failed. */
-function tail(text: string, characters: number): string {
-  if (text.length <= characters) return text
-  return `[… ${text.length - characters} characters before this]\n${text.slice(-characters).toWellFormed()}`
 }
 
 function clipToBytes(text: string): string {
