@@ -2,7 +2,7 @@ import { unreachable } from '../base/errors.ts'
 import { ASK_PERSON } from '../core/contracts/tools.ts'
 import type { Item, ItemFileChange, ItemStatus } from '../core/events/items.ts'
 import type { PlanStep } from '../core/state/state.ts'
-import { clipLines, type Description, describe, shownCommand, shownPath } from './names.ts'
+import { clipLines, type Description, describe, shownCommand, shownPath, withRest } from './names.ts'
 import { formatCount, formatDuration } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
@@ -192,6 +192,5 @@ const MARKS = { completed: '[x]', 'in-progress': '[>]', pending: '[ ]' }
 /** The steps of a plan on one line: `[x] read  [>] write  [ ] test`. */
 export function describePlan(steps: readonly PlanStep[]): string {
   const shown = steps.slice(0, MOST_STEPS).map(({ step, status }) => `${MARKS[status]} ${oneLine(step, STEP_CHARS)}`)
-  const left = steps.length - shown.length
-  return [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join('  ')
+  return withRest(shown, steps.length).join('  ')
 }

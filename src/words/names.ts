@@ -60,6 +60,12 @@ export function clipLines(text: string, limit: number, rest: string): string {
   return `${shown}\n[… ${left > 0 ? `${left} more ${left === 1 ? 'line' : 'lines'}; ` : ''}${rest}]`
 }
 
+/** The first entries of a list, and how many of `count` are not among them: `… and 3 more`. */
+export function withRest(shown: readonly string[], count: number): string[] {
+  const left = count - shown.length
+  return left > 0 ? [...shown, `… and ${left} more`] : [...shown]
+}
+
 /** The phrases of one door (shell, screen) for what a person can do about an event. */
 export interface Hints {
   goOn: string

@@ -3,7 +3,16 @@ import type { RecordedOf, RefusalReason } from '../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../core/events/outcome.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../core/rules/review.ts'
 import type { Claim, SessionState } from '../core/state/state.ts'
-import { clipLines, type Description, describe, type Hints, safeOutput, type Tone, wordsForCause } from './names.ts'
+import {
+  clipLines,
+  type Description,
+  describe,
+  type Hints,
+  safeOutput,
+  type Tone,
+  withRest,
+  wordsForCause,
+} from './names.ts'
 import { formatCount, formatDuration, formatTokens } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
@@ -24,11 +33,9 @@ export function describeProtected({ round, files, count }: RecordedOf<'protected
     const of = gates.length === 0 ? '' : `  (gate ${gates.map(gateName).join(', ')})`
     return `${name(path)}: ${TOUCHES[how]}${of}`
   })
-  const left = count - shown.length
   const lines = [
     `round ${round} touched ${formatCount(count, 'protected file')}: unless that is taken back, done needs a review that agrees`,
-    ...shown,
-    ...(left > 0 ? [`… and ${left} more`] : []),
+    ...withRest(shown, count),
   ]
   return describe(lines.join('\n'), 'warning')
 }
@@ -39,11 +46,9 @@ export function describeQuestion(
   hints: Hints,
 ): Description {
   const shown = options.slice(0, MOST_OPTIONS).map((option, i) => `${i + 1}. ${line(option)}`)
-  const left = options.length - shown.length
   const lines = [
     `question ${name(question)}: ${line(text)}`,
-    ...shown,
-    ...(left > 0 ? [`… and ${left} more`] : []),
+    ...withRest(shown, options.length),
     `until you answer, the agent assumes: ${line(assumption)}`,
     `${hints.answer(name(`${session}/${question}`))}${options.length > 0 ? '; the number of an option will do' : ''}`,
   ]
@@ -197,8 +202,7 @@ export function wordsForBefore(first: GateStatus, now: GateStatus): string | nul
 export function wordsForChangedByGate({ changed, changedCount }: ChangedByGate): string | null {
   if (changedCount === 0) return null
   const shown = changed.slice(0, MOST_CHANGED_FILES).map(path => oneLine(path, PATH_CHARS))
-  const left = changedCount - shown.length
-  const list = [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
+  const list = withRest(shown, changedCount).join(', ')
   return `it changed ${formatCount(changedCount, 'file')} itself, which is not taken for the agent's work: ${list}`
 }
 
@@ -352,8 +356,7 @@ export function wordsForGates(gates: readonly Gate[] | undefined): string | null
   if (gates === undefined) return null
   if (gates.length === 0) return 'no gates'
   const shown = gates.slice(0, MOST_GATES).map(gate => `${gateName(gate.name)}${remarkOn(gate)}`)
-  const left = gates.length - shown.length
-  return `gates ${[...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')}`
+  return `gates ${withRest(shown, gates.length).join(', ')}`
 }
 
 function remarkOn({ required, everyRound }: Gate): string {

@@ -11,6 +11,7 @@ import type { Decision } from '../core/rules/decision.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
+import { withRest } from './names.ts'
 import { formatCount, formatCountdown, formatDayAndTime, formatMoment, formatSpan, formatTokens } from './numbers.ts'
 import {
   type Activity,
@@ -96,11 +97,10 @@ function tasksInWords({ done, total, current }: NonNullable<SessionReport['tasks
 /** What the template says of its own: how far it is, and the rows of its board that are neither done nor to do. */
 function workLines({ status, board }: WorkReport, now: number): string[] {
   const rows = board?.from === 'template' ? board.rows.filter(({ mark }) => mark !== 'done' && mark !== 'to-do') : []
-  const left = rows.length - MOST_ROWS
+  const shown = rows.slice(0, MOST_ROWS).map(row => rowInWords(row, now))
   return [
     ...(status === null ? [] : [labelled('work', oneLine(status, NAME_CHARS))]),
-    ...rows.slice(0, MOST_ROWS).map(row => labelled('board', rowInWords(row, now))),
-    ...(left > 0 ? [labelled('board', `… and ${left} more`)] : []),
+    ...withRest(shown, rows.length).map(row => labelled('board', row)),
   ]
 }
 
@@ -140,8 +140,7 @@ function wordsForResults(gates: SessionReport['gates']): string {
     const how = last === null ? 'not run yet' : `${wordsForGate(last)}${time === null ? '' : ` ${time}`}`
     return `${gateName(name)} ${how}${required ? '' : ' (not required)'}`
   })
-  const left = gates.length - shown.length
-  return [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
+  return withRest(shown, gates.length).join(', ')
 }
 
 function wordsForReviews({ answered, agreedTo, findings, repeated }: SessionReport['reviews']): string {
@@ -235,9 +234,7 @@ export function buildStatusLines({ tasks, agents }: BuildReport, now: number): [
 }
 
 function capped(texts: readonly string[], most: number, label: string): [string, string][] {
-  const left = texts.length - most
-  const shown = left > 0 ? [...texts.slice(0, most), `… and ${left} more`] : texts
-  return shown.map(text => [label, text])
+  return withRest(texts.slice(0, most), texts.length).map(text => [label, text])
 }
 
 function line(text: string): string {

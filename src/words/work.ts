@@ -3,7 +3,7 @@ import type { BoardMark, BoardRow, CardFact, ReportSection, StepName, TemplateVi
 import type { RecordedOf } from '../core/events/events.ts'
 import { type TaskBoard, taskOf } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
-import { type Description, describe, type Tone } from './names.ts'
+import { type Description, describe, type Tone, withRest } from './names.ts'
 import { formatBytes, formatCount, formatDuration } from './numbers.ts'
 import { agentOf } from './plan.ts'
 import { gateName, lastLinesShown, wordsForGate } from './proof.ts'
@@ -101,8 +101,7 @@ export function describeLooked({ what }: RecordedOf<'looked'>, state: SessionSta
 export function describeCommandRun(event: RecordedOf<'command-ran'>, state: SessionState): Description {
   const { name, status, durationMs, problem, changed, changedCount, output } = event
   const shown = changed.slice(0, MOST_FILES).map(path => oneLine(path, PATH_CHARS))
-  const left = changedCount - shown.length
-  const list = [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
+  const list = withRest(shown, changedCount).join(', ')
   const called = ownWordsForStep(state, { kind: 'command', name }) ?? `command ${gateName(name)}`
   const isBad = status !== 'passed' && status !== 'broken-off'
   return describe(
@@ -125,8 +124,7 @@ function toneOf(status: RecordedOf<'command-ran'>['status']): Tone {
 export function describeWrote({ files, problem }: RecordedOf<'wrote'>): Description {
   if (problem !== null) return describe(`nothing was written: ${oneLine(problem, PROBLEM_CHARS)}`, 'warning')
   const shown = files.slice(0, MOST_FILES).map(({ path }) => oneLine(path, PATH_CHARS))
-  const left = files.length - shown.length
-  const list = [...shown, ...(left > 0 ? [`… and ${left} more`] : [])].join(', ')
+  const list = withRest(shown, files.length).join(', ')
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   return describe(`wrote ${formatCount(files.length, 'file')} (${formatBytes(bytes)}): ${list}`)
 }

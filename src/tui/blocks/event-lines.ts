@@ -3,7 +3,7 @@ import type { PlanStep, SessionState } from '../../core/state/state.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { describeEvent } from '../../words/event.ts'
 import { describeAgentItem } from '../../words/item.ts'
-import { type Description, describe, KEY_HINTS } from '../../words/names.ts'
+import { type Description, describe, KEY_HINTS, withRest } from '../../words/names.ts'
 import { formatCount, formatDuration, formatTime, formatTokens } from '../../words/numbers.ts'
 import { describeOutcome, wordsForLimits } from '../../words/outcome.ts'
 import {
@@ -136,8 +136,8 @@ function roundLines(
 }
 
 function changedPaths({ changed, changedCount }: RecordedOf<'round-ended'>): string {
-  const left = changedCount - changed.length
-  return [...changed.map(path => oneLine(path, PATH_CHARS)), ...(left > 0 ? [`… and ${left} more`] : [])].join('\n')
+  const shown = changed.map(path => oneLine(path, PATH_CHARS))
+  return withRest(shown, changedCount).join('\n')
 }
 
 const LEAD = '── '
