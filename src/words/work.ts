@@ -197,8 +197,9 @@ function boardOfTasks(
   { agents }: Pick<SessionState, 'agents'>,
   isRunning: boolean,
 ): ShownBoard {
+  const given = agents.map(agent => ({ ...agent, ids: new Set(agent.tasks.map(id => taskOf(id, tasks)?.id)) }))
   const rows = tasks.slice(0, MOST_ROWS).map((task): BoardRow => {
-    const at = agents.filter(agent => agent.tasks.some(id => taskOf(id, tasks)?.id === task.id))
+    const at = given.filter(({ ids }) => ids.has(task.id))
     const isNow = isRunning && (task.id === current || at.length > 0)
     const mark = task.done ? 'done' : task.parked !== undefined ? 'parked' : task.claimed ? 'claimed' : null
     return {
