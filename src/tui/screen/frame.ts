@@ -1,10 +1,6 @@
-import type { TaskBoard } from '../../core/state/plan.ts'
-import type { SessionState } from '../../core/state/state.ts'
 import { cutLine, widthOf } from '../../words/cells.ts'
 import { activityOf } from '../../words/outcome.ts'
-import { boardNow } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { ownBoard } from '../../words/work.ts'
 import { composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
 import { pickerLines } from '../composer/picker.ts'
 import { headerLines, windowTitle } from '../header/header.ts'
@@ -22,14 +18,14 @@ export function drawScreen(model: ScreenModel, at: { columns: number; rows: numb
 export function screenTitle(model: ScreenModel, now: number): string {
   const { state, items } = model.pane
   if (!model.showsSession || state === null) return 'codemachine'
-  return windowTitle({ state, board: boardOf(model, state), live: items }, { symbols: model.theme.symbols, now })
+  return windowTitle({ state, board: model.work.tasks, live: items }, { symbols: model.theme.symbols, now })
 }
 
 function fullFrame(model: ScreenModel, { columns, rows, now }: { columns: number; rows: number; now: number }): Frame {
   const { theme, facts, queued, showsSession, scrollback } = model
   const { state, items } = model.pane
   const session = showsSession ? state : null
-  const board = boardOf(model, session)
+  const { tasks: board, own } = model.work
   return layOut(
     {
       main: most => {
@@ -43,8 +39,7 @@ function fullFrame(model: ScreenModel, { columns, rows, now }: { columns: number
         return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
       },
       panel: panelOf(model, columns, now),
-      progress: () =>
-        session && progressLine({ state: session, board, own: ownBoard(session) }, { columns, theme, now }),
+      progress: () => session && progressLine({ state: session, board, own }, { columns, theme, now }),
       header: most =>
         session === null
           ? startingLine(model)
@@ -69,10 +64,6 @@ function inputFrame(model: ScreenModel, { columns, rows, now }: { columns: numbe
   }
 }
 
-function boardOf(model: ScreenModel, state: SessionState | null): TaskBoard | null {
-  return state === null ? model.board : boardNow(model.board, state)
-}
-
 function startingLine({ showsSession, theme }: ScreenModel): string[] {
   return showsSession ? [theme.paint('dim', theme.symbols ? 'starting …' : 'starting')] : []
 }
@@ -90,8 +81,8 @@ function panelOf(model: ScreenModel, columns: number, now: number): ((rows: numb
   }
   const { state } = model.pane
   if (!model.showsTasks || !model.showsSession || state === null) return null
-  const own = ownBoard(state)
-  const shown = { plan: state.plan, board: boardOf(model, state), own: own && { ...own, now } }
+  const { tasks: board, own } = model.work
+  const shown = { plan: state.plan, board, own: own && { ...own, now } }
   return rows => taskLines(shown, { columns, rows, theme })
 }
 

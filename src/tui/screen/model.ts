@@ -1,8 +1,11 @@
 import type { StartFacts } from '../../app/login.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
+import type { SessionState } from '../../core/state/state.ts'
 import { wrapLine } from '../../words/cells.ts'
+import { boardNow } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import { ownBoard, type ShownBoard } from '../../words/work.ts'
 import { expanded } from '../composer/buffer.ts'
 import { Composer } from '../composer/composer.ts'
 import { openPicker, type Picker } from '../composer/picker.ts'
@@ -31,6 +34,7 @@ export class ScreenModel {
   isLeaving = false
   #dialog: Dialog | null = null
   #notice: Notice | null = null
+  #work: ShownWork | null = null
 
   constructor(options: ScreenModelOptions) {
     this.options = options
@@ -58,6 +62,16 @@ export class ScreenModel {
   /** Whether a session is shown that has begun and not ended. */
   get isRunning(): boolean {
     return this.showsSession && this.pane.state !== null && this.pane.state.ended === null
+  }
+
+  /** The work of the session that is shown, of which a frame is drawn many times a second: the same until something happens. */
+  get work(): ShownWork {
+    const { board, pane } = this
+    const { state } = pane
+    if (this.#work?.state === state && this.#work.board === board) return this.#work
+    const tasks = state === null ? board : boardNow(board, state)
+    this.#work = { state, board, tasks, own: state && ownBoard(state) }
+    return this.#work
   }
 
   /** The open question, or null. */
@@ -144,6 +158,15 @@ export interface ScreenModelOptions {
   searchFiles(query: string): Promise<readonly string[]>
   /** Called after each change. */
   onChange(): void
+}
+
+/** What is shown of the work, and the state and the task files that it was computed from. */
+interface ShownWork {
+  state: SessionState | null
+  board: TaskBoard | null
+  tasks: TaskBoard | null
+  /** The board of the template's own; null if it has none. */
+  own: ShownBoard | null
 }
 
 /** A message in place of the hint. `until`: monotonic time, ms. */
