@@ -9,7 +9,7 @@ import type { AgentRoster } from '../core/contracts/agent.ts'
 import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
-import type { Gate, SessionLimits } from '../core/events/outcome.ts'
+import type { Gate } from '../core/events/outcome.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
 import type { Bell } from '../notify/channels.ts'
@@ -23,7 +23,7 @@ import { openRecords, type Records } from '../records/records.ts'
 import { takeRunLock } from '../records/run-lock.ts'
 import { shortened } from '../settings/entries.ts'
 import type { LoadedGates } from '../settings/gates.ts'
-import { limitsOf, loadSettings, type SettingSources } from '../settings/load.ts'
+import { loadSettings, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { type FingerprintOptions, type Fingerprints, openFingerprints } from '../workspace/fingerprint.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
@@ -82,8 +82,7 @@ export interface Run extends AsyncDisposable {
   gateRefusal: string | null
   /** `key=value` pairs handed to codex. */
   overrides: readonly string[]
-  /** What a new session may take, and what was said of it now. */
-  limits: SessionLimits
+  /** What was said of a new session now. */
   said: RunOverrides
   /** Knows the person's secrets. */
   redactor: Redactor
@@ -166,7 +165,6 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     gates,
     gateRefusal,
     overrides,
-    limits: limitsOf(settings, sources),
     said: runOverridesOf(settings, sources, options.verify ?? []),
     redactor,
     keptAwake,

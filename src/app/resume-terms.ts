@@ -59,7 +59,7 @@ export function termsAtStart(
       maxTokens: tokens ?? settings.maxTokens,
     },
     { rounds: rounds === undefined ? sources.rounds : { layer: 'flag', place: 'the queue' } },
-    kind.defaultRounds(options) ?? settings.rounds,
+    kind.defaultRounds(options),
   )
   if (verify.length === 0) return { limits: own, gates, said }
   return {

@@ -255,15 +255,15 @@ function refuse(entry: Entry, what: string): never {
 
 /**
  * The limits of a session. The default of `rounds` applies only where no other limit is set.
- * @param usualRounds the default to use in place of that of the settings
+ * @param usualRounds the default to use in place of that of the settings; null: that one
  */
 export function limitsOf(
   { rounds, maxTime, maxTokens }: Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>,
   sources: Pick<SettingSources, 'rounds'>,
-  usualRounds = rounds,
+  usualRounds: number | null,
 ): SessionLimits {
   const isLimitedOtherwise = maxTime !== null || maxTokens !== null
   const isDefault = sources.rounds.layer === 'defaults'
-  const usual = isLimitedOtherwise ? null : usualRounds
+  const usual = isLimitedOtherwise ? null : (usualRounds ?? rounds)
   return { rounds: isDefault ? usual : rounds, timeMs: maxTime, tokens: maxTokens }
 }

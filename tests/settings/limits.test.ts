@@ -161,7 +161,7 @@ describe('the limits of a session', () => {
   ])('are %s', async (_what, flags, limits) => {
     await using settings = await openSettings()
     const { settings: read, sources } = await settings.load({ flags })
-    expect(limitsOf(read, sources)).toEqual(limits)
+    expect(limitsOf(read, sources, null)).toEqual(limits)
   })
 
   test('are those that anybody wrote anywhere', async () => {
@@ -169,6 +169,6 @@ describe('the limits of a session', () => {
     await settings.person('rounds = 10\n')
     await settings.project('max_time = "8h"\n')
     const { settings: read, sources } = await settings.load()
-    expect(limitsOf(read, sources)).toEqual({ rounds: 10, timeMs: 8 * HOUR, tokens: null })
+    expect(limitsOf(read, sources, null)).toEqual({ rounds: 10, timeMs: 8 * HOUR, tokens: null })
   })
 })

@@ -272,7 +272,7 @@ function createdOf({ call, task, records, settings, sources }: Work): EventOf<'s
     goal: task,
     template: AGENT_CALLS.name,
     directory: records.directory,
-    limits: limitsOf(settings, sources, AGENT_CALLS.defaultRounds({}) ?? undefined),
+    limits: limitsOf(settings, sources, AGENT_CALLS.defaultRounds({})),
     sandbox: settings.sandbox,
     network: settings.network,
     model: settings.model,
