@@ -5,10 +5,8 @@ import type { Recorded, View } from '../core/events/events.ts'
 import type { OpenDecision } from '../core/rules/decision.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { writableByAgents } from '../platform/files.ts'
-import { editText } from '../platform/terminal.ts'
 import { openRecords } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'
-import { editFileInside } from '../workspace/files/inside-directory.ts'
 
 /**
  * Has the person at a plain terminal decide in a line: the number or the id of a choice, and behind it what they say with
@@ -117,6 +115,11 @@ function answerIn(line: string, { choices }: OpenDecision): Said | null {
 /** Opens a file of a work directory in the person's editor, on this terminal; why it could not be edited, null if it was. */
 export async function editOnTerminal(context: CliContext, directory: string, file: string): Promise<string | null> {
   const { env, platform, host } = context
+  // Loaded only here: whatever prints lines loads this file.
+  const [{ editText }, { editFileInside }] = await Promise.all([
+    import('../platform/terminal.ts'),
+    import('../workspace/files/inside-directory.ts'),
+  ])
   const records = await openRecords({ ...context, directory })
   const where = writableByAgents(records.directory, env, [])
   try {

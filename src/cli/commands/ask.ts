@@ -8,7 +8,6 @@ import { termsInWords } from '../../words/commands.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
 import type { RunningCommand } from '../program-parts.ts'
-import { runOptionsOf } from '../run-options.ts'
 
 /**
  * Asks something of the codemachine that runs in the directory, and prints its answer; resolves with the exit code. A
@@ -38,6 +37,8 @@ const WHAT_IT_DOES = 'What it is doing: codemachine status'
 /** `queue add`. */
 export async function queueAdd(context: CliContext, words: readonly string[], flags: QueueAddFlags): Promise<number> {
   const { template, verify: gates, followUp } = flags
+  // It brings all that reads settings, which no other command here needs.
+  const { runOptionsOf } = await import('../run-options.ts')
   const { rounds, maxTimeMs: timeMs, maxTokens: tokens } = runOptionsOf(flags)
   const { queue, directory, records } = await openHere(context, flags)
   const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
