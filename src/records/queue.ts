@@ -43,7 +43,7 @@ export interface QueueContents {
  * session already carries is removed, and another one that was claimed is released.
  */
 export interface Queue {
-  /** Adds a prompt behind all others; it is on disk when this resolves. */
+  /** Adds a prompt behind all others; it is on disk when this resolves. A `UserError` for what could not be read again. */
   add(prompt: string, at: Date, terms?: PromptTerms): Promise<QueuedPrompt>
   list(): Promise<QueueContents>
   /**
@@ -206,12 +206,15 @@ async function readPrompt(directory: string, id: string): Promise<QueuedPrompt |
   }
   const result = v.safeParse(fileSchema, content)
   if (result.success) return { id, ...result.output }
-  const [issue] = result.issues
+  const problem = problemIn(result.issues[0])
+  return problem === null ? `${path} holds no JSON object.` : `${path}: ${problem}`
+}
+
+/** What is wrong with a part of a prompt's file, a sentence; null if it is the whole of it. */
+function problemIn(issue: v.InferIssue<typeof fileSchema>): string | null {
   const name = v.getDotPath(issue)
-  if (name === null) return `${path} holds no JSON object.`
-  return issue.received === 'undefined'
-    ? `${path}: ${name} is missing.`
-    : `${path}: ${name} is wrong; ${issue.message}.`
+  if (name === null) return null
+  return issue.received === 'undefined' ? `${name} is missing.` : `${name} is wrong; ${issue.message}.`
 }
 
 async function readNames(
@@ -257,9 +260,12 @@ function textOf(content: Omit<QueuedPrompt, 'id'>): string {
   return `${JSON.stringify(content, null, 2)}\n`
 }
 
-function checked<T extends { prompt: string }>(content: T): T {
+/** The content of a prompt's file; a `UserError` if it could not be read again. */
+function checked<T extends Omit<QueuedPrompt, 'id'>>(content: T): T {
   const problem = problemOfPrompt(content.prompt)
   if (problem !== null) throw new UserError(problem)
+  const result = v.safeParse(fileSchema, content)
+  if (!result.success) throw new UserError(problemIn(result.issues[0]) ?? 'The prompt is no text.')
   return content
 }
 

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { UserError } from '../../src/base/errors.ts'
 import { openQueue, type Queue } from '../../src/records/queue.ts'
 
 let directory: string
@@ -88,6 +89,16 @@ describe('prompts that wait', () => {
     await queue.add('a', at)
     await expect(queue.edit('1', '')).rejects.toThrow('The prompt is empty')
     expect(await prompts()).toEqual([['000001', 'a']])
+  })
+
+  test.each([
+    ['gates is wrong; use at most 50.', { gates: Array(51).fill('true') }],
+    ['follows is wrong; use the id of a session.', { follows: 'x'.repeat(101) }],
+    ['limits.rounds is wrong; use at least 1.', { limits: { rounds: 0 } }],
+    ['limits.tokens is wrong; use a whole number.', { limits: { tokens: 1.5 } }],
+  ])('are refused with terms that could not be read again: %s', async (sentence, terms) => {
+    await expect(queue.add('a', at, terms)).rejects.toThrow(new UserError(sentence))
+    expect(await readdir(directory)).toEqual([])
   })
 
   test('may be as long as a session takes, counted in bytes', async () => {

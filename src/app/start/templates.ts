@@ -53,20 +53,16 @@ export function templateNamed(templates: TemplateKinds, name: string): TemplateK
 }
 
 /**
- * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, a gate or
- * an option holds a secret of the environment, which is never kept, or a limit is none.
+ * Throws a `UserError` if no session can begin with these terms: there is no such template, a gate is no command, or a gate
+ * or an option holds a secret of the environment, which is never kept.
  */
 export function checkTerms(terms: PromptTerms, templates: TemplateKinds, env: Readonly<NodeJS.ProcessEnv>): void {
-  const { template, gates = [], limits = {} } = terms
+  const { template, gates = [] } = terms
   const kind = templateNamed(templates, template ?? USUAL_TEMPLATE)
   const redactor = redactorOf(secretVariables(env))
   refuseSecretOptions(kind, optionsOf(kind, terms.options), redactor)
   const checked = withVerified([], gates, { sandbox: 'read-only', network: false })
   refuseSecretGates({ gates: checked }, { redactor, env })
-  for (const [name, value] of Object.entries(limits)) {
-    if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue
-    throw new UserError(`limits.${name} is ${value}; use a whole number, at least 1.`)
-  }
 }
 
 /**
