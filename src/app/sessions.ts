@@ -17,7 +17,7 @@ import type { ReviewTerms } from '../core/rules/review.ts'
 import { emptyState, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
-import { foldJournal, openJournal } from '../records/journal.ts'
+import { openJournal, problemOfSession } from '../records/journal.ts'
 import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
@@ -36,12 +36,12 @@ import { openMemory } from '../workspace/memory/session-memory.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
-import { findSession, newestSessions } from './find.ts'
+import { findSession, newestSessions, readableState } from './find.ts'
 import type { EndedSession, PromptTerms } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { optionsOf, reviewIn, termsAtStart } from './resume-terms.ts'
-import { problemOfTemplate, unknownTemplate } from './start/templates.ts'
+import { templateNamed, unknownTemplate } from './start/templates.ts'
 import { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
 
@@ -120,9 +120,7 @@ export class Sessions implements AsyncDisposable {
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
     const { records, settings, repository } = this.#run
     const { template = USUAL_TEMPLATE, asksPlan = false } = prompt
-    const kind = records.templates.get(template)
-    const problem = problemOfTemplate(records.templates, template)
-    if (kind === undefined || problem !== null) throw new UserError(problem ?? unknownTemplate(template))
+    const kind = templateNamed(records.templates, template)
     const options = optionsOf(kind, prompt.terms?.options)
     const { limits, gates, said } = termsAtStart(this.#run, kind, { ...prompt.terms, options })
     refuseSecretGates({ gates }, { redactor: this.#run.redactor, env: this.#world.env })
@@ -307,7 +305,9 @@ async function followedSession(
     import('../report/write.ts'),
     import('../report/follow-up.ts'),
   ])
-  const data = await readReport(records, id, null)
+  const data = await readReport(records, id, null).catch((error: unknown) => {
+    throw new UserError(problemOfSession(id, error))
+  })
   if (data === null) throw new UserError(`${records.journal(id)} holds no session to go on from.`)
   return { id, text: followUpOf(data) }
 }
@@ -336,7 +336,7 @@ async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'temp
   const [newest] = await newestSessions(records, 1)
   if (newest === undefined) return null
   // What cannot be read is said by those who list it.
-  const state = await foldJournal(records, newest).catch(() => null)
+  const state = await readableState(records, newest)
   if (state === null || state.ended?.outcome.kind === 'done') return null
   if (state.protectFrom !== null || state.protectedChanged.length === 0) return state.protectFrom
   return state.savepoint?.start ?? null
