@@ -14,7 +14,7 @@ const REST = 'the session has all of it'
 
 /** What a person is told of a decision that they are asked for. Of a plan, it is in words of its own. */
 export function describeDecisionAsked(
-  { at, id, title, body, choices, default: usual, until }: RecordedOf<'decision-asked'>,
+  { at, id, title, body, choices, default: usual, file, until }: RecordedOf<'decision-asked'>,
   hints: Hints,
 ): Description {
   const [now, end] = [Date.parse(at), Date.parse(until)]
@@ -26,10 +26,9 @@ export function describeDecisionAsked(
       ? `it waits until ${formatMoment(end, now)} at the longest`
       : `after ${formatCountdown(end - now)} without an answer: ${labelOf(choices, usual)}`
   const how = id === PLAN_DECISION ? '' : `; ${hints.decide}`
-  return describe(
-    [heading, ...bodyOf(body), ...(id === PLAN_DECISION ? [] : choices.map(choiceInWords)), `${left}${how}`].join('\n'),
-    'strong',
-  )
+  // A plan is shown in words of its own.
+  const rest = id === PLAN_DECISION ? [] : [...seeFile(file), ...choices.map(choiceInWords)]
+  return describe([heading, ...bodyOf(body), ...rest, `${left}${how}`].join('\n'), 'strong')
 }
 
 /** What became of it. @param state the session after the event */
@@ -65,7 +64,7 @@ export function decisionLines(
   return [
     `${session} asks: ${oneLine(title, TITLE_CHARS)}`,
     ...bodyOf(body).map(line => `  ${oneLine(line, 2_000)}`),
-    ...(file === undefined ? [] : [`  See ${oneLine(file, LABEL_CHARS)}`]),
+    ...seeFile(file),
     ...choices.map(choiceInWords),
     left,
     'To decide:',
@@ -77,6 +76,10 @@ export function decisionLines(
 function decideCommand({ id, text }: Choice, directory: string | null): string {
   const said = text === undefined ? '' : text === 'must' ? ' "…"' : ' ["…"]'
   return `codemachine decide ${id}${said}${here(directory)}`
+}
+
+function seeFile(file: string | undefined): string[] {
+  return file === undefined ? [] : [`  See ${oneLine(file, LABEL_CHARS)}`]
 }
 
 function choiceInWords({ id, label, hint }: Choice): string {

@@ -117,6 +117,7 @@ describe('each event is a line', () => {
 `,
     'decision-asked': `you decide: Which database?
           SQLite is there already.
+            See docs/database.md
             sqlite: Keep SQLite
             other: Another one (say which)
           after 10 min without an answer: Keep SQLite; codemachine decide says how to answer
