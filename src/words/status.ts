@@ -165,6 +165,9 @@ function stateInWords(session: SessionReport, now: number): string {
   const { activity, outcome } = session
   if (activity !== null) return wordsForActivity({ ...session, activity }, now)
   if (outcome === null && session.standing === 'unknown') return 'not ended; it is not known whether it runs'
+  if (outcome === null && !session.work.isKnown) {
+    return `cut off; this codemachine does not know all of its template, ${oneLine(session.work.template, NAME_CHARS)}`
+  }
   if (outcome === null) return 'cut off; codemachine resume goes on'
   const { text, hint } = describeOutcome(outcome, session)
   return hint === null ? text : `${text}  ${hint}`

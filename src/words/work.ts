@@ -166,6 +166,8 @@ export function sectionOfWork(state: SessionState): ReportSection | null {
 /** What a session's template says of it, for programs. Times are ISO 8601 in UTC. */
 export interface WorkReport {
   template: string
+  /** Whether this codemachine has that template, with the kinds of all rounds so far; else it does not go on with the session. */
+  isKnown: boolean
   /** How far it is, in the template's own words; null if it has none. */
   status: string | null
   /** `from`: whether the rows are the template's own or those of its tasks; `count`: how many there are, of which at most 500 are listed. Null: there are none. */
@@ -180,6 +182,7 @@ export function workReport(state: SessionState, board: TaskBoard | null, isRunni
   const shown = own ?? (board && boardOfTasks(board, isRunning ? state : { agents: [] }, isRunning))
   return {
     template: clip(state.template, LINE_CHARS),
+    isKnown: state.kind !== null && state.unknownPart === null,
     status: statusOfWork(state),
     board:
       shown === null || shown.count === 0

@@ -66,6 +66,13 @@ describe.each([
     await shown('queue', 'list')
   })
 
+  test('is not said to go on here, where it was cut off', async () => {
+    await using place = await makePlace('', { git: false })
+    await lay(place, journal => cutOff(change(journal)))
+    const { stdout } = await codemachineHere(place, ['status'])
+    expect(stdout).toContain(`cut off; this codemachine does not know all of its template, ${template}\n`)
+  })
+
   test.each([
     ['that was cut off, by its id', cutOff, [ID]],
     ['that was cut off, as the newest', cutOff, []],

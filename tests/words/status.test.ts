@@ -65,6 +65,7 @@ function full(text: string): SessionReport {
     },
     work: {
       template: text,
+      isKnown: true,
       status: text,
       board: {
         from: 'template',

@@ -130,6 +130,7 @@ describe('a template of a program', () => {
   test('is for programs a board with times', () => {
     expect(workReport(state, null, true)).toEqual({
       template: 'relay',
+      isKnown: true,
       status: 'leg 2 of 3',
       board: {
         from: 'template',
@@ -145,7 +146,7 @@ describe('a template of a program', () => {
 
   test('that is not known any more is shown as any other session', () => {
     const unknown = recorded(events).reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState(SESSION))
-    expect(workReport(unknown, null, true)).toEqual({ template: 'relay', status: null, board: null })
+    expect(workReport(unknown, null, true)).toEqual({ template: 'relay', isKnown: false, status: null, board: null })
     expect(statusLine(unknown, null, NOW)).toBe('Carry it. · R2/3 · starting codex')
   })
 })
