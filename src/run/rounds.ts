@@ -220,8 +220,12 @@ async function recordRound(
   return { tree, memory: left }
 }
 
+/** The most that the first round waits for what is used of the account, ms. What codex does after that, the round shows. */
+const USAGE_MS = 15_000
+
 export interface ThreadAheadOptions {
   log: SessionLog
+  clock: Clock
   providers: Pick<RoundProviders, 'complete'>
   template: Template
   engines: Engines
@@ -249,16 +253,16 @@ export class ThreadAhead {
 
   /** Has codex say what is used of the account, before the first round: it may have been used up elsewhere. */
   async lookAtUsage(): Promise<void> {
-    const { log, template, asked, budget, providers } = this.#options
+    const { log, clock, template, asked, budget, providers } = this.#options
     if (asked.endedBy !== null || asked.isPaused || budget.limitReached(log.state.roundsUsed) !== null) return
     const wanted = aheadOf(log, template)
     const thread = wanted && providers.complete(wanted)
     // Other providers have nothing to do with the account.
     if (thread === null || thread.provider !== undefined) return
-    const discard = () => this.discard()
-    asked.stopping.addEventListener('abort', discard, { once: true })
-    const limits = await this.#start(thread).limits()
-    asked.stopping.removeEventListener('abort', discard)
+    const answered = new AbortController()
+    const late = clock.wait(USAGE_MS, AbortSignal.any([answered.signal, asked.stopping])).then(() => null)
+    const limits = await Promise.race([this.#start(thread).limits(), late])
+    answered.abort()
     if (limits !== null) log.emit({ type: 'limits', ...limits })
   }
 

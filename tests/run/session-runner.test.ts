@@ -353,11 +353,21 @@ test('a stop in the moment before a round starts is obeyed, and so is one while 
   for (const stop of ['stopAfterRound', 'endNow'] as const) {
     const whileAsked = await runSession([works], {
       onBegin: ({ asked }) => setImmediate(() => (stop === 'endNow' ? asked.endNow('SIGINT') : asked.stopAfterRound())),
-      usageOnceAsked: discarded => new Promise(resolve => discarded.addEventListener('abort', () => resolve(null))),
+      usageOnceAsked: () => new Promise(() => {}),
     })
-    expect(whileAsked.inputs).toEqual([])
-    expect(whileAsked.outcome.kind).toBe('interrupted')
+    expect(whileAsked).toMatchObject({ inputs: [], outcome: { kind: 'interrupted' }, discarded: 1, tookMs: 0 })
   }
+})
+
+test('a codex that does not say what is used of the account holds up the first round for 15 s, and runs it', async () => {
+  const { outcome, events, prepared } = await runSession([works], {
+    limits: { rounds: 1 },
+    usageOnceAsked: () => new Promise(() => {}),
+  })
+  expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
+  const [created, started] = [events[0], ...ofType(events, 'round-started')]
+  expect(Date.parse(started?.at ?? '') - Date.parse(created?.at ?? '')).toBe(15_000)
+  expect(prepared).toBe(1)
 })
 
 test('an agent that could not be told of the limit before its turn had started is told then', async () => {

@@ -70,8 +70,8 @@ export interface PlayOptions {
   onWithdraw?: (rounds: number) => void
   /** What codex says of the account's usage before the first round. */
   usage?: UsageLimits
-  /** As `usage`, when it resolves; the signal aborts when the thread is thrown away. */
-  usageOnceAsked?: (discarded: AbortSignal) => Promise<UsageLimits | null>
+  /** As `usage`, when it resolves. */
+  usageOnceAsked?: () => Promise<UsageLimits | null>
   /** What a second turn in the same thread does; without it, the thread has gone. */
   carryOn?: Play
   /** Whether a turn takes what a person says; true if left out. */
@@ -299,7 +299,6 @@ function playedRound(
   options: PlayOptions,
 ): PreparedRound {
   const interrupting = new AbortController()
-  const discarded = new AbortController()
   const steered = Promise.withResolvers<string>()
   const said: string[] = []
   let run: RoundRun | null = null
@@ -313,7 +312,7 @@ function playedRound(
   }
   return {
     thread: spec,
-    limits: async () => (await options.usageOnceAsked?.(discarded.signal)) ?? options.usage ?? null,
+    limits: async () => (await options.usageOnceAsked?.()) ?? options.usage ?? null,
     async run(of) {
       run = of
       ran.inputs.push(of.input)
@@ -329,7 +328,6 @@ function playedRound(
     },
     interrupt: async () => interrupting.abort(),
     discard: () => {
-      discarded.abort()
       if (run === null) ran.discarded++
     },
   }
