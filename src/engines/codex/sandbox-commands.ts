@@ -5,7 +5,7 @@ import { MARK_VARIABLE } from '../../platform/end-processes.ts'
 import { shellLine } from '../../platform/run-process.ts'
 import { type AppServer, AppServers, type CodexOptions, describeExit, LONGEST_WAIT_MS } from './app-server.ts'
 import { commandPolicy, commandVariables, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
-import { readShellPolicy, shakeHands } from './thread-start.ts'
+import { type AskCodex, readShellPolicy, shakeHands } from './thread-start.ts'
 import { CommandOutput } from './translate-item.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
@@ -77,7 +77,8 @@ const WORDS = 500
 async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecParams> {
   const { command, directory, sandboxPolicy, env, forCommands, requestMs } = options
   await shakeHands(rpc, options)
-  const policy = Object.keys(forCommands).length === 0 ? null : await readShellPolicy(rpc, directory, requestMs)
+  const ask: AskCodex = (method, params) => rpc.request(method, params, requestMs)
+  const policy = Object.keys(forCommands).length === 0 ? null : await readShellPolicy(ask, directory)
   return {
     command: [...command],
     cwd: directory,

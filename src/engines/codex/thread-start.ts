@@ -6,7 +6,13 @@ import type { ModelInUse } from '../../core/contracts/engine.ts'
 import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { endTree } from '../../platform/end-processes.ts'
-import { type AppServerOptions, type CodexOptions, describeExit, startAppServer } from './app-server.ts'
+import {
+  type AppServerExit,
+  type AppServerOptions,
+  type CodexOptions,
+  describeExit,
+  startAppServer,
+} from './app-server.ts'
 import { commandSettings, policyIn, type SandboxTerms, type ShieldedEnvironment } from './sandbox.ts'
 import { dynamicTools } from './tools.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
@@ -49,14 +55,15 @@ export async function shakeHands(
 
 async function requestThread(rpc: Rpc, { params, forCommands, requestMs }: StartThreadOptions): Promise<unknown> {
   if (Object.keys(forCommands).length === 0) return await rpc.request('thread/start', params, requestMs)
-  const commands = commandSettings(forCommands, await readShellPolicy(rpc, params.cwd, requestMs))
+  const ask: AskCodex = (method, asked) => rpc.request(method, asked, requestMs)
+  const commands = commandSettings(forCommands, await readShellPolicy(ask, params.cwd))
   return await rpc.request('thread/start', { ...params, config: { ...params.config, ...commands } }, requestMs)
 }
 
 /** The person's own `shell_environment_policy`; null if codex refuses to say, as it then does to start the thread. Throws a `RequestFailure`. */
-export async function readShellPolicy(rpc: Rpc, cwd: ThreadStartParams['cwd'], requestMs: number): Promise<unknown> {
+export async function readShellPolicy(ask: AskCodex, cwd: ThreadStartParams['cwd']): Promise<unknown> {
   try {
-    return policyIn(await rpc.request('config/read', { cwd }, requestMs))
+    return policyIn(await ask('config/read', { cwd }))
   } catch (error) {
     if (error instanceof RequestFailure && error.cause === 'answered') return null
     throw error
@@ -185,6 +192,9 @@ export interface AskOptions extends Pick<AppServerOptions, 'path' | 'args' | 'en
 /** Sends one request; throws a `RequestFailure`. */
 export type AskCodex = (method: string, params: object) => Promise<unknown>
 
+/** What came of questions: an answer, or why there is none; `exit`: how the process ended, where that is why. */
+export type AskedCodex<T> = { answer: T } | { why: string; exit?: AppServerExit }
+
 /**
  * Starts an app-server for these questions alone, and resolves with the result of `converse`, or with the reason why there
  * is none, within 10 s. Its process has ended by then; `signal` ends it at once.
@@ -193,7 +203,7 @@ export async function askAppServer<T>(
   options: AskOptions,
   signal: AbortSignal,
   converse: (ask: AskCodex) => Promise<T>,
-): Promise<{ answer: T } | { why: string }> {
+): Promise<AskedCodex<T>> {
   const { clock, platform } = options
   const server = startAppServer({
     ...options,
@@ -223,14 +233,18 @@ export async function askAppServer<T>(
     if (error.cause === 'answered') {
       if (!UNWRITTEN.test(error.message)) return { why: messageOf(error) }
       // It has ended, and that is not known yet.
-      return { why: describeExit(await server.close()) }
+      return because(await server.close())
     }
-    return { why: describeExit(await server.exit) }
+    return because(await server.exit)
   } finally {
     signal.removeEventListener('abort', leave)
     rpc.dispose()
     await server.close()
   }
+}
+
+function because(exit: AppServerExit): { why: string; exit: AppServerExit } {
+  return { why: describeExit(exit), exit }
 }
 
 const ANSWER_MS = 10_000

@@ -13,15 +13,8 @@ import { type AppServer, type AppServerExit, AppServers } from '../app-server.ts
 import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../classify.ts'
 import type { CodexEngineOptions } from '../engine.ts'
 import { Activity, RoundFeed, watchForSilence } from '../round-feed.ts'
-import {
-  hidesFiles,
-  policyIn,
-  type SandboxTerms,
-  type ShieldedEnvironment,
-  shieldEnvironment,
-  threadTerms,
-} from '../sandbox.ts'
-import { askAppServer } from '../thread-start.ts'
+import { hidesFiles, type SandboxTerms, type ShieldedEnvironment, shieldEnvironment, threadTerms } from '../sandbox.ts'
+import { type AskedCodex, askAppServer, readShellPolicy } from '../thread-start.ts'
 import { parseObject } from '../wire.ts'
 import { execCommand } from './exec-arguments.ts'
 import { ExecLines, isExecLine } from './exec-lines.ts'
@@ -39,7 +32,7 @@ export class ExecEngine implements Engine {
   readonly #closing = new AbortController()
   /** Those that were begun, or may be. */
   readonly #rounds = new Set<ExecRound>()
-  #shellPolicy: Promise<unknown> | null = null
+  #shellPolicy: Promise<AskedCodex<unknown>> | null = null
 
   constructor(options: CodexEngineOptions) {
     this.#options = options
@@ -58,7 +51,7 @@ export class ExecEngine implements Engine {
       thread,
       terms: threadTerms(thread, directory, sandbox, capabilities),
       forCommands: this.#shielded.forCommands,
-      shellPolicy: async () => await this.#readShellPolicy(),
+      shellPolicy: () => this.#askForShellPolicy(),
       start: command => this.#servers.start(command).server,
       onOver: () => this.#rounds.delete(round),
     })
@@ -78,19 +71,23 @@ export class ExecEngine implements Engine {
   async close(): Promise<void> {
     this.#closing.abort()
     for (const round of this.#rounds) round.discard()
+    await this.#shellPolicy
     await this.settle()
     await this.#servers.close()
   }
 
-  /** The person's own policy, which decides how commands are kept from a variable; asked for once. */
-  async #readShellPolicy(): Promise<unknown> {
-    if (Object.keys(this.#shielded.forCommands).length === 0) return null
+  /** The person's own policy, which decides how commands are kept from a variable; asked for until codex has said it once. */
+  async #askForShellPolicy(): Promise<AskedCodex<unknown>> {
+    if (Object.keys(this.#shielded.forCommands).length === 0) return { answer: null }
     const { binary, overrides, directory, clock, platform } = this.#options
     const args = overrides.flatMap(pair => ['-c', pair])
     const options = { path: binary.path, args, env: this.#shielded.env, directory, clock, platform }
-    this.#shellPolicy ??= askAppServer(options, this.#closing.signal, async ask =>
-      policyIn(await ask('config/read', { cwd: directory })),
-    ).then(asked => ('answer' in asked ? asked.answer : null))
+    this.#shellPolicy ??= askAppServer(options, this.#closing.signal, ask => readShellPolicy(ask, directory)).then(
+      asked => {
+        if ('why' in asked) this.#shellPolicy = null
+        return asked
+      },
+    )
     return await this.#shellPolicy
   }
 }
@@ -104,7 +101,7 @@ interface ExecRoundOptions extends CodexEngineOptions {
   thread: ThreadSpec
   terms: SandboxTerms
   forCommands: ShieldedEnvironment['forCommands']
-  shellPolicy(): Promise<unknown>
+  shellPolicy(): Promise<AskedCodex<unknown>>
   /** Starts `codex exec` with these arguments. */
   start(command: readonly string[]): AppServer
   /** Called once, when nothing of it runs or will run. */
@@ -187,14 +184,25 @@ class ExecRound implements PreparedRound {
   }
 
   async #play(input: string, schema: { path: string } | null): Promise<RoundOutcome> {
-    const shellPolicy = await this.#options.shellPolicy()
+    const asked = await this.#options.shellPolicy()
     // It was to end while that was asked.
     if (this.#cause) return this.#cause
-    const { clock } = this.#options
-    const { command, prompt } = execCommand({ ...this.#options, input, shellPolicy, schema: schema?.path ?? null })
+    // Without the person's policy ours would take its place, and show commands what is kept from them.
+    if ('why' in asked) return asked.exit ? exitOutcome(asked.exit, true) : { class: 'crashed', message: asked.why }
+    const { clock, log } = this.#options
+    const { command, prompt } = execCommand({
+      ...this.#options,
+      input,
+      shellPolicy: asked.answer,
+      schema: schema?.path ?? null,
+    })
     const server = this.#options.start(command)
     this.#server = server
-    const lines = new LineSplitter(line => this.#line(line), MOST_LINE_BYTES)
+    const lines = new LineSplitter(
+      line => this.#line(line),
+      MOST_LINE_BYTES,
+      bytes => log(`codex wrote a line that is not a message: (a line of ${bytes} bytes)`),
+    )
     server.stdout.on('data', (chunk: Buffer) => lines.push(chunk))
     server.stdin.end(prompt)
     this.#activity.beginTurn(clock.monotonic())

@@ -1,0 +1,120 @@
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { EngineSetup } from '../../../src/core/contracts/engine.ts'
+import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
+import { reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
+import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
+import { makePlace } from '../../support/place.ts'
+import { processesOf, untilRuns } from '../../support/processes.ts'
+import { says } from '../../support/rounds.ts'
+import { writePeer } from '../../support/scripted-peer.ts'
+import { TestClock } from '../../support/test-clock.ts'
+import { engineNamed, play, setupIn, THREAD } from '../contract.ts'
+import { endAfterEach } from './end-after-each.ts'
+import { MINUTE } from './open-engine.ts'
+
+const atEnd = endAfterEach()
+
+/** Rounds of the real codex, whose config.toml ends with `config`. */
+async function real(
+  steps: readonly ScriptStep[],
+  { config = '', env = {} }: { config?: string; env?: NodeJS.ProcessEnv } = {},
+) {
+  const model = atEnd.use(await startScriptedModel({ script: roundsScript([steps]) }))
+  const place = atEnd.use(await makePlace(`${model.codexConfig('scripted')}\n${config}`))
+  const engine = await engineNamed('exec').open(await setupIn(place, { env: { ...place.env, ...env } }))
+  atEnd.defer(() => engine.close())
+  return { model, place, prepare: (more: Partial<ThreadSpec> = {}) => engine.prepare({ ...THREAD, ...more }) }
+}
+
+/** A round of a peer that does this, and writes a file where it was to be `codex exec`. */
+async function peer(changes: string, more: Partial<EngineSetup> = {}) {
+  const place = atEnd.use(await makePlace(''))
+  const begun = join(place.root, 'exec-has-begun')
+  const path = await writePeer(
+    place.root,
+    `import { writeFileSync } from 'node:fs'
+    const isExec = process.argv.includes('exec')
+    if (isExec) writeFileSync(${JSON.stringify(begun)}, '')
+    ${changes}`,
+  )
+  const logged: string[] = []
+  const log = (message: string) => void logged.push(message)
+  const engine = await engineNamed('exec').open(
+    await setupIn(place, { binary: { path, version: '0.169.0' }, log, ...more }),
+  )
+  atEnd.defer(() => engine.close())
+  return { place, path, engine, logged, hasBegun: () => existsSync(begun), ...play(engine.prepare(THREAD)) }
+}
+
+test('commands of exec do not see what the person has kept from them', async () => {
+  const { prepare } = await real(
+    [reply(shell('echo "<$KEPT_BACK> <$GIT_DIR> <$PLAIN>"', { login: false })), says('Done.')],
+    { config: '[shell_environment_policy]\nexclude = ["KEPT_BACK"]\n', env: { KEPT_BACK: 'a', PLAIN: 'b' } },
+  )
+  const { outcome, events } = play(prepare())
+  expect(await outcome).toEqual({ class: 'worked', message: null })
+  expect(JSON.stringify(events)).toContain('<> <> <b>')
+})
+
+test('the model is asked for an answer in a shape', async () => {
+  const { model, prepare } = await real([says('{}')])
+  const schema = { type: 'object', properties: {}, required: [], additionalProperties: false }
+  const run = { round: 1, input: 'Go on.', onEvent() {}, onLive() {}, onRecord() {}, outputSchema: schema }
+  expect(await prepare().run(run)).toEqual({ class: 'worked', message: null })
+  expect(model.requests[0]?.body.text).toMatchObject({ format: { type: 'json_schema', strict: true, schema } })
+})
+
+test('a thread of exec does not see what it is not to read', async () => {
+  const { place, prepare } = await real([reply(shell('cat .env; cat README.md', { login: false })), says('Done.')])
+  for (const file of ['.env', 'README.md']) await writeFile(join(place.directory, file), `of ${file}\n`)
+  const config = await readFile(join(place.codexHome, 'config.toml'), 'utf8')
+  const { outcome, events } = play(prepare({ unreadable: [join(place.directory, '.env')] }))
+  expect(await outcome).toEqual({ class: 'worked', message: null })
+  expect(JSON.stringify(events)).toContain('of README.md')
+  expect(JSON.stringify(events)).not.toContain('of .env')
+  // Codex writes there what it has come to trust.
+  expect(await readFile(join(place.codexHome, 'config.toml'), 'utf8')).toBe(config)
+})
+
+test('where codex ends when it is asked what commands are not to see, nothing is run', async () => {
+  const { outcome, hasBegun } = await peer("on['config/read'] = () => process.exit(3)")
+  expect(await outcome).toEqual({ class: 'crashed', message: 'codex ended with exit code 3.' })
+  expect(hasBegun()).toBe(false)
+})
+
+test('what is closed while codex is asked leaves no process', async () => {
+  const { engine, place, path, outcome } = await peer("on['config/read'] = () => {}; on.end = () => {}")
+  await untilRuns(place, `${process.execPath} ${path}`)
+  await engine.close()
+  expect(processesOf(place)).toEqual([])
+  expect((await outcome).class).toBe('interrupted')
+})
+
+test('exec that says nothing any more is silent, and nothing of it is left', async () => {
+  const clock = new TestClock()
+  const { engine, place, outcome, hasBegun } = await peer(
+    'if (isExec) await new Promise(() => setInterval(() => {}, 1000))',
+    { clock },
+  )
+  await expect.poll(hasBegun, { timeout: 30_000 }).toBe(true)
+  await clock.advance(6 * MINUTE + 5_000)
+  expect(await outcome).toEqual({ class: 'silent', message: 'Nothing came from codex for 6 minutes.' })
+  await engine.settle()
+  expect(processesOf(place)).toEqual([])
+})
+
+test('a line of exec that is far too long is passed over, and logged', async () => {
+  const { outcome, logged } = await peer(`if (isExec) {
+    send({ type: 'thread.started', thread_id: 't' })
+    send({ type: 'turn.started' })
+    raw('x'.repeat(17 * 1024 * 1024) + '\\n')
+    send({ type: 'turn.completed' })
+    await new Promise(resolve => process.stdout.write('', resolve))
+    process.exit(0)
+  }`)
+  expect(await outcome).toEqual({ class: 'worked', message: null })
+  expect(logged).toContain('codex wrote a line that is not a message: (a line of 17825792 bytes)')
+})
