@@ -6,11 +6,8 @@ const codex: EngineKind = {
   sandbox: 'own',
   can: { steer: true, tools: true, carryOn: true },
   async open(setup) {
-    const [{ CodexEngine }, { capabilitiesOf }] = await Promise.all([
-      import('./codex/engine.ts'),
-      import('./codex/find-codex.ts'),
-    ])
-    return new CodexEngine({ ...setup, capabilities: capabilitiesOf(setup.binary.version) })
+    const { CodexEngine } = await import('./codex/engine.ts')
+    return new CodexEngine(setup)
   },
 }
 
@@ -20,11 +17,8 @@ const exec: EngineKind = {
   sandbox: 'own',
   can: { steer: false, tools: false, carryOn: false },
   async open(setup) {
-    const [{ ExecEngine }, { capabilitiesOf }] = await Promise.all([
-      import('./codex/exec/exec-engine.ts'),
-      import('./codex/find-codex.ts'),
-    ])
-    return new ExecEngine({ ...setup, capabilities: capabilitiesOf(setup.binary.version) })
+    const { ExecEngine } = await import('./codex/exec/exec-engine.ts')
+    return new ExecEngine(setup)
   },
 }
 

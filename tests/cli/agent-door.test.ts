@@ -10,7 +10,7 @@ import type { EngineEvent } from '../../src/core/contracts/engine.ts'
 import { message, reply, roundsScript, shell } from '../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../src/engines/codex/engine.ts'
-import { capabilitiesOf, findCodex } from '../../src/engines/codex/find-codex.ts'
+import { findCodex } from '../../src/engines/codex/find-codex.ts'
 import { MARK_VARIABLE, makeMark } from '../../src/platform/end-processes.ts'
 import { startTimeOf } from '../../src/platform/processes.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
@@ -218,7 +218,6 @@ async function playRound(where: TestPlace, records: Records): Promise<string[]> 
   const binary = await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })
   const engine = new CodexEngine({
     binary,
-    capabilities: capabilitiesOf(binary.version),
     overrides: [],
     env: where.env,
     directory: where.directory,

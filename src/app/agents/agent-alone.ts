@@ -14,7 +14,6 @@ import type { EventOf, LiveEvent, Recorded, View } from '../../core/events/event
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { CodexEngine, type CodexEngineOptions } from '../../engines/codex/engine.ts'
-import { capabilitiesOf } from '../../engines/codex/find-codex.ts'
 import { type ProfileExtras, readProfileExtras } from '../../engines/codex/profiles.ts'
 import { tomlString } from '../../platform/toml.ts'
 import { openJournal } from '../../records/journal.ts'
@@ -311,7 +310,6 @@ async function openEngines(work: Work): Promise<Engines> {
     directory: records.directory,
     // The repository's own files stay closed: nothing here would notice a hook or a filter that an agent plants.
     sandbox: { mode: settings.sandbox, network: settings.network, writable: [] },
-    capabilities: capabilitiesOf(codex.binary.version),
     providers: providers.byName,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,

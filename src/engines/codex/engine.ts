@@ -1,19 +1,13 @@
-import { type Engine, type PreparedRound, unusableRound } from '../../core/contracts/engine.ts'
+import { type Engine, type EngineSetup, type PreparedRound, unusableRound } from '../../core/contracts/engine.ts'
 import { CODEX_PROVIDER, type ProvidersByName } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
-import { type AppServer, AppServers, type CodexOptions } from './app-server.ts'
-import type { CodexCapabilities } from './find-codex.ts'
+import { type AppServer, AppServers } from './app-server.ts'
+import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { CodexRound } from './round.ts'
-import type { NetworkLimits, SilenceLimits } from './round-feed.ts'
+import type { NetworkLimits } from './round-feed.ts'
 import { hidesFiles, type ShieldedEnvironment, shieldEnvironment, threadTerms } from './sandbox.ts'
 
-export interface CodexEngineOptions extends CodexOptions, SilenceLimits, NetworkLimits {
-  /** The native codex binary, its version, and what that version can do. */
-  binary: { path: string; version: string }
-  capabilities: CodexCapabilities
-  /** Those that a thread may name beside codex's own. */
-  providers?: ProvidersByName
-}
+export interface CodexEngineOptions extends EngineSetup, NetworkLimits {}
 
 const NO_PROVIDERS: ProvidersByName = new Map()
 
@@ -22,6 +16,7 @@ export class CodexEngine implements Engine {
   readonly name = 'codex'
   readonly version: string
   readonly #options: CodexEngineOptions
+  readonly #capabilities: CodexCapabilities
   readonly #shielded: ShieldedEnvironment
   readonly #servers: AppServers
   /** Those whose round has ended. */
@@ -31,13 +26,14 @@ export class CodexEngine implements Engine {
 
   constructor(options: CodexEngineOptions) {
     this.#options = options
+    this.#capabilities = capabilitiesOf(options.binary.version)
     this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
     this.#servers = new AppServers({ ...options, env: this.#shielded.env, work: 'round' })
     this.version = options.binary.version
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const { providers = NO_PROVIDERS, directory, sandbox, capabilities } = this.#options
+    const { providers = NO_PROVIDERS, directory, sandbox } = this.#options
     const { provider: name = CODEX_PROVIDER } = thread
     const provider = name === CODEX_PROVIDER ? null : providers.get(name)
     if (provider === undefined) {
@@ -54,7 +50,7 @@ export class CodexEngine implements Engine {
       server,
       thread,
       provider,
-      sandbox: threadTerms(thread, directory, sandbox, capabilities),
+      sandbox: threadTerms(thread, directory, sandbox, this.#capabilities),
       forCommands: this.#shielded.forCommands,
       checkLogin,
       onIdle: outcome => {
@@ -66,7 +62,7 @@ export class CodexEngine implements Engine {
   }
 
   get hidesFiles(): boolean {
-    return hidesFiles(this.#options.sandbox, this.#options.capabilities)
+    return hidesFiles(this.#options.sandbox, this.#capabilities)
   }
 
   async settle(): Promise<void> {

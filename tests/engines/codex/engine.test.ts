@@ -9,7 +9,6 @@ import type { EngineEvent, PreparedRound } from '../../../src/core/contracts/eng
 import type { LiveEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
-import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 import { isAlive, startTimeOf } from '../../../src/platform/processes.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { TestClock } from '../../support/test-clock.ts'
@@ -498,7 +497,6 @@ async function engineOn(
 ): Promise<CodexEngine> {
   return new CodexEngine({
     binary: { path, version: '0.169.0' },
-    capabilities: capabilitiesOf('0.169.0'),
     overrides: [],
     silenceMs: 360_000,
     commandMs: 3_600_000,

@@ -6,7 +6,7 @@ import type { ProvidersByName } from '../../../src/core/contracts/provider.ts'
 import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
-import { capabilitiesOf, findCodex } from '../../../src/engines/codex/find-codex.ts'
+import { findCodex } from '../../../src/engines/codex/find-codex.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
 
 export const MINUTE = 60_000
@@ -54,7 +54,6 @@ export async function openEngine(options: {
   const logged: string[] = []
   const engine = new CodexEngine({
     binary,
-    capabilities: capabilitiesOf(binary.version),
     overrides: [],
     env: options.env ?? { ...process.env },
     directory: options.directory,

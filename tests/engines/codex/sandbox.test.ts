@@ -202,7 +202,6 @@ async function engineOn(place: TestPlace, env: NodeJS.ProcessEnv): Promise<Codex
   const binary = await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })
   return new CodexEngine({
     binary,
-    capabilities: capabilitiesOf(binary.version),
     overrides: [],
     silenceMs: 360_000,
     commandMs: 3_600_000,

@@ -4,14 +4,20 @@ import { join } from 'node:path'
 import type { ServerNotification } from '../../../../protocol/codex.ts'
 import { messageOf } from '../../../base/errors.ts'
 import { LineSplitter } from '../../../base/text.ts'
-import { type Engine, type PreparedRound, type RoundRun, unusableRound } from '../../../core/contracts/engine.ts'
+import {
+  type Engine,
+  type EngineSetup,
+  type PreparedRound,
+  type RoundRun,
+  unusableRound,
+} from '../../../core/contracts/engine.ts'
 import { CODEX_PROVIDER } from '../../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../../core/events/outcome.ts'
 import { endTree } from '../../../platform/end-processes.ts'
 import { type AppServer, type AppServerExit, AppServers } from '../app-server.ts'
 import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../classify.ts'
-import type { CodexEngineOptions } from '../engine.ts'
+import { type CodexCapabilities, capabilitiesOf } from '../find-codex.ts'
 import { Activity, RoundFeed, watchForSilence } from '../round-feed.ts'
 import { hidesFiles, type SandboxTerms, type ShieldedEnvironment, shieldEnvironment, threadTerms } from '../sandbox.ts'
 import { type AskedCodex, askAppServer, readShellPolicy } from '../thread-start.ts'
@@ -26,7 +32,8 @@ import { ExecLines, isExecLine } from './exec-lines.ts'
 export class ExecEngine implements Engine {
   readonly name = 'exec'
   readonly version: string
-  readonly #options: CodexEngineOptions
+  readonly #options: EngineSetup
+  readonly #capabilities: CodexCapabilities
   readonly #shielded: ShieldedEnvironment
   readonly #servers: AppServers
   readonly #closing = new AbortController()
@@ -34,8 +41,9 @@ export class ExecEngine implements Engine {
   readonly #rounds = new Set<ExecRound>()
   #shellPolicy: Promise<AskedCodex<unknown>> | null = null
 
-  constructor(options: CodexEngineOptions) {
+  constructor(options: EngineSetup) {
     this.#options = options
+    this.#capabilities = capabilitiesOf(options.binary.version)
     this.version = options.binary.version
     this.#shielded = shieldEnvironment(options.env, options.directory, options.sandbox)
     // What the person hands to codex comes last among the arguments, where it wins.
@@ -43,13 +51,14 @@ export class ExecEngine implements Engine {
   }
 
   prepare(thread: ThreadSpec): PreparedRound {
-    const { directory, sandbox, capabilities } = this.#options
+    const { directory, sandbox } = this.#options
     // It would ask what codex is configured with, to which the person has not agreed.
     if (thread.provider !== undefined && thread.provider !== CODEX_PROVIDER) return unusableRound(thread, NO_PROVIDER)
     const round = new ExecRound({
       ...this.#options,
       thread,
-      terms: threadTerms(thread, directory, sandbox, capabilities),
+      terms: threadTerms(thread, directory, sandbox, this.#capabilities),
+      capabilities: this.#capabilities,
       forCommands: this.#shielded.forCommands,
       shellPolicy: () => this.#askForShellPolicy(),
       start: command => this.#servers.start(command).server,
@@ -60,7 +69,7 @@ export class ExecEngine implements Engine {
   }
 
   get hidesFiles(): boolean {
-    return hidesFiles(this.#options.sandbox, this.#options.capabilities)
+    return hidesFiles(this.#options.sandbox, this.#capabilities)
   }
 
   async settle(): Promise<void> {
@@ -97,8 +106,9 @@ const NO_PROVIDER: RoundOutcome = {
   message: 'The engine exec has no providers; use the engine codex, or the provider codex.',
 }
 
-interface ExecRoundOptions extends CodexEngineOptions {
+interface ExecRoundOptions extends EngineSetup {
   thread: ThreadSpec
+  capabilities: CodexCapabilities
   terms: SandboxTerms
   forCommands: ShieldedEnvironment['forCommands']
   shellPolicy(): Promise<AskedCodex<unknown>>
