@@ -177,7 +177,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
 /** The engines of a run: all kinds that there are. */
 async function openEngines({ engines }: Pick<World, 'engines'>, setup: EngineSetup): Promise<Engines> {
   const opened = await Promise.all([...engines].map(async ([name, kind]) => [name, await kind.open(setup)] as const))
-  return new Engines(Object.fromEntries(opened.map(([name, engine]) => [name, () => engine])))
+  return new Engines(Object.fromEntries(opened))
 }
 
 /** The folders in which commands of more than one agent may write at once. */

@@ -193,7 +193,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   const runner = new SessionRunner({
     log,
     template,
-    engines: new Engines({ played: () => engine }, 'played'),
+    engines: new Engines({ played: engine }, 'played'),
     memory: {
       read: async () => memory(),
       withdrawClaim: async () => options.onWithdraw?.(ran.inputs.length),

@@ -316,7 +316,7 @@ async function openEngines(work: Work): Promise<Engines> {
     networkMs: waitOf(work),
     unaskedMs: waitOf(work),
   }
-  return new Engines({ codex: () => new CodexEngine(engineOptions) })
+  return new Engines({ codex: new CodexEngine(engineOptions) })
 }
 
 /** Hears what an agent says and does, and keeps its last message. */

@@ -24,7 +24,7 @@ export type EngineEvent = Extract<
   }
 >
 
-/** What runs rounds: the real codex today, a recording later. */
+/** What runs rounds: the real codex, a recording of it, or what a program brings. */
 export interface Engine {
   readonly name: string
   /** The version of what runs the rounds, as shown and journaled. */
@@ -114,30 +114,20 @@ export function defineEngine(kind: EngineKind): EngineKind {
 /** The kinds of engine that there are, by name. */
 export type EngineKinds = ReadonlyMap<string, EngineKind>
 
-/**
- * The engines that rounds may run on, by name. One is opened when a thread first names it; those that were opened are
- * settled and closed together.
- */
+/** The engines that rounds may run on, by name; they are settled and closed together. */
 export class Engines {
   /** The name of the engine of a thread that names none. */
   readonly usual: string
-  readonly #openers: ReadonlyMap<string, () => Engine>
-  readonly #opened = new Map<string, Engine>()
+  readonly #engines: ReadonlyMap<string, Engine>
 
-  constructor(openers: Readonly<Record<string, () => Engine>>, usual = 'codex') {
-    this.#openers = new Map(Object.entries(openers))
+  constructor(engines: Readonly<Record<string, Engine>>, usual = 'codex') {
+    this.#engines = new Map(Object.entries(engines))
     this.usual = usual
   }
 
   /** The engine that a thread runs on. Where there is none of that name, one whose rounds end with the class `config`. */
   of({ engine: name = this.usual }: Pick<ThreadSpec, 'engine'>): Engine {
-    const opened = this.#opened.get(name)
-    if (opened) return opened
-    const open = this.#openers.get(name)
-    if (!open) return missingEngine(name, [...this.#openers.keys()])
-    const engine = open()
-    this.#opened.set(name, engine)
-    return engine
+    return this.#engines.get(name) ?? missingEngine(name, [...this.#engines.keys()])
   }
 
   /** Has the engine of a thread prepare it, as `Engine.prepare`. */
@@ -145,14 +135,14 @@ export class Engines {
     return this.of(thread).prepare(thread)
   }
 
-  /** As `Engine.settle`, of all that were opened. */
+  /** As `Engine.settle`, of all. */
   async settle(): Promise<void> {
-    await Promise.all([...this.#opened.values()].map(engine => engine.settle()))
+    await Promise.all([...this.#engines.values()].map(engine => engine.settle()))
   }
 
-  /** As `Engine.close`, of all that were opened. */
+  /** As `Engine.close`, of all: also of those that no thread has named. */
   async close(): Promise<void> {
-    await Promise.all([...this.#opened.values()].map(engine => engine.close()))
+    await Promise.all([...this.#engines.values()].map(engine => engine.close()))
   }
 }
 

@@ -7,38 +7,34 @@ const THREAD: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model:
 /** Two engines, and what was done with each. */
 function scene(): { engines: Engines; done: string[] } {
   const done: string[] = []
-  const open = (name: string): Engine => {
-    done.push(`${name} opened`)
-    return {
-      name,
-      version: '1',
-      hidesFiles: true,
-      prepare(thread) {
-        done.push(`${name} prepares`)
-        return new Engines({}).prepare(thread)
-      },
-      settle: async () => void done.push(`${name} settles`),
-      close: async () => void done.push(`${name} closes`),
-    }
-  }
-  return { engines: new Engines({ one: () => open('one'), two: () => open('two') }, 'one'), done }
+  const engine = (name: string): Engine => ({
+    name,
+    version: '1',
+    hidesFiles: true,
+    prepare(thread) {
+      done.push(`${name} prepares`)
+      return new Engines({}).prepare(thread)
+    },
+    settle: async () => void done.push(`${name} settles`),
+    close: async () => void done.push(`${name} closes`),
+  })
+  return { engines: new Engines({ one: engine('one'), two: engine('two') }, 'one'), done }
 }
 
-test('a thread runs on the engine that it names, else on the usual one, and each is opened once', () => {
+test('a thread runs on the engine that it names, else on the usual one', () => {
   const { engines, done } = scene()
   engines.prepare(THREAD)
   engines.prepare({ ...THREAD, engine: 'two' })
   engines.prepare({ ...THREAD, engine: 'one' })
-  expect(done).toEqual(['one opened', 'one prepares', 'two opened', 'two prepares', 'one prepares'])
+  expect(done).toEqual(['one prepares', 'two prepares', 'one prepares'])
 })
 
-test('all engines that were used are settled and closed, and no other', async () => {
+test('all engines are settled and closed, also those that no thread has named', async () => {
   const { engines, done } = scene()
-  await engines.settle()
   engines.prepare({ ...THREAD, engine: 'two' })
   await engines.settle()
   await engines.close()
-  expect(done).toEqual(['two opened', 'two prepares', 'two settles', 'two closes'])
+  expect(done).toEqual(['two prepares', 'one settles', 'two settles', 'one closes', 'two closes'])
 })
 
 test('a round on an engine that there is not ends as a wrong configuration, which names those that there are', async () => {

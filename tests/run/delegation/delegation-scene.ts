@@ -93,7 +93,7 @@ export async function openScene(options: SceneOptions = {}) {
   }
   const delegation = new Delegation({
     log,
-    engines: new Engines({ played: () => engine }, 'played'),
+    engines: new Engines({ played: engine }, 'played'),
     clock,
     directory: join(directory, 'work'),
     roundsDirectory: join(directory, 'rounds'),
