@@ -12,7 +12,7 @@ import {
   unchecked,
   variant,
 } from './schema.ts'
-import { gateResult, gateTime, roundOutcome, tokenCounts } from './shapes.ts'
+import { asAskedFor, finding, gateResult, gateTime, roundOutcome, tokenCounts } from './shapes.ts'
 
 const refusalReason = oneOf(
   'tasks-left',
@@ -25,19 +25,10 @@ const refusalReason = oneOf(
   'person-said-more',
 )
 
-const finding = fields({
-  severity: oneOf('critical', 'major', 'minor'),
-  file: about(nullOr(text), 'relative to the work directory; `null` if it is about no file'),
-  line: about(nullOr(number), 'from 1; `null` if it is about no line'),
-  problem: text,
-  mend: text,
-})
-
 const reviewAnswer = fields({ verdict: oneOf('agreed', 'findings'), summary: text, findings: listOf(finding) })
 
 const round = unchecked(number)
 const asInReview = 'as in `review-started`'
-const asAskedFor = "as asked for; `null`: codex's own choice"
 
 /** Events of a claim that the goal is reached: gates, reviews, and the decision. */
 export const claimEvent = variant('type', {
@@ -79,8 +70,8 @@ export const claimEvent = variant('type', {
       'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were)',
     ),
     provider: about(optional(text), 'as in `round-started`'),
-    model: about(nullOr(text), asAskedFor),
-    effort: about(nullOr(text), asAskedFor),
+    model: asAskedFor,
+    effort: asAskedFor,
   },
   'review-ended': {
     round: about(unchecked(number), asInReview),

@@ -16,7 +16,7 @@ import {
   unchecked,
   variant,
 } from './schema.ts'
-import { gate, roundOutcome, sessionLimits, sessionOutcome, stallReason, waitReason } from './shapes.ts'
+import { asAskedFor, gate, roundOutcome, sessionLimits, sessionOutcome, stallReason, waitReason } from './shapes.ts'
 
 /** Settings given by flag or environment. They outlive the process: `resume` applies them again. */
 const runOverrides = fields({
@@ -36,8 +36,6 @@ const reviewTerms = fields({ model: nullOr(text), effort: nullOr(text) })
 
 /** What is tried when rounds make no progress. */
 const stallRemedy = oneOf('another-way', 'more-effort')
-
-const asAskedFor = "as asked for; `null`: codex's own choice"
 
 /** What can be answered to a decision. */
 const choice = fields({
@@ -77,8 +75,8 @@ export const lifecycleEvent = variant('type', {
       addedLater(runOverrides),
       'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`; it counts when the session goes on, too',
     ),
-    model: about(nullOr(text), asAskedFor),
-    effort: about(nullOr(text), asAskedFor),
+    model: asAskedFor,
+    effort: asAskedFor,
     asksPlan: about(
       optional(flag),
       'of a build, whether a person wants to see the plan before it is carried out; left out: no',

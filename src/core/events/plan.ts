@@ -1,7 +1,5 @@
 import { about, fields, listOf, nullOr, number, oneOf, text, variant } from './schema.ts'
-import { tokenCounts } from './shapes.ts'
-
-const asAskedFor = "as asked for; `null`: codex's own choice"
+import { asAskedFor, tokenCounts } from './shapes.ts'
 
 /** Events of a plan: whether it can be used, its tasks, and the agents that are given work. */
 export const planEvent = variant('type', {
@@ -31,8 +29,8 @@ export const planEvent = variant('type', {
       '`tool`: by the tool of another agent; `command-line`: by `codemachine --agent`',
     ),
     parent: about(nullOr(text), "the instance that asked; `null`: the round's own agent, or a person"),
-    model: about(nullOr(text), asAskedFor),
-    effort: about(nullOr(text), asAskedFor),
+    model: asAskedFor,
+    effort: asAskedFor,
     paths: about(
       nullOr(listOf(text)),
       'all that it may write, relative to the work directory; `null`: the whole of it',

@@ -14,7 +14,7 @@ import {
   unchecked,
   variant,
 } from './schema.ts'
-import { item, output, roundOutcome, tokenCounts, usageWindow, windDownLimit } from './shapes.ts'
+import { asAskedFor, item, output, roundOutcome, tokenCounts, usageWindow, windDownLimit } from './shapes.ts'
 
 const round = unchecked(number)
 const windowOfLimits =
@@ -44,7 +44,7 @@ export const roundEvent = variant('type', {
       optional(text),
       'the [provider](providers.md) of its model; left out: what codex is configured with',
     ),
-    model: about(nullOr(text), "as asked for; `null`: codex's own choice"),
+    model: asAskedFor,
     input: about(unchecked(text), 'the user input of its turn'),
     part: about(
       optional(text),

@@ -55,6 +55,9 @@ export const roundOutcome = fields({
   ),
 })
 
+/** A model or a reasoning effort. */
+export const asAskedFor = about(nullOr(text), "as asked for; `null`: codex's own choice")
+
 export const waitReason = oneOf('round-failed', 'usage-limit', 'max-usage', 'provider-away')
 
 export const stallReason = oneOf('nothing-changed', 'same-refusal')
@@ -159,6 +162,15 @@ export const gateResult = {
 }
 
 export const gateResultSchema = fields(gateResult)
+
+/** Something that a reviewer wants to have mended. */
+export const finding = fields({
+  severity: oneOf('critical', 'major', 'minor'),
+  file: about(nullOr(text), 'relative to the work directory; `null` if it is about no file'),
+  line: about(nullOr(number), 'from 1; `null` if it is about no line'),
+  problem: text,
+  mend: text,
+})
 
 const itemStatus = oneOf('running', 'completed', 'failed', 'declined')
 

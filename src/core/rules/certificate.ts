@@ -1,9 +1,8 @@
 import * as v from 'valibot'
 import { UserError } from '../../base/errors.ts'
 import { SANDBOX_MODES } from '../contracts/sandbox.ts'
-import type { GateStatus } from '../events/outcome.ts'
+import { finding, gateStatus } from '../events/shapes.ts'
 import { type SessionState, sessionTokens } from '../state/state.ts'
-import type { Finding } from './review.ts'
 
 /** What of a certificate the journal does not say. */
 export interface CertificateFacts {
@@ -21,15 +20,6 @@ const count = v.pipe(v.number(), v.minValue(0))
 const commit = v.pipe(text, v.regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/))
 const moment = v.pipe(text, v.isoTimestamp())
 
-const statuses = [
-  'passed',
-  'flaky',
-  'failed',
-  'timed-out',
-  'not-started',
-  'broken-off',
-] as const satisfies readonly GateStatus[]
-
 const gateSchema = v.object({
   name: text,
   run: text,
@@ -37,23 +27,15 @@ const gateSchema = v.object({
   network: v.boolean(),
   timeoutMs: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /** Null if it did not run when done was claimed. */
-  status: v.nullable(v.picklist(statuses)),
+  status: v.nullable(gateStatus),
   exitCode: v.nullable(v.number()),
   durationMs: v.nullable(count),
   /** How it had come out before round 1; null if it did not run then. */
-  before: v.nullable(v.picklist(statuses)),
+  before: v.nullable(gateStatus),
   /** Whether it came out flaky at any time of the session; left out by an older version. */
   wasFlaky: v.optional(v.boolean()),
   /** What it changed itself when it ran for the claim, at most 50 paths; left out by an older version. */
   changed: v.optional(v.array(text)),
-})
-
-const findingSchema = v.object({
-  severity: v.picklist(['critical', 'major', 'minor'] as const satisfies readonly Finding['severity'][]),
-  file: v.nullable(text),
-  line: v.nullable(v.number()),
-  problem: text,
-  mend: text,
 })
 
 const certificateSchema = v.object({
@@ -79,7 +61,7 @@ const certificateSchema = v.object({
   network: v.boolean(),
   gates: v.array(gateSchema),
   /** Null if there was none. `agreed`: to the very tree that was accepted. */
-  review: v.nullable(v.object({ reviews: count, agreed: v.boolean(), open: v.array(findingSchema) })),
+  review: v.nullable(v.object({ reviews: count, agreed: v.boolean(), open: v.array(finding) })),
   /** Whether a gate protects files; if none does, nothing has looked whether tests were weakened. Left out by an older version. */
   protected: v.optional(v.boolean()),
   /** The protected files that rounds have changed, at most 50. */
