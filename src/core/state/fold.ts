@@ -62,11 +62,14 @@ export function fold(state: SessionState, event: Recorded, templates: TemplateKi
   const at = Date.parse(event.at)
   // The table has for each type a function of events of that type, which the compiler cannot follow here.
   const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
-  const next = { ...apply(state, event, at), events: state.events + 1, updatedAt: at }
-  if (event.type === 'session-created') return begin(next, event, templates)
-  const { kind } = state
-  if (kind === null || isBrokenOff(event)) return next
-  return { ...next, work: inTemplate(kind.name, 'fold', () => kind.fold(state.work, event, state)) }
+  const next = { ...apply(state, event, at), work: workAfter(state, event), events: state.events + 1, updatedAt: at }
+  return event.type === 'session-created' ? begin(next, event, templates) : next
+}
+
+/** The template's own state after one more event; `state`: before it. */
+function workAfter(state: SessionState, event: SessionEvent): unknown {
+  const { kind, work } = state
+  return kind === null || isBrokenOff(event) ? work : inTemplate(kind.name, 'fold', () => kind.fold(work, event, state))
 }
 
 /** The session with its template, as far as that is known. */
