@@ -2,9 +2,9 @@ import type { Template, TemplateKind, ThreadSpec } from '../../core/contracts/te
 import type { SessionOutcome, WindDownLimit } from '../../core/events/outcome.ts'
 import type { EndedRound, SessionState } from '../../core/state/state.ts'
 
-/** What a call keeps: who is asked, null until its round has begun; and the limit for which that had to come to a safe stop. */
+/** What a call keeps. */
 interface CallWork {
-  agent: string | null
+  /** The limit for which its round had to come to a safe stop; null if it had not. */
   stoppedFor: WindDownLimit | null
 }
 
@@ -20,10 +20,10 @@ export const agentKind: TemplateKind<CallWork> = {
   hasPlan: false,
   memory: 'none',
   isCall: true,
-  first: () => ({ agent: null, stoppedFor: null }),
+  first: () => ({ stoppedFor: null }),
   fold(own, event) {
-    if (event.type === 'round-started') return { agent: event.agent, stoppedFor: null }
-    return event.type === 'winding-down' ? { ...own, stoppedFor: event.limit } : own
+    if (event.type === 'round-started') return { stoppedFor: null }
+    return event.type === 'winding-down' ? { stoppedFor: event.limit } : own
   },
   open: async setup => await (await import('./effects.ts')).openAgent(setup),
 }

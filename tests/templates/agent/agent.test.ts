@@ -21,8 +21,7 @@ function played(end: RoundClass | null, more: { counts?: boolean; stoppedFor?: W
     changedCount: 0,
     part: 'task',
   }
-  const work = { agent: 'backend-dev', stoppedFor }
-  return { ...emptyState('20261120_1'), kind: agentKind, work, last: end === null ? null : last }
+  return { ...emptyState('20261120_1'), kind: agentKind, work: { stoppedFor }, last: end === null ? null : last }
 }
 
 const next = (session: SessionState) =>
@@ -59,16 +58,14 @@ describe('a call of an agent', () => {
     expect(next(played('worked', { stoppedFor: 'usage' }))).toMatchObject({ outcome: { kind: 'needs-person' } })
   })
 
-  test('knows who is asked, and why the round had to stop, until another one begins', () => {
+  test('knows why the round had to stop, until another one begins', () => {
     const session = played(null)
-    const started = { type: 'round-started', round: 1, agent: 'qa-engineer' } as const
-    const begun = agentKind.fold(
-      { agent: null, stoppedFor: null },
-      { ...started, engine: 'codex', codex: '1', model: null, input: '' },
-      session,
-    )
-    expect(begun).toEqual({ agent: 'qa-engineer', stoppedFor: null })
-    const stopped = agentKind.fold(begun, { type: 'winding-down', round: 1, limit: 'tokens', graceMs: 1 }, session)
-    expect(stopped).toEqual({ agent: 'qa-engineer', stoppedFor: 'tokens' })
+    const windingDown = { type: 'winding-down', round: 1, limit: 'tokens', graceMs: 1 } as const
+    const stopped = agentKind.fold({ stoppedFor: null }, windingDown, session)
+    expect(stopped).toEqual({ stoppedFor: 'tokens' })
+    const started = { type: 'round-started', round: 1, agent: 'qa-engineer', engine: 'codex', codex: '1' } as const
+    expect(agentKind.fold(stopped, { ...started, model: null, input: '' }, session)).toEqual({
+      stoppedFor: null,
+    })
   })
 })
