@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { material, nextOutput, type Output, withMaterials, withOutput } from '../../../src/core/rules/outputs.ts'
+import { nextOutput, type Output, withMaterials, withOutput } from '../../../src/core/rules/outputs.ts'
+
+/** A material without the input that it stands below. */
+const material = (name: string, text: string) => withMaterials('', [{ name, text }], 1_000_000).trimStart()
 
 const MARKED = /\n\[begin (\w+)\]\n(.*)\n\[end \1\]$/s
 
