@@ -2,7 +2,7 @@ import { lstat, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { systemErrorCode, UserError } from '../base/errors.ts'
-import { clipEnd } from '../base/text.ts'
+import { clipEnd, truncate } from '../base/text.ts'
 import { readTextFile, renameAsBroken, whatIsThere, writeFileInside } from '../workspace/files/inside-directory.ts'
 import { planPaths, projectFolders, specificationFile } from '../workspace/memory/plan-files.ts'
 import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
@@ -168,11 +168,7 @@ function foldEntry(entry: string): string {
   const said = lines.filter(line => line !== '' && !/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(line))
   const asked = said.find(line => line.startsWith('> '))?.slice(2) ?? ''
   const result = said.find(line => !line.startsWith('>')) ?? ''
-  return `- ${heading.slice(3)}: ${short(asked)} → ${short(result)}`
-}
-
-function short(text: string): string {
-  return text.length <= MOST_LINE / 2 ? text : `${text.slice(0, MOST_LINE / 2 - 1).toWellFormed()}…`
+  return `- ${heading.slice(3)}: ${truncate(asked, MOST_LINE / 2)} → ${truncate(result, MOST_LINE / 2)}`
 }
 
 /** The last texts that fit into `most` bytes, separators included. */

@@ -4,6 +4,11 @@ export function clipEnd(text: string, limit: number): string {
   return `${text.slice(0, limit).toWellFormed()}\n[… ${text.length - limit} more characters]`
 }
 
+/** A text in at most `limit` characters, the last of them an ellipsis if it was longer; never cuts a surrogate pair. */
+export function truncate(text: string, limit: number): string {
+  return text.length <= limit ? text : `${text.slice(0, limit - 1).toWellFormed()}…`
+}
+
 /** The last `limit` characters of a text, with a note of how much was left out before. */
 export function clipStart(text: string, limit: number): string {
   if (text.length <= limit) return text

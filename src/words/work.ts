@@ -1,4 +1,4 @@
-import { clipEnd } from '../base/text.ts'
+import { clipEnd, truncate } from '../base/text.ts'
 import type { BoardMark, BoardRow, CardFact, ReportSection, StepName, TemplateView } from '../core/contracts/view.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import { type TaskBoard, taskOf } from '../core/state/plan.ts'
@@ -137,7 +137,7 @@ export function cardOfWork(state: SessionState): readonly CardFact[] {
       listOf(view.card?.(state.work, state) ?? [], 'card')
         .slice(0, MOST_FACTS)
         .map(({ label, text }, at) => ({
-          label: clip(textOf(label, `card[${at}].label`), LABEL_CHARS),
+          label: truncate(textOf(label, `card[${at}].label`), LABEL_CHARS),
           text: clipEnd(textOf(text, `card[${at}].text`).trim(), FACT_CHARS),
         })),
     problem => [{ label: 'work', text: problem }],
@@ -154,7 +154,7 @@ export function sectionOfWork(state: SessionState): ReportSection | null {
       if (section === null) return null
       const text = textOf(section.text, 'report.text').trim()
       return {
-        title: clip(textOf(section.title, 'report.title'), LINE_CHARS),
+        title: truncate(textOf(section.title, 'report.title'), LINE_CHARS),
         note: orNull(section.note, 'report.note', NAME_CHARS),
         text: clipEnd(text, SECTION_CHARS),
       }
@@ -181,7 +181,7 @@ export function workReport(state: SessionState, board: TaskBoard | null, isRunni
   const own = ownBoard(state)
   const shown = own ?? (board && boardOfTasks(board, isRunning ? state : { agents: [] }, isRunning))
   return {
-    template: clip(state.template, LINE_CHARS),
+    template: truncate(state.template, LINE_CHARS),
     isKnown: state.kind !== null && state.unknownPart === null,
     status: statusOfWork(state),
     board:
@@ -207,9 +207,9 @@ function boardOfTasks(
     const mark = task.done ? 'done' : task.parked !== undefined ? 'parked' : task.claimed ? 'claimed' : null
     return {
       mark: mark ?? (isNow ? 'now' : 'to-do'),
-      id: clip(task.id, ID_CHARS),
-      text: clip(task.name, NAME_CHARS),
-      who: at.length === 0 ? null : clip(at.map(({ instance }) => agentOf(instance)).join(', '), LINE_CHARS),
+      id: truncate(task.id, ID_CHARS),
+      text: truncate(task.name, NAME_CHARS),
+      who: at.length === 0 ? null : truncate(at.map(({ instance }) => agentOf(instance)).join(', '), LINE_CHARS),
       since: at.length === 0 ? null : Math.min(...at.map(({ since }) => since)),
     }
   })
@@ -224,7 +224,7 @@ function askView<T>(state: SessionState, tell: (view: TemplateView) => T, failed
     return tell(view)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return failed(clip(`the view of the template cannot be shown: ${why}`, NAME_CHARS))
+    return failed(truncate(`the view of the template cannot be shown: ${why}`, NAME_CHARS))
   }
 }
 
@@ -233,8 +233,8 @@ function readRow({ mark, id, text, who, since }: BoardRow, at: number): BoardRow
   if (since !== null && !isMoment(since)) throw new TypeError(`board[${at}].since is no time in ms`)
   return {
     mark,
-    id: clip(textOf(id, `board[${at}].id`), ID_CHARS),
-    text: clip(textOf(text, `board[${at}].text`), NAME_CHARS),
+    id: truncate(textOf(id, `board[${at}].id`), ID_CHARS),
+    text: truncate(textOf(text, `board[${at}].text`), NAME_CHARS),
     who: orNull(who, `board[${at}].who`, LINE_CHARS),
     since,
   }
@@ -253,15 +253,10 @@ function listOf<T>(value: readonly T[], what: string): readonly T[] {
 }
 
 function orNull(value: string | null, what: string, most: number): string | null {
-  return value === null ? null : clip(textOf(value, what), most)
+  return value === null ? null : truncate(textOf(value, what), most)
 }
 
 function textOf(value: string, what: string): string {
   if (typeof value !== 'string') throw new TypeError(`${what} is no text`)
   return value
-}
-
-/** On one line when it is drawn, so that a mark is enough to say that it goes on. */
-function clip(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`
 }

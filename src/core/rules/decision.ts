@@ -1,4 +1,4 @@
-import { clipEnd } from '../../base/text.ts'
+import { clipEnd, truncate } from '../../base/text.ts'
 import type { Reply } from '../contracts/reply.ts'
 import type { EventOf } from '../events/events.ts'
 import type { SessionState } from '../state/state.ts'
@@ -69,8 +69,7 @@ function problemOf({ id, title, choices, default: usual, file }: Decision): stri
 }
 
 function clipLine(text: string, limit: number): string {
-  const line = text.replace(/\s+/g, ' ').trim()
-  return line.length <= limit ? line : `${line.slice(0, limit - 1).toWellFormed()}…`
+  return truncate(text.replace(/\s+/g, ' ').trim(), limit)
 }
 
 /** Why an answer is not taken; null if it is. The one that came first has been journaled, and counts. Pure. */

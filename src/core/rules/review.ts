@@ -1,3 +1,4 @@
+import { truncate } from '../../base/text.ts'
 import type { Parsed } from '../contracts/memory.ts'
 import type { EventOf } from '../events/events.ts'
 import type { AskedAnswer } from './answer.ts'
@@ -149,9 +150,9 @@ const MOST_PATH_CHARACTERS = 1_000
 export const REVIEW: AskedAnswer = { name: 'review', schema: REVIEW_SCHEMA }
 
 /**
- * Reads what a reviewer of the work directory answered, a value that fits `REVIEW_SCHEMA`; a problem is a sentence. Texts
- * are cut to 2,000 characters and have no control characters; a path that leads out of the work directory is none. Whoever
- * agrees and names something critical or major does not agree. Pure.
+ * Reads what a reviewer of the work directory answered, a value of `parseAnswer` that fits `REVIEW_SCHEMA`; a problem is a
+ * sentence. Texts are cut to 2,000 characters; a path that leads out of the work directory is none. Whoever agrees and names
+ * something critical or major does not agree. Pure.
  * @param pathInside a path as the reviewer wrote it, relative to the work directory, with `/`; null if it leads out of it
  */
 export function readReview(value: unknown, pathInside: PathInside): Parsed<ReviewAnswer> {
@@ -191,10 +192,6 @@ function fileOf(value: string | null, pathInside: PathInside): string | null {
   return given === '' || given.length > MOST_PATH_CHARACTERS ? null : pathInside(given)
 }
 
-/** Without what would steer a terminal or reorder a line. */
 function clean(value: string): string {
-  const text = value.toWellFormed().replace(/\t/g, ' ').replace(STEERING, '').trim()
-  return text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS - 1).toWellFormed()}…`
+  return truncate(value.replace(/\t/g, ' ').trim(), MOST_CHARACTERS)
 }
-
-const STEERING = /[^\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu

@@ -1,5 +1,6 @@
 import type { ServerNotification, ThreadItem } from '../../../protocol/codex.ts'
 import type { Clock } from '../../base/clock.ts'
+import { truncate } from '../../base/text.ts'
 import type { EngineEvent, ModelInUse, RoundRun } from '../../core/contracts/engine.ts'
 import type { Answered } from './tools.ts'
 import { translate, waitsForNetwork } from './translate.ts'
@@ -292,9 +293,7 @@ function toolName(item: ThreadItem): string {
 const MOST_CHARACTERS = 80
 
 function quoted(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim()
-  const short = line.length <= MOST_CHARACTERS ? line : `${line.slice(0, MOST_CHARACTERS - 1).toWellFormed()}…`
-  return `\`${short}\``
+  return `\`${truncate(text.replace(/\s+/g, ' ').trim(), MOST_CHARACTERS)}\``
 }
 
 /** The command as the agent gave it: codex runs it by a login shell, and tells what it understood of it. */

@@ -10,6 +10,7 @@ import type {
 } from '../../../protocol/codex.ts'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
+import { truncate } from '../../base/text.ts'
 import type { RoundRun, ToolAnswer, ToolCall } from '../../core/contracts/engine.ts'
 import type { HostTool } from '../../core/contracts/template.ts'
 import { ASK_PERSON, MOST_OPTION, MOST_OPTIONS, MOST_TEXT, type Question } from '../../core/contracts/tools.ts'
@@ -194,12 +195,8 @@ const OWN_JUDGEMENT = 'its own best judgement'
 
 /** What is too long is cut, for there is nobody to say it shorter. */
 function asCall(text: string, choices: string[], preferred: string | null): ToolCall {
-  const question = clipped(text, MOST_TEXT)
-  const options = choices.slice(0, MOST_OPTIONS).map(choice => clipped(choice, MOST_OPTION))
-  const assumption = clipped(preferred ?? OWN_JUDGEMENT, MOST_TEXT)
+  const question = truncate(text, MOST_TEXT)
+  const options = choices.slice(0, MOST_OPTIONS).map(choice => truncate(choice, MOST_OPTION))
+  const assumption = truncate(preferred ?? OWN_JUDGEMENT, MOST_TEXT)
   return { tool: ASK_PERSON, arguments: { question, options, assumption } satisfies Question }
-}
-
-function clipped(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most - 1).toWellFormed()}…`
 }
