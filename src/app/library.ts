@@ -1,3 +1,4 @@
+import type { PromptTerms, QueuedPrompt } from '../core/contracts/queue.ts'
 import type { Reply } from '../core/contracts/reply.ts'
 import type { SandboxMode } from '../core/contracts/sandbox.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
@@ -141,29 +142,6 @@ export interface ProjectQueue {
   edit(id: string, prompt: string): Promise<void>
   /** Takes a prompt out; a `UserError` if it does not wait any more. */
   remove(id: string): Promise<void>
-}
-
-/** What the session of a prompt begins with. What is left out is as the run says that takes it. */
-export interface PromptTerms {
-  /** Name of a template (`codemachine templates`); left out: one agent works on it, round after round. */
-  template?: string | undefined
-  /** Commands that have to pass before done, on top of those of the run. */
-  gates?: readonly string[] | undefined
-  /** What it may take: whole numbers, at least 1. */
-  limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
-  /** What the template is told beside the goal. */
-  options?: unknown
-  /** Id of a session that it goes on from: what that came to is given to its agents. */
-  follows?: string | undefined
-}
-
-/** A prompt that waits. */
-export interface QueuedPrompt extends PromptTerms {
-  /** Six digits or more, never given twice in one queue: `000001`. */
-  id: string
-  prompt: string
-  /** When it was added; ISO 8601 in UTC. */
-  at: string
 }
 
 /** What is told to somebody who watches a session, whatever process runs it. */

@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { Redactor } from '../base/redactor.ts'
 import { CODEX_PROVIDER } from '../core/contracts/provider.ts'
+import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
@@ -12,7 +13,7 @@ import { limitsOf, type SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../words/commands.ts'
 import { formatSpan, formatTokens } from '../words/numbers.ts'
-import type { PromptTerms, RunOptions } from './library.ts'
+import type { RunOptions } from './library.ts'
 
 /**
  * What was said on the command line or in the environment. What stands in a file is read anew when the session goes on,

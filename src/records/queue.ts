@@ -3,30 +3,8 @@ import { join } from 'node:path'
 import * as v from 'valibot'
 import { messageOf, systemErrorCode, UserError, writing } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
+import type { PromptTerms, QueuedPrompt } from '../core/contracts/queue.ts'
 import { pathExists, readBoundedText, renameIfThere, stageFile, writeWholeFile } from '../platform/files.ts'
-
-/** What the session of a queued prompt begins with beside its prompt. What is left out is as the run says that takes it. */
-export interface PromptTerms {
-  /** Name of the template; left out: `goal`. */
-  template?: string | undefined
-  /** Commands that have to pass before done, on top of those of the run. */
-  gates?: readonly string[] | undefined
-  /** What it may take. */
-  limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
-  /** What the template is told beside the goal. */
-  options?: unknown
-  /** Id of a session that it goes on from: what that came to is given to its agents. */
-  follows?: string | undefined
-}
-
-/** A prompt that waits to become a session. */
-export interface QueuedPrompt extends PromptTerms {
-  /** Six digits or more, never given twice in one queue: `000001`. */
-  id: string
-  prompt: string
-  /** When it was added; ISO 8601 in UTC. */
-  at: string
-}
 
 /** What waits, in order, and one sentence for each file that could not be read. */
 export interface QueueContents {

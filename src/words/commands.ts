@@ -1,4 +1,5 @@
 import { unreachable } from '../base/errors.ts'
+import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
 import { formatCount } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
@@ -108,12 +109,7 @@ export function termsInWords({
   limits: { rounds, timeMs, tokens } = {},
   gates = [],
   follows,
-}: {
-  template?: string | undefined
-  limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
-  gates?: readonly string[] | undefined
-  follows?: string | undefined
-}): string {
+}: PromptTerms): string {
   return [
     template === undefined ? [] : oneLine(template, MOST_WORD),
     rounds === undefined ? [] : formatCount(rounds, 'round'),

@@ -1,7 +1,7 @@
 import { findSession } from '../../app/find.ts'
-import type { QueuedPrompt } from '../../app/library.ts'
 import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
+import type { QueuedPrompt } from '../../core/contracts/queue.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { termsInWords } from '../../words/commands.ts'
