@@ -238,10 +238,10 @@ function withTemplates(known: TemplateKinds, own: readonly TemplateKind[]): Temp
       throw new UserError(`A template cannot be named ${shown}; use up to 40 lower-case letters, digits and "-".`)
     }
     if (all.has(name)) throw new UserError(`There is a template ${shown} already; give yours another name.`)
-    const missing = (['first', 'fold', 'open'] as const).find(part => typeof kind[part] !== 'function')
+    const missing = (['defaultRounds', 'first', 'fold', 'open'] as const).find(part => typeof kind[part] !== 'function')
     if (missing !== undefined)
       throw new UserError(`The template ${shown} has no function "${missing}"; see docs/library.md.`)
-    if (typeof kind.parts !== 'object')
+    if (typeof kind.parts !== 'object' || kind.parts === null)
       throw new UserError(`The template ${shown} has no "parts"; use {} for one kind of round.`)
     all.set(name, kind)
   }

@@ -91,6 +91,8 @@ test('a template that cannot be used is refused when the project is opened', asy
     [{ ...kind, name: '../x' }, /cannot be named "\.\.\/x"/],
     [{ ...kind, name: 7 }, /cannot be named "7"/],
     [{ ...kind, open: undefined }, /"relay" has no function "open"/],
+    [{ ...kind, defaultRounds: 9 }, /"relay" has no function "defaultRounds"/],
+    [{ ...kind, parts: null }, /"relay" has no "parts"/],
     [{ ...kind, parts: undefined }, /"relay" has no "parts"/],
   ]
   for (const [template, sentence] of cases) {
