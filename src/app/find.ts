@@ -5,7 +5,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
 import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
-import { foldJournal, isCallSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
+import { foldJournal, isCallSession, problemOfSession } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -64,12 +64,13 @@ export async function latestSession(records: Records, onProblem: (problem: strin
   // Of two that were written to at the same moment the one that was created last.
   const empty: string[] = []
   for (const { path, id } of written.reverse().sort((a, b) => b.at - a.at)) {
-    const problem = await problemOfJournal(path)
-    if (problem !== null) onProblem(problem)
-    else {
+    try {
       const isCall = await isCallSession(records, id)
       if (isCall === false) return id
       if (isCall === null) empty.push(path)
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error
+      onProblem(error.message)
     }
   }
   for (const path of empty) onProblem(`${path} holds no session.`)
