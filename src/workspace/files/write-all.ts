@@ -174,14 +174,19 @@ async function hasContent(path: string, bytes: Buffer): Promise<boolean> {
   return read.kind === 'bytes' && read.bytes.equals(bytes)
 }
 
-/** @param mode null: as the system makes new files */
+/** A whole file, or none. @param mode null: as the system makes new files */
 async function writeNew(path: string, bytes: Buffer, mode: number | null): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0)
   await using file = await open(path, flags, mode ?? 0o666)
-  await file.writeFile(bytes)
-  if (mode !== null) await file.chmod(mode)
-  await file.sync()
-  if ((await realpath(path)) !== path) throw new Refusal(`${path} lies behind a link.`)
+  try {
+    await file.writeFile(bytes)
+    if (mode !== null) await file.chmod(mode)
+    await file.sync()
+    if ((await realpath(path)) !== path) throw new Refusal(`${path} lies behind a link.`)
+  } catch (error) {
+    await unlink(path).catch(() => {})
+    throw error
+  }
 }
 
 /** Gives each its name; if one cannot have it, those before it are as they were. */

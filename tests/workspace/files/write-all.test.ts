@@ -5,6 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type FileToWrite, writeAllInside } from '../../../src/workspace/files/write-all.ts'
+import { isLinux, unless } from '../../support/skipped.ts'
+
+const onLinux = unless(isLinux, 'it limits the size of files as Linux does')
 
 let root: string
 let elsewhere: string
@@ -148,6 +151,24 @@ test('a link that somebody puts where the new content is to lie leads nowhere', 
   expect(await readFile(join(elsewhere, 'theirs'), 'utf8')).toBe('theirs')
   expect(await tree()).toEqual(['a.txt', 'b.txt'])
 })
+
+test.runIf(isLinux)(
+  `where a file has no room on the disk, what was there is left, and nothing beside it${onLinux}`,
+  async () => {
+    await writeFile(join(root, 'a.txt'), 'theirs')
+    const module = new URL('../../../src/workspace/files/write-all.ts', import.meta.url).href
+    const code = `
+    const { writeAllInside } = await import(${JSON.stringify(module)})
+    const files = [{ path: 'a.txt', text: 'ours' }, { path: 'new/b.txt', text: 'x'.repeat(1024 * 1024) }]
+    await writeAllInside(${JSON.stringify(root)}, files, { key: '20261120_1 1', closed: '/closed' })
+      .catch(({ code }) => process.stdout.write(code))`
+    const node = [process.execPath, '--input-type=module', '-e', code]
+    const { stdout } = spawnSync('bash', ['-c', 'ulimit -S -f 20; exec "$@"', 'bash', ...node], { encoding: 'utf8' })
+    expect(stdout).toBe('EFBIG')
+    expect(await read('a.txt')).toBe('theirs')
+    expect(await tree()).toEqual(['a.txt'])
+  },
+)
 
 test.each(['a link', 'a folder'])(
   'killed between two files and refused when done again, for %s is in the way by then, it leaves what was there',
