@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { constants, copyFile, link, lstat, open, realpath, rename, rmdir, unlink } from 'node:fs/promises'
-import { basename, dirname, join, sep } from 'node:path'
+import { dirname, join, normalize } from 'node:path'
 import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
 import { isWithin } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
@@ -110,7 +110,7 @@ function closedProblem(root: string, path: string, { closed }: WriteAllOptions):
 
 /** Where a file, and what is kept beside it meanwhile, lie below the root. */
 function placesOf(given: string, { key }: WriteAllOptions) {
-  const path = given.split('/').join(sep)
+  const path = normalize(given)
   const folder = dirname(path)
   const name = createHash('sha256').update(`${key} ${given}`).digest('hex').slice(0, 24)
   return { path, folder, temporary: join(folder, `.${name}.new.tmp`), backup: join(folder, `.${name}.old.tmp`) }
@@ -195,10 +195,10 @@ async function replaceAll(root: string, staged: readonly StagedWrite[]): Promise
   try {
     for (const write of staged) {
       if (write.kind === 'same') continue
-      const [path, temporary, backup] = [write.path.split('/').join(sep), write.temporary, write.backup]
-      if (write.kind === 'changed') await keep(join(root, path), join(root, backup))
+      const file = join(root, write.path)
+      if (write.kind === 'changed') await keep(file, join(root, write.backup))
       done.push(write)
-      await give(join(root, temporary), join(root, path), write.kind)
+      await give(join(root, write.temporary), file, write.kind)
     }
   } catch (error) {
     for (const write of done.reverse()) await putBack(root, write)
@@ -220,7 +220,7 @@ async function keep(path: string, backup: string): Promise<void> {
 }
 
 async function putBack(root: string, { path, backup, kind, sha256 }: StagedWrite): Promise<void> {
-  const file = join(root, dirname(path), basename(path))
+  const file = join(root, path)
   if (kind === 'changed') await rename(join(root, backup), file)
   else if (kind === 'new' && (await hashOf(file)) === sha256) await unlink(file)
 }
