@@ -41,8 +41,17 @@ import { parseMainFile, withoutClaim } from './main-file.ts'
 import { applyTaskMarks, parseTasksFile } from './tasks-file.ts'
 
 // A goal of up to 1 MiB, and as much again of what agents write.
-const mainKind = { name: 'MAIN.md', limit: 2 * 1024 * 1024, parse: parseMainFile }
-const tasksKind = { name: 'tasks.json', limit: 4 * 1024 * 1024, parse: parseTasksFile }
+const mainKind = { name: 'MAIN.md', limit: 2 * 1024 * 1024, parse: parseMainFile, accept: parseMainFile }
+const tasksKind = { name: 'tasks.json', limit: 4 * 1024 * 1024, parse: parseTasksFile, accept: acceptTasks }
+
+/** The most tasks that a round may leave: each is judged, and what is made of it is kept in the session's state. */
+const MOST_TASKS = 2_000
+
+function acceptTasks(text: string): Parsed<readonly Task[]> {
+  const parsed = parseTasksFile(text)
+  if (!parsed.ok || parsed.value.length <= MOST_TASKS) return parsed
+  return { ok: false, problem: `tasks has ${parsed.value.length} entries; write at most ${MOST_TASKS}.` }
+}
 
 /** Locations of a session's memory; absolute paths. */
 interface MemoryOptions {
@@ -177,11 +186,12 @@ const WHAT_WAS_THERE = {
   'not-a-directory': 'was not a folder',
 } as const satisfies Record<Obstacle['kind'], string>
 
-/** A kind of memory file: its name, its maximum size in bytes, and its parser. */
+/** A kind of memory file: its name, its maximum size in bytes, its parser, and that of what others wrote into it. */
 interface MemoryFileKind<T> {
   name: string
   limit: number
   parse(text: string): Parsed<T>
+  accept(text: string): Parsed<T>
 }
 
 /** What was wrong with a folder or file that is restored, and the path to which the obstacle was renamed, if any. */
@@ -243,7 +253,7 @@ class MemoryFile<T> {
     }
     if (now.kind === 'broken') return this.#replaceBroken(now.problem)
     if (now.text !== this.#good?.text) {
-      const parsed = this.#kind.parse(now.text)
+      const parsed = this.#kind.accept(now.text)
       if (!parsed.ok) return this.#replaceBroken(parsed.problem)
       await this.#keep(now.text, parsed.value)
     }

@@ -141,6 +141,20 @@ describe('a broken file', () => {
     expect((await memory.read()).problems).toEqual([])
   })
 
+  it('is one with more tasks than can be judged, too; what a session has had before stays', async () => {
+    const many = (count: number) =>
+      JSON.stringify({ tasks: Array.from({ length: count }, (_, at) => ({ id: `T${at}`, name: 'x', done: true })) })
+    await memory.read()
+    await writeFile(place.tasks, many(2_000))
+    expect((await memory.read()).tasks).toHaveLength(2_000)
+    await writeFile(place.tasks, many(2_001))
+    const { tasks, problems } = await memory.read()
+    expect(tasks).toHaveLength(2_000)
+    expect(problems).toMatchObject([{ problem: 'tasks has 2001 entries; write at most 2000.', restored: true }])
+    for (const folder of [place.folder, place.lastGood]) await writeFile(join(folder, 'tasks.json'), many(2_001))
+    expect(await open().read()).toMatchObject({ tasks: { length: 2_001 }, problems: [] })
+  })
+
   it('never overwrites another one that was set aside', async () => {
     await memory.read()
     await writeFile(join(place.folder, 'MAIN.broken-1.md'), 'first')
