@@ -2,7 +2,7 @@ import { clipEnd, truncate } from '../base/text.ts'
 import type { BoardMark, BoardRow, CardFact, ReportSection, StepName, TemplateView } from '../core/contracts/view.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import { type TaskBoard, taskOf } from '../core/state/plan.ts'
-import type { SessionState } from '../core/state/state.ts'
+import { isKnown, type SessionState } from '../core/state/state.ts'
 import { type Description, describe, type Tone, withRest } from './names.ts'
 import { formatBytes, formatCount, formatDuration } from './numbers.ts'
 import { agentOf } from './plan.ts'
@@ -182,7 +182,7 @@ export function workReport(state: SessionState, board: TaskBoard | null, isRunni
   const shown = own ?? (board && boardOfTasks(board, isRunning ? state : { agents: [] }, isRunning))
   return {
     template: truncate(state.template, LINE_CHARS),
-    isKnown: state.kind !== null && state.unknownPart === null,
+    isKnown: isKnown(state),
     status: statusOfWork(state),
     board:
       shown === null || shown.count === 0
