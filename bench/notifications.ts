@@ -59,6 +59,7 @@ async function rateOf(peer: string, directory: string): Promise<number> {
     server,
     thread,
     provider: null,
+    forCommands: {},
     env: {},
     directory,
     sandbox: sandboxTerms(

@@ -1,5 +1,4 @@
 import { clipEnd } from '../../base/text.ts'
-import { policyIn } from './sandbox.ts'
 import { type AskCodex, type AskOptions, askAppServer, needsLogin } from './thread-start.ts'
 import { memberOf, RequestFailure } from './wire.ts'
 
@@ -9,8 +8,6 @@ export interface OfferedModels {
   names: ReadonlySet<string> | { unknown: string }
   /** The one that codex uses where nobody names one; null if it does not say. */
   usual: string | null
-  /** The `shell_environment_policy` in force, as `commandSettings` takes it; null if codex does not say. */
-  shellPolicy: unknown
   /** False only if codex says that it needs a login and has none. */
   isLoggedIn: boolean
 }
@@ -37,13 +34,13 @@ export async function askOfferedModels(options: AskOptions, signal: AbortSignal)
   const isLoggedIn = !needsLogin(account)
   if ('why' in asked) {
     const unknown = `Codex cannot say which models it offers: ${asked.why}`
-    return { names: { unknown }, usual: null, shellPolicy: null, isLoggedIn }
+    return { names: { unknown }, usual: null, isLoggedIn }
   }
   const { config, models } = asked.answer
   const configured = memberOf(config, 'config')
   const byDefault = models.find(each => memberOf(each, 'isDefault') === true)
   const usual = textIn(configured, 'model') ?? textIn(byDefault, 'model')
-  return { names: namesOf(models, configured), usual, shellPolicy: policyIn(config), isLoggedIn }
+  return { names: namesOf(models, configured), usual, isLoggedIn }
 }
 
 /**

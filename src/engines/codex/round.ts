@@ -24,8 +24,8 @@ export interface CodexRoundOptions
   /** Of its model; null: what codex is configured with. */
   provider: Provider | null
   sandbox: SandboxTerms
-  /** Variables that commands have otherwise than the app-server (`shieldEnvironment`); left out: none. */
-  forCommands?: ShieldedEnvironment['forCommands']
+  /** Variables that commands have otherwise than the app-server (`shieldEnvironment`). */
+  forCommands: ShieldedEnvironment['forCommands']
   /** Ask codex for its login before the thread is started. */
   checkLogin: boolean
   /** Called once, when no turn runs or will run: the process may be closed. */
@@ -154,7 +154,7 @@ export class CodexRound implements PreparedRound {
   }
 
   async #start(): Promise<Ready> {
-    const { directory, sandbox, provider, forCommands = {} } = this.#options
+    const { directory, sandbox, provider, forCommands } = this.#options
     const params = threadStartParams(directory, this.thread, sandbox, provider)
     try {
       const options = { ...this.#options, params, forCommands }
