@@ -90,8 +90,13 @@ export function parseTextEntry(info: SettingInfo, layer: Layer, place: string, t
 /** Throws a `UserError` of one sentence if the setting cannot have this value. */
 export function checkEntry(entry: Entry): void {
   if (v.is(entry.info.schema, entry.value)) return
-  const is = entry.info.secret ? 'is wrong (not shown, as it may hold a secret)' : `is ${shortened(entry.written)}`
-  throw new UserError(`${subjectOf(entry)} ${is}; use ${v.getDescription(entry.info.schema)}.`)
+  throw new UserError(`${subjectOf(entry)} ${wrongValue(entry.info.schema, entry.written)}`)
+}
+
+/** The end of a sentence about a value that does not fit a schema, which is not shown if it may be a secret. */
+export function wrongValue(schema: v.GenericSchema, written: string): string {
+  const is = v.getMetadata(schema).secret === true ? 'wrong (not shown, as it may hold a secret)' : shortened(written)
+  return `is ${is}; use ${v.getDescription(schema)}.`
 }
 
 /** The start of a message about an entry: its place, in a file followed by its key. */

@@ -64,7 +64,7 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
     ...flagEntries(places.flags),
   ]
   for (const entry of entries) checkEntry(entry)
-  const providers = effectiveProviders([...personFile.providers, ...projectFile.providers], places.env)
+  const providers = effectiveProviders(personFile.providers, places.env)
 
   const winners = winnersOf(entries)
   const settings = settingsOf(winners)

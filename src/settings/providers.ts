@@ -2,8 +2,8 @@ import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
 import { CODEX_PROVIDER, type Provider, type ProvidersByName } from '../core/contracts/provider.ts'
-import { type Layer, PROVIDERS, shortened, type WrittenField } from './entries.ts'
-import { line, oneOf, providerName, tokensBetween, variableName } from './schema.ts'
+import { type Layer, PROVIDERS, shortened, type WrittenField, wrongValue } from './entries.ts'
+import { line, oneOf, providerName, tokensBetween, variableName, webAddress } from './schema.ts'
 
 /** The providers that are there without a table. */
 const BUILT_IN: ProvidersByName = new Map(
@@ -63,11 +63,7 @@ interface Fields {
 }
 
 const CHECKS: { readonly [Name in keyof Fields]: v.GenericSchema<unknown, Fields[Name]> } = {
-  base_url: v.pipe(
-    v.string(),
-    v.metadata({ secret: true }),
-    v.description('an http or https URL, such as "http://127.0.0.1:11434/v1"'),
-  ),
+  base_url: v.pipe(webAddress, v.description('an http or https URL, such as "http://127.0.0.1:11434/v1"')),
   model: line('the name of a model, such as "qwen3-coder:30b"', 500),
   key_env: variableName,
   context_window: tokensBetween(1000, 100_000_000, 'a number of tokens from 1000 to 100M, such as 32768 or "128k"'),
@@ -97,16 +93,12 @@ function isField(key: string): key is keyof Fields {
 /** The end of a sentence about a value that cannot be used; null if it can. */
 function problemOf(key: keyof Fields, { value, written }: WrittenField): string | null {
   const schema: v.GenericSchema = CHECKS[key]
-  const use = `use ${v.getDescription(schema)}.`
-  if (!v.is(schema, value)) return `is ${v.getMetadata(schema).secret === true ? HIDDEN : shortened(written)}; ${use}`
-  return key === 'base_url' ? problemOfAddress(String(value), use) : null
+  if (!v.is(schema, value)) return wrongValue(schema, written)
+  return key === 'base_url' ? problemOfAddress(String(value)) : null
 }
 
-const HIDDEN = 'wrong (not shown, as it may hold a secret)'
-
-function problemOfAddress(text: string, use: string): string | null {
-  const url = URL.canParse(text) && /^https?:\/\/[^\s\p{Cc}]+$/iu.test(text) ? new URL(text) : null
-  if (url === null) return `is ${HIDDEN}; ${use}`
+function problemOfAddress(text: string): string | null {
+  const url = new URL(text)
   if (url.username !== '' || url.password !== '') {
     return 'has a user or a password in it (not shown); take them out, put the key into an environment variable, and name that one with key_env.'
   }

@@ -156,7 +156,7 @@ const commandLine = v.pipe(
 )
 
 /** An http or https URL; it may hold credentials. */
-const webAddress = v.pipe(
+export const webAddress = v.pipe(
   v.string(),
   v.regex(/^https?:\/\/[^\s\p{Cc}]+$/iu),
   v.check(text => URL.canParse(text)),
@@ -253,9 +253,8 @@ export interface SettingInfo {
   variable: string
   /** `--max-time`; null if there is no flag. */
   flag: string | null
+  /** With the metadata `secret: true` its value may hold a secret, and is never shown. */
   schema: v.GenericSchema
-  /** The value may hold a secret, and is never shown. */
-  secret: boolean
 }
 
 const FLAGS = {
@@ -293,7 +292,6 @@ function leavesOf(schema: v.GenericSchema, path: readonly string[]): SettingInfo
       variable: key === 'codexBin' ? 'CODEX_BIN' : `CODEMACHINE_${snake.join('_').toUpperCase()}`,
       flag: flags[key] ?? null,
       schema,
-      secret: v.getMetadata(schema).secret === true,
     },
   ]
 }
