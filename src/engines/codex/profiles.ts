@@ -14,7 +14,7 @@ import {
   topLevel,
 } from '../../platform/toml.ts'
 import { capabilitiesOf } from './find-codex.ts'
-import { memberOf } from './wire.ts'
+import { memberOf, stringMember } from './wire.ts'
 
 export interface ProfilesOptions {
   /** Codex's home that is codemachine's own, which exists. Absolute. */
@@ -372,12 +372,11 @@ function profilesIn(config: TomlFile): Map<string, AgentProfile> {
   return new Map(
     Object.entries(profiles).map(([name, profile]) => [
       name,
-      { name, model: textOf(profile, 'model'), modelReasoningEffort: textOf(profile, 'model_reasoning_effort') },
+      {
+        name,
+        model: stringMember(profile, 'model'),
+        modelReasoningEffort: stringMember(profile, 'model_reasoning_effort'),
+      },
     ]),
   )
-}
-
-function textOf(table: unknown, key: string): string | null {
-  const value = memberOf(table, key)
-  return typeof value === 'string' ? value : null
 }

@@ -9,7 +9,7 @@ import { RoundFeed } from './round-feed.ts'
 import { modelInUse } from './thread-start.ts'
 import { answerRequest } from './tools.ts'
 import { translate } from './translate.ts'
-import { memberOf, parseObject } from './wire.ts'
+import { memberOf, numberMember, parseObject } from './wire.ts'
 
 /** A line of a recording that can be played. */
 export interface RecordedLine {
@@ -64,8 +64,7 @@ export class RecordedRound {
   read(line: string): RecordedLine | null {
     const message = parseObject(line)
     if (message === null) return null
-    const at = memberOf(message, 'emittedAtMs')
-    return { message, at: typeof at === 'number' && Number.isFinite(at) ? at : null, isEvent: makesEvent(message) }
+    return { message, at: numberMember(message, 'emittedAtMs'), isEvent: makesEvent(message) }
   }
 
   /** Delivers what comes of a line. False if nothing is known of such a line, or it has not the shape that it should. */

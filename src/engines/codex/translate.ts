@@ -4,7 +4,7 @@ import type { EngineEvent, ModelInUse, UsageLimits } from '../../core/contracts/
 import type { LiveEvent, TokenCounts } from '../../core/events/events.ts'
 import type { UsageWindow } from '../../core/events/outcome.ts'
 import { boundedOrNull, boundedText, translateItem } from './translate-item.ts'
-import { memberOf } from './wire.ts'
+import { memberOf, numberMember } from './wire.ts'
 
 /** What a notification means to us. `ignored`: known, and nothing to show; `unknown`: a method that we do not know. */
 export type Translation =
@@ -212,16 +212,12 @@ export function parseUsageLimits(answer: unknown): UsageLimits | null {
 }
 
 function usageWindow(window: unknown): UsageWindow | null {
-  const usedPercent = numberOf(memberOf(window, 'usedPercent'))
+  const usedPercent = numberMember(window, 'usedPercent')
   if (usedPercent === null) return null
-  const resetsAt = numberOf(memberOf(window, 'resetsAt'))
+  const resetsAt = numberMember(window, 'resetsAt')
   return {
     usedPercent,
-    windowMinutes: numberOf(memberOf(window, 'windowDurationMins')),
+    windowMinutes: numberMember(window, 'windowDurationMins'),
     resetsAt: resetsAt === null ? null : resetsAt * 1000,
   }
-}
-
-function numberOf(value: unknown): number | null {
-  return typeof value === 'number' && Number.isFinite(value) ? value : null
 }

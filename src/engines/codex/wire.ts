@@ -177,6 +177,18 @@ export function memberOf(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : null
 }
 
+/** A member that is a text; null for any other. */
+export function stringMember(value: unknown, name: string): string | null {
+  const member = memberOf(value, name)
+  return typeof member === 'string' ? member : null
+}
+
+/** A member that is a finite number; null for any other. */
+export function numberMember(value: unknown, name: string): number | null {
+  const member = memberOf(value, name)
+  return typeof member === 'number' && Number.isFinite(member) ? member : null
+}
+
 /** The JSON object on a line; null if there is none. */
 export function parseObject(line: string): object | null {
   try {

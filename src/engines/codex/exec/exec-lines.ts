@@ -1,5 +1,5 @@
 import type { ServerNotification } from '../../../../protocol/codex.ts'
-import { memberOf } from '../wire.ts'
+import { memberOf, numberMember, stringMember } from '../wire.ts'
 
 /** Whether a message is a line of `codex exec --json`: those of an app-server have a method or an id. */
 export function isExecLine(message: object): boolean {
@@ -31,22 +31,22 @@ export class ExecLines {
   }
 
   #said(line: object): { method: string; params: object }[] {
-    const type = textOf(memberOf(line, 'type')) ?? ''
+    const type = stringMember(line, 'type') ?? ''
     const turn = (status: string, error: object | null = null) => ({ id: TURN, items: [], status, error })
     switch (type) {
       case 'thread.started':
-        this.#thread = textOf(memberOf(line, 'thread_id')) ?? this.#thread
+        this.#thread = stringMember(line, 'thread_id') ?? this.#thread
         return [this.#of('thread/started', { thread: { id: this.#thread } })]
       case 'turn.started':
         return [this.#of('turn/started', { turn: turn('inProgress') })]
       case 'turn.completed':
         return [...this.#usage(memberOf(line, 'usage')), this.#of('turn/completed', { turn: turn('completed') })]
       case 'turn.failed': {
-        const error = errorOf(memberOf(memberOf(line, 'error'), 'message'))
+        const error = errorOf(memberOf(line, 'error'))
         return [this.#of('turn/completed', { turn: turn('failed', error) })]
       }
       case 'error': {
-        const error = errorOf(memberOf(line, 'message'))
+        const error = errorOf(line)
         return [this.#of('error', { error, willRetry: RETRIES.test(error.message) })]
       }
       case 'item.started':
@@ -65,7 +65,7 @@ export class ExecLines {
   #item(type: string, item: unknown): { method: string; params: object }[] {
     const kind = memberOf(item, 'type')
     if (kind === 'error') {
-      return type === 'item.completed' ? [this.#of('warning', errorOf(memberOf(item, 'message')))] : []
+      return type === 'item.completed' ? [this.#of('warning', errorOf(item))] : []
     }
     if (kind === 'todo_list') {
       // Its end repeats what was said last.
@@ -78,10 +78,10 @@ export class ExecLines {
   }
 
   #itemOf(item: unknown): object {
-    const id = textOf(memberOf(item, 'id')) ?? 'item'
-    const text = textOf(memberOf(item, 'text')) ?? ''
-    const type = textOf(memberOf(item, 'type')) ?? 'unknown'
-    const status = STATUSES[textOf(memberOf(item, 'status')) ?? ''] ?? 'completed'
+    const id = stringMember(item, 'id') ?? 'item'
+    const text = stringMember(item, 'text') ?? ''
+    const type = stringMember(item, 'type') ?? 'unknown'
+    const status = STATUSES[stringMember(item, 'status') ?? ''] ?? 'completed'
     switch (type) {
       case 'agent_message':
         return { type: 'agentMessage', id, text, phase: null }
@@ -91,42 +91,42 @@ export class ExecLines {
         return {
           type: 'commandExecution',
           id,
-          command: textOf(memberOf(item, 'command')) ?? '',
+          command: stringMember(item, 'command') ?? '',
           cwd: this.#directory,
           status,
           commandActions: [],
-          aggregatedOutput: textOf(memberOf(item, 'aggregated_output')),
-          exitCode: numberOf(memberOf(item, 'exit_code')),
+          aggregatedOutput: stringMember(item, 'aggregated_output'),
+          exitCode: numberMember(item, 'exit_code'),
           durationMs: null,
         }
       case 'file_change':
         return { type: 'fileChange', id, status, changes: listOf(memberOf(item, 'changes')).map(changeOf) }
       case 'mcp_tool_call': {
-        const message = textOf(memberOf(memberOf(item, 'error'), 'message'))
+        const message = stringMember(memberOf(item, 'error'), 'message')
         const error = message === null ? null : { message }
         return { type: 'mcpToolCall', id, ...namesOf(item, 'server', 'tool'), status, error, durationMs: null }
       }
       case 'collab_tool_call': {
         const receiverThreadIds = listOf(memberOf(item, 'receiver_thread_ids')).map(String)
-        const prompt = textOf(memberOf(item, 'prompt'))
+        const prompt = stringMember(item, 'prompt')
         return { type: 'collabAgentToolCall', id, ...namesOf(item, 'tool'), receiverThreadIds, prompt, status }
       }
       case 'web_search':
-        return { type: 'webSearch', id, query: textOf(memberOf(item, 'query')) ?? '' }
+        return { type: 'webSearch', id, query: stringMember(item, 'query') ?? '' }
       default:
         return { type, id }
     }
   }
 
   #usage(usage: unknown): { method: string; params: object }[] {
-    const [input, output] = [numberOf(memberOf(usage, 'input_tokens')), numberOf(memberOf(usage, 'output_tokens'))]
+    const [input, output] = [numberMember(usage, 'input_tokens'), numberMember(usage, 'output_tokens')]
     if (input === null || output === null) return []
     const total = {
       totalTokens: input + output,
       inputTokens: input,
-      cachedInputTokens: numberOf(memberOf(usage, 'cached_input_tokens')) ?? 0,
+      cachedInputTokens: numberMember(usage, 'cached_input_tokens') ?? 0,
       outputTokens: output,
-      reasoningOutputTokens: numberOf(memberOf(usage, 'reasoning_output_tokens')) ?? 0,
+      reasoningOutputTokens: numberMember(usage, 'reasoning_output_tokens') ?? 0,
     }
     return [this.#of('thread/tokenUsage/updated', { tokenUsage: { total, last: total, modelContextWindow: null } })]
   }
@@ -135,9 +135,9 @@ export class ExecLines {
 /** What codex says while it tries again by itself. */
 const RETRIES = /^Reconnecting\b/i
 
-/** The error of a turn, with the `codexErrorInfo` that its words stand for. */
-function errorOf(message: unknown): { message: string; codexErrorInfo: string | null; additionalDetails: null } {
-  const text = textOf(message) ?? 'codex gave no reason'
+/** The error of a turn by its `message`, with the `codexErrorInfo` that its words stand for. */
+function errorOf(error: unknown): { message: string; codexErrorInfo: string | null; additionalDetails: null } {
+  const text = stringMember(error, 'message') ?? 'codex gave no reason'
   const codexErrorInfo = INFO_IN_WORDS.find(([says]) => says.test(text))?.[1] ?? null
   return { message: text, codexErrorInfo, additionalDetails: null }
 }
@@ -162,26 +162,18 @@ const STATUSES: Readonly<Record<string, string>> = { in_progress: 'inProgress', 
 
 function stepOf(item: unknown): { step: string; status: string } {
   const isDone = memberOf(item, 'completed') === true
-  return { step: textOf(memberOf(item, 'text')) ?? '', status: isDone ? 'completed' : 'pending' }
+  return { step: stringMember(item, 'text') ?? '', status: isDone ? 'completed' : 'pending' }
 }
 
 function changeOf(change: unknown): object {
-  const kind = textOf(memberOf(change, 'kind')) ?? 'update'
-  return { path: textOf(memberOf(change, 'path')) ?? '', kind: { type: kind, move_path: null }, diff: '' }
+  const kind = stringMember(change, 'kind') ?? 'update'
+  return { path: stringMember(change, 'path') ?? '', kind: { type: kind, move_path: null }, diff: '' }
 }
 
 function namesOf(item: unknown, ...names: readonly string[]): Record<string, string> {
-  return Object.fromEntries(names.map(name => [name, textOf(memberOf(item, name)) ?? '']))
+  return Object.fromEntries(names.map(name => [name, stringMember(item, name) ?? '']))
 }
 
 function listOf(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
-}
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' ? value : null
-}
-
-function numberOf(value: unknown): number | null {
-  return typeof value === 'number' && Number.isFinite(value) ? value : null
 }
