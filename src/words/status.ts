@@ -7,7 +7,7 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../core/events/outcome.ts'
-import type { Decision } from '../core/rules/decision.ts'
+import type { Decision, OpenDecision } from '../core/rules/decision.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
@@ -353,6 +353,11 @@ export interface SessionReport extends ProofReport {
   work: WorkReport
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
+}
+
+/** A decision that is asked for, as programs are told of it. Pure. */
+export function decisionReport({ since, until, ...decision }: OpenDecision): NonNullable<SessionReport['decision']> {
+  return { ...decision, since: new Date(since).toISOString(), until: new Date(until).toISOString() }
 }
 
 /** What the proof of a session's work stands on. Times are ISO 8601 in UTC. */

@@ -11,6 +11,7 @@ import type { CliContext } from '../../tui/cli-context.ts'
 import { resumeCommand } from '../../words/commands.ts'
 import { decisionLines } from '../../words/decision.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import { decisionReport } from '../../words/status.ts'
 import { editOnTerminal } from '../decision-prompt.ts'
 import { directoryOf, type LookFlags, readText } from '../flags.ts'
 
@@ -96,12 +97,7 @@ async function showAsked(
 }
 
 function asJson({ state, standing, decision }: Asked) {
-  const at = (ms: number) => new Date(ms).toISOString()
-  return {
-    session: state.id,
-    standing,
-    decision: decision && { ...decision, since: at(decision.since), until: at(decision.until) },
-  }
+  return { session: state.id, standing, decision: decision && decisionReport(decision) }
 }
 
 /** Lets the person edit the file that the choice opens, where they sit at a terminal. */

@@ -1,7 +1,6 @@
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
-import type { OpenDecision } from '../../core/rules/decision.ts'
 import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import {
@@ -31,7 +30,14 @@ import { formatCount, formatDayAndTime, formatDuration, formatTokens } from '../
 import { activityOf, describeOutcome } from '../../words/outcome.ts'
 import { boardNow, tasksOfBoard } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { buildReport, proofReport, type SessionReport, type StatusReport, statusLines } from '../../words/status.ts'
+import {
+  buildReport,
+  decisionReport,
+  proofReport,
+  type SessionReport,
+  type StatusReport,
+  statusLines,
+} from '../../words/status.ts'
 import { workReport } from '../../words/work.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, wantsColour, wantsScreen } from '../flags.ts'
 import { inColumns, jsonView, PacedOutput, plainView } from '../output.ts'
@@ -196,7 +202,7 @@ async function readSession(
     last,
     waiting: waiting && { ...waiting, until: isoTime(waiting.until), since: isoTime(waiting.since) },
     pausedAt: isRunning && state.pausedAt !== null ? isoTime(state.pausedAt) : null,
-    decision: isRunning && state.decision !== null ? withTimes(state.decision) : null,
+    decision: isRunning && state.decision !== null ? decisionReport(state.decision) : null,
     replanAsked: state.replan !== null,
     stopAsked: isRunning && state.stopAsked,
     offlineSince: isRunning && state.offlineSince !== null ? isoTime(state.offlineSince) : null,
@@ -212,10 +218,6 @@ async function readSession(
     primaryWindow: state.primaryWindow,
     secondaryWindow: state.secondaryWindow,
   }
-}
-
-function withTimes({ since, until, ...decision }: OpenDecision): SessionReport['decision'] {
-  return { ...decision, since: isoTime(since), until: isoTime(until) }
 }
 
 function isoTime(at: number): string {
