@@ -2,7 +2,7 @@ import type { Reachable } from '../app/work-through.ts'
 import { messageOf, UserError } from '../base/errors.ts'
 import { isTaken } from '../core/contracts/reply.ts'
 import type { Recorded, View } from '../core/events/events.ts'
-import type { OpenDecision } from '../core/rules/decision.ts'
+import { answerIn, type DecisionAnswer, type OpenDecision } from '../core/rules/decision.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { writableByAgents } from '../platform/files.ts'
 import { openRecords } from '../records/records.ts'
@@ -58,7 +58,7 @@ export class DecisionPrompt implements View {
     try {
       for await (const line of lines) {
         if (over.aborted) return
-        const said = answerIn(line, decision)
+        const said = answerIn(line, decision.choices)
         if (said !== null && (await this.#answer(said, decision, { id, directory }))) return
         if (!over.aborted) prompt()
       }
@@ -71,12 +71,12 @@ export class DecisionPrompt implements View {
 
   /** Gives the answer to the session; false if it was not taken, which has been said. */
   async #answer(
-    { choice, text }: Said,
+    answer: DecisionAnswer,
     decision: OpenDecision,
     { id, directory }: Pick<SessionState, 'id' | 'directory'>,
   ): Promise<boolean> {
     const { stdout, clock } = this.#context
-    const chosen = decision.choices.find(each => each.id === choice)
+    const chosen = decision.choices.find(each => each.id === answer.choice)
     if (chosen?.opensFile && decision.file !== undefined) {
       const problem = await editOnTerminal(this.#context, directory, decision.file)
       if (problem !== null) {
@@ -85,31 +85,15 @@ export class DecisionPrompt implements View {
       }
     }
     const at = new Date(clock.now()).toISOString()
-    const said = text === '' ? {} : { text }
-    const reply = await this.#sessions?.ask({ type: 'decide', choice, ...said, session: id, decision: decision.id, at })
+    const reply = await this.#sessions?.ask({ type: 'decide', ...answer, session: id, decision: decision.id, at })
     if (reply === undefined) return true
     if (!isTaken(reply)) stdout.write(`${reply.message}\n`)
     return isTaken(reply)
   }
 }
 
-interface Said {
-  choice: string
-  /** Empty: nothing is said with it. */
-  text: string
-}
-
 function wordsFor({ id, text }: OpenDecision['choices'][number], at: number): string {
   return `${at + 1} ${id}${text === undefined ? '' : ' …'}`
-}
-
-/** What a line answers; null if it is blank. A number alone is the choice in that place. */
-function answerIn(line: string, { choices }: OpenDecision): Said | null {
-  const [, first = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(line) ?? []
-  if (first === '') return null
-  const byNumber = /^\d{1,2}$/.test(first) ? choices[Number(first) - 1]?.id : undefined
-  const text = rest.trim()
-  return { choice: byNumber ?? first, text: /^"[^"]*"$/.test(text) ? text.slice(1, -1) : text }
 }
 
 /** Opens a file of a work directory in the person's editor, on this terminal; why it could not be edited, null if it was. */

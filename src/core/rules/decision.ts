@@ -29,6 +29,16 @@ export interface DecisionAnswer {
   decision?: string
 }
 
+/** What a line that a person typed answers; null if it is blank. A number alone is the choice in that place. Pure. */
+export function answerIn(line: string, choices: readonly Choice[]): DecisionAnswer | null {
+  const [, first = '', rest = ''] = /^\s*(\S+)\s*(.*)$/s.exec(line) ?? []
+  if (first === '') return null
+  const byNumber = /^\d{1,2}$/.test(first) ? choices[Number(first) - 1]?.id : undefined
+  const text = rest.trim()
+  const said = /^"[^"]*"$/.test(text) ? text.slice(1, -1) : text
+  return { choice: byNumber ?? first, ...(said === '' ? {} : { text: said }) }
+}
+
 const ID = /^[a-z][a-z0-9-]{0,39}$/
 const MOST_CHOICES = 20
 const TITLE_CHARS = 500

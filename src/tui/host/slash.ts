@@ -21,7 +21,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import { roleOf } from '../blocks/layout.ts'
 import type { CliContext } from '../cli-context.ts'
 import { type SlashCommand, slashCommands } from '../composer/completion.ts'
-import { askAndNotify, askDecision } from '../screen/dialogs.ts'
+import { answerDecision, askAndNotify } from '../screen/dialogs.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
@@ -60,7 +60,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   }
   switch (name) {
     case 'decide':
-      return await decideSlash(place, rest)
+      if (await answerDecision({ model: screen.model, host: person, clock: context.clock }, rest)) return
+      return screen.notice('Nothing is to be decided just now', 'warning')
     case 'exit':
       return person.leave()
     case 'help':
@@ -94,15 +95,6 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     default:
       return screen.say(`/${name}: there is no such command`, 'warning')
   }
-}
-
-/** `/decide [choice text]`: what is asked, or the answer to it. */
-async function decideSlash({ person, context }: SlashPlace, rest: string): Promise<void> {
-  const asking = { model: person.screen.model, host: person, clock: context.clock }
-  const [, choice, text = ''] = /^\s*(\S+)\s*(.*)$/s.exec(rest) ?? []
-  if (choice !== undefined) {
-    await askAndNotify(asking, { type: 'decide', choice, ...(text.trim() === '' ? {} : { text }) })
-  } else if (!(await askDecision(asking))) person.screen.notice('Nothing is to be decided just now', 'warning')
 }
 
 async function codexVersion({ context, settings }: SlashPlace): Promise<string> {

@@ -2,9 +2,10 @@ import type { Ask } from '../../app/library.ts'
 import type { Clock } from '../../base/clock.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
-import type { Choice, OpenDecision } from '../../core/rules/decision.ts'
+import { answerIn, type Choice, type OpenDecision } from '../../core/rules/decision.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { workOf } from '../../words/event.ts'
+import { KEY_HINTS } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
 import type { PickerQuestion, PickerResult } from '../composer/picker.ts'
 import type { ScreenHost } from './controls.ts'
@@ -175,6 +176,22 @@ export async function askDecision(context: QuestionContext): Promise<boolean> {
   return true
 }
 
+/**
+ * Takes what a person typed, such as `2` or `change leave out the cart`, as the answer to what is asked, once the file of
+ * that choice was edited; where they typed nothing, asks. False if nothing is to be decided.
+ */
+export async function answerDecision(context: QuestionContext, typed: string): Promise<boolean> {
+  const { model } = context
+  const decision = openDecision(model)
+  const answer = answerIn(typed, decision?.choices ?? [])
+  if (answer === null) return await askDecision(context)
+  const choice = decision?.choices.find(({ id }) => id === answer.choice)
+  if (decision === null || choice === undefined) await askAndNotify(context, { type: 'decide', ...answer })
+  else if (await isFileEdited(context, decision, choice))
+    await askAndNotify(context, { ...askOf(model, decision), ...answer })
+  return true
+}
+
 async function offerChoices(context: QuestionContext, decision: OpenDecision): Promise<void> {
   const { model } = context
   if (!isStillAsked(model, decision)) return
@@ -195,13 +212,10 @@ const OF_DECISION = { takesCommands: true, ofDecision: true } as const
 
 /** Takes a choice, once its file was edited and its text written; whoever goes back from there is asked again. */
 async function choose(context: QuestionContext, decision: OpenDecision, choice: Choice): Promise<void> {
-  const { model, host } = context
-  const { id: session = '' } = model.pane.state ?? {}
-  if (choice.opensFile && decision.file !== undefined && !(await host.editFile(decision.file))) {
-    return await offerChoices(context, decision)
-  }
+  const { model } = context
+  if (!(await isFileEdited(context, decision, choice))) return await offerChoices(context, decision)
   if (!isStillAsked(model, decision)) return model.notice('It has been decided already', 'warning')
-  const ask = { type: 'decide', choice: choice.id, session, decision: decision.id } as const
+  const ask = { ...askOf(model, decision), choice: choice.id }
   if (choice.text === undefined) return void (await askAndNotify(context, ask))
   const answer = await model.choose({
     title: choice.label,
@@ -216,6 +230,19 @@ async function choose(context: QuestionContext, decision: OpenDecision, choice: 
   else await offerChoices(context, decision)
 }
 
+/** Whether the choice opens no file, or the person has had it in their editor. */
+async function isFileEdited(
+  { host }: QuestionContext,
+  { file }: OpenDecision,
+  { opensFile }: Choice,
+): Promise<boolean> {
+  return !opensFile || file === undefined || (await host.editFile(file))
+}
+
+function askOf({ pane }: ScreenModel, { id }: OpenDecision) {
+  return { type: 'decide', session: pane.state?.id ?? '', decision: id } as const
+}
+
 /** What the session that is shown asks a person to decide; null if nothing. */
 function openDecision({ isRunning, pane: { state } }: ScreenModel): OpenDecision | null {
   return isRunning ? (state?.decision ?? null) : null
@@ -228,7 +255,8 @@ function isStillAsked(model: ScreenModel, { id, since }: OpenDecision): boolean 
 
 function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
   const leaves = answer?.kind === 'left' ? ', Ctrl+C again leaves' : ''
-  model.notice(`It is held; Esc offers how it goes on${leaves}`, 'warning')
+  const how = openDecision(model) === null ? `It is held; ${KEY_HINTS.goOn}` : `You are to decide; ${KEY_HINTS.decide}`
+  model.notice(`${how}${leaves}`, 'warning')
 }
 
 /** Sends a command to the session and shows its reply as a notice; true if the command was taken. */

@@ -4,7 +4,12 @@ import { systemClock } from '../../../src/base/clock.ts'
 import type { Recorded, SessionEvent } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import type { ScreenHost } from '../../../src/tui/screen/controls.ts'
-import { askAfterInterrupt, askDecision, type QuestionContext } from '../../../src/tui/screen/dialogs.ts'
+import {
+  answerDecision,
+  askAfterInterrupt,
+  askDecision,
+  type QuestionContext,
+} from '../../../src/tui/screen/dialogs.ts'
 import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { fold } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
@@ -135,6 +140,34 @@ test('a choice that opens the file is taken once it was edited; else it is asked
   const failing = sit(askDecision, { asks: [OPEN], edits: false })
   await failing.answered({ kind: 'chosen', id: 'edit' })
   expect([failing.asked, failing.model.dialog?.question.title]).toEqual([[], 'Which database?'])
+})
+
+test('what is typed behind /decide is read as on a plain terminal, and opens the file of its choice', async () => {
+  const talking = sit(context => answerDecision(context, '1 "for now"'), { asks: [OPEN] })
+  await talking.over
+  expect(talking.asked).toEqual([{ ...OF_OPEN, choice: 'keep', text: 'for now' }])
+  const editing = sit(context => answerDecision(context, 'edit'), { asks: [OPEN] })
+  await editing.over
+  expect([editing.edited, editing.asked]).toEqual([['docs/database.md'], [{ ...OF_OPEN, choice: 'edit' }]])
+  const failing = sit(context => answerDecision(context, 'edit'), { asks: [OPEN], edits: false })
+  await failing.over
+  expect(failing.asked).toEqual([])
+  // The session says what there is to choose from.
+  const wrong = sit(context => answerDecision(context, '7'), { asks: [OPEN] })
+  await wrong.over
+  expect(wrong.asked).toEqual([{ type: 'decide', choice: '7' }])
+})
+
+test('behind /decide alone the question comes, and nothing where there is none', async () => {
+  const { model, answered, over } = sit(context => answerDecision(context, ' '), { asks: [OPEN] })
+  expect(model.dialog?.question.title).toBe('Which database?')
+  await answered({ kind: 'left' })
+  expect([await over, model.currentNotice?.text]).toEqual([
+    true,
+    'You are to decide; Esc asks it again, Ctrl+C again leaves',
+  ])
+  const { over: nothing } = sit(context => answerDecision(context, ''), { asks: [] })
+  expect(await nothing).toBe(false)
 })
 
 test('what was decided by another door meanwhile is not sent', async () => {
