@@ -323,7 +323,7 @@ function withTerms(command: Command): Command {
 
 /** `--template`; `usual`: which one it is if none is named. */
 function templateOption(usual: string): Option {
-  return new Option('--template <name>', `build: by a team of agents; goal: by one (${usual})`)
+  return new Option('--template <name>', `the kind of work; codemachine templates says what each is (${usual})`)
     .choices(NAMES)
     .argParser(asTyped)
 }
@@ -348,7 +348,9 @@ function addTemplates(program: Command, does: Does): void {
   const load = () => import('./commands/dry-start.ts')
   const list = does(async () => (await load()).listTemplates)
   const select = does(async () => (await load()).selectTemplate)
-  const templates = program.command('templates').description('the kinds of work that start can start')
+  const templates = program
+    .command('templates')
+    .description('the kinds of work, how each is started, and which of them start takes')
   withLook(templates)
     .allowExcessArguments()
     .action(async (flags: LookFlags) => {

@@ -345,7 +345,7 @@ class TroubleSoFar {
   }
 }
 
-/** Why a session is held: a person paused it, or its plan waits for them. */
+/** Why a session is held: a person paused it, or is to decide something, such as whether its plan is carried out. */
 function causeOfHold(after: SessionState): string {
   if (after.decision !== null && !isPlanShown(after)) return `a person was to decide: ${after.decision.title}`
   return after.replan === null && isPlanShown(after) ? 'the plan was shown' : 'paused by a person'

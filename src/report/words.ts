@@ -178,7 +178,7 @@ function isFreeRow({ isFree, changesPlan }: ReportRound): boolean {
   return changesPlan || isFree
 }
 
-/** How a task stands: `done`, `parked: …`, `open, failed 2 times`. */
+/** How a task stands: `done`, `parked: …`, `not done, after 2 failures`. */
 export function taskInWords({ state, reason, failures }: ReportTask): string {
   if (state === 'parked') return `parked: ${reason ?? ''}`
   const times = failures === 0 ? '' : `, after ${formatCount(failures, 'failure')}`
