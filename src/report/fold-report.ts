@@ -114,6 +114,7 @@ export class ReportFold {
       trouble: this.#trouble.result(),
       refusals: this.#refusals.shortened(),
       questions: this.#questions.shortened(),
+      outputs: outputsOf(state),
       remarks: this.#remarks.shortened(),
       lastWords: this.#lastWords,
     }
@@ -181,6 +182,12 @@ export class ReportFold {
 
 function tasksOf({ done, total, left = [] }: NonNullable<RecordedOf<'round-ended'>['tasks']>): ReportData['tasks'] {
   return { done, total, left: left.slice(0, MOST_TASKS_LEFT).map(clipName) }
+}
+
+function outputsOf({ outputs }: SessionState): ReportData['outputs'] {
+  const count = outputs.at(-1)?.n ?? 0
+  const entries = outputs.map(({ name, file, bytes }) => ({ name: clipName(name), file: clipName(file), bytes }))
+  return { entries, count, leftOut: count - entries.length, leftOutAfter: 0 }
 }
 
 function questionOf({ at, round, question, text, options, assumption }: RecordedOf<'question-asked'>): ReportQuestion {

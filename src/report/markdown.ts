@@ -1,4 +1,11 @@
-import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
+import {
+  formatBytes,
+  formatCount,
+  formatDayAndTime,
+  formatDuration,
+  formatMoment,
+  shortNumber,
+} from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {
@@ -14,6 +21,7 @@ import {
   noGateInWords,
   notesOnProof,
   numberOfRow,
+  OUTPUTS,
   outcomeOfRow,
   providersInWords,
   reviewInWords,
@@ -63,6 +71,15 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
           data.questions,
           ({ id, round, text, assumption }) =>
             `**${escapeMarkdown(id)}** ${escapeMarkdown(`(round ${round}) ${text}`)} Assumed: ${escapeMarkdown(assumption)}`,
+        ),
+      ),
+    ),
+    section(
+      OUTPUTS,
+      bullets(
+        withGap(
+          data.outputs,
+          ({ name, file, bytes }) => `${codeSpan(file)} ${escapeMarkdown(`${name}, ${formatBytes(bytes)}`)}`,
         ),
       ),
     ),

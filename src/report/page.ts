@@ -2,7 +2,14 @@ import { readFileSync } from 'node:fs'
 import { packageFile } from '../base/package.ts'
 import type { BoardMark } from '../core/contracts/view.ts'
 import type { Tone } from '../words/names.ts'
-import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
+import {
+  formatBytes,
+  formatCount,
+  formatDayAndTime,
+  formatDuration,
+  formatMoment,
+  shortNumber,
+} from '../words/numbers.ts'
 import { placeOf, SEVERITY_TONES } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
 import { Html, html, items, moment, prose, section, table } from './html.ts'
@@ -29,6 +36,7 @@ import {
   noGateInWords,
   notesOnProof,
   numberOfRow,
+  OUTPUTS,
   outcomeOfRow,
   providersInWords,
   reviewInWords,
@@ -75,6 +83,7 @@ ${changesSection(data, place)}
 ${questions(data)}
 ${refusals(data)}
 ${trouble(data)}
+${outputs(data)}
 ${remarks(data)}
 ${lastWords(data)}
 ${roundsSection(data)}
@@ -216,6 +225,14 @@ function trouble({ trouble, createdAt }: ReportData): Html {
     html`<table class="rows"><thead><tr><th scope="col" class="n">when</th><th scope="col" class="n">how long</th><th scope="col">what</th></tr></thead><tbody>${withGap(trouble, rows, gap)}</tbody></table>`,
     true,
   )
+}
+
+function outputs({ outputs }: ReportData): Html {
+  if (outputs.count === 0) return html``
+  const list = outputs.entries.map(
+    ({ name, file, bytes }) => html`<code>${file}</code> <small>${name}, ${formatBytes(bytes)}</small>`,
+  )
+  return section(OUTPUTS, folded(withGap(outputs, list)), true)
 }
 
 function remarks({ remarks }: ReportData): Html {

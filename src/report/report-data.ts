@@ -47,6 +47,8 @@ export interface ReportData {
   trouble: Shortened<ReportTrouble>
   refusals: Shortened<ReportRefusal>
   questions: Shortened<ReportQuestion>
+  /** What its steps came to and is kept whole, in `outputs/` of the session's records; the last 100. `bytes`: the size of the file. */
+  outputs: Shortened<{ name: string; file: string; bytes: number }>
   /** What codemachine noticed and a person should know, each once. */
   remarks: Shortened<string>
   /** What the agent said last, in its own words: a claim, and no proof. */

@@ -33,6 +33,9 @@ export interface ProofLine {
   tone: Tone
 }
 
+/** The heading above the outputs of a session. */
+export const OUTPUTS = "Kept whole, in outputs/ of the session's records"
+
 /** How a gate came out the last time, after its name: `failed (exit code 1), 41.2 s; it failed before round 1, too`. */
 export function gateInWords(gate: ReportGate): string {
   const { last, before, required } = gate

@@ -40,7 +40,7 @@ export function describeAnswer({ name, output }: RecordedOf<'answer-given'>, sta
   return state.checking?.kind === 'review' ? null : describe(`answered ${line(name)}: ${outputInWords(output)}`)
 }
 
-/** Where an output is kept: `outputs/2-notes.md, 2.0 KB`. */
+/** Where an output is kept: `outputs/2-notes.md, 2 KiB`. */
 export function outputInWords({ file, bytes }: RecordedOf<'output-kept'>['output']): string {
   return `outputs/${line(file)}, ${formatBytes(bytes)}`
 }

@@ -88,7 +88,8 @@ function claimThen(claim: any): unknown {
 /** A report without the fields that were added to it since. */
 // biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
 function reportThen(report: any): unknown {
-  const { rounds, work, totals, ...rest } = report
+  const { rounds, work, totals, outputs, ...rest } = report
+  expect(outputs.count).toBe(0)
   const { providerTokens, ...sums } = totals
   expect(providerTokens).toEqual({})
   // biome-ignore lint/suspicious/noExplicitAny: as above.

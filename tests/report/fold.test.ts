@@ -185,6 +185,29 @@ test('what a gate changed itself, and that no gate protects anything, is in the 
   expect(goodNight().report().proof).toMatchObject({ protected: true, settingsChangedIn: null, reviewed: true })
 })
 
+test('what was kept whole is listed, the last 100, and where no output was kept nothing is said of it', () => {
+  const night = new MadeUpNight().round()
+  expect(markdownOf(night.report('running'), HERE)).not.toContain('Kept whole')
+  for (let n = 1; n <= 130; n += 1) {
+    const output = {
+      n,
+      name: 'the | notes',
+      file: `${n}-the-notes.md`,
+      bytes: 2_048,
+      sha256: 'cd'.repeat(32),
+      head: '#',
+    }
+    night.add({ type: 'output-kept', round: 1, output })
+  }
+  const data = night.report('running')
+  const { entries, ...counted } = data.outputs
+  expect(counted).toEqual({ count: 130, leftOut: 30, leftOutAfter: 0 })
+  expect(entries).toHaveLength(100)
+  expect(entries.at(-1)).toEqual({ name: 'the | notes', file: '130-the-notes.md', bytes: 2_048 })
+  expect(markdownOf(data, HERE)).toContain('records\n\n- … 30 left out …\n- `31-the-notes.md` the \\| notes, 2 KiB\n')
+  expect(htmlOf(data, HERE)).toContain('<code>130-the-notes.md</code> <small>the | notes, 2 KiB</small>')
+})
+
 test('a round that a limit ended is no failure in the charts, and is shown apart from those', () => {
   const { series } = eventfulNight().report('running')
   expect(series.map(({ failed, limited }) => [failed, limited])).toEqual([

@@ -27,6 +27,11 @@ export function hostileNight(): MadeUpNight {
   night.add({ type: 'plan-updated', round, explanation: text, steps: [{ step: text, status: 'pending' }] })
   night.add({ type: 'item-completed', round, item: { kind: 'agent-message', id: 'm', text, phase: null } })
   night.add({ type: 'protected-changed', round, files: [{ path: text, how: 'deleted', gates: [text] }], count: 1 })
+  night.add({
+    type: 'output-kept',
+    round,
+    output: { n: 1, name: text, file: text, bytes: 1, sha256: text, head: text },
+  })
   night.gate(text, 'claim', 'failed', text)
   night.round({ outcome: { class: 'crashed', message: text }, tasks: { done: 0, total: 1, left: [text] } })
   night.add({

@@ -40,7 +40,7 @@ describe('what came from outside', () => {
     const types = new Set(tokens.map(({ type }) => type))
     for (const type of ['link', 'image', 'html', 'del', 'hr', 'code', 'def']) expect(types).not.toContain(type)
     const headings = tokens.filter(({ type }) => type === 'heading')
-    expect(headings).toHaveLength(10)
+    expect(headings).toHaveLength(11)
     for (const token of tokens) {
       if (token.type !== 'table') continue
       for (const row of token.rows) expect(row).toHaveLength(token.header.length)
