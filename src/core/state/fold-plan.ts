@@ -78,16 +78,8 @@ export function planAtRound(state: SessionState, part: string | null): TaskPlan 
 }
 
 /** The plan when a person lets a session go on that an earlier version held for it: they have seen it. */
-export function planAfterUnpause({
-  taskPlan,
-  decision,
-  decided,
-  running,
-  replan,
-  heldSince,
-}: SessionState): TaskPlan | null {
-  const wasHeldForIt =
-    decision === null && decided === null && running === null && replan === null && heldSince !== null
+export function planAfterUnpause({ taskPlan, decided, running, replan, heldSince }: SessionState): TaskPlan | null {
+  const wasHeldForIt = decided === null && running === null && replan === null && heldSince !== null
   return taskPlan?.state === 'ready' && wasHeldForIt ? { ...taskPlan, isLetGo: true } : taskPlan
 }
 
@@ -216,7 +208,7 @@ export const ANSWER_FOLDS: FoldsOf<AnswerEvent> = {
   },
   'answer-refused': (state, { name, problem }) => {
     if (isOfReview(state)) return { ...state, reviews: { ...state.reviews, problem } }
-    if (name === PLAN_ANSWER && state.taskPlan !== null) return refusePlan(state, problem)
+    if (name === PLAN_ANSWER) return refusePlan(state, problem)
     return { ...state, refusedAnswers: withRefusal(state.refusedAnswers, name, problem) }
   },
   'output-kept': (state, event) => ({ ...state, outputs: withOutput(state.outputs, event.output) }),
