@@ -1,7 +1,11 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/base/clock.ts'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import type { Provider } from '../../src/core/contracts/provider.ts'
 import { askProvider, canBeAsked } from '../../src/engines/ask-provider.ts'
+import { HandClock } from '../support/hand-clock.ts'
 
 const at = (baseUrl: string): Provider => ({
   name: 'local',
@@ -54,4 +58,93 @@ test('a provider that no proxy stands before is known to be away, and one behind
     })
   expect(await asked(PROXY)).toBe(null)
   expect(await asked({ ...PROXY, NO_PROXY: 'model.invalid' })).toMatchObject({ kind: 'away' })
+})
+
+/** What is said of a server that answers so. */
+async function asking(
+  answer: RequestListener,
+  {
+    model = 'qwen' as string | null,
+    clock = systemClock as Clock,
+    env = {},
+    signal = new AbortController().signal,
+  } = {},
+) {
+  const server = createServer(answer).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
+  const keyEnv = Object.keys(env)[0] ?? null
+  try {
+    const problem = await askProvider({ ...at(url), keyEnv }, model, { env, clock, signal })
+    return problem && { ...problem, message: problem.message.replaceAll(url, 'URL') }
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+const saying =
+  (status: number, body: string | Buffer = '', headers = {}): RequestListener =>
+  (_, response) =>
+    void response.writeHead(status, headers).end(body)
+const having = (...ids: string[]) => saying(200, JSON.stringify({ data: ids.map(id => ({ id })) }))
+
+test.each([
+  [500, { kind: 'away', message: 'The provider local does not answer at URL (HTTP 500).' }],
+  [429, { kind: 'away', message: 'The provider local does not answer at URL (HTTP 429).' }],
+  [408, { kind: 'away', message: 'The provider local does not answer at URL (HTTP 408).' }],
+  [401, { kind: 'refused', message: 'The provider local wants a key; name its variable with key_env (HTTP 401).' }],
+  [403, { kind: 'refused', message: 'The provider local wants a key; name its variable with key_env (HTTP 403).' }],
+  [404, null],
+])('a provider that answers with HTTP %i', async (status, problem) => {
+  expect(await asking(saying(status))).toEqual(problem)
+})
+
+test('a key goes to the address of its provider alone, without the space around it', async () => {
+  const keys: (string | undefined)[] = []
+  const env = { LOCAL_KEY: ' sk-local ' }
+  const asked = asking(
+    ({ url, headers }, response) => {
+      keys.push(headers.authorization)
+      if (url === '/v1/models') response.writeHead(307, { location: '/elsewhere' }).end()
+      else response.writeHead(200).end('{"data":[]}')
+    },
+    { env },
+  )
+  expect(await asked).toMatchObject({ kind: 'refused', message: expect.stringContaining('leads elsewhere from URL') })
+  expect(keys).toEqual(['Bearer sk-local'])
+  expect(await asking(saying(401), { env })).toMatchObject({
+    message: 'The provider local does not take the key in LOCAL_KEY (HTTP 401).',
+  })
+  expect(await asking(saying(200), { env: { LOCAL_KEY: 'sk\nlocal' } })).toEqual({
+    kind: 'no-key',
+    message: 'The environment variable LOCAL_KEY of the provider local holds something that is no key.',
+  })
+})
+
+test.each([
+  ['has it', having('qwen'), null],
+  ['has it by its usual tag', having('other', 'qwen:latest'), null],
+  ['has others', having('a', 'b', 'c', 'd', 'e', 'f'), 'it has a, b, c, d, e and 1 more.'],
+  ['has none', having(), 'it has none at all.'],
+  ['lists them in another way', saying(200, '{"models":["a"]}'), null],
+  ['answers with more than a list', saying(200, Buffer.alloc(5 * 1024 * 1024, ' ')), null],
+  ['answers with a list of more than 4 MiB', having('x'.repeat(5 * 1024 * 1024)), null],
+] as const)('a model is there where the provider %s', async (_, answer, words) => {
+  const problem = await asking(answer)
+  if (words === null) expect(problem).toBeNull()
+  else expect(problem).toEqual({ kind: 'no-model', message: expect.stringContaining(`the model qwen; ${words}`) })
+})
+
+test('a provider that takes a connection and says nothing is away after 3 s; whoever ends the question is told nothing', async () => {
+  const clock = new HandClock()
+  const asked = asking(() => {}, { clock })
+  await clock.over(3000)
+  expect(await asked).toEqual({
+    kind: 'away',
+    message: 'The provider local does not answer at URL (no answer within 3 s).',
+  })
+  const ending = new AbortController()
+  const left = asking(() => ending.abort(), { signal: ending.signal })
+  expect(await left).toBeNull()
 })

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { appendFileSync } from 'node:fs'
 import { mkdir, open, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -141,6 +142,43 @@ test('at a pace of one event a second each event waits for its second; as record
   await clock.over(30_000)
   await clock.over(500)
   expect(await asRecorded.outcome).toEqual({ class: 'worked', message: null })
+})
+
+test('a gap in a recording, or a clock that was set back meanwhile, holds nothing up for longer than an hour', async () => {
+  const place = atEnd.use(await makePlace(''))
+  const path = join(place.root, 'recording.ndjson')
+  const times = [1_000_000, 900_000, 1_000_000, 99_000_000]
+  const [begun = '', warned = '', ended = ''] = LINES
+  const lines = [begun, warned, warned, ended].map((line, at) =>
+    JSON.stringify({ ...JSON.parse(line), emittedAtMs: times[at] }),
+  )
+  await writeFile(path, lines.join('\n'))
+  const clock = new HandClock()
+  const { outcome } = await replayIn(place, { path, pace: 'recorded' }, clock)
+  await clock.over(60 * 60_000)
+  expect(await outcome).toEqual({ class: 'worked', message: null })
+})
+
+test('a recording that grows while it is played counts as what it was at first', async () => {
+  const place = atEnd.use(await makePlace(''))
+  const path = join(place.root, 'recording.ndjson')
+  const [begun = '', warned = '', ended = ''] = LINES
+  // So long that it is not read to its end before its first event is due.
+  await writeFile(path, `${begun}\n${`${' '.repeat(999)}\n`.repeat(1000)}${warned}\n`)
+  const clock = new HandClock()
+  const { outcome } = await replayIn(place, { path, pace: 'second' }, clock)
+  await clock.over(1_000)
+  appendFileSync(path, `${ended}\n`)
+  await clock.over(1_000)
+  expect(await outcome).toMatchObject({ class: 'crashed' })
+})
+
+test('a round that is interrupted before it runs is interrupted, whatever its recording is', async () => {
+  const place = atEnd.use(await makePlace(''))
+  const engine = await engineNamed('replay').open(await setupIn(place))
+  const prepared = engine.prepare({ ...THREAD, recording: { path: 'nowhere', pace: 'at-once' } })
+  await prepared.interrupt()
+  expect(await play(prepared).outcome).toEqual({ class: 'interrupted', message: null })
 })
 
 test('what holds no turn to its end says so', async () => {

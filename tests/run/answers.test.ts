@@ -141,6 +141,26 @@ test('what a round is told stays below what codex takes in one turn, also with w
   for (const input of inputs) expect(input.length).toBeLessThan(1_048_576)
 })
 
+test('what a round is given to work with leaves it below that, too', async () => {
+  const crammed: Template = {
+    ...TEMPLATE,
+    next(session, memory) {
+      const step = TEMPLATE.next(session, memory)
+      if (step.kind !== 'round' || step.round.materials === undefined) return step
+      return { ...step, round: { ...step.round, materials: Array(12).fill(step.round.materials[0]) } }
+    },
+  }
+  const word = 'x'.repeat(200_000)
+  const { inputs } = await run([says('', JSON.stringify({ word })), says('Long.')], { template: crammed })
+  expect(inputs[1]?.match(/^\[begin /gm)).toHaveLength(12)
+  expect(inputs[1]?.length).toBeLessThan(1_048_576)
+})
+
+test('nothing is kept of a round that says nothing', async () => {
+  const { events } = await run([says('{"word":"tree"}'), () => worked, says('Tall.')])
+  expect(ofType(events, 'output-kept').map(({ round }) => round)).toEqual([3])
+})
+
 test.each(['constructor', '__proto__'])('an answer may be named %s', async name => {
   const named: Template = {
     ...TEMPLATE,

@@ -2,11 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { redactorOf } from '../../src/base/redactor.ts'
 import type { Template, ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
+import type { SessionOutcome } from '../../src/core/events/outcome.ts'
 import type { Decision } from '../../src/core/rules/decision.ts'
 import type { SessionState } from '../../src/core/state/state.ts'
 import { type Cue, HOUR, never, runSession, works } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions } from '../support/played-session.ts'
-import { foldAll } from '../support/session-events.ts'
+import { foldAll, worked } from '../support/session-events.ts'
 
 const thread: ThreadSpec = { agent: 'a', developerInstructions: 'Do it.', model: null, effort: null }
 
@@ -58,9 +59,12 @@ const waited = ({ at, until }: { at: string; until: string }) => Date.parse(unti
 
 describe('a person decides', () => {
   test('and the session goes on by that; no round runs before, and no thread is kept for it', async () => {
-    const { events, replies, inputs, prepared } = await ask(WAY, [
-      { on: 'decision-asked', afterMs: 3 * HOUR, say: ['decide left'] },
+    const { events, live, replies, inputs, prepared, tookMs } = await ask(WAY, [
+      { on: 'decision-asked', afterMs: 3 * HOUR + 1000, say: ['decide left'] },
     ])
+    expect(tookMs - 3 * HOUR).toBeLessThan(10_000)
+    // Nothing happens when the time is over but that it ends, so that nothing is counted down.
+    expect(live.filter(({ type }) => type === 'still-waiting')).toEqual([])
     expect(asked(events)).toMatchObject([{ id: 'way', title: 'Which way?', body: 'There are two.', default: null }])
     expect(made(events)).toEqual([['left', null, 'person']])
     expect(replies).toEqual(['s goes on with: Go left'])
@@ -111,6 +115,24 @@ describe('where nobody answers', () => {
     expect(inputs).toEqual(['Go left.'])
   })
 
+  test('the default is taken after --max-wait where that is shorter', async () => {
+    const { events } = await ask(USUAL, [], { policy: { maxWaitMs: 5 * MINUTE } })
+    expect(asked(events).map(waited)).toEqual([5 * MINUTE])
+  })
+
+  test.each([
+    ['set back', -HOUR, 10 * MINUTE],
+    ['set forward, or the machine has slept', HOUR, MINUTE],
+  ])('the default is taken after its time also where the clock was %s', async (_, byMs, afterMs) => {
+    const { events, tookMs } = await ask(USUAL, [], {
+      onEvent: ({ type }, { clock }) => {
+        if (type === 'decision-asked') void clock.wait(1000).then(() => clock.set(byMs))
+      },
+    })
+    expect(made(events)).toEqual([['left', null, 'default']])
+    expect(Math.abs(tookMs - afterMs)).toBeLessThan(10_000)
+  })
+
   test('nor can be asked, the default is taken at once', async () => {
     const { events, tookMs } = await ask(USUAL, [], { canAsk: false })
     expect(asked(events).map(waited)).toEqual([0])
@@ -131,9 +153,10 @@ describe('where nobody answers', () => {
   })
 
   test('its time counts: with --max-time used up the session ends by that, and asks again when it is resumed', async () => {
-    const { events, outcome } = await ask(WAY, [], { limits: { timeMs: HOUR } }, [never])
+    const timeMs = HOUR + 1000
+    const { events, outcome } = await ask(WAY, [], { limits: { timeMs } }, [never])
     expect(outcome).toEqual({ kind: 'limit', limit: 'time' })
-    expect(foldAll(events)).toMatchObject({ decision: { id: 'way' }, ended: { durationMs: HOUR } })
+    expect(foldAll(events)).toMatchObject({ decision: { id: 'way' }, ended: { durationMs: timeMs } })
     const again = await ask(WAY, [{ on: 'decision-asked', say: ['decide left'] }], {
       journal: events,
       resumed: { limits: { rounds: null, timeMs: 2 * HOUR, tokens: null } },
@@ -158,8 +181,9 @@ describe('while it is asked', () => {
       ['stop --now', 'stop'],
       ['skip', 'skip'],
     ] as const) {
-      const { outcome, events } = await ask(WAY, [{ on: 'decision-asked', say: [said] }], {}, [never])
+      const { outcome, events, tookMs } = await ask(WAY, [{ on: 'decision-asked', say: [said] }], {}, [never])
       expect([outcome, made(events)]).toEqual([{ kind: 'interrupted', by }, []])
+      expect(tookMs).toBeLessThan(10_000)
     }
   })
 
@@ -188,7 +212,8 @@ describe('while it is asked', () => {
     const types = events.map(({ type }) => type)
     expect(types.indexOf('held')).toBeGreaterThan(types.indexOf('decision-made'))
     // It was held for an hour, and not for the time that it waited for an answer.
-    expect(ofType(events, 'session-ended')[0]?.durationMs).toBeLessThan(11 * MINUTE)
+    const { durationMs = 0 } = ofType(events, 'session-ended')[0] ?? {}
+    expect(Math.abs(durationMs - 10 * MINUTE)).toBeLessThan(MINUTE)
   })
 
   test('a change of plan comes first; then it is asked again', async () => {
@@ -206,6 +231,27 @@ describe('while it is asked', () => {
     expect(inputs).toEqual(['Less of it', 'Go left.'])
   })
 })
+
+test.each([
+  ['its time is used up', [], { kind: 'limit', limit: 'time' }],
+  ['it is to stop', [{ on: 'turn-started', say: ['stop'] }], { kind: 'interrupted', by: 'stop' }],
+] satisfies [string, Cue[], SessionOutcome][])(
+  'nobody is asked by a session that ends after its round, for %s',
+  async (_, cues, ends) => {
+    const template: Template = {
+      ...asking(WAY),
+      next: ({ roundsUsed }) =>
+        roundsUsed === 0 ? { kind: 'round', round: { thread, input: 'Begin.' } } : { kind: 'decide', decision: WAY },
+    }
+    const anHour: Play = async ({ clock }) => {
+      await clock.wait(HOUR)
+      return worked
+    }
+    const limits = cues.length === 0 ? { timeMs: HOUR } : {}
+    const { outcome, events } = await ask(WAY, cues, { limits, template }, [anHour])
+    expect([outcome, asked(events)]).toEqual([ends, []])
+  },
+)
 
 test.each([
   [{ id: 'Way' }, 'has an id that is no word of small letters'],

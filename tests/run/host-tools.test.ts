@@ -127,12 +127,14 @@ test('a tool that codemachine does not answer is refused in words that the model
 
 test('a template brings tools of its own, and cannot replace those of codemachine', async () => {
   const asked: object[] = []
+  const waited: AbortSignal[] = []
   const offer = (name: string) => ({ name, description: 'Looks something up.', inputSchema: { type: 'object' } })
   const lookUp = (name: string) => ({
     offer: offer(name),
     read: (args: unknown) => (args instanceof Object ? args : { problem: 'Call it with an object.' }),
-    answer: async (call: object) => {
+    answer: async (call: object, over: AbortSignal) => {
       asked.push(call)
+      waited.push(over)
       return { text: 'found', success: true }
     },
   })
@@ -152,6 +154,8 @@ test('a template brings tools of its own, and cannot replace those of codemachin
   })
   await tools.answer({ tool: 'run_agent', arguments: { agent: 'tester', task: 'T1: test it' } }, never)
   expect([asked, given]).toEqual([[{ key: 1 }], ['tester']])
+  // It can stop when nobody waits any more.
+  expect(waited[0]).toBe(never)
 })
 
 test.each([

@@ -92,6 +92,10 @@ describe('a mistake in a provider is told in one sentence, without what may be a
       '2: providers.local.base_url has a user or a password in it (not shown); take them out, put the key into an environment variable, and name that one with key_env.',
     ],
     [
+      `${begin}base_url = "http://sk-1234@box/v1"`,
+      '2: providers.local.base_url has a user or a password in it (not shown); take them out, put the key into an environment variable, and name that one with key_env.',
+    ],
+    [
       `${begin}base_url = "http://box/v1?key=sk-1234"`,
       '2: providers.local.base_url has a "?" or "#" in it (not shown); name the address below which /models and /responses lie, such as "http://127.0.0.1:11434/v1".',
     ],

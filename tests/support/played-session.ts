@@ -16,6 +16,7 @@ import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/c
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { openOutputs } from '../../src/records/outputs.ts'
+import type { RepositoryGuard } from '../../src/run/claim.ts'
 import type { AgentBook } from '../../src/run/delegation/delegation.ts'
 import type { ProofEnvironment } from '../../src/run/gates.ts'
 import type { RunnerPolicy } from '../../src/run/options.ts'
@@ -44,9 +45,12 @@ export type Play = (played: Played) => Promise<RoundOutcome> | RoundOutcome
 interface Playing {
   runner: SessionRunner
   asked: PersonAsked
-  clock: Clock
+  clock: VirtualClock
   events: readonly Recorded[]
 }
+
+/** How a command comes out, and what it changes; where a field is left out it has passed, and changed nothing. */
+type CommandCame = Partial<Awaited<ReturnType<ProofEnvironment['runCommand']>>>
 
 export interface PlayOptions {
   limits?: Parameters<typeof created>[0]
@@ -98,7 +102,9 @@ export interface PlayOptions {
   /** The templates that there are; codemachine's own if left out. */
   templates?: TemplateKinds
   /** How a command of the template comes out; passed if left out. */
-  command?: (name: string, signal: AbortSignal) => Partial<GateResult> | Promise<Partial<GateResult>>
+  command?: (name: string, signal: AbortSignal, timeoutMs: number) => CommandCame | Promise<CommandCame>
+  /** What is found changed of the repository's own settings, and put back; nothing if left out. */
+  guard?: RepositoryGuard
   /** Where no step writes. */
   recordsRoot?: string
   /** The files of a tree that are changed or gone in another. */
@@ -203,7 +209,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       take: async () => options.tree?.(playing) ?? 'same',
       changed: async () => ({ paths: ['a'], count: 1 }),
     },
-    guard: { check: async () => null },
+    guard: options.guard ?? { check: async () => null },
     means: playedMeans(options),
     recordsRoot: options.recordsRoot ?? join(options.folder, 'records'),
     agents: { book: options.book ?? nobody, directory: options.folder, platform: process.platform, atOnce: 1 },
@@ -260,8 +266,8 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
   const { gate, protectedChanged } = options
   let runs = 0
   return {
-    async runCommand({ name }, { signal, tree }) {
-      const came = (await options.command?.(name, signal)) ?? {}
+    async runCommand({ name, timeoutMs }, { signal, tree }) {
+      const came = (await options.command?.(name, signal, timeoutMs)) ?? {}
       return { ...PASSED, tree, changed: [], changedCount: 0, ...came }
     },
     async runGate({ name }, { signal }) {

@@ -5,6 +5,8 @@ import type { Clock } from '../../src/base/clock.ts'
 export class VirtualClock implements Clock {
   readonly #pending = new Set<{ due: number; release: () => void }>()
   #time: number
+  /** How far the time of day has been set off the time that has passed, ms. */
+  #setOff = 0
   #isRunning = false
 
   /** @param start Unix time, ms */
@@ -13,7 +15,12 @@ export class VirtualClock implements Clock {
   }
 
   now(): number {
-    return this.#time
+    return this.#time + this.#setOff
+  }
+
+  /** Sets the time of day, as a person may, or a machine that has slept; what waits does not come any sooner. */
+  set(byMs: number): void {
+    this.#setOff += byMs
   }
 
   monotonic(): number {

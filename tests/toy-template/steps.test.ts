@@ -8,7 +8,7 @@ import type { OwnStep } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { runSession, untilBrokenOff } from '../support/breaking-in.ts'
+import { type Cue, runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
 import { SESSION } from '../support/session-events.ts'
 import { openToy, type ToyOptions, type ToyState, type ToyStep, withToy } from './toy.ts'
@@ -189,6 +189,44 @@ test('a claim of the template needs a review that agrees where one is wanted, al
   expect(outcome).toEqual({ kind: 'done', verified: false })
 })
 
+test('a claim of the template is of the files as they are once nothing runs any more that could change them', async () => {
+  let tree = 'a'
+  const { outcome, events } = await play(
+    { steps: [claim] },
+    {
+      tree: () => tree,
+      settle: async () => {
+        tree = 'b'
+      },
+    },
+  )
+  expect(ofType(events, 'done-nominated')).toMatchObject([{ round: 0, tree: 'b' }])
+  expect(outcome).toMatchObject({ kind: 'done' })
+})
+
+test('no session ends as done whose claim was refused, whatever its template says', async () => {
+  const gates = [
+    { name: 'tests', run: 't', timeoutMs: 1, required: true, network: false, protect: [], everyRound: false },
+  ]
+  const toy: ToyOptions = { steps: [claim], lies: true }
+  const failing = play(toy, {
+    begun: { template: 'toy', gates },
+    gate: () => ({ status: 'failed', exitCode: 1 }),
+  })
+  await expect(failing).rejects.toThrow('ends the session as done, and no claim of that has been accepted')
+})
+
+test('what was accepted stands until files may be others than those that were proved', async () => {
+  const nothing: OwnStep = { kind: 'write', files: [{ path: '../out.txt', text: '' }] }
+  const { outcome } = await play({ steps: [claim, command, nothing], lies: true })
+  expect(outcome).toMatchObject({ kind: 'done' })
+  const changing = play(
+    { steps: [claim, command], lies: true },
+    { command: () => ({ changed: ['a'], changedCount: 1 }) },
+  )
+  await expect(changing).rejects.toThrow('ends the session as done, and no claim of that has been accepted')
+})
+
 test('what the memory files say is nothing to a claim of the template', async () => {
   const open = { ...UNCLAIMED, tasks: [{ id: 'T1', name: 'one', done: false }] }
   const { outcome } = await play({ steps: ['Begin.', claim] }, { memory: () => open })
@@ -230,6 +268,11 @@ describe('a template that', () => {
 
   test.each([
     [{ steps: [look] }, 'failed in `look size`: it has no such look'],
+    [{ steps: [{ kind: 'look', what: 'constructor' }] }, 'failed in `look constructor`: it has no such look'],
+    [
+      { steps: [look], looks: { size: async () => 'x'.repeat(1_100_000) } },
+      'failed in `look size`: it found more than 1048576 characters',
+    ],
     [
       { steps: [look], looks: { size: (): Promise<unknown> => Promise.resolve(() => {}) } },
       'failed in `look size`: what it found is no data',
@@ -246,6 +289,12 @@ describe('a template that', () => {
     expect(shown(error)).toMatchObject({ text: expect.stringContaining(words), exitCode: 1 })
     expect(shown(error).text.trimEnd().split('\n')).toHaveLength(1)
   })
+})
+
+test('as many steps as a template wants are taken if there are rounds between them', async () => {
+  const many = Array.from({ length: 600 }, () => look)
+  const { events } = await play({ steps: [...many, 'Go on.', ...many], looks })
+  expect(ofType(events, 'looked')).toHaveLength(1200)
 })
 
 function deep(levels: number): unknown {
@@ -268,13 +317,14 @@ describe('a person who breaks in', () => {
         template: openToy(toy),
         templates: withToy(toy),
         begun: { template: 'toy' },
-        command: async (_, signal) => (++runs > 1 ? {} : await untilBrokenOff(signal)),
+        command: async (_, signal) => (++runs > 1 ? {} : { ...(await untilBrokenOff(signal)), output: 'half of it' }),
       },
     )
     expect(ofType(events, 'command-ran').map(({ step, status }) => [step, status])).toEqual([
       [1, 'broken-off'],
       [1, 'passed'],
     ])
+    expect(ofType(events, 'command-ran').map(({ kept }) => kept)).toEqual([undefined, undefined])
     expect(ofType(events, 'held')).toHaveLength(1)
     expect(stateOf(events, toy).work as ToyState).toMatchObject({ commands: { lint: 'passed' } })
     expect(outcome).toMatchObject({ kind: 'done' })
@@ -290,6 +340,26 @@ describe('a person who breaks in', () => {
     expect(outcome).toEqual({ kind: 'interrupted', by: 'stop' })
     expect(ofType(events, 'looked')).toEqual([])
     expect(stateOf(events, toy)).toMatchObject({ step: null, steps: 0 })
+  })
+
+  test('a look is broken off, nothing is shown of it while the session holds, and it is done anew', async () => {
+    let looked = 0
+    const size = async () => (looked++ === 0 ? await new Promise<unknown>(() => {}) : 7)
+    const steps: unknown[] = []
+    const toy = { steps: [look], looks: { size } }
+    const cues: Cue[] = [
+      { on: 'step-started', say: ['interrupt'] },
+      { on: 'held', say: ['unpause'] },
+    ]
+    const { events } = await runSession([], cues, {
+      template: openToy(toy),
+      templates: withToy(toy),
+      begun: { template: 'toy' },
+      onEvent: ({ type }, { runner }) => {
+        if (type === 'held') steps.push(runner.state.step)
+      },
+    })
+    expect([steps, ofType(events, 'looked').map(({ step, result }) => [step, result])]).toEqual([[null], [[1, 7]]])
   })
 
   test('a look that hangs ends after ten minutes', async () => {
@@ -312,6 +382,48 @@ test('what a look has found beyond 64 KiB, and what a command printed, is kept w
   expect(JSON.parse(await readFile(join(folder, 'outputs/1-size.json'), 'utf8'))).toEqual(rows)
   expect(await readFile(join(folder, 'outputs/2-lint.txt'), 'utf8')).toBe(printed)
   expect(stateOf(events, toy).outputs.map(({ n }) => n)).toEqual([1, 2])
+})
+
+test('bytes are counted, and not characters, and a name of any length is shortened', async () => {
+  const found = 'ü'.repeat(40_000)
+  const name = 'lint '.repeat(20_000)
+  const { events } = await play({ steps: [look, { ...command, name }], looks: { size: async () => found } })
+  expect(ofType(events, 'looked')).toMatchObject([{ output: { bytes: 80_002 } }])
+  for (const event of events) expect(JSON.stringify(event).length).toBeLessThan(2000)
+})
+
+test('a look is told when nobody waits for it any more', async () => {
+  const waited: AbortSignal[] = []
+  const size = async (signal: AbortSignal) => waited.push(signal)
+  await play({ steps: [look], looks: { size } })
+  expect(waited.map(({ aborted }) => aborted)).toEqual([true])
+})
+
+test('a command has no more time than is left of the session, and what it did is journaled', async () => {
+  const times: number[] = []
+  let tree = 'a'
+  const { events } = await play(
+    { steps: [command, 'Go on.', write, 'Go on.'] },
+    {
+      begun: { template: 'toy', limits: { rounds: null, timeMs: 45_000, tokens: null } },
+      policy: { graceMs: 1000 },
+      tree: playing => (playing?.events.some(({ type }) => type === 'wrote') ? 'c' : tree),
+      command: (_, __, timeoutMs) => {
+        times.push(timeoutMs)
+        tree = 'b'
+        return { status: 'failed', exitCode: null, problem: 'It cannot be run.', changed: ['a'], changedCount: 700 }
+      },
+      guard: { check: async () => ({ restored: ['.git/config'], setAside: null, problems: [] }) },
+    },
+  )
+  expect(times).toEqual([45_000])
+  expect(ofType(events, 'command-ran')).toMatchObject([
+    { problem: 'It cannot be run.', changed: ['a'], changedCount: 700, tree: 'a', treeAfter: 'b' },
+  ])
+  const types = events.map(({ type }) => type)
+  // A round begins with the files as a step has left them.
+  expect(ofType(events, 'round-ended').map(({ treeBefore }) => treeBefore)).toEqual(['b', 'c'])
+  expect(types[types.indexOf('command-ran') + 1]).toBe('repository-restored')
 })
 
 test('a secret that a look has found is nowhere', async () => {
@@ -338,6 +450,14 @@ test('nothing is written where a link stands in the way, and the template is tol
   } finally {
     await rm(elsewhere, { recursive: true })
   }
+})
+
+test('nothing is written among the records, where they lie in the work directory', async () => {
+  const files = [{ path: 'records/journal.ndjson', text: '' }]
+  const { outcome } = await play({ steps: [{ kind: 'write', files }] })
+  expect(outcome).toMatchObject({
+    reason: '"records/journal.ndjson" lies in the records of codemachine, where nothing is written.',
+  })
 })
 
 test('a change of plan is left out in words where the template has none, and the session does not go round in circles', async () => {

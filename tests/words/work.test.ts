@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { TemplateKind } from '../../src/core/contracts/template.ts'
 import type { BoardRow, TemplateView } from '../../src/core/contracts/view.ts'
-import type { SessionEvent } from '../../src/core/events/events.ts'
+import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 import { notificationOf } from '../../src/notify/notification.ts'
@@ -16,7 +16,7 @@ import { progressLine, taskLines } from '../../src/tui/header/tasks.ts'
 import { widthOf } from '../../src/words/cells.ts'
 import { statusLine } from '../../src/words/doing.ts'
 import { describeEvent } from '../../src/words/event.ts'
-import { ownBoard, statusOfWork, wordsForStep, workReport } from '../../src/words/work.ts'
+import { cardOfWork, ownBoard, sectionOfWork, statusOfWork, wordsForStep, workReport } from '../../src/words/work.ts'
 import { HERE } from '../report/made-up-night.ts'
 import { type RelayWork, relayTemplate } from '../support/relay-template.ts'
 import { created, recorded, SESSION, worked } from '../support/session-events.ts'
@@ -172,6 +172,83 @@ test('without a board of its own the tasks are the board, and who works on them 
     ['parked', 'T3', 'Three', null, null],
   ])
   expect(rows(false)?.[1]).toEqual(['to-do', 'T2', 'Two', null, null])
+})
+
+test('a task that was claimed is shown as that, and of several who work on one the first one says since when', () => {
+  const agent = { agent: 'qa', tasks: ['T1'], request: 'x' }
+  const state: SessionState = {
+    ...stateOf(kindOf({})),
+    agents: [
+      { ...agent, instance: 'qa-20261120T224500000', since: 2000 },
+      { ...agent, instance: 'qa-20261120T224400000', since: 1000 },
+    ],
+  }
+  const tasks = [
+    { id: 'T1', name: 'One', phase: null, done: false, claimed: true as const },
+    { id: 'T2', name: 'Two', phase: null, done: false },
+  ]
+  const { rows } = workReport(state, { title: null, tasks, current: 'T1' }, true).board ?? {}
+  expect(rows).toMatchObject([
+    { mark: 'claimed', who: 'qa, qa', since: '1970-01-01T00:00:01.000Z' },
+    { mark: 'to-do', since: null },
+  ])
+})
+
+test('a board without rows is none, and says nothing of how far the work is', () => {
+  const state = stateOf(kindOf({ board: () => [] }))
+  expect([workReport(state, null, true).board, statusOfWork(state)]).toEqual([null, null])
+})
+
+test('a step for which the view has no words is named as any other, and a short word is there for it', () => {
+  const state = stateOf(kindOf({ step: () => ' ' }))
+  expect(wordsForStep(state, { kind: 'look', name: 'size' })).toEqual({ words: 'looking: size', short: 'size' })
+})
+
+test('a view may say much, of which a card and a report show what has room there', () => {
+  const long = 'x'.repeat(50_000)
+  const state = stateOf(
+    kindOf({
+      card: () => Array.from({ length: 9 }, () => ({ label: 'a long label', text: long })),
+      report: () => ({ title: long, note: long, text: long }),
+    }),
+  )
+  const card = cardOfWork(state)
+  expect([card.length, card[0]?.label]).toEqual([4, 'a long …'])
+  const section = sectionOfWork(state)
+  expect([section?.title.length, section?.note?.length]).toEqual([120, 400])
+  for (const text of [card[0]?.text, section?.text]) expect(text).toMatch(/^x+\n\[… \d+ more characters\]$/)
+})
+
+describe('of what a step has come to a person is told', () => {
+  const state = stateOf(kindOf({}))
+  const ran = (more: Partial<EventOf<'command-ran'>>) => {
+    const [event] = recorded([{ ...sampleEvents['command-ran'], changed: [], changedCount: 0, ...more }])
+    return event && describeEvent(event, state)
+  }
+  const many = Array.from({ length: 10 }, (_, n) => `f${n}`)
+
+  test('how a command came out, with what it printed last if that is not good', () => {
+    expect(ran({})).toMatchObject({ tone: 'warning', more: [expect.stringContaining('an unused import')] })
+    expect(ran({ status: 'passed', exitCode: 0 })).toMatchObject({ tone: 'good', more: [] })
+    expect(ran({ status: 'broken-off', exitCode: null })).toMatchObject({ tone: 'quiet', more: [] })
+    expect(ran({ problem: 'It wants\nthe network.' })?.more[0]).toBe('It wants ⏎ the network.')
+    expect(ran({ changed: many, changedCount: 12 })?.more[0]).toBe(
+      `it changed 12 files: ${many.join(', ')}, … and 2 more`,
+    )
+  })
+
+  test('which files it wrote, or why it has written none', () => {
+    const wrote = (files: EventOf<'wrote'>['files'], problem: string | null = null) => {
+      const [event] = recorded([{ ...sampleEvents.wrote, files, problem }])
+      return event && describeEvent(event, state)
+    }
+    const files = [...many, 'g', 'h'].map(path => ({ path, bytes: 10, sha256: 'ab' }))
+    expect(wrote(files)?.text).toBe(`wrote 12 files (120 bytes): ${many.join(', ')}, … and 2 more`)
+    expect(wrote([], 'docs is a link.')).toMatchObject({
+      text: 'nothing was written: docs is a link.',
+      tone: 'warning',
+    })
+  })
 })
 
 test('a board without a status says how many rows are done', () => {

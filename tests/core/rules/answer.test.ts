@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type JsonSchema, parseAnswer, refusedAnswerNote } from '../../../src/core/rules/answer.ts'
+import {
+  type JsonSchema,
+  parseAnswer,
+  type RefusedAnswers,
+  refusedAnswerNote,
+  withRefusal,
+} from '../../../src/core/rules/answer.ts'
 import { schemaProblem } from '../../../src/core/rules/answer-schema.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 
@@ -154,6 +160,56 @@ describe('an answer', () => {
     expect(problem).toContain('and 2 more like these')
   })
 
+  test('whose shape names no field is any object, and one that is broken is one, too', () => {
+    expect(read('Here: {"a": 1}', {})).toEqual({ a: 1 })
+    expect(read('Here: {"a": }', {})).toContain('not valid JSON')
+    expect(read('{"a": } {"b": 1}', {})).toContain('2 JSON objects')
+  })
+
+  test.each<[string, JsonSchema, unknown, string]>([
+    [
+      'one that fits none of several shapes',
+      SCHEMA,
+      { ...GOOD, place: 7 },
+      '- `place` is 7, which has none of the shapes that it may have.',
+    ],
+    [
+      'a field of any name that is wrong',
+      { additionalProperties: { type: 'string' } },
+      { a: 7 },
+      '- `a` is 7; it has to be a text.',
+    ],
+    [
+      'what two parts of the schema ask for',
+      { allOf: [{ required: ['a'] }, { required: ['a'] }] },
+      {},
+      '- The answer has no field "a", which is required.',
+    ],
+    [
+      'a name with slashes',
+      { properties: { 'a/b~': { type: 'string' } } },
+      { 'a/b~': 7 },
+      '- `a/b~` is 7; it has to be a text.',
+    ],
+    [
+      'a long text',
+      { properties: { a: { type: 'null' } } },
+      { a: 'x'.repeat(1000) },
+      `- \`a\` is "${'x'.repeat(79)}…; it has to be null.`,
+    ],
+  ])('is told in one line that is no longer than it need be: %s', (_, schema, value, line) => {
+    expect(schemaProblem(value, schema)).toBe(line)
+  })
+
+  test('with a thousand words to choose from is told of the first ones', () => {
+    const words = Array.from({ length: 1000 }, (_, at) => `word ${at}`)
+    expect(schemaProblem('x', { enum: words })?.length).toBeLessThan(350)
+  })
+
+  test('with a field that is named as a reference in a schema is told so, too', () => {
+    expect(schemaProblem({ $ref: 7 }, { properties: { $ref: { type: 'string' } } })).toContain('`$ref` is 7')
+  })
+
   test.each([
     ['braces', '{'.repeat(262_144)],
     ['beginnings of objects', '{"a":'.repeat(52_428)],
@@ -222,4 +278,11 @@ describe('an answer', () => {
     expect(note).toContain('It is empty.')
     expect(note.length).toBeLessThan(500)
   })
+})
+
+test('a session knows the last 100 names of answers that were refused', () => {
+  let refused: RefusedAnswers = {}
+  for (let n = 1; n <= 130; n++) refused = withRefusal(withRefusal(refused, `a${n}`, 'No.'), `a${n}`, 'No again.')
+  expect(Object.keys(refused)).toEqual(Array.from({ length: 100 }, (_, at) => `a${at + 31}`))
+  expect(refused.a130).toEqual({ refusals: 2, problem: 'No again.' })
 })

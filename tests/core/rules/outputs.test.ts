@@ -1,6 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { nextOutput, type Output, withMaterials, withOutput } from '../../../src/core/rules/outputs.ts'
+import {
+  followedMaterial,
+  nextOutput,
+  type Output,
+  withMaterials,
+  withOutput,
+} from '../../../src/core/rules/outputs.ts'
 
 /** A material without the input that it stands below. */
 const material = (name: string, text: string) => withMaterials('', [{ name, text }], 1_000_000).trimStart()
@@ -42,6 +48,12 @@ describe('material', () => {
     expect(MARKED.exec(shown)?.[2]).toMatch(/^x{100000}\n\[… 7 more characters\]$/)
   })
 
+  test('holds no character that codex would not take, and its name is short', () => {
+    const shown = material('x'.repeat(10_000), 'a\0b\ud800')
+    expect(MARKED.exec(shown)?.[2]).toBe('a\ufffdb\ufffd')
+    expect(shown.length).toBeLessThan(500)
+  })
+
   test('of a round fits into one turn with its input, whatever there is', () => {
     const many = Array.from({ length: 20 }, (_, at) => ({ name: `m${at}`, text: 'y'.repeat(90_000) }))
     const shown = withMaterials('Go on.', many, 200_000)
@@ -52,6 +64,15 @@ describe('material', () => {
     expect(full).toContain('There was no room here for: "m0", "m1"')
     expect(withMaterials('Go on.', [], 200_000)).toBe('Go on.')
   })
+})
+
+test('what a session goes on from is found among its outputs, wherever it stands', () => {
+  const output = (n: number, name: string): Output => ({ n, name, file: `${n}.md`, bytes: 1, sha256: 'ab', head: 'x' })
+  const outputs = [output(1, 'plan'), output(2, 'follows')]
+  expect(followedMaterial({ outputs, follows: '20261120_1' })).toEqual({
+    materials: [{ name: 'what session 20261120_1 came to', output: 2 }],
+  })
+  expect(followedMaterial({ outputs: [output(1, 'plan')], follows: '20261120_1' })).toEqual({})
 })
 
 test('a session knows its last 100 outputs, and their numbers go on', () => {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, link, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type FileToWrite, writeAllInside } from '../../../src/workspace/files/write-all.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
@@ -41,7 +41,7 @@ const tree = async () => (await readdir(root, { recursive: true })).sort()
 
 test('files are written with their folders, one that is there keeps its mode, and one that is the same is left alone', async () => {
   await writeFile(join(root, 'run.sh'), 'old\n')
-  await chmod(join(root, 'run.sh'), 0o755)
+  await chmod(join(root, 'run.sh'), 0o777)
   await writeFile(join(root, 'same.txt'), 'same\n')
   const before = await stat(join(root, 'same.txt'))
   const wrote = await write([
@@ -54,7 +54,7 @@ test('files are written with their folders, one that is there keeps its mode, an
   })
   expect(await read('docs/a/plan.md')).toBe('Ä plan.\n')
   expect(await read('run.sh')).toBe('new\n')
-  expect((await stat(join(root, 'run.sh'))).mode & 0o777).toBe(0o755)
+  expect((await stat(join(root, 'run.sh'))).mode & 0o777).toBe(0o777)
   const after = await stat(join(root, 'same.txt'))
   expect([after.ino, after.mtimeMs]).toEqual([before.ino, before.mtimeMs])
   expect(await tree()).toEqual(['docs', 'docs/a', 'docs/a/plan.md', 'run.sh', 'same.txt'])
@@ -127,6 +127,19 @@ test('a link, a folder or a file in the way is never followed, replaced or passe
     expect(await tree()).toEqual(before)
   }
   expect(await readFile(join(elsewhere, 'secret'), 'utf8')).toBe('theirs')
+})
+
+test('where one cannot have its name, those before it are as they were', async () => {
+  await writeFile(join(root, 'changed.txt'), 'theirs')
+  const files = ['changed.txt', 'new.txt', 'a', 'a/b'].map(path => ({ path, text: 'ours' }))
+  expect(await write(files)).toEqual({ problem: expect.stringContaining('the files cannot be written (') })
+  expect(await tree()).toEqual(['changed.txt'])
+  expect(await read('changed.txt')).toBe('theirs')
+})
+
+test('in a work directory among the records all is written that lies in it', async () => {
+  const wrote = await writeAllInside(root, [{ path: 'a.txt', text: 'ours' }], { key: '1', closed: dirname(root) })
+  expect(wrote).toMatchObject({ files: [{ path: 'a.txt' }] })
 })
 
 test('a hard link to a file elsewhere is taken apart, and what it led to stays', async () => {
