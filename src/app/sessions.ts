@@ -325,7 +325,8 @@ function usedBy(state: SessionState): Used {
   return { rounds: state.roundsUsed, timeMs: state.ended?.durationMs ?? 0, tokens: sessionTokens(state) }
 }
 
-function policyOf({ graceMinutes, maxWait, decideAfter, maxUsage, stallRounds }: Settings): RunnerPolicy {
+/** What a runner goes by, of the settings. */
+export function policyOf({ graceMinutes, maxWait, decideAfter, maxUsage, stallRounds }: Settings): RunnerPolicy {
   return { graceMs: graceMinutes * 60_000, maxWaitMs: maxWait, decideAfterMs: decideAfter, maxUsage, stallRounds }
 }
 

@@ -44,7 +44,7 @@ import { projectAround } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
 import { runOverridesOf } from '../resume-terms.ts'
-import { openAgentBook } from '../sessions.ts'
+import { openAgentBook, policyOf } from '../sessions.ts'
 import { directoryOf, type World } from '../world.ts'
 import { tidyCalls } from './earlier-calls.ts'
 
@@ -185,7 +185,6 @@ async function carryOut(work: Work): Promise<AloneEnd> {
   log.emit(createdOf(work))
   const roundsDirectory = join(records.sessionFolder(id), 'rounds')
   await mkdir(roundsDirectory, { mode: 0o700 })
-  const { graceMinutes, maxUsage, stallRounds } = work.settings
   const runner = new SessionRunner({
     log,
     engines,
@@ -205,13 +204,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
       platform,
       atOnce: work.settings.agents.atOnce,
     },
-    policy: {
-      graceMs: graceMinutes * 60_000,
-      maxWaitMs: waitOf(work),
-      decideAfterMs: 0,
-      maxUsage,
-      stallRounds,
-    },
+    policy: policyOf({ ...work.settings, maxWait: waitOf(work) }),
     recordsRoot: records.root,
     roundsDirectory,
     outputs: openOutputs(records.sessionFolder(id)),

@@ -7,6 +7,7 @@ import { takeRunLock } from '../../../src/records/run-lock.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { endAfterEach } from '../../engines/codex/end-after-each.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
+import { created, recorded } from '../../support/session-events.ts'
 
 const atEnd = endAfterEach()
 let place: TestPlace
@@ -20,26 +21,8 @@ beforeEach(async () => {
 async function begin(n: number, template: string): Promise<string> {
   const id = `20261120_${n}`
   await mkdir(records.sessionFolder(id), { recursive: true })
-  const created = {
-    v: 1,
-    at: '2026-11-20T22:14:03.123Z',
-    session: id,
-    type: 'session-created',
-    goal: 'Do it',
-    template,
-    directory: records.directory,
-    limits: { rounds: 1, timeMs: null, tokens: null },
-    sandbox: 'workspace-write',
-    network: false,
-    model: null,
-    effort: null,
-    overrides: [],
-    said: {},
-    queued: null,
-    host: 'here',
-    codemachine: '0.1.0',
-  }
-  await writeFile(records.journal(id), `{"format":"codemachine-journal","v":1}\n${JSON.stringify(created)}\n`)
+  const [first] = recorded([{ ...created(), template }])
+  await writeFile(records.journal(id), `{"format":"codemachine-journal","v":1}\n${JSON.stringify(first)}\n`)
   return id
 }
 
