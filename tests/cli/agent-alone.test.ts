@@ -106,7 +106,7 @@ test('an agent works by its profile and its prompt, and its result is printed, r
     {
       template: 'agent',
       goal: 'Do the thing',
-      work: { agent: 'backend-dev' },
+      work: { stoppedFor: null },
       limits: { rounds: 1 },
       roundsUsed: 1,
       ended: { outcome: { kind: 'answered' }, exitCode: 0 },
