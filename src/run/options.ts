@@ -41,8 +41,7 @@ export interface RunnerOptions {
   log: SessionLog
   template: Template
   engines: Engines
-  /** Left out: there are none but codex's own. */
-  providers?: Providers
+  providers: Providers
   memory: Memory
   workTree: WorkTree
   guard: RepositoryGuard

@@ -1,6 +1,5 @@
 import { unreachable } from '../base/errors.ts'
 import type { MemorySnapshot } from '../core/contracts/memory.ts'
-import { CODEX_PROVIDER, type Providers } from '../core/contracts/provider.ts'
 import { inTemplate, type OwnStep, type RoundStep, type Step, type ThreadSpec } from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
 import {
@@ -60,8 +59,7 @@ export class SessionRunner {
     this.#log = options.log
     this.#budget = new Budget(options)
     this.#retryPolicy = new RetryPolicy({ ...options, ...options.policy })
-    const { providers = CODEX_ALONE, policy } = options
-    this.#providers = new RoundProviders({ ...options, ...policy, providers })
+    this.#providers = new RoundProviders({ ...options, ...options.policy })
     this.#ahead = new ThreadAhead({ ...options, budget: this.#budget, providers: this.#providers })
     this.#answers = new Answers(options)
     this.#turns = new CurrentTurn({
@@ -425,10 +423,3 @@ function withoutHint(after: AfterRound): AfterRound {
 
 /** What is known of a reviewer's thread before its input is made up. */
 const REVIEWER = { agent: 'reviewer', developerInstructions: '', effort: null } as const
-
-const CODEX_ALONE: Providers = {
-  byName: new Map(),
-  usual: CODEX_PROVIDER,
-  remoteModel: null,
-  ask: async () => null,
-}

@@ -10,6 +10,7 @@ import {
   type UsageLimits,
 } from '../../src/core/contracts/engine.ts'
 import type { MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
+import { CODEX_PROVIDER } from '../../src/core/contracts/provider.ts'
 import type { Template, TemplateKinds, ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
@@ -200,6 +201,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     log,
     template,
     engines: new Engines({ played: engine }, 'played'),
+    providers: { byName: new Map(), usual: CODEX_PROVIDER, remoteModel: null, ask: async () => null },
     memory: {
       read: async () => memory(),
       withdrawClaim: async () => options.onWithdraw?.(ran.inputs.length),
