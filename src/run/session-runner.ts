@@ -198,11 +198,11 @@ export class SessionRunner {
     tree: string,
     memory: MemorySnapshot,
   ): Promise<SessionOutcome | null> {
+    if (step.kind !== 'round' && step.kind !== 'replan') this.#steps.count()
     switch (step.kind) {
       case 'check':
         return await this.#check(step.check, tree, memory)
       case 'decide':
-        this.#steps.count()
         this.#leaveAlone()
         return await this.#decisions.ask(step.decision)
       case 'round':

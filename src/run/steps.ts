@@ -53,7 +53,6 @@ export class OwnSteps {
   /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
   async carryOut(step: OwnStep, tree: string): Promise<string | null> {
     const { log } = this.#options
-    this.count()
     const number = log.state.steps + 1
     log.emit({ type: 'step-started', step: number, kind: step.kind, name: clipEnd(nameOf(step), NAME_CHARACTERS) })
     switch (step.kind) {

@@ -284,6 +284,7 @@ describe('a template that', () => {
     [{ steps: [claim, ASKS, look], looks, lies: true }, 'ends the session as done, and no claim of that'],
     [{ steps: Array.from({ length: 2000 }, () => ASKS) }, 'asks for more than 1000 steps without a round'],
     [{ steps: Array.from({ length: 2000 }, () => look), looks }, 'asks for more than 1000 steps without a round'],
+    [{ steps: [{ kind: 'check', check: 'tasks' }] }, 'asks for more than 1000 steps without a round'],
   ] as const)('does what none may do is a bug of its: %#', async (toy, words) => {
     const { error } = await failing(toy)
     expect(shown(error)).toMatchObject({ text: expect.stringContaining(words), exitCode: 1 })

@@ -19,7 +19,7 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 type ToyRound = { kind: 'round'; provider?: string } & Omit<RoundStep['round'], 'thread' | 'part'>
 
 /** What the toy does next. A text: a round whose input that is. */
-export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' }> | ToyRound | string
+export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' | 'check' }> | ToyRound | string
 
 /** The toy's own state: how many of its steps have been taken, and what came of them. */
 export interface ToyState {
