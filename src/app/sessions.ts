@@ -10,6 +10,7 @@ import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts
 import type { Memory } from '../core/contracts/memory.ts'
 import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { Reply } from '../core/contracts/reply.ts'
+import { inEffect } from '../core/contracts/template.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
@@ -266,9 +267,9 @@ export class Sessions implements AsyncDisposable {
       canAsk: this.#canAsk,
       asked: this.#asked,
       beforeEnd: async ended => {
-        await team.template.beforeEnd?.(ended)
-        const problem = await certify(this.#run, ended, place.folder, this.#world)
-        if (problem !== null) log.emit({ type: 'warning', round: null, message: problem })
+        const unkept = await inEffect(ended.template, 'beforeEnd', () => team.template.beforeEnd?.(ended))
+        const uncertified = await certify(this.#run, ended, place.folder, this.#world)
+        for (const message of [unkept, uncertified]) if (message) log.emit({ type: 'warning', round: null, message })
       },
     })
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
@@ -369,20 +370,22 @@ export class TemplateFactory {
     const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
     if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))
     const agents = taskPlan === null ? this.#run.agents : await this.#agents()
-    const template = await kind.open({
-      directory,
-      memory: place,
-      agents,
-      isPlanReady: taskPlan?.state === 'ready',
-      tell: remark => void remarks.push(remark),
-    })
+    const template = await inEffect(name, 'open', () =>
+      kind.open({
+        directory,
+        memory: place,
+        agents,
+        isPlanReady: taskPlan?.state === 'ready',
+        tell: remark => void remarks.push(remark),
+      }),
+    )
     return {
       template,
       agents: {
         book: openAgentBook({
           agents: async () => await this.#agents(),
           directory,
-          promptOf: async agent => await template.promptOf?.(agent),
+          promptOf: agent => inEffect(name, 'promptOf', () => template.promptOf?.(agent)),
         }),
         directory,
         platform: this.#platform,

@@ -10,7 +10,7 @@ import { type EndedTurn, playRound, type RoundPlayOptions } from './play-round.t
 import type { RoundProviders, Way } from './providers/round-providers.ts'
 import type { Budget, RetryPolicy } from './retry-policy.ts'
 import { reviewClaim } from './review.ts'
-import { answerAskPerson, answerRunAgent, HostTools } from './tools.ts'
+import { answerAskPerson, answerInTemplate, answerRunAgent, HostTools } from './tools.ts'
 
 export interface CurrentTurnOptions extends Omit<RunnerOptions, 'providers'> {
   budget: Budget
@@ -53,7 +53,7 @@ export class CurrentTurn {
       answerRunAgent((task, over) => {
         return this.#delegation.run({ ...task, door: 'tool', thread: log.state.running?.thread ?? null }, over)
       }),
-      ...(template.tools ?? []),
+      ...(template.tools ?? []).map(tool => answerInTemplate(log.state.template, tool)),
     ])
   }
 

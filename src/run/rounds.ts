@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../base/clock.ts'
 import type { Engines, PreparedRound } from '../core/contracts/engine.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
-import { inTemplate, type RoundStep, type Template, type ThreadSpec } from '../core/contracts/template.ts'
+import { inEffect, inTemplate, type RoundStep, type Template, type ThreadSpec } from '../core/contracts/template.ts'
 import { countsAsRound, type RoundOutcome } from '../core/events/outcome.ts'
 import { higherEffort } from '../core/rules/stall.ts'
 import { countTasks, partOf, roundTokens } from '../core/state/state.ts'
@@ -107,7 +107,8 @@ export class Rounds {
     await memory.withdrawClaim()
     this.#options.atHand.forget()
     if (outcome.class !== 'worked') return tree
-    const problem = (await template.afterRound?.(log.state)) ?? null
+    const { state } = log
+    const problem = (await inEffect(state.template, 'afterRound', () => template.afterRound?.(state))) ?? null
     if (problem !== null) log.emit({ type: 'warning', round: null, message: problem })
     return partOf(log.state.kind, part ?? null).free ? tree : await proof.runEachRound(tree)
   }

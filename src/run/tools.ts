@@ -1,5 +1,6 @@
 import { clipEnd } from '../base/text.ts'
 import type { ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
+import { inEffect, inTemplate } from '../core/contracts/template.ts'
 import {
   type AgentTask,
   type AnsweredTool,
@@ -41,6 +42,16 @@ export class HostTools {
 }
 
 const NAME_CHARACTERS = 100
+
+/** A tool of a template's own: whatever it throws names the template. */
+export function answerInTemplate(template: string, tool: AnsweredTool): AnsweredTool {
+  const where = `tool ${tool.offer.name}`
+  return {
+    offer: tool.offer,
+    read: args => inTemplate(template, where, () => tool.read(args)),
+    answer: (call, over) => inEffect(template, where, () => tool.answer(call, over)),
+  }
+}
 
 /** The tool `run_agent`; `run` has an agent do what is asked for. */
 export function answerRunAgent(

@@ -9,8 +9,8 @@ import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { type Cue, runSession, untilBrokenOff } from '../support/breaking-in.ts'
-import { ofType, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
-import { SESSION } from '../support/session-events.ts'
+import { ofType, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
+import { SESSION, worked } from '../support/session-events.ts'
 import { openToy, type ToyOptions, type ToyState, type ToyStep, withToy } from './toy.ts'
 
 let folder: string
@@ -265,6 +265,24 @@ describe('a template that', () => {
       expect(outcome).toMatchObject({ kind: 'needs-person', reason: 'Nothing was claimed.' })
     },
   )
+
+  test.each([
+    ['checkPlan', [{ kind: 'check', check: 'plan' }]],
+    ['tool look_up', ['Look it up.']],
+  ] as const)('throws in %s, which takes time, is named as well', async (where, steps) => {
+    const broken = () => Promise.reject(new Error('the toy is broken'))
+    const offer = { name: 'look_up', description: 'Looks something up.', inputSchema: { type: 'object' } }
+    const tool = { offer, read: () => ({}), answer: broken }
+    const asks: Play = async ({ run, interrupted }) => {
+      await run.onToolCall?.({ tool: 'look_up', arguments: {} }, interrupted)
+      return worked
+    }
+    const template = { ...openToy({ steps }), tools: [tool], checkPlan: broken }
+    const played = playSession([asks], { folder, template, templates: withToy({ steps }), begun: { template: 'toy' } })
+    await expect(played).rejects.toThrow(
+      new TemplateError(`the template "toy" failed in \`${where}\`: the toy is broken`),
+    )
+  })
 
   test.each([
     [{ steps: [look] }, 'failed in `look size`: it has no such look'],

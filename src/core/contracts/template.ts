@@ -229,6 +229,15 @@ export function inTemplate<T>(name: string, where: string, call: () => T): T {
   }
 }
 
+/** The same of a call that takes time. */
+export async function inEffect<T>(name: string, where: string, call: () => T): Promise<Awaited<T>> {
+  try {
+    return await call()
+  } catch (error) {
+    throw templateError(name, where, error)
+  }
+}
+
 /** What is thrown for what a template has thrown. */
 export function templateError(name: string, where: string, error: unknown): Error {
   if (error instanceof UserError) return error

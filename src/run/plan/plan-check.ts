@@ -1,5 +1,6 @@
 import { unreachable } from '../../base/errors.ts'
 import type { MemorySnapshot, TaskMark } from '../../core/contracts/memory.ts'
+import { inEffect } from '../../core/contracts/template.ts'
 import type { Gate } from '../../core/events/outcome.ts'
 import {
   changedTasks,
@@ -33,8 +34,8 @@ export class PlanCheck {
   async atPlan(): Promise<void> {
     const { log, template } = this.#options
     const round = log.state.last?.round ?? 0
-    if (template.checkPlan === undefined) throw new Error('A session without a plan has one to be looked at.')
-    const found = await template.checkPlan()
+    const found = await inEffect(log.state.template, 'checkPlan', () => template.checkPlan?.())
+    if (found === undefined) throw new Error('A session without a plan has one to be looked at.')
     if (!found.ok) {
       // A file that could not be read at all has been put back, and says nothing any more.
       const broken = log.state.taskPlan?.broken ?? null
