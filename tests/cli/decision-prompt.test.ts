@@ -1,10 +1,12 @@
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { DecisionPrompt } from '../../src/cli/decision-prompt.ts'
 import type { Reply } from '../../src/core/contracts/reply.ts'
-import type { SessionEvent } from '../../src/core/events/events.ts'
+import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import type { Command } from '../../src/records/control.ts'
 import { cliContext } from '../support/cli-context.ts'
@@ -13,7 +15,7 @@ import { created, fold, recorded } from '../support/session-events.ts'
 import { sampleEvents } from '../tui/samples.ts'
 
 /** A person at a plain terminal, who is asked by a session that answers as it is told. */
-async function sit(replies: Reply[]) {
+async function sit(replies: Reply[], editor = 'false') {
   const place = await makePlace('')
   const stdin = Object.assign(new PassThrough(), { isTTY: true })
   const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 })
@@ -22,7 +24,8 @@ async function sit(replies: Reply[]) {
   stdout.setEncoding('utf8').on('data', (text: string) => {
     shown += text
   })
-  const { env, directory: cwd } = place
+  const { directory: cwd } = place
+  const env = { ...place.env, EDITOR: editor }
   const signal = new AbortController().signal
   const prompt = new DecisionPrompt(cliContext(place, { env, cwd, stdin, stdout, stderr, clock: systemClock, signal }))
   const asked: Omit<Command, 'at'>[] = []
@@ -35,9 +38,9 @@ async function sit(replies: Reply[]) {
       return reply
     },
   })
-  const happens = (...events: SessionEvent[]) => {
+  const happens = (...[first, ...events]: [EventOf<'session-created'>, ...SessionEvent[]]) => {
     let state = emptyState('20261120_1')
-    for (const event of recorded(events)) {
+    for (const event of recorded([{ ...first, directory: cwd }, ...events])) {
       state = fold(state, event)
       prompt.event(event, state)
     }
@@ -45,6 +48,7 @@ async function sit(replies: Reply[]) {
   return {
     happens,
     asked,
+    directory: cwd,
     heard: heard.promise,
     types: (text: string) => void stdin.write(text),
     shown: () => shown,
@@ -70,6 +74,22 @@ test('a person at a plain terminal decides in a line, by number or name, and is 
   ])
   const prompt = 'Your choice (1 sqlite, 2 other …): '
   expect(person.shown()).toBe(`${prompt}${prompt}${refused.message}\n${prompt}`)
+})
+
+test('a choice that opens a file is taken once that was edited here, and not where it could not be', async () => {
+  const edits = { ...wanted, choices: [{ id: 'edit', label: 'Edit it', opensFile: true as const }], default: null }
+  await using person = await sit([{ code: 'done', message: 'It goes on.' }], `sh -c 'printf PostgreSQL > "$0"'`)
+  await mkdir(join(person.directory, 'docs'))
+  person.happens(created(), edits)
+  person.types('1\n')
+  await person.heard
+  expect(person.asked).toEqual([{ ...answer, choice: 'edit' }])
+  expect(await readFile(join(person.directory, 'docs/database.md'), 'utf8')).toBe('PostgreSQL')
+  await using without = await sit([])
+  without.happens(created(), edits)
+  without.types('edit\n')
+  await vi.waitFor(() => expect(without.shown()).toContain('docs is not there.\nYour choice'), { timeout: 30_000 })
+  expect(without.asked).toEqual([])
 })
 
 test('the terminal is let go of when another door has answered, and not read where nobody is asked', async () => {

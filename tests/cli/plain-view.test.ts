@@ -449,6 +449,17 @@ describe('the proof of a claim', () => {
     )
   })
 
+  test('a decision that was still open is said at the end, but where the session ended for the want of it', () => {
+    const asked = sampleEvents['decision-asked']
+    const limit = { ...finish, outcome: { kind: 'limit', limit: 'time' } } as const
+    expect(lines(asked, limit).at(-1)).toMatch(
+      /\n {10}It ended without your decision, and asks again when it is resumed: Which database\?$/,
+    )
+    const unanswered = { ...finish, outcome: { kind: 'needs-person', reason: 'Nobody decided.', hint: null } } as const
+    expect(lines(asked, unanswered).at(-1)).not.toContain('without your decision')
+    expect(lines(asked, sampleEvents['decision-made'], limit).at(-1)).not.toContain('without your decision')
+  })
+
   test("what a reviewer does is told as the reviewer's, and its answer once, in words", () => {
     const item = (of: Item) => ({ type: 'item-completed', round: 1, item: of }) as const
     const says = (text: string) => item({ ...sampleItems['agent-message'], text })
@@ -545,6 +556,12 @@ describe('a wait is counted down', () => {
     view.event(event, fold(emptyState('20261120_1'), event))
     view.live({ type: 'still-waiting', leftMs: 30 * 60_000 })
     expect(written).toBe('22:51:08  still waiting: 30 min left\n')
+  })
+
+  test('so is the time in which a person may decide, where a default is taken after it', () => {
+    const asked = { ...sampleEvents['decision-asked'], until: until(10) }
+    expect(lines(asked, 9, 1).slice(1)).toEqual(['still waiting: 1 min left'])
+    expect(lines({ ...asked, default: null }, 9, 1).slice(1)).toEqual([])
   })
 
   test('after it, and where nothing is waited for, nothing is said', () => {

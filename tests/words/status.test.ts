@@ -33,8 +33,8 @@ function full(text: string): SessionReport {
     limits: { rounds: 20, timeMs: null, tokens: null },
     elapsedMs: 1,
     tokens: 1,
-    providerTokens: {},
-    provider: null,
+    providerTokens: { [text]: 1_200 },
+    provider: text,
     model: text,
     effort: text,
     last: { at: iso(-1), text },
@@ -108,6 +108,16 @@ test('nothing from outside steers the terminal or breaks a line, whatever the se
     }),
     { numRuns: 1000 },
   )
+})
+
+test('where the models of a provider work, it is named, with its share of the tokens', () => {
+  const session = { ...full('x'), tokens: 3_400, model: 'qwen3', effort: null, provider: 'local' }
+  const linesOf = (more: Partial<SessionReport>) =>
+    statusLines({ directory: '/work', runner: null, session: { ...session, ...more }, sessions: 1, queued: 0 }, now)
+  const lines = linesOf({ providerTokens: { local: 1_200 } })
+  expect(lines).toContain('  model    qwen3 of local')
+  expect(lines.find(line => line.startsWith('  so far'))).toMatch(/, 3\.4k tokens, 1\.2k tokens of local$/)
+  expect(linesOf({ providerTokens: {}, provider: null })).toContain('  model    qwen3')
 })
 
 test('a wait comes before what else is the case, a pause too', () => {

@@ -398,6 +398,11 @@ describe('a session', () => {
     `)
   })
 
+  test('says which session it goes on from', () => {
+    expect(shown({ ...sampleEvents['session-created'], follows: '20261119_2' })).toContain('goes on from 20261119_2')
+    expect(shown(sampleEvents['session-created'])).not.toContain('goes on from')
+  })
+
   test('has a long goal clipped with an ellipsis at the end of its last line', () => {
     const goal = Array.from({ length: 400 }, (_, i) => `word${i}`).join(' ')
     const card = shown({ ...sampleEvents['session-created'], goal })

@@ -82,8 +82,9 @@ test('of a session without limits, tasks or a title, what there is', () => {
 
 test('the model that works is named, also where the person named none', () => {
   const { 'turn-started': turn, 'model-rerouted': rerouted } = sampleEvents
+  let begun: (typeof sampleEvents)['round-started'] = sampleEvents['round-started']
   const modelAfter = (...events: (typeof turn | typeof rerouted)[]) => {
-    const state = stateAfter([sampleEvents['round-started'], ...events], moreSamples['no limit'])
+    const state = stateAfter([begun, ...events], moreSamples['no limit'])
     const place = { columns: 200, rows: 2, theme: plain, now: NOW } as const
     return headerLines({ state, board: null, live: [], queued: 0 }, place)[1]?.split(' · ').at(-1)
   }
@@ -91,6 +92,8 @@ test('the model that works is named, also where the person named none', () => {
   expect(modelAfter(turn)).toBe('gpt-6 high')
   expect(modelAfter({ ...turn, effort: null })).toBe('gpt-6')
   expect(modelAfter(turn, { ...rerouted, to: 'gpt-6-mini' })).toBe('gpt-6-mini high')
+  begun = { ...begun, provider: 'local' }
+  expect(modelAfter(turn)).toBe('gpt-6 high of local')
 })
 
 test('what is full of a context or a window is said only while it is true', () => {
