@@ -57,6 +57,7 @@ test('a template of a program runs, is listed, shown and reported', async () => 
   const { session } = JSON.parse(await printed(scene, relay, context => status(context, { json: true })))
   expect(session.work).toEqual({
     template: 'relay',
+    isKnown: true,
     status: 'leg 2 of 2',
     board: {
       from: 'template',
