@@ -10,7 +10,7 @@ import {
   refusedAnswer,
   refusedAnswerNote,
 } from '../core/rules/answer.ts'
-import { nextOutput, type Output, withMaterials } from '../core/rules/outputs.ts'
+import { nextOutput, type Output, type OutputKind, withMaterials } from '../core/rules/outputs.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { Outputs } from '../records/outputs.ts'
 import type { SessionLog } from './session-log.ts'
@@ -67,7 +67,7 @@ export class Answers {
     const { log, redactor } = this.#options
     if (answer !== undefined) await this.takeAnswer(answer, round, message, value => ({ ok: true, value }))
     if (keep === undefined || message === null) return
-    log.emit({ type: 'output-kept', round, output: await this.#keep(keep, 'md', redactor.text(message)) })
+    log.emit({ type: 'output-kept', round, output: await this.keep(keep, 'md', redactor.text(message)) })
   }
 
   /**
@@ -89,13 +89,14 @@ export class Answers {
       return null
     }
     const value = parsed.ok ? parsed.value : null
-    const output = await this.#keep(name, 'json', `${JSON.stringify(value, null, 2)}\n`)
+    const output = await this.keep(name, 'json', `${JSON.stringify(value, null, 2)}\n`)
     const fits = JSON.stringify(value).length <= MOST_VALUE_CHARACTERS
     log.emit({ type: 'answer-given', round, name, output, ...(fits ? { value } : {}) })
     return made.value
   }
 
-  async #keep(name: string, kind: 'json' | 'md', text: string): Promise<Output> {
+  /** Keeps a text as the next output of the session. */
+  async keep(name: string, kind: OutputKind, text: string): Promise<Output> {
     const { log, outputs } = this.#options
     return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
   }

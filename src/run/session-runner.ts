@@ -94,7 +94,7 @@ export class SessionRunner {
       hold: () => this.#hold(),
       review: (causes, tree) => this.#review(causes, tree),
     })
-    this.#steps = new OwnSteps({ ...options, claim: this.#claim, mostCommandMs: mostGateMs })
+    this.#steps = new OwnSteps({ ...options, claim: this.#claim, answers: this.#answers, mostCommandMs: mostGateMs })
   }
 
   /** The state of the session: the fold of its journal. */

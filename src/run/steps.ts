@@ -2,8 +2,8 @@ import { TemplateError, unreachable } from '../base/errors.ts'
 import { clipEnd, lastLines } from '../base/text.ts'
 import { type OwnStep, templateError } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
-import { nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import { writeAllInside } from '../workspace/files/write-all.ts'
+import type { Answers } from './answers.ts'
 import { type ClaimProof, emitRestored } from './claim.ts'
 import { OUTPUT_CHARACTERS } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
@@ -11,19 +11,10 @@ import type { RunnerOptions } from './options.ts'
 export interface OwnStepsOptions
   extends Pick<
     RunnerOptions,
-    | 'log'
-    | 'template'
-    | 'workTree'
-    | 'guard'
-    | 'means'
-    | 'asked'
-    | 'agents'
-    | 'clock'
-    | 'recordsRoot'
-    | 'outputs'
-    | 'redactor'
+    'log' | 'template' | 'workTree' | 'guard' | 'means' | 'asked' | 'agents' | 'clock' | 'recordsRoot' | 'redactor'
   > {
   claim: ClaimProof
+  answers: Answers
   /** The time that a command may take at most, ms. */
   mostCommandMs(): number
 }
@@ -106,7 +97,7 @@ export class OwnSteps {
     const json = redactor.line(found.json)
     if (Buffer.byteLength(json) <= RESULT_BYTES)
       return log.emit({ type: 'looked', step, what, result: JSON.parse(json) })
-    log.emit({ type: 'looked', step, what, output: await this.#keep(what, 'json', json) })
+    log.emit({ type: 'looked', step, what, output: await this.#options.answers.keep(what, 'json', json) })
   }
 
   /** What a look finds, as JSON; null if it was broken off. */
@@ -149,7 +140,7 @@ export class OwnSteps {
       exitCode: how.exitCode,
       durationMs: how.durationMs,
       output: lastLines(how.output, OUTPUT_CHARACTERS),
-      ...(isKept ? { kept: await this.#keep(name, 'txt', how.output) } : {}),
+      ...(isKept ? { kept: await this.#options.answers.keep(name, 'txt', how.output) } : {}),
       problem: how.problem,
       tree,
       treeAfter,
@@ -158,11 +149,6 @@ export class OwnSteps {
     })
     emitRestored(log, await guard.check())
     return treeAfter
-  }
-
-  async #keep(name: string, kind: OutputKind, text: string): Promise<Output> {
-    const { log, outputs } = this.#options
-    return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
   }
 
   async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
