@@ -265,7 +265,7 @@ function decided(state: SessionState, event: EventOf<'decision-made'>, at: numbe
   const { id, choice, text, by } = event
   const label = state.decision?.choices.find(each => each.id === choice)?.label ?? choice
   const next = {
-    ...(text === null || by === 'default' ? state : withPersonSaid(state, text)),
+    ...(text === null ? state : withPersonSaid(state, text)),
     decision: null,
     decided: { id, choice, text, by, label },
     heldSince: state.pausedAt === null ? null : at,
