@@ -9,6 +9,7 @@ import {
   refused,
   resumed,
   started,
+  turn,
   usage,
   worked,
 } from '../../support/session-events.ts'
@@ -28,6 +29,16 @@ test('a session that goes on is at no step, and asks nothing before its template
   expect(foldAll([created(), looking, resumed()]).step).toBeNull()
   expect(foldAll([created(), asked, resumed()]).decision).toBeNull()
   expect(foldAll([created(), asked, over, resumed()]).decision).toBeNull()
+})
+
+test('a step that was broken off for a hold is at work no more, and is not counted', () => {
+  expect(foldAll([created(), looking, pause, held] as SessionEvent[])).toMatchObject({ step: null, steps: 0 })
+})
+
+test('what was accepted is done no more once a command has changed files', () => {
+  const claimAfter = (changed: string[]) =>
+    foldAll([created(), sampleEvents['done-accepted'], { ...sampleEvents['command-ran'], changed }]).claim.state
+  expect([claimAfter([]), claimAfter(['dist/a.js'])]).toEqual(['accepted', 'none'])
 })
 
 test('a session of which one round was replayed is one for good, and does not stall', () => {
@@ -100,6 +111,14 @@ test('the tokens of a review are those of its provider', () => {
   expect(tokensOfProviders(foldAll([created(), started(1), ended(1, worked), review, usage(1, 'r', 70)]))).toEqual({
     local: 70,
   })
+})
+
+test('the tokens of a provider stay its own when a review ends, and when a round was cut off', () => {
+  const review: SessionEvent = { ...sampleEvents['review-started'], provider: 'local' }
+  const reviewed = [review, usage(1, 'r', 70), { ...sampleEvents['review-ended'], answer: null }]
+  expect(foldAll([created(), ...reviewed, started(1)]).providerTokens).toEqual({ local: 70 })
+  const cutOff = [{ ...started(1), provider: 'local' }, turn(1, 'A'), usage(1, 'A', 100), resumed()]
+  expect(foldAll([created(), ...cutOff]).providerTokens).toEqual({ local: 100 })
 })
 
 test('a claim that was refused before any round counts among the refusals that follow each other', () => {
