@@ -13,6 +13,7 @@ const {
   'stop-asked': stopAsked,
   'winding-down': windingDown,
   'gate-started': gate,
+  'decision-asked': asked,
   waiting,
   paused,
 } = sampleEvents
@@ -43,6 +44,9 @@ test.each<[string, SessionEvent[]]>([
   ['between two rounds', [started, turn, ended, gate, sampleEvents['gate-ended']]],
   ['winding down: review 1 3:50', [started, ended, sampleEvents['review-started'], windingDown]],
   ['waiting until 05:02 (6:17:00 left)', [started, turn, ended, waiting]],
+  ['waiting for the provider (6:17:00 left)', [started, turn, ended, { ...waiting, reason: 'provider-away' }]],
+  ['you decide (6:08 left)', [started, turn, ended, asked]],
+  ['you decide', [started, turn, ended, { ...asked, default: null }]],
   ['waiting for the network 3:50', [started, turn, moreSamples['no network']]],
   ['thinking; stopping after this round', [started, turn, stopAsked]],
   ['thinking; pausing after this round', [started, turn, paused]],

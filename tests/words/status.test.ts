@@ -120,6 +120,20 @@ test('where the models of a provider work, it is named, with its share of the to
   expect(linesOf({ providerTokens: {}, provider: null })).toContain('  model    qwen3')
 })
 
+test('what a person is to decide is said, until when, and what is taken then', () => {
+  const { decision, ...rest } = full('x')
+  if (decision === null) throw new Error('nothing is asked')
+  const asks = { ...decision, title: 'Which database?', choices: [{ id: 'sqlite', label: 'Keep SQLite' }] }
+  const session = { ...rest, decision: asks, activity: 'deciding', build: null, pausedAt: null } as const
+  const status = { directory: '/work', runner: null, sessions: 1, queued: 0 }
+  const stateOf = (more: Partial<SessionReport>) =>
+    statusLines({ ...status, session: { ...session, replanAsked: false, stopAsked: false, ...more } }, now)[2]
+  expect(stateOf({})).toBe(
+    '  state    you decide: Which database? (since 22:49, until 22:59: Keep SQLite); codemachine decide says how to answer',
+  )
+  expect(stateOf({ decision: { ...asks, default: null } })).toContain('(since 22:49, until 22:59); ')
+})
+
 test('a wait comes before what else is the case, a pause too', () => {
   const signs = {
     running: null,

@@ -14,7 +14,7 @@ import { ScreenModel } from '../../../src/tui/screen/model.ts'
 import { fold } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
 import { plain } from '../header/session.ts'
-import { recorded, sampleEvents } from '../samples.ts'
+import { local, recorded, sampleEvents } from '../samples.ts'
 import { created, shown } from './night.ts'
 
 /** A person before a plan that waits for them. */
@@ -168,6 +168,15 @@ test('behind /decide alone the question comes, and nothing where there is none',
   ])
   const { over: nothing } = sit(context => answerDecision(context, ''), { asks: [] })
   expect(await nothing).toBe(false)
+})
+
+test('as long as something is to be decided the keys are those of a session that is held', async () => {
+  const { model, happens } = sit(async () => {}, { asks: [OPEN] })
+  const keys = () => model.frame(local(20, 22, 45)).lines.at(-1)
+  expect(keys()).toContain('Esc: How it goes on')
+  const [, , made] = recorded([created, OPEN, { ...sampleEvents['decision-made'], choice: 'keep' }])
+  if (made !== undefined) happens(made)
+  expect(keys()).toContain('Ctrl+C: Interrupt')
 })
 
 test('what was decided by another door meanwhile is not sent', async () => {
