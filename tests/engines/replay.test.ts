@@ -116,6 +116,7 @@ test('torn lines, rubbish and what is not known are passed over, and counted', a
     '{}',
     warned,
     ended,
+    'x'.repeat(17 * 1024 * 1024),
     ended.slice(0, 40),
   ]
   const { outcome, events } = await replayed(place, lines)
@@ -123,7 +124,7 @@ test('torn lines, rubbish and what is not known are passed over, and counted', a
   expect(events.map(event => (event.type === 'warning' ? event.message : event.type))).toEqual([
     'turn-started',
     'Careful.',
-    '7 lines of the recording ../recording.ndjson were passed over: 3 torn or no message of codex, 4 of a kind that is not known.',
+    '8 lines of the recording ../recording.ndjson were passed over: 4 torn or no message of codex, 4 of a kind that is not known.',
   ])
 })
 
@@ -179,6 +180,37 @@ test('a round that is interrupted before it runs is interrupted, whatever its re
   const prepared = engine.prepare({ ...THREAD, recording: { path: 'nowhere', pace: 'at-once' } })
   await prepared.interrupt()
   expect(await play(prepared).outcome).toEqual({ class: 'interrupted', message: null })
+})
+
+test('what another thread does is not shown, and times are told from when the line was sent', async () => {
+  const place = atEnd.use(await makePlace(''))
+  const [begun = '', warned = ''] = LINES
+  const completed = (thread: string, message: string) => ({
+    method: 'turn/completed',
+    params: {
+      threadId: thread,
+      turn: {
+        id: 'u',
+        status: 'failed',
+        error: { message, codexErrorInfo: 'usageLimitExceeded', additionalDetails: null },
+      },
+    },
+    emittedAtMs: 1_030_500,
+  })
+  const { outcome, events } = await replayed(place, [
+    JSON.stringify({ id: 1, result: { thread: { id: 't' }, approvalPolicy: 'never' } }),
+    begun,
+    warned.replace('"threadId":"t"', '"threadId":"of-a-sub-agent"'),
+    JSON.stringify({
+      id: 7,
+      method: 'item/commandExecution/requestApproval',
+      params: { threadId: 't', command: 'rm -f a' },
+    }),
+    JSON.stringify(completed('t', 'Try again in 1 hour.')),
+    JSON.stringify(completed('of-a-sub-agent', 'Try again in 2 hours.')),
+  ])
+  expect(outcome).toEqual({ class: 'window', message: 'Try again in 1 hour.', retryAt: 1_030_500 + 3_600_000 })
+  expect(events).toMatchObject([{ type: 'turn-started' }, { type: 'request-answered', answer: 'declined' }])
 })
 
 test('what holds no turn to its end says so', async () => {
