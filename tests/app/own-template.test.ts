@@ -36,16 +36,31 @@ async function printed({ place }: Scene, kind: TemplateKind | null, command: (co
 test('a template of a program runs, is listed, shown and reported', async () => {
   const legs = [round('echo 1 > one.txt'), round('echo 2 > two.txt')]
   await using scene = await openScene([...legs, round(claimDone), round(claimDone)])
-  const relay = relayTemplate()
+  const { open, ...kind } = relayTemplate()
+  const atEnd: number[] = []
+  const relay: TemplateKind = {
+    ...(kind as TemplateKind),
+    options: v.object({ pace: v.optional(v.string(), 'slow') }),
+    open: async setup => ({
+      ...(await open(setup)),
+      beforeEnd: async ({ roundsUsed }) => {
+        atEnd.push(roundsUsed)
+        return null
+      },
+    }),
+  }
   await using project = await openIn(scene, { templates: [relay] })
+  const told: unknown[] = []
   const parts: (string | undefined)[] = []
   const { id, outcome, limits } = await project.run('Carry it.\nto the bridge\nhome', {
     template: 'relay',
     onEvent(event) {
       if (event.type === 'round-started') parts.push(event.part)
+      if (event.type === 'session-created') told.push(event.options)
     },
   })
   expect(outcome).toEqual({ kind: 'done', verified: false })
+  expect([told, atEnd]).toEqual([[{ pace: 'slow' }], [3]])
   expect(parts.slice(0, 3)).toEqual(['leg', 'leg', 'finish'])
   expect(limits.rounds).toBe(9)
   expect(await project.report()).toMatchObject({

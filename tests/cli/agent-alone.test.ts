@@ -7,7 +7,7 @@ import type { RunFlags } from '../../src/cli/flags.ts'
 import type { SessionState } from '../../src/core/state/state.ts'
 import type { Script, ScriptStep } from '../../src/demo/model/reply.ts'
 import { message, reply, shell } from '../../src/demo/model/reply.ts'
-import { tooManyRequests } from '../../src/demo/model/scripted-model.ts'
+import { status, tooManyRequests } from '../../src/demo/model/scripted-model.ts'
 import { readSessions } from '../../src/records/journal.ts'
 import { openRecords } from '../../src/records/records.ts'
 import { readRunLock } from '../../src/records/run-lock.ts'
@@ -87,15 +87,20 @@ const final = (text: string) => reply(message(text, { phase: 'final_answer' }))
 test('an agent works by its profile and its prompt, and its result is printed, recorded and remembered', async () => {
   await using scene = await openProject([
     reply(message('I look.'), shell('echo hello > made.txt')),
-    final('All done.\n\nIt works.'),
+    // What it says after its answer is none.
+    reply(message('All done.\n\nIt works.', { phase: 'final_answer' }), message('Bye.', { phase: 'commentary' })),
   ])
   const { place, model } = scene
   const profile = join(ownHome(place), 'backend-dev.config.toml')
-  await writeFile(profile, 'developer_instructions = "Be kind."\n')
+  await writeFile(profile, 'developer_instructions = "Be kind."\nmodel_reasoning_summary = "detailed"\n')
   const called = await callAgent(place, { cwd: join(place.directory, 'src'), flags: { model: 'gpt-9' } })
   expect(called).toMatchObject({ exitCode: 0, stdout: 'All done.\n\nIt works.\n', stderr: '' })
   const [request] = model.requests
-  expect(request).toMatchObject({ model: 'gpt-9', effort: 'high' })
+  expect(request).toMatchObject({
+    model: 'gpt-9',
+    effort: 'high',
+    body: { reasoning: { summary: 'detailed' } },
+  })
   // A call beside it may be for another one.
   expect(await readFile(profile, 'utf8')).not.toContain('gpt-9')
   expect(request?.developerTexts.join()).toContain('Be kind.')
@@ -114,23 +119,37 @@ test('an agent works by its profile and its prompt, and its result is printed, r
   ])
   expect(await readFile(join(place.directory, '.codemachine/memory/.backend-memory.md'), 'utf8')).toContain('It works.')
   expect(processesOf(place)).toEqual([])
+  // One that cannot be read has nothing begin.
+  await writeFile(profile, 'developer_instructions = \n')
+  const refused = await callAgent(place, {})
+  expect([refused.exitCode, refused.sessions.length]).toEqual([expect.stringContaining(`2: ${profile}:1`), 1])
 })
 
 test('with --stream, what codex shows is shown from after the request; nothing is written into the person’s home of codex', async () => {
   await using scene = await openProject(
     [
-      reply(message('I look.'), shell('echo hello; echo "by $CODEMACHINE_AGENTS"; echo tooth-fairy; echo molar-bear')),
+      reply(
+        message('I look.'),
+        shell('echo hello; echo "by $CODEMACHINE_AGENTS"; echo tooth-fairy; echo molar-bear; printf end'),
+      ),
       final('All done.'),
     ],
     'own',
   )
   const config = await readFile(join(scene.place.codexHome, 'config.toml'), 'utf8')
-  const env = { CODEMACHINE_AGENTS: 'qa-engineer', DEPLOY_TOKEN: 'tooth-fairy\nmolar-bear' }
-  const { exitCode, stdout, stderr } = await callAgent(scene.place, { stream: true, task: 'Do\r\nit', env })
+  const env = {
+    CODEMACHINE_AGENTS: 'qa-engineer',
+    DEPLOY_TOKEN: 'tooth-fairy\nmolar-bear',
+    API_TOKEN: 'hunter2hunter2',
+  }
+  const task = 'Do\r\nit with hunter2hunter2'
+  const { exitCode, stdout, stderr } = await callAgent(scene.place, { stream: true, task, env })
+  const memory = await readFile(join(scene.place.directory, '.codemachine/memory/.backend-memory.md'), 'utf8')
+  expect(memory).toContain('it with [secret API_TOKEN]')
   expect(exitCode).toBe(0)
   expect(stdout).not.toContain('User Request')
   expect(stdout).toMatch(
-    /^I look\.\n\$ .*echo hello; .*\nhello\nby qa-engineer\/backend-dev\n\[secret DEPLOY_TOKEN\]\nAll done\.\n$/,
+    /^I look\.\n\$ .*echo hello; .*\nhello\nby qa-engineer\/backend-dev\n\[secret DEPLOY_TOKEN\]\nend\nAll done\.\n$/,
   )
   expect(stdout.match(/All done/g)).toHaveLength(1)
   expect(stderr).toBe(
@@ -175,6 +194,16 @@ test('a turn that fails is told at once, in codex’s words and with exit code 4
   const task = `${'long '.repeat(40_000)}end`
   await callAgent(place, { task })
   expect(scene.model.requests.at(-1)?.userTexts.at(-1)?.endsWith(task)).toBe(true)
+})
+
+test('where a key is not taken, the way to a login is told; sandbox and -c of the call are those of codex', async () => {
+  await using scene = await openProject([status(401, 'who are you')])
+  const { exitCode, hint } = await callAgent(scene.place, {
+    flags: { sandbox: 'read-only', config: ['model_reasoning_summary="concise"'] },
+  })
+  expect(scene.model.requests[0]).toMatchObject({ body: { reasoning: { summary: 'concise' } } })
+  expect([exitCode, hint]).toEqual([expect.stringMatching(/^4: .*401/), 'Log in: codemachine login'])
+  expect(scene.model.requests[0]?.developerTexts.join()).toMatch(/The writable root is `[^`]*\/\.codemachine`/)
 })
 
 test('a server that has no room is told at once, for somebody waits for the answer', async () => {
