@@ -33,10 +33,14 @@ export function turnOutcome(status: string, error: CodexError | null): RoundOutc
   return error ? classifyTurnError(error) : { class: 'network', message: `The turn ended: ${status}.` }
 }
 
-/** The outcome of a turn on a provider of the person's, which is named where it is the wrong one for codex. */
+/**
+ * The outcome of a turn on a provider of the person's, which is named where it is the wrong one for codex. A server that
+ * answers so for a model that it does not have says so itself.
+ */
 export function ofProvider(outcome: RoundOutcome, { name, baseUrl }: Provider): RoundOutcome {
-  const status = statusIn(outcome.message ?? '')
-  if (outcome.class !== 'config' || status === null) return outcome
+  const said = (outcome.message ?? '').replace(ADDRESS, '')
+  const status = statusIn(said)
+  if (outcome.class !== 'config' || status === null || /\bmodel\b/i.test(said)) return outcome
   const message = `The provider ${name} has no Responses API: ${baseUrl}/responses answered HTTP ${status}.`
   return { ...outcome, message }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { classifyStartError, classifyTurnError } from '../../../src/engines/codex/classify.ts'
+import { classifyStartError, classifyTurnError, ofProvider } from '../../../src/engines/codex/classify.ts'
 
 test.each([
   ['context_length_exceeded', 'contextWindowExceeded', 'Codex ran out of room', 'context-full'],
@@ -118,6 +118,25 @@ test('a configuration that codex cannot read is the person’s to mend; an error
   expect(classifyStartError('Model provider `x` not found in config').class).toBe('config')
   expect(classifyStartError('error sending request for url (https://x)').class).toBe('network')
   expect(classifyStartError('database is locked').class).toBe('crashed')
+})
+
+test('a provider has no Responses API where it knows none, and not where it does not have a model', () => {
+  const provider = {
+    name: 'local',
+    baseUrl: 'http://box/models/v1',
+    model: null,
+    keyEnv: null,
+    contextWindow: null,
+    whenAway: 'wait',
+  } as const
+  const told = (body: string) => {
+    const message = `unexpected status 404 Not Found: ${body}, url: http://box/model/v1/responses`
+    return ofProvider({ class: 'config', message }, provider).message
+  }
+  expect(told('{"detail":"Not Found"}')).toMatch(/^The provider local has no Responses API: .* answered HTTP 404\.$/)
+  expect(told(`{"error":{"message":"model 'qwen' not found"}}`)).toMatch(
+    /^unexpected status 404 .*model 'qwen' not found/,
+  )
 })
 
 test('a required MCP server that did not come up may come up the next time', () => {
