@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { EngineEvent } from '../../../src/core/contracts/engine.ts'
 import type { Provider } from '../../../src/core/contracts/provider.ts'
-import { message, reply, roundsScript, type ScriptStep, shell, updatePlan } from '../../../src/demo/model/reply.ts'
+import {
+  message,
+  reply,
+  roundsScript,
+  type ScriptStep,
+  shell,
+  updatePlan,
+  usageHeaders,
+} from '../../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel, status } from '../../../src/demo/model/scripted-model.ts'
 import { makePlace } from '../../support/place.ts'
 import { endAfterEach } from './end-after-each.ts'
@@ -72,6 +80,14 @@ test('two threads of one engine each have their own provider, and the name codex
     ['qwen3-coder:30b'],
   ])
   expect(warningsOf(round).join()).toContain('Model metadata for `scripted` not found')
+})
+
+test('what a provider says of limits is not taken for those of the account', async () => {
+  const said = usageHeaders({ primary: { usedPercent: 100, windowMinutes: 300, resetsAt: 4_000_000_000 } })
+  const { playOn } = await twoModels([{ ...reply(message('ok')), headers: said }])
+  const round = playOn('local')
+  expect(await round.outcome).toMatchObject({ class: 'worked' })
+  expect(round.events.filter(({ type }) => type === 'limits')).toEqual([])
 })
 
 describe('a round on a provider ends with what is wrong with it', () => {
