@@ -227,7 +227,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
-    const { records, settings, engines, providers, fingerprints, repository, remarks, redactor } = this.#run
+    const { records, settings, engines, providers, fingerprints, traces, repository, remarks, redactor } = this.#run
     const { clock } = this.#world
     const { id, gates } = log.state
     fingerprints.protect(gates.flatMap(({ protect }) => protect))
@@ -245,13 +245,20 @@ export class Sessions implements AsyncDisposable {
       lastGood: place.lastGood,
     })
     const team = await this.#templates.createFor(log.state, place, memory)
-    await this.#run.traces.expectFiles(team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []))
+    await traces.expectFiles(team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []))
     const runner = new SessionRunner({
       log,
       engines,
       providers,
       memory,
-      workTree: fingerprints,
+      workTree: {
+        take: async () => {
+          // What codex has laid there is not the agent's work, and nothing of the project for a gate.
+          await traces.removeFiles()
+          return await fingerprints.take()
+        },
+        changed: (before, after) => fingerprints.changed(before, after),
+      },
       guard,
       means: proofEnvironment(this.#world, this.#run),
       ...team,
@@ -262,7 +269,7 @@ export class Sessions implements AsyncDisposable {
       redactor,
       clock,
       random: Math.random,
-      isUsual: warning => isTraceWarning(warning, this.#run.traces.isTrace),
+      isUsual: warning => isTraceWarning(warning, traces.isTrace),
       takeRemarks: () => remarks.splice(0),
       canAsk: this.#canAsk,
       asked: this.#asked,
@@ -274,7 +281,7 @@ export class Sessions implements AsyncDisposable {
     })
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
     // The inbox is there by now, where agents write, too.
-    if (log.state.taskPlan !== null) await this.#run.traces.keep()
+    if (log.state.taskPlan !== null) await traces.keep()
     const queue = openQueue(records.queue)
     this.#current = { id, runner, asked: this.#asked, waiting: async () => (await queue.list()).prompts.length }
     this.#sayWhetherKeptAwake(runner)

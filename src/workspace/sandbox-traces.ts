@@ -33,11 +33,13 @@ export interface SandboxTraces extends AsyncDisposable {
    */
   keep(): Promise<void>
   /**
-   * From now on also counts as a trace an empty file without any rights at one of these paths, if nothing is there yet:
-   * codex lays one for each path that a thread may not read and that is not there, and leaves it behind if it is killed.
+   * From now on also counts as a trace an empty file that nobody may write at one of these paths, if nothing is there yet:
+   * codex lays one for each path that a thread may not read and that is not there, and leaves it behind now and then.
    * @param paths absolute; those with a wildcard are ignored, nothing is laid for them
    */
   expectFiles(paths: readonly string[]): Promise<void>
+  /** Removes those files, once no command runs for which they are laid. */
+  removeFiles(): Promise<void>
   /** Whether this absolute path is such a folder, created since and still empty. */
   readonly isTrace: (path: string) => boolean
 }
@@ -67,6 +69,7 @@ export async function openSandboxTraces(folders: readonly string[], record: stri
       files = [...new Set([...files, ...missing])]
       await write()
     },
+    removeFiles: () => removeMasks(files),
     isTrace: path => absent.includes(path) && holdsNothing(path),
     async [Symbol.asyncDispose]() {
       await removeTraces({ absent, files })
@@ -101,15 +104,18 @@ async function isThere(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => null)) !== null
 }
 
-/** Removes the folders that are empty, and the files that are empty and have no rights. */
 async function removeTraces({ absent, files }: TraceRecord): Promise<void> {
   await Promise.all(absent.map(path => rmdir(path).catch(() => {})))
+  await removeMasks(files)
+}
+
+async function removeMasks(files: readonly string[]): Promise<void> {
   await Promise.all(files.map(path => removeMask(path).catch(() => {})))
 }
 
 async function removeMask(path: string): Promise<void> {
   const found = await lstat(path)
-  if (found.isFile() && found.size === 0 && (found.mode & 0o777) === 0) await rm(path)
+  if (found.isFile() && found.size === 0 && (found.mode & 0o333) === 0) await rm(path)
 }
 
 /** What an earlier record says. An unusable one counts as empty: at worst, empty folders stay. */

@@ -1,3 +1,5 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import * as v from 'valibot'
@@ -7,6 +9,7 @@ import { resumableSessions } from '../../src/app/start/start-facts.ts'
 import { listTemplates } from '../../src/cli/commands/dry-start.ts'
 import { list, status } from '../../src/cli/commands/look.ts'
 import { report } from '../../src/cli/commands/report.ts'
+import type { ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { OpenOptions, TemplateKind } from '../../src/index.ts'
 import { openProject, processWorld, UserError } from '../../src/index.ts'
 import { openRecords } from '../../src/records/records.ts'
@@ -172,4 +175,41 @@ test.each([
   const templates = new Map([...OWN_TEMPLATES, [kind.name, kind]])
   const records = await openRecords({ ...place, platform: process.platform, templates })
   expect(await records.sessions()).toEqual([])
+})
+
+test('the empty file that codex leaves in the place of a missing one that is not to be read is no work of the agent', async () => {
+  const legs = [round('echo 1 > one.txt'), round('echo 2 > two.txt')]
+  await using scene = await openScene([...legs, round(claimDone)])
+  const { open, ...kind } = relayTemplate()
+  const path = join(scene.place.directory, '.env')
+  const hiding = <T extends ThreadSpec>(thread: T): T => ({ ...thread, unreadable: [path] })
+  const relay: TemplateKind = {
+    ...(kind as TemplateKind),
+    async open(setup) {
+      const template = await open(setup)
+      return {
+        ...template,
+        threads: template.threads.map(each => ({ ...each, thread: hiding(each.thread) })),
+        next(session, memory) {
+          const step = template.next(session, memory)
+          return step.kind === 'round' ? { ...step, round: { ...step.round, thread: hiding(step.round.thread) } } : step
+        },
+        ahead: () => null,
+      }
+    },
+  }
+  await using project = await openIn(scene, { templates: [relay] })
+  const changed: (readonly string[])[] = []
+  const { outcome } = await project.run('Carry it.\nto the bridge\nhome', {
+    template: 'relay',
+    onEvent(event) {
+      // Codex itself does so in about half of the rounds.
+      if (event.type === 'item-completed' && event.item.kind === 'command' && !existsSync(path))
+        writeFileSync(path, '', { mode: 0o444 })
+      if (event.type === 'round-ended') changed.push(event.changed)
+    },
+  })
+  expect(outcome).toMatchObject({ kind: 'done' })
+  expect(changed).toEqual([['one.txt'], ['two.txt'], []])
+  expect(existsSync(path)).toBe(false)
 })

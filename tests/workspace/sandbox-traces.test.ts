@@ -95,12 +95,12 @@ test('those that are kept are there in each folder until the end, and what was t
   expect(await readdir(join(directory, 'sub'))).toEqual([])
 })
 
-test('an empty file without rights that was laid for a path which nobody may read is removed, now or by the next run', async () => {
+test('an empty file that nobody may write and that was laid for a path which nobody may read is removed, now or by the next run', async () => {
   await using place = await openPlace()
   const { directory, record } = place
   const at = (name: string) => join(directory, name)
   await writeFile(at('.env'), '', { mode: 0o000 })
-  const unreadable = [at('.env'), at('missing'), at('token'), at('mine'), at('*.pem')]
+  const unreadable = [at('.env'), at('missing'), at('left'), at('token'), at('mine'), at('*.pem')]
   const traces = await openSandboxTraces([directory], record)
   await traces.expectFiles(unreadable)
   await writeFile(at('missing'), '', { mode: 0o000 })
@@ -109,6 +109,10 @@ test('an empty file without rights that was laid for a path which nobody may rea
   expect(await readdir(directory)).toEqual(['.env'])
   await next.expectFiles(unreadable)
   await writeFile(at('missing'), '', { mode: 0o000 })
+  await writeFile(at('left'), '', { mode: 0o444 })
+  await next.removeFiles()
+  expect(await readdir(directory)).toEqual(['.env'])
+  await writeFile(at('missing'), '', { mode: 0o444 })
   await writeFile(at('token'), 'text', { mode: 0o000 })
   await writeFile(at('mine'), '', { mode: 0o600 })
   await writeFile(at('*.pem'), '', { mode: 0o000 })

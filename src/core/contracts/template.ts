@@ -193,7 +193,10 @@ type PlanProblems =
 
 /** A template that carries out one session. Decides what comes next, and touches nothing for that. */
 export interface Template {
-  /** What its rounds are started with, those that work first; `part` null: it has but one kind of round, or the plan is changed. */
+  /**
+   * What its rounds are started with, those that work first; `part` null: it has but one kind of round, or the plan is
+   * changed. What any round of it may not read stands with one of them, for reviewers may not read it either.
+   */
   threads: readonly { part: string | null; thread: ThreadSpec }[]
   /** What comes next, given what has happened and what the memory files say now. Pure. */
   next(session: SessionState, memory: MemorySnapshot): Step
