@@ -139,8 +139,9 @@ function wantedAt(schema: JsonSchema, location: string): unknown {
   let found: unknown = schema
   for (const step of stepsOf(location)) {
     found = member(found, step)
-    if (step !== '$ref') continue
-    if (typeof found !== 'string' || !found.startsWith('#')) return undefined
+    // Else it is a field of that name.
+    if (step !== '$ref' || typeof found !== 'string') continue
+    if (!found.startsWith('#')) return undefined
     found = stepsOf(found).reduce(member, schema as unknown)
   }
   return found
