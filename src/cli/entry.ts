@@ -27,9 +27,12 @@ export async function main(process: NodeJS.Process): Promise<void> {
     for (const listener of crashListeners) listener()
     void killStarted(process).finally(() => process.exit(exitCode))
   }
+  const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)
   for (const signal of SIGNALS) {
     process.on(signal, () => {
       if (signal === 'SIGINT' && lent > 0) return
+      // It is about a terminal that this process does not have: after `nohup`, whose ignoring of it node itself undoes.
+      if (signal === 'SIGHUP' && !hasTerminal) return
       if (!ending.signal.aborted) return ending.abort(signal)
       // Of a window that is closed both its shell and the kernel tell.
       if (signal === 'SIGHUP') return

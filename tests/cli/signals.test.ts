@@ -26,7 +26,6 @@ describe('a person ends a run', () => {
   test.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-    ['SIGHUP', 130],
   ] as const)(
     'with %s: it is journaled, nothing is left running, and resume finishes the job',
     async (signal, code) => {
@@ -50,6 +49,20 @@ describe('a person ends a run', () => {
       expect(eventsOf(resumed.events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
     },
   )
+
+  test('but not by closing a terminal that none of its streams is on, as after nohup', async () => {
+    const gate = Promise.withResolvers<void>()
+    await using scene = await openScene([[held(gate.promise), ...round(claimDone)]])
+    await using running = scene.start('--json', 'build X')
+    await running.event('turn-started')
+    running.process.kill('SIGHUP')
+    // What is answered has been done after the signal.
+    expect(await scene.run('steer', 'mind the gap')).toMatchObject({ exitCode: 0 })
+    gate.resolve()
+    const { exitCode, events } = await running.ended
+    expect(exitCode).toBe(0)
+    expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+  })
 
   test('while a command runs, and the command ends too', async () => {
     await using scene = await openScene([[reply(shell('echo begun; sleep 300; echo over'))]])
