@@ -1,12 +1,13 @@
 import { lstat, opendir, realpath, rm } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import * as v from 'valibot'
+import { parseJson } from '../../base/json.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { clipEnd } from '../../base/text.ts'
 import { renameIfThere, succeeds } from '../../platform/files.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../files/inside-directory.ts'
 import { makeMemoryFolderOrRefuse, memoryRoot, writeIfMissing, writingInside } from './session-memory.ts'
-import { type Corrections, describeDuplicateId, describeIssue, parseJson } from './tasks-file.ts'
+import { type Corrections, describeDuplicateId, describeIssue } from './tasks-file.ts'
 
 /** The folders that agents share with the person; relative to the work directory. */
 export const projectFolders = {
