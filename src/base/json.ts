@@ -1,59 +1,77 @@
+import { truncate } from './text.ts'
+
 /** The value of a text; else what is wrong with it, a sentence. */
 export type ParsedJson = { ok: true; value: unknown } | { ok: false; problem: string }
 
-/** Parses untrusted JSON, with or without a byte order mark. A problem names line and column. */
+/** Parses untrusted JSON, with or without a byte order mark; a key that occurs twice in an object is refused. A problem names line and column. */
 export function parseJson(text: string): ParsedJson {
   const json = text.replace(/^\uFEFF/, '')
   try {
-    return { ok: true, value: JSON.parse(json) }
+    const value: unknown = JSON.parse(json)
+    const problem = repeatedKeyProblem(json)
+    return problem === null ? { ok: true, value } : { ok: false, problem }
   } catch {
-    const { line, column, found } = locateJsonError(json)
+    const { end } = walk(json)
+    const codePoint = json.codePointAt(end)
+    const found = codePoint === undefined ? null : String.fromCodePoint(codePoint)
     const what = found === null ? 'the file ends too early' : `${JSON.stringify(found)} is not JSON here`
-    const problem = `line ${line}, column ${column}: ${what}; write JSON without comments or trailing commas.`
-    return { ok: false, problem }
+    return { ok: false, problem: `${placeAt(json, end)}: ${what}; write JSON without comments or trailing commas.` }
   }
 }
 
-/** The position where a text stops being JSON; line and column count from 1. */
-interface JsonPlace {
-  line: number
-  column: number
-  /** The character there; `null` at the end of the text. */
-  found: string | null
+/** What is wrong with valid JSON in which an object has a key twice, of which `JSON.parse` takes the last; null if none has. */
+export function repeatedKeyProblem(json: string): string | null {
+  const { repeated } = walk(json)
+  if (repeated === null) return null
+  const { at, key } = repeated
+  return `${placeAt(json, at)}: ${truncate(JSON.stringify(key), 60)} is there twice in the same object; write every key once.`
 }
 
-/** Finds where a text that `JSON.parse` has refused stops being JSON, as its messages often name no position. */
-function locateJsonError(text: string): JsonPlace {
-  const offset = firstErrorOffset(text)
+/** Line and column, which count from 1. */
+function placeAt(text: string, offset: number): string {
   const before = text.slice(0, offset)
-  const codePoint = text.codePointAt(offset)
-  return {
-    line: before.split('\n').length,
-    column: offset - before.lastIndexOf('\n'),
-    found: codePoint === undefined ? null : String.fromCodePoint(codePoint),
-  }
+  return `line ${before.split('\n').length}, column ${offset - before.lastIndexOf('\n')}`
 }
 
-type Kind = '{' | '[' | '}' | ']' | ':' | ',' | 'string' | 'plain'
-type Expected = 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' | 'nothing'
+/** What a text is like as JSON: the offset where it stops being any (its length: it does not), and the first key that an object has twice. */
+interface Walked {
+  end: number
+  repeated: { at: number; key: string } | null
+}
 
-/** A loop with its own stack, as the nesting is the writer's choice. */
-function firstErrorOffset(text: string): number {
-  const open: ('{' | '[')[] = []
+/** An object that is open is kept as the keys that it has so far. */
+function kindOfOpen(open: Set<string> | '[' | undefined): '{' | '[' | undefined {
+  return open instanceof Set ? '{' : open
+}
+
+/** A loop with its own stack, as the nesting is the writer's choice; messages of `JSON.parse` often name no position. */
+function walk(text: string): Walked {
+  const open: (Set<string> | '[')[] = []
+  let repeated: Walked['repeated'] = null
   let expected: Expected = 'value'
   let at = blanksEnd(text, 0)
   while (at < text.length) {
     const kind = kindOf(text.charAt(at))
-    if (!isExpected(kind, expected, open.at(-1))) return at
+    const inside = open.at(-1)
+    if (!isExpected(kind, expected, kindOfOpen(inside))) return { end: at, repeated }
     const token = tokenAt(text, at, kind)
-    if ('error' in token) return token.error
-    if (kind === '{' || kind === '[') open.push(kind)
+    if ('error' in token) return { end: token.error, repeated }
+    if (inside instanceof Set && (expected === 'key' || expected === 'key-or-end') && kind === 'string') {
+      const key = JSON.parse(text.slice(at, token.end)) as string
+      if (inside.has(key)) repeated ??= { at, key }
+      inside.add(key)
+    }
+    if (kind === '[') open.push(kind)
+    if (kind === '{') open.push(new Set())
     if (kind === '}' || kind === ']') open.pop()
-    expected = expectedAfter(kind, expected, open.at(-1))
+    expected = expectedAfter(kind, expected, kindOfOpen(open.at(-1)))
     at = blanksEnd(text, token.end)
   }
-  return at
+  return { end: at, repeated }
 }
+
+type Kind = '{' | '[' | '}' | ']' | ':' | ',' | 'string' | 'plain'
+type Expected = 'value' | 'value-or-end' | 'key' | 'key-or-end' | 'colon' | 'comma-or-end' | 'nothing'
 
 function kindOf(first: string): Kind {
   if (first === '{' || first === '[' || first === '}' || first === ']' || first === ':' || first === ',') return first

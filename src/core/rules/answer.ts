@@ -1,3 +1,4 @@
+import { repeatedKeyProblem } from '../../base/json.ts'
 import type { Parsed } from '../contracts/memory.ts'
 
 /** A JSON Schema, as a model is asked for it and as an answer is checked. Strict models want every field required, and no other allowed. */
@@ -97,7 +98,9 @@ function sizeProblem(text: string): string | null {
 
 function tryParse(text: string): Parsed<unknown> {
   try {
-    return { ok: true, value: JSON.parse(text) as unknown }
+    const value: unknown = JSON.parse(text)
+    const repeated = repeatedKeyProblem(text)
+    return repeated === null ? { ok: true, value } : refused(`The answer is not plain: ${repeated}`)
   } catch (error) {
     return refused(`The answer is not valid JSON: ${error instanceof Error ? error.message : String(error)}.`)
   }

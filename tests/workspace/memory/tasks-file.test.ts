@@ -63,6 +63,21 @@ describe('a tasks.json', () => {
   })
 
   it.each([
+    ['{"tasks":[{"id":"T1","name":"a","done":false,"done":true}]}', 'line 1, column 46: "done"'],
+    ['{"tasks":[{"id":"T1","name":"a","d\\u006fne":false,\n  "done":true}]}', 'line 2, column 3: "done"'],
+    ['{"tasks":[{"id":"T1","name":"a","done":false}],\n"tasks":[]}', 'line 2, column 1: "tasks"'],
+    ['{"tasks":[],"own":{"__proto__":1,"__proto__":2}}', 'line 1, column 34: "__proto__"'],
+  ])('in which a key occurs twice is refused, with the place of the second: %j', (text, place) => {
+    expect(problem(text)).toBe(`${place} is there twice in the same object; write every key once.`)
+  })
+
+  it('may have the same key in different objects', () => {
+    expect(
+      parseTasksFile(file({ ...task('T1'), own: { id: 1, done: [{ id: 2 }, { id: 3 }] } }, task('T2'))),
+    ).toMatchObject({ ok: true })
+  })
+
+  it.each([
     ['', 1, 1, 'the file ends too early'],
     ['{\n  "tasks": [\n', 3, 1, 'the file ends too early'],
     ['{\n  "tasks": [],\n}', 3, 1, '"}" is not JSON here'],
