@@ -8,6 +8,7 @@ import type { Finding, ReviewAnswer } from '../../src/core/rules/review.ts'
 import { runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import {
   CLAIMED,
+  endsAs,
   ofType,
   type Play,
   type PlayOptions,
@@ -275,6 +276,22 @@ describe('gates', () => {
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 
+  test('of a claim that comes after the time has run out have the grace that a round has, and no less', async () => {
+    const given: number[] = []
+    const { outcome, events } = await claiming([endsAs(worked, 120_000)], {
+      limits: { timeMs: 60_000 },
+      begun: { gates: [gate('short'), gate('long', { timeoutMs: 3_600_000 })] },
+      policy: { graceMs: 90_000 },
+      gate({ timeoutMs }, runs) {
+        if (runs > 2) given.push(timeoutMs)
+        return {}
+      },
+    })
+    expect(ofType(events, 'round-ended')[0]?.durationMs).toBe(120_000)
+    expect(given).toEqual([60_000, 90_000])
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+  })
+
   test('with none that is required, done is not verified', async () => {
     const { outcome } = await claiming([works], { begun: { gates: [gate('lint', { required: false })] } })
     expect(outcome).toEqual({ kind: 'done', verified: false })
@@ -438,6 +455,26 @@ describe('a review', () => {
       { begun: asked },
     )
     const { outcome } = await claiming([works, agrees], { journal: ended.events, resumed: {} })
+    expect(outcome).toEqual({ kind: 'done', verified: false })
+  })
+
+  test('counts for the very files that it has seen: those that changed after it agreed are reviewed once more', async () => {
+    const { outcome, events } = await claiming([works, agrees, works, agrees], {
+      begun: asked,
+      tree: playing => (playing?.events.some(({ type }) => type === 'review-ended') ? 'other' : 'same'),
+    })
+    expect(ofType(events, 'review-ended').map(({ tree }) => tree)).toEqual(['same', 'other'])
+    expect(ofType(events, 'done-accepted').map(({ tree }) => tree)).toEqual(['other'])
+    expect(outcome).toEqual({ kind: 'done', verified: false })
+  })
+
+  test('of a session that ended over it is not gone on with: the work is looked at in a round first', async () => {
+    const ended = await claiming([works, says('Well.')], { begun: asked })
+    expect(ended.outcome).toMatchObject({ kind: 'needs-person' })
+    expect(ended.events.findLast(({ type }) => type.startsWith('done-'))?.type).toBe('done-nominated')
+    const { events, outcome } = await claiming([works, agrees], { journal: ended.events, resumed: {} })
+    const work = typesOf(events).filter(type => /^(?:round|review)-started$/.test(type))
+    expect(work).toEqual(['round-started', 'review-started'])
     expect(outcome).toEqual({ kind: 'done', verified: false })
   })
 

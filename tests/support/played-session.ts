@@ -272,8 +272,9 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
       const came = (await options.command?.(name, signal, timeoutMs)) ?? {}
       return { ...PASSED, tree, changed: [], changedCount: 0, ...came }
     },
-    async runGate({ name }, { signal }) {
-      const came = (await gate?.({ name } as Gate, ++runs, signal)) ?? {}
+    async runGate(gateToRun, { signal }) {
+      const { name } = gateToRun
+      const came = (await gate?.(gateToRun, ++runs, signal)) ?? {}
       return { ...PASSED, gate: name, tree: 'same', changed: [], changedCount: 0, ...came }
     },
     keepSavepoint: async of =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
-import type { Gate } from '../../../src/core/events/outcome.ts'
+import type { Gate, GateStatus } from '../../../src/core/events/outcome.ts'
 import { judgeDone } from '../../../src/core/rules/done-rule.ts'
 import { changedTasks, gatesForTasks, judgeTasks } from '../../../src/core/rules/plan-rule.ts'
 import { emptyPlan, type PlanTask, type TaskPlan } from '../../../src/core/state/plan.ts'
@@ -24,8 +24,14 @@ function planOf(one: Partial<PlanTask>, passedGates: string[] = []): TaskPlan {
 }
 
 /** What is made of T1 in round 4, where `tasks.json` says this of it. */
-function judge(one: Partial<PlanTask>, done: boolean, failed: string[] = [], passedGates: string[] = []): unknown {
-  const results = failed.map(gate => ({ gate, status: 'failed' as const }))
+function judge(
+  one: Partial<PlanTask>,
+  done: boolean,
+  failed: string[] = [],
+  passedGates: string[] = [],
+  status: GateStatus = 'failed',
+): unknown {
+  const results = failed.map(gate => ({ gate, status }))
   const facts = { tasks: [{ id: 'T1', name: 'first', done }], round: 4, results, hasWorked: true, isAfterRound: true }
   return judgeTasks(planOf(one, passedGates), facts).map(({ verdict, detail }) => [verdict, detail])
 }
@@ -41,6 +47,13 @@ test('a task that nobody worked on is not done by being called so', () => {
 
 test('a gate that has passed before and fails now stands in the way of every task', () => {
   expect(judge({ workedIn: 4 }, true, ['tests'], ['tests'])).toEqual([['refused', 'The gate "tests" does not pass.']])
+})
+
+test('a gate that came to no end, or could not be started, stands in the way as one that fails; a flaky one has passed', () => {
+  const statuses: GateStatus[] = ['timed-out', 'not-started', 'broken-off', 'passed', 'flaky']
+  const verdicts = statuses.map(status => judge({ workedIn: 4 }, true, ['tests'], ['tests'], status))
+  const refused = [['refused', 'The gate "tests" does not pass.']]
+  expect(verdicts).toEqual([refused, refused, refused, [['done', null]], [['done', null]]])
 })
 
 test('a gate that has never passed holds up what tests and runs, and not what is only being built', () => {
