@@ -1,6 +1,6 @@
 import type { BoardRow, CardFact, ReportSection } from '../core/contracts/view.ts'
 import type { TokenCounts, TreeChanges } from '../core/events/events.ts'
-import type { GateResult, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
+import type { GateResult, GateTime, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import type { Finding } from '../core/rules/review.ts'
 import type { SessionStatus } from '../core/state/state.ts'
 
@@ -98,7 +98,7 @@ export interface ReportGate {
   protect: readonly string[]
   /** Before round 1, and the last time; null if it did not run. */
   before: GateFacts | null
-  last: (GateFacts & { when: 'before' | 'after-round' | 'tasks' | 'claim'; round: number; output: string }) | null
+  last: (GateFacts & { when: GateTime; round: number; output: string }) | null
   runs: number
   flaky: number
   failed: number

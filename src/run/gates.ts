@@ -111,6 +111,18 @@ export class Proof {
     return after
   }
 
+  /**
+   * Runs once more the gates that have not run since the last round, where a limit ends the session, so that it is known how
+   * the work stands; all together in the time that one may take.
+   */
+  async atLimit(): Promise<void> {
+    const { gates, gateRuns, last, replayed } = this.#log.state
+    if (this.#options.means === null || last === null || replayed) return
+    await this.#saving
+    const due = gates.filter(({ name }) => !gateRuns.some(({ gate, round }) => gate === name && round === last.round))
+    if (due.length > 0) await this.run(due, 'limit', await this.#options.workTree.take())
+  }
+
   /** Runs gates one after the other; `isComplete` is false if a person broke in before the last one had ended. */
   async run(gates: readonly Gate[], when: GateTime, tree: string): Promise<{ tree: string; isComplete: boolean }> {
     const { asked, workTree, guard, mostGateMs } = this.#options
@@ -120,19 +132,21 @@ export class Proof {
     const signal = AbortSignal.any([asked.ending, this.#breakingOff.signal])
     let after = tree
     let isComplete = true
+    let leftMs = when === 'limit' ? mostGateMs() : Number.POSITIVE_INFINITY
     for (const gate of gates) {
-      if (signal.aborted || asked.endedBy !== null) {
+      if (signal.aborted || asked.endedBy !== null || leftMs <= 0) {
         isComplete = false
         break
       }
       const round = this.#log.state.last?.round ?? 0
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
-      const timeoutMs = Math.min(gate.timeoutMs, mostGateMs())
+      const timeoutMs = Math.min(gate.timeoutMs, mostGateMs(), leftMs)
       const ran = await means.runGate({ ...gate, timeoutMs }, { when, tree: after, signal })
       const result = markFlaky(ran, gate, this.#log.state.gateFailures)
       after = await workTree.take()
       this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter: after })
       isComplete = result.status !== 'broken-off'
+      leftMs -= result.durationMs
     }
     emitRestored(this.#log, await guard.check())
     return { tree: after, isComplete: isComplete && !signal.aborted }

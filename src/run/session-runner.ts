@@ -397,6 +397,7 @@ export class SessionRunner {
     this.#stage = 'ending'
     this.#ahead.discard()
     await engines.settle()
+    if (outcome.kind === 'limit') await this.#proof.atLimit()
     emitRestored(this.#log, await this.#options.guard.check())
     await this.#proof.finish()
     const { state } = this.#log

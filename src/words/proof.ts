@@ -217,6 +217,8 @@ export function wordsForGateTime(when: GateTime, round: number): string | null {
       return `after round ${round}`
     case 'tasks':
       return `for the tasks of round ${round}`
+    case 'limit':
+      return 'at the limit'
     case 'claim':
       return null
     default:

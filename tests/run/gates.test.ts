@@ -292,6 +292,49 @@ describe('gates', () => {
     expect(outcome).toEqual({ kind: 'done', verified: true })
   })
 
+  test('run once more where a limit ends the session, all together in the time that is left for one', async () => {
+    const given: number[] = []
+    const { outcome, events } = await playSession([endsAs(worked, 120_000)], {
+      limits: { timeMs: 60_000 },
+      begun: { gates: [gate('tests'), gate('build', { timeoutMs: 600_000 }), gate('lint')] },
+      policy: { graceMs: 70_000 },
+      gate({ timeoutMs }, runs) {
+        if (runs > 3) given.push(timeoutMs)
+        return runs > 3 ? { status: 'failed', exitCode: 1, durationMs: 35_000 } : {}
+      },
+      folder,
+    })
+    const last = ofType(events, 'gate-ended').filter(({ when }) => when === 'limit')
+    expect(last.map(({ gate, status, round }) => `${gate} ${status} ${round}`)).toEqual([
+      'tests failed 1',
+      'build failed 1',
+    ])
+    expect(given).toEqual([60_000, 35_000])
+    expect(events.at(-1)?.type).toBe('session-ended')
+    expect(outcome).toEqual({ kind: 'limit', limit: 'time' })
+    // What they came to is told when it goes on.
+    const { inputs } = await claiming([works], { journal: events, resumed: {} })
+    expect(inputs[0]).toContain('The check `tests` fails (exit code 1).')
+  })
+
+  test('that ran after the last round are not run again at a limit, and none is where a person ends the session', async () => {
+    const session = (options: Partial<PlayOptions>) =>
+      claiming([works], { limits: { rounds: 1 }, begun: { gates: [gate('tests'), gate('lint')] }, ...options })
+    const refused = await session({
+      gate: (_, runs) => (runs > 2 ? { status: 'failed', exitCode: 1 } : {}),
+    })
+    expect(ofType(refused.events, 'gate-ended').map(({ when }) => when)).toEqual(['before', 'before', 'claim', 'claim'])
+    const stopped = await session({
+      memory: () => UNCLAIMED,
+      limits: { rounds: 2 },
+      onEvent: ({ type }, { asked }) => {
+        if (type === 'round-ended') asked.stopAfterRound()
+      },
+    })
+    expect(stopped.outcome).toMatchObject({ kind: 'interrupted' })
+    expect(ofType(stopped.events, 'gate-ended').map(({ when }) => when)).toEqual(['before', 'before'])
+  })
+
   test('with none that is required, done is not verified', async () => {
     const { outcome } = await claiming([works], { begun: { gates: [gate('lint', { required: false })] } })
     expect(outcome).toEqual({ kind: 'done', verified: false })
@@ -310,6 +353,7 @@ describe('gates', () => {
       'tests before',
       'types after-round',
       'types after-round',
+      'tests limit',
     ])
     expect(inputs[1]).toContain('The check `types` fails (exit code 2).')
   })

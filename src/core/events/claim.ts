@@ -36,7 +36,7 @@ export const claimEvent = variant('type', {
     round: about(number, 'the one that ended last; `0`: none has'),
     when: about(
       gateTime,
-      '`before`: before round 1; `after-round`; `tasks`: tasks of a build are said to be done; `claim`: done was claimed',
+      '`before`: before round 1; `after-round`; `tasks`: tasks of a build are said to be done; `claim`: done was claimed; `limit`: a limit ends the session',
     ),
     gate: about(text, 'its name'),
   },

@@ -141,7 +141,7 @@ export const gate = fields({
   everyRound: about(flag, 'whether it runs after every round that worked, and not only when done is claimed'),
 })
 
-export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim')
+export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim', 'limit')
 
 export const gateStatus = oneOf('passed', 'flaky', 'failed', 'timed-out', 'not-started', 'broken-off')
 

@@ -100,6 +100,7 @@ function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionStat
     }
     case 'tasks':
     case 'after-round':
+    case 'limit':
       return isBad ? withNotice(ran, gateNotice(when, result)) : ran
     case 'claim':
       if (state.claim.state !== 'nominated') return ran
