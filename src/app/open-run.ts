@@ -17,7 +17,7 @@ import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
 import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
 import { type WritableByAgents, writableByAgents } from '../platform/files.ts'
 import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
-import type { ProcessIdentity } from '../platform/processes.ts'
+import { type ProcessIdentity, startTimeOf } from '../platform/processes.ts'
 import { outputFiles } from '../platform/run-process.ts'
 import { openRecords, type Records } from '../records/records.ts'
 import { takeRunLock } from '../records/run-lock.ts'
@@ -322,15 +322,17 @@ export async function openWorkDirectory(
 
 /** With what the fingerprints of a work directory are opened, or looked at. */
 export async function fingerprintOptions(
-  { env, platform }: World,
-  { git, directory, root }: Records,
+  { env, platform, pid }: World,
+  { git, directory, root, key }: Records,
   onWarning: (warning: string) => void,
 ): Promise<FingerprintOptions> {
+  const owner = { pid, startTime: await startTimeOf(pid, platform) }
   return {
     gitDir: git,
     directory,
     repository: await findRepository(directory),
-    env,
+    // What a process that was killed has left running is found by it.
+    env: { ...env, [MARK_VARIABLE]: makeMark({ key, owner, n: NO_APP_SERVER }) },
     // What codemachine prints into the work directory is no work of an agent's.
     leaveOut: [root, ...(await outputFiles(platform))],
     onWarning,

@@ -14,8 +14,8 @@ export interface ProcessResult {
   stdout: string
   stderr: string
   /**
-   * Null if it exited by itself. Otherwise why it was ended (`timeout`, `output-limit`, or the name of a signal), or why
-   * it could not be started (`ENOENT`, `EACCES`, …).
+   * Null if it exited by itself. Otherwise why it was ended (`timeout`, `output-limit`, `aborted`, or the name of a
+   * signal), or why it could not be started (`ENOENT`, `EACCES`, …).
    */
   failure: string | null
 }
@@ -32,6 +32,8 @@ export interface ProcessOptions {
   outputLimit: number
   /** After how long it is killed; never, if left out. */
   timeoutMs?: number
+  /** Kills it when it is aborted. */
+  signal?: AbortSignal
 }
 
 /**
@@ -43,8 +45,12 @@ export interface ProcessOptions {
  * 13 to 18, on a busy machine) and 9 MB of memory in a process that runs for days. All other programs: `runWithExeca`.
  */
 export function runProcess(program: string, args: readonly string[], options: ProcessOptions): Promise<ProcessResult> {
-  const { directory, env, encoding, input, outputLimit, timeoutMs } = options
+  const { directory, env, encoding, input, outputLimit, timeoutMs, signal } = options
   return new Promise(resolve => {
+    if (signal?.aborted) {
+      resolve({ exitCode: null, stdout: '', stderr: '', failure: 'aborted' })
+      return
+    }
     let child: ChildProcess
     try {
       child = spawn(program, args, {
@@ -66,6 +72,8 @@ export function runProcess(program: string, args: readonly string[], options: Pr
       closePipes(child)
     }
     const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs, 'timeout')
+    const abort = () => end('aborted')
+    signal?.addEventListener('abort', abort)
     const stdout = collect(child.stdout, outputLimit, end)
     const stderr = collect(child.stderr, outputLimit, end)
     child.stdin?.on('error', () => {}).end(input)
@@ -77,15 +85,16 @@ export function runProcess(program: string, args: readonly string[], options: Pr
       // Where this process was busy meanwhile, what it said last is read between the timer and the immediate.
       grace = setTimeout(() => setImmediate(closePipes, child), PIPE_GRACE_MS)
     })
-    child.once('close', (exitCode, signal) => {
+    child.once('close', (exitCode, killedBy) => {
       clearTimeout(timer)
       clearTimeout(grace)
-      const isOwnEnd = failure === null && signal === null
+      signal?.removeEventListener('abort', abort)
+      const isOwnEnd = failure === null && killedBy === null
       resolve({
         exitCode: isOwnEnd ? exitCode : null,
         stdout: Buffer.concat(stdout).toString(encoding),
         stderr: Buffer.concat(stderr).toString(encoding),
-        failure: failure ?? signal,
+        failure: failure ?? killedBy,
       })
     })
   })
@@ -140,7 +149,7 @@ export const OWN_GROUP = { killDescendants: true, killSignal: 'SIGKILL', forceKi
 export async function runWithExeca(
   program: string,
   args: readonly string[],
-  { directory, env, encoding, input, outputLimit, timeoutMs }: ProcessOptions,
+  { directory, env, encoding, input, outputLimit, timeoutMs, signal }: ProcessOptions,
 ): Promise<ProcessResult> {
   const { execa } = await import('execa')
   const child = execa(program, args, {
@@ -153,6 +162,7 @@ export async function runWithExeca(
     maxBuffer: outputLimit,
     ...(input === undefined ? { stdin: 'ignore' } : { input }),
     timeout: timeoutMs ?? 0,
+    ...(signal === undefined ? {} : { cancelSignal: signal }),
   })
   let grace: NodeJS.Timeout | undefined
   child.nodeChildProcess.once('exit', () => {
@@ -175,7 +185,8 @@ export async function runWithExeca(
   }
 }
 
-function failureOf(result: Pick<Result, 'timedOut' | 'isMaxBuffer' | 'code' | 'signal'>): string | null {
+function failureOf(result: Pick<Result, 'timedOut' | 'isCanceled' | 'isMaxBuffer' | 'code' | 'signal'>): string | null {
+  if (result.isCanceled) return 'aborted'
   if (result.timedOut) return 'timeout'
   if (result.isMaxBuffer) return 'output-limit'
   return result.code ?? result.signal ?? null

@@ -1,6 +1,9 @@
 import { lstat, readdir, stat } from 'node:fs/promises'
-import { join, relative, sep } from 'node:path'
+import { dirname, join, relative, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../base/errors.ts'
+import { pathInside } from '../platform/files.ts'
+import { findObstacle, renameAsBroken } from './files/inside-directory.ts'
+import { type BlockingFile, GitBlocked, shownPath } from './git/blocking-files.ts'
 import {
   fromLatin1,
   GitError,
@@ -48,7 +51,19 @@ export interface ChangedPaths {
 
 /** Opens the fingerprints of a work directory. The caller holds the run lock. */
 export async function openFingerprints(options: FingerprintOptions): Promise<Fingerprints> {
-  return new Fingerprints(await openPrivateGit(options), options)
+  const { directory, onWarning = () => {} } = options
+  let borrows = true
+  const git = await mending(
+    () => openPrivateGit({ ...options, borrows }),
+    async error => {
+      const object = blockedObject(error)
+      if (object !== null && borrows) onWarning(notBorrowed(directory, object))
+      const isNew = object !== null && borrows
+      if (isNew) borrows = false
+      return (await putAside(error, directory, onWarning)) || isNew
+    },
+  )
+  return new Fingerprints(git, options)
 }
 
 /** Opens the fingerprints without the run lock, on a copy of the index; `null` if none have been taken yet. */
@@ -64,9 +79,11 @@ export async function openFingerprintsReadOnly(
  * Hashes the contents of the work directory as git trees in codemachine's private git directory. One call at a time.
  */
 export class Fingerprints {
-  readonly git: PrivateGit
-  /** `git`, or `git` without borrowed objects once one of them has proved missing or forged. */
+  #git: PrivateGit
+  readonly #directory: string
+  /** `git`, or `git` without borrowed objects once one of them has proved missing, forged or no file. */
   #working: PrivateGit
+  #signal: AbortSignal | undefined
   readonly #never: readonly string[]
   readonly #rules: readonly string[]
   readonly #onWarning: (message: string) => void
@@ -77,7 +94,8 @@ export class Fingerprints {
   #tree: string | null = null
 
   constructor(git: PrivateGit, { gitDir, directory, leaveOut = [], onWarning = () => {} }: FingerprintOptions) {
-    this.git = git
+    this.#git = git
+    this.#directory = directory
     this.#working = git
     this.#onWarning = onWarning
     const never = [join(directory, '.codemachine'), gitDir, ...leaveOut]
@@ -85,18 +103,38 @@ export class Fingerprints {
     this.#rules = this.#never.map(excludeRule)
   }
 
+  /** The private git directory; without borrowed objects once git would wait at one of them. */
+  get git(): PrivateGit {
+    return this.#git
+  }
+
   /**
    * Writes the tree of all files that are not ignored, including untracked ones and those inside nested repositories
    * and submodules, to the private git directory. Returns its hash. Throws a `UserError` if opened without the run lock
-   * and git fails.
+   * and git fails, or where it would wait for ever; `GitStopped` once the signal is aborted.
+   *
+   * With the run lock a pipe, or what else git would wait at, in the place of a `.gitignore` is renamed, and an object of
+   * the person's repository that is one is done without; both are warned of.
    */
-  async take(): Promise<string> {
+  async take(signal?: AbortSignal): Promise<string> {
+    this.#signal = signal
+    return await mending(
+      () => this.#takeOrRepair(),
+      error => (this.#isReadOnly ? false : this.#doWithout(error)),
+    )
+  }
+
+  /** Whether opened without the run lock: then nothing may be repaired. */
+  get #isReadOnly(): boolean {
+    return this.git.setting.env.GIT_INDEX_FILE !== undefined
+  }
+
+  async #takeOrRepair(): Promise<string> {
     try {
       return await writeToPrivateGit(this.git.gitDir, () => this.#take())
     } catch (error) {
       if (!(error instanceof GitError)) throw error
-      // Without the run lock nothing may be repaired.
-      if (this.git.setting.env.GIT_INDEX_FILE !== undefined) throw readOnlyFailure(error)
+      if (this.#isReadOnly) throw readOnlyFailure(error)
     }
     // The index is broken, or the person's git has deleted a borrowed object: read every file again.
     this.#tree = null
@@ -112,11 +150,18 @@ export class Fingerprints {
     this.#tree = null
   }
 
-  /** Makes the next `take` read every file again and store its content, without borrowing objects any more. */
-  readAgain(): void {
+  /**
+   * Makes the next `take` read every file again and store its content, without borrowing objects any more.
+   * @param error what git failed with: where it would wait at an object, nothing at all reads borrowed ones any more
+   */
+  readAgain(error?: unknown): void {
     this.#tree = null
     this.#working = { ...this.git, setting: withoutBorrowedObjects(this.git.setting) }
     this.#isToBeReadAgain = true
+    const object = blockedObject(error)
+    if (object === null) return
+    this.#git = this.#working
+    this.#warn(notBorrowed(this.#directory, object))
   }
 
   /**
@@ -140,6 +185,22 @@ export class Fingerprints {
     return { paths: paths.slice(0, MOST_PATHS).map(fromLatin1), count: paths.length }
   }
 
+  /** Does away with what git would wait at; false if that cannot be done. */
+  async #doWithout(error: unknown): Promise<boolean> {
+    if (!(error instanceof GitBlocked) || error.files.some(({ kind }) => kind === 'repository')) return false
+    const isNew = this.git.repository !== null && blockedObject(error) !== null
+    if (isNew) this.readAgain(error)
+    const isAside = await putAside(error, this.#directory, message => this.#warn(message))
+    return isAside || isNew
+  }
+
+  /** The private git for one look. */
+  get #looking(): PrivateGit {
+    const setting =
+      this.#signal === undefined ? this.#working.setting : { ...this.#working.setting, signal: this.#signal }
+    return { ...this.#working, setting }
+  }
+
   async #take(): Promise<string> {
     if (this.#isToBeReadAgain) await removeIndex(this.git)
     if (!(await this.#hasIndex())) await this.#seed()
@@ -148,7 +209,7 @@ export class Fingerprints {
     const isSame = differences.gone.length === 0 && differences.present.length === 0
     if (isSame && this.#tree !== null) return this.#tree
     this.#tree = null
-    for (const path of await stagePaths(this.#working, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
+    for (const path of await stagePaths(this.#looking, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
     this.#tree = await this.#writeTree()
     this.#isToBeReadAgain = false
     return this.#tree
@@ -162,7 +223,7 @@ export class Fingerprints {
 
   /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
   async #seed(): Promise<void> {
-    const { repository, setting, prefix } = this.git
+    const { repository, setting, prefix } = this.#looking
     const commit = repository === null ? null : (await readHead(repository)).commit
     if (commit === null) return
     const args = ['ls-tree', '-r', '-z', '--full-tree', commit, ...(prefix === '' ? [] : ['--', prefix])]
@@ -178,7 +239,7 @@ export class Fingerprints {
   async #lookTwiceIfMany(): Promise<IndexDifferences> {
     const differences = await this.#look()
     if (differences.present.length < MANY_FILES || this.#isToBeReadAgain) return differences
-    await runGit(this.#working.setting, ['update-index', '-q', '--split-index', '--refresh'])
+    await runGit(this.#looking.setting, ['update-index', '-q', '--split-index', '--refresh'])
     return this.#look()
   }
 
@@ -218,7 +279,7 @@ export class Fingerprints {
   async #lookForHidden(): Promise<string[]> {
     if (this.#protected === null) return []
     return await findHiddenFiles({
-      git: this.git,
+      git: this.#looking,
       globs: this.#protected,
       never: this.#never,
       onTooMany: () =>
@@ -237,11 +298,11 @@ export class Fingerprints {
 
   async #addEntries(entries: readonly string[]): Promise<void> {
     const input = entries.map(entry => `${entry}\0`).join('')
-    await runGitOrThrow(this.git.setting, ['update-index', '-z', '--index-info'], input)
+    await runGitOrThrow(this.#looking.setting, ['update-index', '-z', '--index-info'], input)
   }
 
   async #writeTree(): Promise<string> {
-    const { setting, prefix, objectFormat } = this.#working
+    const { setting, prefix, objectFormat } = this.#looking
     const args = ['write-tree', ...(prefix === '' ? [] : [`--prefix=${prefix}`])]
     const result = await runGit(setting, args)
     if (result.ok) return result.stdout.trim()
@@ -250,7 +311,7 @@ export class Fingerprints {
   }
 
   async #list(args: readonly string[]): Promise<string> {
-    const result = await runGit(this.git.setting, args)
+    const result = await runGit(this.#looking.setting, args)
     if (!result.ok) throw new GitError(args, result)
     for (const line of result.stderr.split('\n', MOST_WARNINGS)) if (line !== '') this.#warn(fromLatin1(line))
     return result.stdout
@@ -261,6 +322,45 @@ export class Fingerprints {
     this.#told.add(message)
     this.#onWarning(message)
   }
+}
+
+/** Runs an action again for as long as what it has thrown could be mended; at most 20 times. */
+async function mending<T>(action: () => Promise<T>, mend: (error: unknown) => Promise<boolean> | false): Promise<T> {
+  for (let left = MOST_MENDS; ; left -= 1) {
+    try {
+      return await action()
+    } catch (error) {
+      if (left <= 0 || !(await mend(error))) throw error
+    }
+  }
+}
+
+function blockedObject(error: unknown): BlockingFile | null {
+  return error instanceof GitBlocked ? (error.files.find(({ kind }) => kind === 'objects') ?? null) : null
+}
+
+function notBorrowed(directory: string, { path, why }: BlockingFile): string {
+  return `${shownPath(directory, path)} ${why}: codemachine reads no objects of the repository any more.`
+}
+
+/**
+ * Renames the files of the work directory at which git would wait, so that it does not; false if that was not what was
+ * thrown, or one of them cannot be renamed.
+ */
+async function putAside(error: unknown, directory: string, warn: (message: string) => void): Promise<boolean> {
+  const files = error instanceof GitBlocked ? error.files.filter(({ kind }) => kind === 'rules') : []
+  for (const { path, why } of files) {
+    const inside = pathInside(directory, path)
+    if (inside === null || (await findObstacle(directory, dirname(inside))) !== null) return false
+    try {
+      const aside = await renameAsBroken(directory, inside)
+      warn(`${shownPath(directory, path)} ${why}; it was renamed to ${shownPath(directory, join(directory, aside))}.`)
+    } catch (failure) {
+      if (systemErrorCode(failure) === null) throw failure
+      return false
+    }
+  }
+  return files.length > 0
 }
 
 function readOnlyFailure(cause: GitError): UserError {
@@ -285,6 +385,7 @@ function splitAtNul(list: string): string[] {
 }
 
 const MOST_PATHS = 50
+const MOST_MENDS = 20
 const MANY_FILES = 1000
 const MOST_WARNINGS = 20
 const PLACEHOLDER = '.codemachine-looks-in-here'

@@ -6,7 +6,7 @@ describe.each([
   ['between two rounds', runProcess],
   ['with execa', runWithExeca],
 ] as const)('a program that is run %s', (_what, run) => {
-  const node = (script: string, more: { input?: Buffer; timeoutMs?: number } = {}) =>
+  const node = (script: string, more: { input?: Buffer; timeoutMs?: number; signal?: AbortSignal } = {}) =>
     run(process.execPath, ['-e', script], { ...options, ...more })
 
   test('what a program says and how it ended come back', async () => {
@@ -24,6 +24,14 @@ describe.each([
   test('one that hangs is killed when its time is over', async () => {
     const result = await node(`setInterval(() => {}, 1000)`, { timeoutMs: 200 })
     expect(result).toMatchObject({ exitCode: null, failure: 'timeout' })
+  })
+
+  test('one that nobody waits for any more is killed, and none is started after that', async () => {
+    const over = new AbortController()
+    const running = run('/bin/sh', ['-c', 'sleep 60'], { ...options, timeoutMs: 10_000, signal: over.signal })
+    over.abort()
+    expect(await running).toMatchObject({ exitCode: null, failure: 'aborted' })
+    expect(await node(`console.log('ran')`, { signal: over.signal })).toMatchObject({ stdout: '', failure: 'aborted' })
   })
 
   test('one that has ended is not waited for because of what it left running', async () => {

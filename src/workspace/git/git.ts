@@ -1,10 +1,17 @@
-import { copyFile, open, readdir, realpath, rm, stat, utimes } from 'node:fs/promises'
+import { constants, copyFile, open, readdir, realpath, rm, stat, utimes } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, dirname, join, resolve, sep } from 'node:path'
 import { diskFull, isNoRoom, UserError, writing } from '../../base/errors.ts'
 import { lacksRoom, writableByAgents } from '../../platform/files.ts'
-import { findProgram, runProcess } from '../../platform/run-process.ts'
+import { findProgram, type ProcessOptions, type ProcessResult, runProcess } from '../../platform/run-process.ts'
 import { readTextFile } from '../files/inside-directory.ts'
+import {
+  type BlockingFile,
+  findBlockingFiles,
+  GitBlocked,
+  type GitPlace,
+  usualBlockingFiles,
+} from './blocking-files.ts'
 
 /** How a git command ended. Texts are latin1, so that names in any encoding come through byte for byte. */
 export interface GitResult {
@@ -22,6 +29,11 @@ export class GitError extends Error {
   }
 }
 
+/** Thrown by `runGit` where its signal was aborted: nobody waits for the answer any more. */
+export class GitStopped extends Error {
+  override readonly name = 'GitStopped'
+}
+
 /** The git program to run, and its directory and environment. */
 export interface GitSetting {
   /** Absolute path of the program. */
@@ -31,23 +43,112 @@ export interface GitSetting {
   env: NodeJS.ProcessEnv
   /** How it is run; left out: by `runProcess`, as between two rounds. */
   run?: typeof runProcess
+  /** Ends it; `GitStopped` is thrown then. */
+  signal?: AbortSignal
 }
 
 /**
- * Runs git and collects its output (up to 256 MiB). A failure is a value, never thrown. `input` is latin1 text for
- * stdin.
+ * Runs git and collects its output (up to 256 MiB). A failure is a value; what `callGit` throws is thrown. `input` is
+ * latin1 text for stdin.
  */
 export async function runGit(setting: GitSetting, args: readonly string[], input?: string): Promise<GitResult> {
-  const { run = runProcess } = setting
-  const { exitCode, stdout, stderr, failure } = await run(setting.program, args, {
-    directory: setting.directory,
-    env: setting.env,
-    encoding: 'latin1',
+  const { exitCode, stdout, stderr, failure } = await callGit(setting, args, {
     outputLimit: OUTPUT_BYTES,
     ...(input === undefined ? {} : { input: Buffer.from(input, 'latin1') }),
   })
   return { ok: exitCode === 0, stdout, stderr: failure === null ? stderr : `git was not run to its end: ${failure}` }
 }
+
+/**
+ * Runs git for at most ten minutes, or an hour where the command reads or writes many files. Its output is latin1. Throws
+ * `GitBlocked` where it would wait at a file, a `UserError` (exit code 4) where its time is over, and `GitStopped`.
+ */
+export async function callGit(
+  setting: GitSetting,
+  args: readonly string[],
+  options: Pick<ProcessOptions, 'input' | 'outputLimit'>,
+): Promise<ProcessResult> {
+  const { run = runProcess, program, directory, env, signal } = setting
+  const command = commandOf(args)
+  const place = { directory, env, opensTree: OPENS_TREE.has(command) }
+  const usual = usualBlockingFiles(place)
+  if (usual.length > 0) throw new GitBlocked(directory, usual)
+  const timeoutMs = READS_MANY.has(command) ? LONG_MS : SHORT_MS
+  using watch = new BlockWatch(place)
+  const signals = signal === undefined ? watch.signal : AbortSignal.any([watch.signal, signal])
+  const result = await run(program, args, {
+    ...options,
+    directory,
+    env,
+    encoding: 'latin1',
+    timeoutMs,
+    signal: signals,
+  })
+  if (signal?.aborted && result.failure === 'aborted') throw new GitStopped(`git ${command} was ended`)
+  if (result.failure === 'aborted') throw new GitBlocked(directory, watch.found)
+  if (result.failure === 'timeout') throw tooSlow(directory, command, timeoutMs)
+  return result
+}
+
+/** While git runs: has `signal` aborted once it has taken long and there is a file at which it would wait. */
+class BlockWatch implements Disposable {
+  readonly #over = new AbortController()
+  readonly #place: GitPlace
+  #timer: NodeJS.Timeout | undefined
+  found: readonly BlockingFile[] = []
+
+  constructor(place: GitPlace) {
+    this.#place = place
+    this.#lookIn(LOOK_MS)
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** Again and again, each time after ten times as long: it may come later. */
+  #lookIn(ms: number): void {
+    const timer = setTimeout(async () => {
+      this.found = await findBlockingFiles(this.#place)
+      if (this.#timer !== timer) return
+      if (this.found.length > 0) this.#over.abort()
+      else this.#lookIn(ms * 10)
+    }, ms)
+    this.#timer = timer
+  }
+}
+
+function tooSlow(directory: string, command: string, ms: number): UserError {
+  return new UserError(
+    `git ${command} in ${directory} did not come to an end in ${ms / 60_000} minutes, and was ended.`,
+    { hint: 'See whether a disk or a network folder hangs there; then codemachine resume goes on.', exitCode: 4 },
+  )
+}
+
+/** The git command among its arguments, after the options that come before it. */
+function commandOf(args: readonly string[]): string {
+  return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c') ?? ''
+}
+
+/** Commands that may read or write every file or object that there is. */
+const READS_MANY: ReadonlySet<string> = new Set(
+  'update-index checkout-index read-tree pack-objects index-pack repack prune add commit checkout merge worktree'.split(
+    ' ',
+  ),
+)
+/** Commands that open files of the work tree. */
+const OPENS_TREE: ReadonlySet<string> = new Set(
+  'ls-files diff-files check-ignore update-index checkout-index add commit status checkout merge worktree'.split(' '),
+)
+const SHORT_MS = 10 * 60_000
+const LONG_MS = 60 * 60_000
+/** After how long it is looked whether git waits at a file, ms. */
+const LOOK_MS = 2_000
 
 /** Runs git and returns its stdout. Throws a `GitError` if it fails. */
 export async function runGitOrThrow(setting: GitSetting, args: readonly string[], input?: string): Promise<string> {
@@ -382,7 +483,8 @@ function personEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 /** Follows links (dotfiles often are), but reads regular files only, up to 1 MiB; anything else excludes nothing. */
 async function readExcludes(path: string): Promise<string> {
   try {
-    await using file = await open(await realpath(path), 'r')
+    // Without O_NONBLOCK (absent on Windows) the opening of a pipe waits for its other end.
+    await using file = await open(await realpath(path), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stat = await file.stat()
     return stat.isFile() && stat.size <= EXCLUDES_BYTES ? await file.readFile('latin1') : ''
   } catch {

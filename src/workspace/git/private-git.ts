@@ -31,6 +31,8 @@ export interface PrivateGitOptions {
   /** The person's repository around the work directory: its objects are borrowed, its ignore rules apply. */
   repository: PersonRepository | null
   env: NodeJS.ProcessEnv
+  /** Whether objects of the person's repository are read; left out: they are. */
+  borrows?: boolean
 }
 
 /**
@@ -49,8 +51,9 @@ export interface PrivateGit extends PrivateGitLocation {
  * Opens or creates the private git directory. A broken one is repaired and keeps its objects and references; one that
  * cannot be repaired is renamed to `<gitDir>.broken`, replacing an earlier one. The caller holds the run lock.
  */
-export async function openPrivateGit({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
-  const git = await locatePrivateGit({ gitDir, directory, repository, env })
+export async function openPrivateGit(options: PrivateGitOptions): Promise<PrivateGit> {
+  const { gitDir, directory, repository, env } = options
+  const git = await locatePrivateGit(options)
   const excludes = await readPersonExcludes(git.setting.program, directory, repository, env)
   await writeToPrivateGit(gitDir, () => preparePrivateGit(git, excludes))
   await removeLeftovers(gitDir)
@@ -94,14 +97,15 @@ export async function repairPrivateGit(git: PrivateGit): Promise<void> {
   await preparePrivateGit(git, excludes)
 }
 
-async function locatePrivateGit({ gitDir, directory, repository, env }: PrivateGitOptions): Promise<PrivateGit> {
+async function locatePrivateGit(options: PrivateGitOptions): Promise<PrivateGit> {
+  const { gitDir, directory, repository, env, borrows = true } = options
   const top = repository?.root ?? directory
   const program = await findGit(env, top)
   const variables = {
     ...hardenedEnvironment(env, join(gitDir, 'empty')),
     GIT_DIR: gitDir,
     GIT_WORK_TREE: top,
-    ...borrowedObjectsEnvironment(repository),
+    ...borrowedObjectsEnvironment(borrows ? repository : null),
   }
   return {
     gitDir,

@@ -1,8 +1,16 @@
 import { constants, lstat, open } from 'node:fs/promises'
 import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
-import { runProcess } from '../../platform/run-process.ts'
-import { fromLatin1, GitError, type GitResult, type GitSetting, pathBytes, runGit, runGitOrThrow } from './git.ts'
+import {
+  callGit,
+  fromLatin1,
+  GitError,
+  type GitResult,
+  type GitSetting,
+  pathBytes,
+  runGit,
+  runGitOrThrow,
+} from './git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from './private-git.ts'
 
 /** A file that differs between two trees. A rename is a deleted and an added file. */
@@ -160,17 +168,11 @@ export async function treeDiff(
   { mostBytes, paths = [] }: TreeDiffOptions,
 ): Promise<TreeDiff> {
   if (before === after) return { text: '', isCut: false }
-  const { program, directory, env } = withOwnObjectsOnly(git)
   const within = paths.length === 0 ? [] : ['--', ...paths]
   const args = [...PLAIN_READING, 'diff-tree', '-r', '-p', '-M', '-l400', ...PLAIN_TEXT, before, after, ...within]
-  // `runProcess` drops the whole chunk that exceeds the limit.
+  // The whole chunk that exceeds the limit is dropped.
   const outputLimit = mostBytes + CHUNK_BYTES
-  const { exitCode, stdout, stderr, failure } = await runProcess(program, args, {
-    directory,
-    env,
-    encoding: 'latin1',
-    outputLimit,
-  })
+  const { exitCode, stdout, stderr, failure } = await callGit(withOwnObjectsOnly(git), args, { outputLimit })
   if (exitCode !== 0 && failure !== 'output-limit') throw new GitError(args, { ok: false, stdout, stderr })
   const isCut = failure === 'output-limit' || stdout.length > mostBytes
   return { text: fromLatin1(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout), isCut }

@@ -9,13 +9,18 @@ import { parseObjects, type TreeDiff, type TreeDiffOptions, treeChanges, treeDif
 
 /** Reads and compares the savepoints of a private git directory. `SavepointWriter` adds new ones. */
 export class SavepointStore {
-  readonly #git: PrivateGit
+  readonly #fingerprints: { readonly git: PrivateGit }
   readonly #warn: (message: string) => void
 
   /** @param warn called with one sentence for each savepoint that cannot be read, at every reading */
-  constructor(git: PrivateGit, warn: (message: string) => void) {
-    this.#git = git
+  constructor(fingerprints: { readonly git: PrivateGit }, warn: (message: string) => void) {
+    this.#fingerprints = fingerprints
     this.#warn = warn
+  }
+
+  /** It may be another one from one moment to the next: without borrowed objects. */
+  get #git(): PrivateGit {
+    return this.#fingerprints.git
   }
 
   /** All savepoints, oldest first. A broken one is left out and reported to `warn`. */

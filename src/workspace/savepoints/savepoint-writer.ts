@@ -1,6 +1,7 @@
 import { isDiskFull, messageOf, UserError } from '../../base/errors.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
 import type { Fingerprints } from '../fingerprint.ts'
+import { GitBlocked } from '../git/blocking-files.ts'
 import { type NewCommit, newCommits } from '../git/commits.ts'
 import { GitError, readHead, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
 import { FSYNC_ALL, repackObjects } from '../git/objects.ts'
@@ -55,7 +56,6 @@ export function openSavepoints(fingerprints: SavedFingerprints, options: Savepoi
  */
 export class SavepointWriter extends SavepointStore implements AsyncDisposable {
   readonly #fingerprints: SavedFingerprints
-  readonly #git: PrivateGit
   readonly #warn: (message: string) => void
   readonly #chains = new Map<string, Chain>()
   /** The last queued write: savepoints are made one after another. */
@@ -63,10 +63,13 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
 
   constructor(fingerprints: SavedFingerprints, { onWarning = () => {} }: SavepointsOptions) {
     const warn = onlyOnce(onWarning)
-    super(fingerprints.git, warn)
+    super(fingerprints, warn)
     this.#fingerprints = fingerprints
-    this.#git = fingerprints.git
     this.#warn = warn
+  }
+
+  get #git(): PrivateGit {
+    return this.#fingerprints.git
   }
 
   /**
@@ -106,11 +109,11 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     try {
       return await this.#writing(() => this.#keep(what))
     } catch (error) {
-      if (!(error instanceof GitError)) throw error
+      if (!(error instanceof GitError || error instanceof GitBlocked)) throw error
       const why = messageOf(error).split('\n').at(-1)?.slice(-MOST_REASON_CHARS) ?? ''
       this.#warn(`There is no savepoint of round ${what.round}, for git failed: ${why}`)
       // Borrowed objects are missing or forged: the next fingerprint must do without them.
-      this.#fingerprints.readAgain()
+      this.#fingerprints.readAgain(error)
       return null
     }
   }
