@@ -6,13 +6,21 @@ import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { askProvider, canBeAsked } from '../ask-provider.ts'
 import { type AppServer, type AppServerExit, type CodexOptions, LONGEST_WAIT_MS } from './app-server.ts'
-import { exitOutcome, INTERRUPTED, ofProvider, requestOutcome, turnOutcome, withRetryAt } from './classify.ts'
+import {
+  type CodexError,
+  exitOutcome,
+  INTERRUPTED,
+  ofProvider,
+  requestOutcome,
+  turnOutcome,
+  withRetryAt,
+} from './classify.ts'
 import { Activity, type NetworkLimits, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
 import { startThread, threadStartParams, turnStartParams } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
 import { parseUsageLimits, waitsForNetwork } from './translate.ts'
-import { Turn } from './turn/turn.ts'
+import { type LostEnd, Turn } from './turn/turn.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
 export interface CodexRoundOptions
@@ -177,7 +185,7 @@ export class CodexRound implements PreparedRound {
     if ('failure' in ready) return this.#end(this.#cause ?? ready.failure)
     const { clock, sandbox, requestMs, log } = this.#options
     const { threadId } = ready
-    const turn = new Turn({ rpc: this.#rpc, clock, threadId, log })
+    const turn = new Turn({ rpc: this.#rpc, clock, threadId, requestMs, log })
     this.#turn = turn
     this.#activity.beginTurn(clock.monotonic())
     const watch = watchForSilence({
@@ -264,7 +272,7 @@ export class CodexRound implements PreparedRound {
 
   #dispatch(message: ServerNotification): void {
     const { provider } = this.#options
-    if (provider !== null && isOfAccount(message)) return
+    if ((provider !== null && isOfAccount(message)) || isOfReading(message)) return
     const thread = threadOf(message)
     const ours = thread === null || thread === this.#threadId
     if (!ours && message.method !== 'thread/tokenUsage/updated') return
@@ -273,14 +281,12 @@ export class CodexRound implements PreparedRound {
         if (this.#endedTurns.has(message.params.turn.id)) return
         this.#turn?.start(message.params.turn.id)
         break
-      case 'turn/completed': {
-        const { id, status, error } = message.params.turn
-        if (this.#turn && !this.#endedTurns.has(id) && (this.#turn.id ?? id) === id) {
-          this.#endedTurns.add(id)
-          this.#endTurn(this.#turn, turnOutcome(status, error))
-        }
+      case 'turn/completed':
+        this.#completeTurn(message.params.turn)
         break
-      }
+      case 'thread/status/changed':
+        this.#followStatus(message.params.status.type)
+        break
       case 'error':
         if (this.#turn && waitsForNetwork(message.params))
           this.#boundWait(this.#turn, message.params.error.additionalDetails)
@@ -288,8 +294,36 @@ export class CodexRound implements PreparedRound {
       default:
         break
     }
+    this.#turn?.note(message)
     this.#feed.notification(message, this.#inUse)
     if (message.method === 'item/completed') this.#tools.keep(questionsInItem(message.params.item))
+  }
+
+  #completeTurn({ id, status, error }: { id: string; status: string; error: CodexError | null }): void {
+    const turn = this.#turn
+    if (turn === null || this.#endedTurns.has(id) || (turn.id ?? id) !== id) return
+    this.#endedTurns.add(id)
+    this.#endTurn(turn, turnOutcome(status, error))
+  }
+
+  /** An idle thread has no turn that runs: where the end of ours is not told, it is read back. */
+  #followStatus(status: string): void {
+    if (status === 'active') this.#turn?.isActive()
+    else void this.#turn?.lostEnd().then(end => end && this.#feed.whenOpen(() => this.#takeLostEnd(end)))
+  }
+
+  /** Goes on, and records it, as if codex had told it. */
+  #takeLostEnd({ missing, ...turn }: LostEnd): void {
+    const [threadId, turnId] = [this.#threadId, turn.id]
+    this.#options.log(`codex did not tell the end of its turn (${turn.status}); it was read back from the thread.`)
+    const untold = [
+      ...missing.map(item => ({ method: 'item/completed', params: { item, threadId, turnId } })),
+      { method: 'turn/completed', params: { threadId, turn: { ...turn, items: [] } } },
+    ]
+    for (const message of untold) {
+      this.#feed.line(JSON.stringify(message), message)
+      this.#take(message as ServerNotification)
+    }
   }
 
   #endTurn(turn: Turn, said: RoundOutcome): void {
@@ -332,6 +366,11 @@ export class CodexRound implements PreparedRound {
     this.#turn?.end(this.#activity.hasCommands ? this.#options.server.exit.then(() => outcome) : outcome)
     return outcome
   }
+}
+
+/** What codex says of our reading a thread back. */
+function isOfReading({ method, params }: ServerNotification): boolean {
+  return method === 'deprecationNotice' && params.summary.startsWith('Full-history hydration')
 }
 
 /** What says nothing of a provider of the person's: the limits of the account, and that codex has not heard of its model. */

@@ -1,13 +1,30 @@
+import type { ServerNotification, ThreadItem, Turn as TurnRead } from '../../../../protocol/codex.ts'
 import type { Clock } from '../../../base/clock.ts'
 import { messageOf } from '../../../base/errors.ts'
 import type { RoundOutcome } from '../../../core/events/outcome.ts'
-import type { Rpc } from '../wire.ts'
+import type { CodexError } from '../classify.ts'
+import { memberOf, type Rpc } from '../wire.ts'
 
 interface TurnOptions {
   rpc: Rpc
   clock: Clock
   threadId: string
+  /** Deadline of a request to codex, ms. */
+  requestMs: number
   log(message: string): void
+}
+
+/** From the notice that the thread is idle to asking codex how the turn ended, ms. */
+const END_GRACE_MS = 15_000
+/** The deadline of that question, ms. */
+const READ_MS = 10_000
+
+/** How a turn ended that codex has not told the end of, and the items that it has not told either. */
+export interface LostEnd {
+  id: string
+  status: string
+  error: CodexError | null
+  missing: ThreadItem[]
 }
 
 /** One turn of a thread, from `turn/start` to its end. */
@@ -19,6 +36,9 @@ export class Turn {
   readonly #end = Promise.withResolvers<RoundOutcome>()
   #id: string | null = null
   #wasRefused = false
+  readonly #told = new ToldItems()
+  #lastError: CodexError | null = null
+  #idle = new AbortController()
 
   constructor(options: TurnOptions) {
     this.#options = options
@@ -49,6 +69,52 @@ export class Turn {
     this.#end.resolve(outcome)
   }
 
+  /** Takes note of what codex tells of its thread. */
+  note(message: ServerNotification): void {
+    if (message.method === 'item/completed') this.#told.add(message.params.item)
+    else if (message.method === 'error' && !message.params.willRetry) this.#lastError = message.params.error
+  }
+
+  /** The thread works, so nothing of its end is lost. */
+  isActive(): void {
+    this.#idle.abort()
+  }
+
+  /**
+   * The thread is idle, which codex says just before the end of its turn. Resolves with the end, as codex keeps it, if that is
+   * not told within the grace; null if it is, if the turn goes on, or if codex cannot say.
+   */
+  async lostEnd(): Promise<LostEnd | null> {
+    const { clock } = this.#options
+    this.#idle.abort()
+    const idle = new AbortController()
+    this.#idle = idle
+    void this.ended.then(() => idle.abort())
+    await clock.wait(END_GRACE_MS, idle.signal)
+    if (idle.signal.aborted || this.#id === null) return null
+    const turn = await this.#read(this.#id)
+    if (turn === null || idle.signal.aborted) return null
+    const { id, status, error } = turn
+    const items = Array.isArray(turn.items) ? turn.items : []
+    return { id, status, error: error ?? this.#lastError, missing: this.#told.missingOf(items) }
+  }
+
+  /** The turn as the thread keeps it; null if it still runs, or codex does not say. */
+  async #read(turnId: string): Promise<TurnRead | null> {
+    const { rpc, threadId, requestMs, log } = this.#options
+    try {
+      const answer = await rpc.request('thread/read', { threadId, includeTurns: true }, Math.min(READ_MS, requestMs))
+      const turns = memberOf(memberOf(answer, 'thread'), 'turns')
+      const turn: unknown = Array.isArray(turns) ? turns.find(each => memberOf(each, 'id') === turnId) : null
+      const status = memberOf(turn, 'status')
+      if (typeof status === 'string' && status !== 'inProgress') return turn as TurnRead
+      log(`codex is idle, and says that turn ${turnId} is ${typeof status === 'string' ? status : 'not there'}.`)
+    } catch (error) {
+      log(`codex is idle, and does not say how the turn ended: ${messageOf(error)}`)
+    }
+    return null
+  }
+
   /** Asks codex to end it; resolves when it has ended, or `ms` after it was asked. */
   async interrupt(ms: number): Promise<void> {
     const { rpc, threadId, log } = this.#options
@@ -73,5 +139,29 @@ export class Turn {
     } finally {
       settled.abort()
     }
+  }
+}
+
+/** Ids that codex before 0.150 makes up when a thread is read: they are not those that it told the items with. */
+const MADE_UP = /^item-\d+$/
+
+/** Which items of a turn codex has told as completed. */
+class ToldItems {
+  readonly #ids = new Set<string>()
+  #messages = 0
+
+  add({ id, type }: ThreadItem): void {
+    this.#ids.add(id)
+    if (type === 'agentMessage') this.#messages++
+  }
+
+  /** Those of a whole turn that have come to their end and were not told. Where ids are made up, only messages of the agent. */
+  missingOf(items: readonly ThreadItem[]): ThreadItem[] {
+    let messages = 0
+    return items.filter(item => {
+      if (item.type === 'agentMessage') messages++
+      if (MADE_UP.test(item.id)) return item.type === 'agentMessage' && messages > this.#messages
+      return !this.#ids.has(item.id) && memberOf(item, 'status') !== 'inProgress'
+    })
   }
 }
