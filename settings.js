@@ -16,13 +16,16 @@ export default {
    */
   mode: 'build',
 
-  /** The most rounds that a session may take. This default counts only if neither maxTime nor maxTokens is set. */
+  /**
+   * The most rounds that the sessions of a run may take together. This default counts only if neither maxTime nor maxTokens
+   * is set, and for each session.
+   */
   rounds: 10,
 
-  /** The most time that a session may be worked on, such as '8h' or '1h30m'; null: no limit. */
+  /** The most time that they may be worked on, such as '8h' or '1h30m'; null: no limit. */
   maxTime: null,
 
-  /** The most tokens that a session may use, such as 5000000, '5M' or '500k'; null: no limit. */
+  /** The most tokens that they may use, such as 5000000, '5M' or '500k'; null: no limit. */
   maxTokens: null,
 
   /** How much of the account's usage window may be used before its reset is waited for, in percent; null: all of it. */

@@ -1,15 +1,17 @@
 import { UserError } from '../base/errors.ts'
 import { problemOfPrompt } from '../base/text.ts'
+import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { Reply } from '../core/contracts/reply.ts'
 import type { TemplateKind, TemplateKinds } from '../core/contracts/template.ts'
 import type { EndedBy } from '../core/events/outcome.ts'
+import { sessionStatusOf } from '../core/state/state.ts'
 import { lockOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import { openRecords, type Records } from '../records/records.ts'
 import { askWhoRuns } from '../records/run-lock.ts'
 import type { ReportData } from '../report/report-data.ts'
 import { askRun } from './commands.ts'
-import { findSession } from './find.ts'
+import { findSession, latestSession, readableState } from './find.ts'
 import type {
   Ask,
   EndedSession,
@@ -204,13 +206,14 @@ function endedBy(reason: unknown): EndedBy {
   return SIGNALS.find(each => each === reason) ?? 'SIGTERM'
 }
 
-function queueOf(records: Records, { clock, env }: World): ProjectQueue {
+function queueOf(records: Records, { clock, env, platform }: World): ProjectQueue {
   const queue = openQueue(records.queue)
   return {
     async add(prompt, terms = {}) {
       if (Object.values(terms).some(term => term !== undefined)) {
         const { checkTerms } = await import('./start/templates.ts')
         checkTerms(terms, records.templates, env)
+        await refuseBeyondRunning(records, platform, terms)
       }
       return await queue.add(checked(prompt), new Date(clock.now()), terms)
     },
@@ -218,6 +221,17 @@ function queueOf(records: Records, { clock, env }: World): ProjectQueue {
     edit: (id, prompt) => queue.edit(id, checked(prompt)),
     remove: id => queue.remove(id),
   }
+}
+
+/** Refuses terms that the run which works here just now would refuse, too, when their turn comes. */
+async function refuseBeyondRunning(records: Records, platform: NodeJS.Platform, terms: PromptTerms): Promise<void> {
+  if (terms.limits === undefined) return
+  const runner = await askWhoRuns(records.lock, platform, () => {})
+  const id = runner === null ? null : await latestSession(records, () => {})
+  const state = id === null ? null : await readableState(records, id)
+  if (state?.run == null || sessionStatusOf(state, runner) !== 'running') return
+  const { refuseBeyondRun } = await import('./resume-terms.ts')
+  refuseBeyondRun(state.run, terms.limits)
 }
 
 function checked(prompt: string): string {

@@ -7,11 +7,12 @@ import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
-import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { allowanceAtResume, beyondRun, limitsInRun, NOTHING_USED, type RunAllowance } from '../core/rules/run-limits.ts'
+import { type SessionState, usedBy } from '../core/state/state.ts'
 import { reachesNetwork, withVerified } from '../settings/gates.ts'
-import { limitsOf, type SettingSources } from '../settings/load.ts'
+import type { SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
-import { countAsTyped, durationAsTyped } from '../words/commands.ts'
+import { countAsTyped, durationAsTyped, limitAsTyped } from '../words/commands.ts'
 import { formatSpan, formatTokens } from '../words/numbers.ts'
 import type { RunOptions } from './library.ts'
 
@@ -41,33 +42,58 @@ export function runOverridesOf(
   }
 }
 
+/** What a run may take that begins now: what the settings say. The default of `rounds` is for each of its sessions. */
+export function allowanceAtStart(settings: LimitSettings, sources: Pick<SettingSources, 'rounds'>): RunAllowance {
+  const isDefault = sources.rounds.layer === 'defaults'
+  const { rounds, maxTime: timeMs, maxTokens: tokens } = settings
+  return { limits: { rounds: isDefault ? null : rounds, timeMs, tokens }, used: NOTHING_USED }
+}
+
+type LimitSettings = Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>
+
+/** What the run of a session that goes on may take; null if that was never kept. `options`: what is said now. */
+export function runAtResume({ run }: SessionState, options: LimitOptions, now: SessionLimits): RunAllowance | null {
+  if (run === null) return null
+  return allowanceAtResume(run, {
+    ...(options.rounds === undefined ? {} : { rounds: now.rounds }),
+    ...(options.maxTimeMs === undefined ? {} : { timeMs: now.timeMs }),
+    ...(options.maxTokens === undefined ? {} : { tokens: now.tokens }),
+  })
+}
+
+type LimitOptions = Pick<RunOptions, 'rounds' | 'maxTimeMs' | 'maxTokens'>
+
 /**
  * What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. A
- * `UserError` if its options hold a secret.
+ * `UserError` if its options hold a secret, or it wants more than the run has in all.
+ * @param allowance what the run may take, and has used before it
  */
 export function termsAtStart(
   run: { settings: Settings; sources: SettingSources; gates: readonly Gate[]; said: RunOverrides; redactor: Redactor },
   kind: Pick<TemplateKind, 'name' | 'defaultRounds'>,
   { gates: verify = [], limits = {}, options }: Omit<PromptTerms, 'template'> = {},
+  allowance: RunAllowance = allowanceAtStart(run.settings, run.sources),
 ): { limits: SessionLimits; gates: readonly Gate[]; said: RunOverrides } {
-  const { settings, sources, gates, said, redactor } = run
+  const { settings, gates, said, redactor } = run
   refuseSecretOptions(kind, options, redactor)
-  const { rounds, timeMs, tokens } = limits
-  const own = limitsOf(
-    {
-      rounds: rounds ?? settings.rounds,
-      maxTime: timeMs ?? settings.maxTime,
-      maxTokens: tokens ?? settings.maxTokens,
-    },
-    { rounds: rounds === undefined ? sources.rounds : { layer: 'flag', place: 'the queue' } },
-    kind.defaultRounds(options),
-  )
+  refuseBeyondRun(allowance, limits)
+  const own = limitsInRun(allowance, limits, kind.defaultRounds(options) ?? settings.rounds)
   if (verify.length === 0) return { limits: own, gates, said }
   return {
     limits: own,
     gates: withVerified(gates, verify, settings),
     said: { ...said, verify: [...new Set([...(said.verify ?? []), ...verify])] },
   }
+}
+
+/** Refuses limits of a prompt's own that are more than its run has in all. */
+export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTerms['limits']>): void {
+  const name = beyondRun(run, wanted)
+  if (name === null) return
+  const [more, most] = [limitAsTyped(name, wanted[name] ?? 0), limitAsTyped(name, run.limits[name] ?? 0)]
+  throw new UserError(`It wants ${more}, and the run that it would belong to has ${most} for all of its sessions.`, {
+    hint: `Give it less, or leave that out; or begin the run with ${more}.`,
+  })
 }
 
 /** The most that a template is told beside the goal, in bytes as JSON. */
@@ -142,7 +168,7 @@ export function limitsAtResume(
   }
   // All that it lacks is its end.
   if (state.claim.state === 'accepted' && state.ended === null) return limits
-  const used = { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
+  const used = usedBy(state)
   const reached = limitReached(limits, used)
   switch (reached) {
     case null:

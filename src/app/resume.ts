@@ -13,7 +13,7 @@ import { oneLine } from '../words/safe-text.ts'
 import { findSession, latestSession, readableState } from './find.ts'
 import type { RunOptions } from './library.ts'
 import { openRun, type RunListeners, refuseHiddenGates, settingsOf } from './open-run.ts'
-import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume } from './resume-terms.ts'
+import { gatesAtResume, limitsAtResume, optionsAtResume, reviewAtResume, runAtResume } from './resume-terms.ts'
 import { nextToStart, type RunObserver, type Start, type WorkedThrough, workThrough } from './work-through.ts'
 import type { World } from './world.ts'
 
@@ -52,7 +52,8 @@ export async function resumeSession(
   // What waits was never given the rights that this session was begun with.
   await using opened = await openRun(world, options, listeners)
   const named = options.directory ?? null
-  const rest = await workThrough(world, opened, { first: null, named, resumable: true }, observer)
+  const of = own.allowance === null ? {} : { allowance: own.allowance }
+  const rest = await workThrough(world, opened, { first: null, named, resumable: true, ...of }, observer)
   if (rest === null) return own
   const sessions = [...own.sessions, ...rest.sessions]
   return { ...rest, sessions, exitCode: rest.isBrokenOff ? rest.exitCode : own.exitCode || rest.exitCode }
@@ -91,7 +92,8 @@ async function resumeAlone(
   const review = reviewAtResume({ ...opened, journaled: state.review, reread })
   const first: Start = sessions => sessions.resume(state, limits, gates, review)
   const named = options.directory ?? null
-  const worked = await workThrough(world, opened, { first, alone: true, named, resumable: true }, observer)
+  const allowance = runAtResume(state, options, limits)
+  const worked = await workThrough(world, opened, { first, alone: true, named, resumable: true, allowance }, observer)
   if (worked === null) throw new Error(`${id} was not gone on with.`)
   return worked
 }

@@ -13,10 +13,11 @@ import type { Reply } from '../core/contracts/reply.ts'
 import { inEffect } from '../core/contracts/template.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { View } from '../core/events/events.ts'
-import type { Gate, SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
+import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import { FOLLOWS, nextOutput } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
-import { emptyState, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { type RunAllowance, usedUp, withUsed } from '../core/rules/run-limits.ts'
+import { emptyState, type SessionState, usedBy } from '../core/state/state.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
 import { openJournal, problemOfSession } from '../records/journal.ts'
@@ -30,6 +31,7 @@ import { endSessionDiskFull, openDiskReserve, SessionLog } from '../run/session-
 import { SessionRunner } from '../run/session-runner.ts'
 import type { Settings } from '../settings/schema.ts'
 import { USUAL_TEMPLATE } from '../templates/registry.ts'
+import { wordsForNothingLeft } from '../words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
 import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
 import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
@@ -78,8 +80,16 @@ export class Sessions implements AsyncDisposable {
   #commands: AsyncDisposable | null = null
   readonly #templates: TemplateFactory
   #current: RunningSession | null = null
+  #allowance: RunAllowance | null
 
-  constructor(world: World, run: Run, { view, canAsk }: SessionsObserver, live: LiveShare) {
+  constructor(
+    world: World,
+    run: Run,
+    { view, canAsk }: SessionsObserver,
+    live: LiveShare,
+    allowance: RunAllowance | null,
+  ) {
+    this.#allowance = allowance
     this.#world = world
     this.#asked = new PersonAsked(world.signal, world.clock)
     this.#run = run
@@ -94,11 +104,26 @@ export class Sessions implements AsyncDisposable {
     return this.#asked.endedBy !== null
   }
 
-  static async open(world: World, run: Run, observer: SessionsObserver): Promise<Sessions> {
+  /** What all of them may take, and what those that have ended have used of it; null if that is not known. */
+  get allowance(): RunAllowance | null {
+    return this.#allowance
+  }
+
+  /** Whether another session could begin. */
+  get hasLeft(): boolean {
+    return this.#allowance === null || usedUp(this.#allowance) === null
+  }
+
+  static async open(
+    world: World,
+    run: Run,
+    observer: SessionsObserver,
+    allowance: RunAllowance | null,
+  ): Promise<Sessions> {
     const { clock, pid, platform } = world
     const owner = { pid, startTime: await startTimeOf(pid, platform) }
     const live = new LiveShare({ path: run.records.live, owner, redactor: run.redactor, clock })
-    const sessions = new Sessions(world, run, observer, live)
+    const sessions = new Sessions(world, run, observer, live, allowance)
     await makeProjectFolders(run.records.directory)
     await writeAgentsConfig(run.records.directory, run.agents)
     sessions.#commands = await watchCommands(run.records.control, command => sessions.ask(command), world.clock)
@@ -124,7 +149,8 @@ export class Sessions implements AsyncDisposable {
     const { template = USUAL_TEMPLATE, asksPlan = false } = prompt
     const kind = templateNamed(records.templates, template)
     const options = optionsOf(kind, prompt.terms?.options)
-    const { limits, gates, said } = termsAtStart(this.#run, kind, { ...prompt.terms, options })
+    const allowance = this.#allowance
+    const { limits, gates, said } = termsAtStart(this.#run, kind, { ...prompt.terms, options }, allowance ?? undefined)
     refuseSecretGates({ gates }, { redactor: this.#run.redactor, env: this.#world.env })
     const followed = await followedSession(records, prompt.terms?.follows)
     const since = await protectFrom(records)
@@ -144,6 +170,7 @@ export class Sessions implements AsyncDisposable {
         template,
         directory: records.directory,
         limits,
+        ...(allowance === null ? {} : { run: allowance }),
         sandbox: settings.sandbox,
         network: settings.network,
         model: settings.model,
@@ -183,6 +210,7 @@ export class Sessions implements AsyncDisposable {
       log.emit({
         type: 'session-resumed',
         limits,
+        ...(this.#allowance === null ? {} : { run: this.#allowance }),
         said: this.#run.said,
         gates,
         review,
@@ -217,7 +245,9 @@ export class Sessions implements AsyncDisposable {
     const reserve = await openDiskReserve(records.sessionFolder(state.id))
     try {
       const outcome = await this.#runToEnd(log, place, roundsDirectory)
-      return { id: state.id, outcome, limits: log.state.limits, used: usedBy(log.state) }
+      const used = usedBy(log.state)
+      this.#allowance &&= withUsed(this.#allowance, used)
+      return { id: state.id, outcome, limits: log.state.limits, used }
     } catch (error) {
       await endSessionDiskFull(error, log, reserve, clock)
       throw error
@@ -276,7 +306,9 @@ export class Sessions implements AsyncDisposable {
       beforeEnd: async ended => {
         const unkept = await inEffect(ended.template, 'beforeEnd', () => team.template.beforeEnd?.(ended))
         const uncertified = await certify(this.#run, ended, place.folder, this.#world)
-        for (const message of [unkept, uncertified]) if (message) log.emit({ type: 'warning', round: null, message })
+        const left = await this.#whatIsLeft(ended)
+        for (const message of [unkept, uncertified, left])
+          if (message) log.emit({ type: 'warning', round: null, message })
       },
     })
     await using _inbox = await serveAgents(records, runner, { clock, remarks })
@@ -292,6 +324,15 @@ export class Sessions implements AsyncDisposable {
     } finally {
       this.#current = null
     }
+  }
+
+  /** What is to be said of the prompts that wait once nothing is left for them; null if there is, or none waits. */
+  async #whatIsLeft(ended: SessionState): Promise<string | null> {
+    const allowance = this.#allowance && withUsed(this.#allowance, usedBy(ended))
+    const limit = allowance && usedUp(allowance)
+    if (allowance === null || limit === null) return null
+    const waiting = await openQueue(this.#run.records.queue).count()
+    return waiting === 0 ? null : wordsForNothingLeft(limit, allowance.limits[limit] ?? 0, waiting)
   }
 
   /** It may take the system some seconds to say so; the work does not wait for it. */
@@ -327,10 +368,6 @@ async function keepFollowed(records: Records, log: SessionLog, text: string): Pr
   const n = nextOutput(outputs)
   const output = await openOutputs(records.sessionFolder(id)).keep({ n, name: FOLLOWS, kind: 'md', text })
   log.emit({ type: 'output-kept', round: 0, output })
-}
-
-function usedBy(state: SessionState): Used {
-  return { rounds: state.roundsUsed, timeMs: state.ended?.durationMs ?? 0, tokens: sessionTokens(state) }
 }
 
 /** What a runner goes by, of the settings. */

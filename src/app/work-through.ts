@@ -4,6 +4,7 @@ import type { Reply } from '../core/contracts/reply.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
 import type { View } from '../core/events/events.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
+import type { RunAllowance } from '../core/rules/run-limits.ts'
 import type { Command } from '../records/control.ts'
 import { readSessions } from '../records/journal.ts'
 import { openQueue, type Queue } from '../records/queue.ts'
@@ -11,6 +12,7 @@ import type { Stop } from '../words/commands.ts'
 import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
 import type { EndReport } from './reports.ts'
+import { allowanceAtStart } from './resume-terms.ts'
 import { Sessions } from './sessions.ts'
 import { problemOfTemplate } from './start/templates.ts'
 import type { World } from './world.ts'
@@ -44,6 +46,8 @@ interface Work {
   named: string | null
   /** Whether commands that are typed later find the sessions. */
   resumable: boolean
+  /** What the sessions may take together; null: not known; left out: what the settings say. */
+  allowance?: RunAllowance | null
 }
 
 /** How it went. `exitCode`: that of an interruption of the run, else of the first session that was not done. */
@@ -55,6 +59,8 @@ export interface WorkedThrough {
   goesOn: boolean
   /** Whether a person ended the run. */
   isBrokenOff: boolean
+  /** What is left for more sessions of the run; null if that is not known. */
+  allowance: RunAllowance | null
 }
 
 /**
@@ -80,7 +86,8 @@ export async function workThrough(
   opened.remarks.push(
     ...(await unstartable(opened, queue)).map(({ id, problem }) => `${id} waits in the queue still. ${problem}`),
   )
-  await using sessions = await Sessions.open(world, opened, observer)
+  const { allowance = allowanceAtStart(opened.settings, opened.sources) } = work
+  await using sessions = await Sessions.open(world, opened, observer, allowance)
   observer.reach?.(sessions)
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   let exitCode = 0
@@ -91,15 +98,21 @@ export async function workThrough(
     all.push(ended)
     const { outcome } = ended
     exitCode = endsTheRun(outcome) ? exitCodeOf(outcome) : exitCode || exitCodeOf(outcome)
-    const stops = !goesOn(outcome) || sessions.isToEnd
+    const { allowance, hasLeft } = sessions
+    const stops = !goesOn(outcome) || sessions.isToEnd || !hasLeft
     const waiting = stops ? (await queue.list()).prompts.length : 0
     await reportEnd(opened, { ...ended, waiting, directory: work.named }, work, observer)
-    if (stops) return { exitCode, sessions: all, goesOn: false, isBrokenOff: endsTheRun(outcome) }
+    // The session has said so in its journal.
+    if (!hasLeft && waiting > 0) exitCode ||= NOTHING_LEFT
+    if (stops) return { exitCode, sessions: all, goesOn: false, isBrokenOff: endsTheRun(outcome), allowance }
     if (alone) break
   }
   refused.rethrow()
-  return { exitCode, sessions: all, goesOn: true, isBrokenOff: false }
+  return { exitCode, sessions: all, goesOn: true, isBrokenOff: false, allowance: sessions.allowance }
 }
+
+/** The exit code of a run that has used up a limit before what waits. */
+const NOTHING_LEFT = exitCodeOf({ kind: 'limit', limit: 'rounds' })
 
 /** Writes the report of a session that has ended. */
 async function reportEnd(

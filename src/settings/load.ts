@@ -3,7 +3,6 @@ import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { ProvidersByName } from '../core/contracts/provider.ts'
 import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
-import type { SessionLimits } from '../core/events/outcome.ts'
 import { readToml } from '../platform/toml.ts'
 import {
   checkEntry,
@@ -251,19 +250,4 @@ function refuse(entry: Entry, what: string): never {
   throw new UserError(
     `${subjectOf(entry)} cannot be ${what} by a project's own file; if you want that, use ${flag ?? variable} or your own config.toml.`,
   )
-}
-
-/**
- * The limits of a session. The default of `rounds` applies only where no other limit is set.
- * @param usualRounds the default to use in place of that of the settings; null: that one
- */
-export function limitsOf(
-  { rounds, maxTime, maxTokens }: Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>,
-  sources: Pick<SettingSources, 'rounds'>,
-  usualRounds: number | null,
-): SessionLimits {
-  const isLimitedOtherwise = maxTime !== null || maxTokens !== null
-  const isDefault = sources.rounds.layer === 'defaults'
-  const usual = isLimitedOtherwise ? null : (usualRounds ?? rounds)
-  return { rounds: isDefault ? usual : rounds, timeMs: maxTime, tokens: maxTokens }
 }

@@ -1,6 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { SessionLimits, SessionOutcome, Used } from '../core/events/outcome.ts'
+import type { LimitName } from '../core/rules/run-limits.ts'
 import { formatCount } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
@@ -96,6 +97,25 @@ export function durationAsTyped(ms: number): string {
 export function countAsTyped(count: number): string {
   if (count % 1_000_000 === 0) return `${count / 1_000_000}M`
   return count % 1000 === 0 ? `${count / 1000}k` : String(count)
+}
+
+/** A limit as it is said on the command line: `--max-tokens 5M`. */
+export function limitAsTyped(name: LimitName, value: number): string {
+  switch (name) {
+    case 'rounds':
+      return `--rounds ${value}`
+    case 'timeMs':
+      return `--max-time ${durationAsTyped(value)}`
+    case 'tokens':
+      return `--max-tokens ${countAsTyped(value)}`
+    default:
+      return unreachable(name)
+  }
+}
+
+/** Why a run begins with none of the prompts that wait: it has used up one of its limits. */
+export function wordsForNothingLeft(name: LimitName, limit: number, waiting: number): string {
+  return `What waits in the queue (${waiting}) is not begun: the run has used up its ${limitAsTyped(name, limit)}, which is for all of its sessions.`
 }
 
 /** A word as a shell has to be given it. */

@@ -62,9 +62,9 @@ function asData(line: string): string {
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
-  const { step, steps, follows, providerInUse, providerTokens, ...then } = later
+  const { step, steps, follows, providerInUse, providerTokens, run, ...then } = later
   const { problem, ...reviews } = then.reviews
-  expect([step, steps, follows]).toEqual([null, 0, null])
+  expect([step, steps, follows, run]).toEqual([null, 0, null, null])
   expect([kind?.name, unknownPart, decision, decided, replayed]).toEqual([then.template, null, null, null, false])
   expect([outputs, problem]).toEqual([[], null])
   expect([providerInUse, providerTokens]).toEqual([null, {}])

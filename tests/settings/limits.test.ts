@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { allowanceAtStart } from '../../src/app/resume-terms.ts'
+import { limitsInRun } from '../../src/core/rules/run-limits.ts'
 import type { SettingsPlaces } from '../../src/settings/load.ts'
-import { limitsOf } from '../../src/settings/load.ts'
 import { defaults, openSettings } from './settings-places.ts'
 
 const HOUR = 60 * 60 * 1000
@@ -161,7 +162,7 @@ describe('the limits of a session', () => {
   ])('are %s', async (_what, flags, limits) => {
     await using settings = await openSettings()
     const { settings: read, sources } = await settings.load({ flags })
-    expect(limitsOf(read, sources, null)).toEqual(limits)
+    expect(limitsInRun(allowanceAtStart(read, sources), {}, read.rounds)).toEqual(limits)
   })
 
   test('are those that anybody wrote anywhere', async () => {
@@ -169,6 +170,10 @@ describe('the limits of a session', () => {
     await settings.person('rounds = 10\n')
     await settings.project('max_time = "8h"\n')
     const { settings: read, sources } = await settings.load()
-    expect(limitsOf(read, sources, null)).toEqual({ rounds: 10, timeMs: 8 * HOUR, tokens: null })
+    expect(limitsInRun(allowanceAtStart(read, sources), {}, read.rounds)).toEqual({
+      rounds: 10,
+      timeMs: 8 * HOUR,
+      tokens: null,
+    })
   })
 })

@@ -13,6 +13,11 @@ export function local(day: number, hours: number, minutes: number): number {
 
 const counts = (total: number) => ({ input: total, cachedInput: 0, output: 0, reasoning: 0, total })
 
+const RUN = {
+  limits: { rounds: 30, timeMs: null, tokens: null },
+  used: { rounds: 0, timeMs: 0, tokens: 0 },
+}
+
 /** One event of each type. A type that is missing does not compile. */
 export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   'session-created': {
@@ -21,6 +26,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     template: 'goal',
     directory: '/work',
     limits: { rounds: 20, timeMs: null, tokens: null },
+    run: RUN,
     sandbox: 'workspace-write',
     network: false,
     overrides: [],
@@ -38,6 +44,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     type: 'session-resumed',
     said: { sandbox: 'read-only' },
     limits: { rounds: 30, timeMs: null, tokens: null },
+    run: RUN,
     gates: [],
     review: null,
     host: 'night-desk',

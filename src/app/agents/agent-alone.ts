@@ -12,6 +12,7 @@ import type { Providers } from '../../core/contracts/provider.ts'
 import type { Template } from '../../core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
+import { limitsInRun } from '../../core/rules/run-limits.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { CodexEngine, type CodexEngineOptions } from '../../engines/codex/engine.ts'
 import { type ProfileExtras, readProfileExtras } from '../../engines/codex/profiles.ts'
@@ -26,7 +27,7 @@ import { problemOfDepth } from '../../run/delegation/agent-request.ts'
 import { PersonAsked } from '../../run/person.ts'
 import { SessionLog } from '../../run/session-log.ts'
 import { SessionRunner } from '../../run/session-runner.ts'
-import { limitsOf, type SettingSources } from '../../settings/load.ts'
+import type { SettingSources } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { AGENT_CALLS } from '../../templates/registry.ts'
 import { describeEvent } from '../../words/event.ts'
@@ -43,7 +44,7 @@ import {
 import { projectAround } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
-import { runOverridesOf } from '../resume-terms.ts'
+import { allowanceAtStart, runOverridesOf } from '../resume-terms.ts'
 import { openAgentBook, policyOf } from '../sessions.ts'
 import { directoryOf, type World } from '../world.ts'
 import { tidyCalls } from './earlier-calls.ts'
@@ -264,7 +265,7 @@ function createdOf({ call, task, records, settings, sources }: Work): EventOf<'s
     goal: task,
     template: AGENT_CALLS.name,
     directory: records.directory,
-    limits: limitsOf(settings, sources, AGENT_CALLS.defaultRounds({})),
+    limits: limitsInRun(allowanceAtStart(settings, sources), {}, AGENT_CALLS.defaultRounds({}) ?? settings.rounds),
     sandbox: settings.sandbox,
     network: settings.network,
     model: settings.model,

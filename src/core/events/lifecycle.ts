@@ -16,7 +16,16 @@ import {
   unchecked,
   variant,
 } from './schema.ts'
-import { asAskedFor, gate, roundOutcome, sessionLimits, sessionOutcome, stallReason, waitReason } from './shapes.ts'
+import {
+  asAskedFor,
+  gate,
+  roundOutcome,
+  runAllowance,
+  sessionLimits,
+  sessionOutcome,
+  stallReason,
+  waitReason,
+} from './shapes.ts'
 
 /** Settings given by flag or environment. They outlive the process: `resume` applies them again. */
 const runOverrides = fields({
@@ -56,6 +65,10 @@ export const lifecycleEvent = variant('type', {
     ),
     directory: about(text, 'the work directory; absolute, links resolved'),
     limits: sessionLimits,
+    run: about(
+      optional(runAllowance),
+      'the limits of the run that it belongs to, `{ limits, used }`: for all sessions of the run together, and what those before this one have used. Left out by older versions',
+    ),
     sandbox: about(text, '`read-only`, `workspace-write` or `danger-full-access`'),
     network: about(flag, 'whether commands in the sandbox reach the network'),
     overrides: about(listOf(text), '`key=value` pairs handed to codex'),
@@ -98,6 +111,7 @@ export const lifecycleEvent = variant('type', {
       sessionLimits,
       'what it may take from now on, with what was used before counted in; as in `session-created`',
     ),
+    run: about(optional(runAllowance), 'as in `session-created`, from now on; left out: as before'),
     said: about(addedLater(runOverrides), 'as in `session-created`, from now on'),
     gates: about(optional(listOf(gate)), 'as in `session-created`, from now on; left out: as before'),
     review: about(optional(nullOr(reviewTerms)), 'as in `session-created`, from now on; left out: as before'),

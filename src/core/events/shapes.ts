@@ -112,6 +112,14 @@ export const sessionLimits = fields({
   ),
 })
 
+export const runAllowance = fields({
+  limits: about(sessionLimits, 'what all sessions of the run may take together; `null`: no such limit'),
+  used: about(
+    fields({ rounds: number, timeMs: number, tokens: number }),
+    'what its earlier sessions have used of that',
+  ),
+})
+
 export const usageWindow = fields({
   usedPercent: number,
   windowMinutes: nullOr(number),

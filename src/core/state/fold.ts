@@ -137,6 +137,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     queued: event.queued,
     follows: event.follows ?? null,
     limits: event.limits,
+    run: event.run ?? null,
     sandbox: event.sandbox,
     network: event.network,
     model: event.model,
@@ -202,6 +203,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
   return {
     ...state,
     limits: event.limits,
+    run: event.run ?? state.run,
     said: event.said,
     host: event.host,
     beganAt: at,

@@ -10,6 +10,7 @@ import type {
   SessionLimits,
   SessionOutcome,
   UsageWindow,
+  Used,
   WaitReason,
   WindDownLimit,
 } from '../events/outcome.ts'
@@ -18,6 +19,7 @@ import type { DecidedChoice, OpenDecision } from '../rules/decision.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
+import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { AgentAtWork, TaskPlan } from './plan.ts'
 
@@ -96,6 +98,8 @@ export interface SessionState {
   /** Id of the session that it goes on from; null if it is none. */
   follows: string | null
   limits: SessionLimits
+  /** What the run may take that it belongs to, and what of that the sessions before it have used; null if not known. */
+  run: RunAllowance | null
   sandbox: string
   network: boolean
   model: string | null
@@ -250,6 +254,7 @@ export function emptyState(id: string): SessionState {
     queued: null,
     follows: null,
     limits: { rounds: null, timeMs: null, tokens: null },
+    run: null,
     sandbox: '',
     network: false,
     model: null,
@@ -405,6 +410,11 @@ export function elapsedMs(session: SessionState, standing: SessionStatus, now: n
   if (session.ended) return session.ended.durationMs
   const until = session.heldSince ?? (standing === 'running' ? now : session.updatedAt)
   return session.workedMs + Math.max(0, until - session.beganAt)
+}
+
+/** What of its limits a session that nobody runs has used. Pure. */
+export function usedBy(state: SessionState): Used {
+  return { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
 }
 
 /** Tokens of the whole session so far, all threads. */

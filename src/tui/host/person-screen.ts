@@ -11,7 +11,7 @@ import type { Recorded } from '../../core/events/events.ts'
 import { limitReached } from '../../core/events/outcome.ts'
 import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import { elapsedMs, emptyState, type SessionState, sessionTokens } from '../../core/state/state.ts'
+import { emptyState, type SessionState, usedBy } from '../../core/state/state.ts'
 import { writableByAgents } from '../../platform/files.ts'
 import { keepScreenSmall } from '../../platform/heap.ts'
 import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
@@ -423,7 +423,7 @@ const NAMES: Record<keyof TypedLimits, string> = { rounds: 'rounds', maxTime: 'm
 /** Null if there is room for more. */
 function whatItLacks(state: SessionState): { flag: keyof TypedLimits; had: string; twice: string } | null {
   const { limits } = state
-  const used = { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
+  const used = usedBy(state)
   const reached = limitReached(limits, used)
   switch (reached) {
     case null:

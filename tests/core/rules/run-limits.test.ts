@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import {
+  allowanceAtResume,
+  beyondRun,
+  limitsInRun,
+  NOTHING_USED,
+  type RunAllowance,
+  usedUp,
+  withUsed,
+} from '../../../src/core/rules/run-limits.ts'
+
+const HOUR = 3_600_000
+const NONE = { rounds: null, timeMs: null, tokens: null }
+const night: RunAllowance = { limits: { ...NONE, timeMs: 8 * HOUR, tokens: 5_000_000 }, used: NOTHING_USED }
+const having = (...sessions: { tokens?: number; timeMs?: number }[]) =>
+  sessions.reduce((run, used) => withUsed(run, { ...NOTHING_USED, ...used }), night)
+
+describe('the limits of a run', () => {
+  test('are for all of its sessions: each begins with what those before it have left', () => {
+    const run = having({ tokens: 2_000_000, timeMs: 3 * HOUR }, { tokens: 500_000, timeMs: HOUR })
+    expect(limitsInRun(run, {}, 10)).toEqual({ ...NONE, timeMs: 4 * HOUR, tokens: 2_500_000 })
+    expect(limitsInRun(having({ tokens: 9_000_000 }), {}, 10)).toMatchObject({ tokens: 0 })
+  })
+
+  test('may be narrower for one session, which gets no more than is left', () => {
+    expect(limitsInRun(night, { tokens: 1_000_000, rounds: 3 }, 10)).toEqual({
+      rounds: 3,
+      timeMs: 8 * HOUR,
+      tokens: 1_000_000,
+    })
+    expect(limitsInRun(having({ tokens: 4_500_000 }), { tokens: 1_000_000 }, 10)).toMatchObject({ tokens: 500_000 })
+  })
+
+  test('leave the usual number of rounds to each session where nothing is limited', () => {
+    const free = { limits: NONE, used: { rounds: 40, timeMs: HOUR, tokens: 9 } }
+    expect(limitsInRun(free, {}, 10)).toEqual({ ...NONE, rounds: 10 })
+    expect(limitsInRun(free, { tokens: 5 }, 10)).toEqual({ ...NONE, tokens: 5 })
+  })
+
+  test('are used up when nothing is left of one, exactly used ones too', () => {
+    expect([usedUp(night), usedUp(having({ tokens: 4_999_999 }))]).toEqual([null, null])
+    expect([usedUp(having({ tokens: 5_000_000 })), usedUp(having({ timeMs: 9 * HOUR }))]).toEqual(['tokens', 'timeMs'])
+  })
+
+  test('are exceeded by who wants more than they are, and not by who wants more than is left', () => {
+    const run = having({ tokens: 4_900_000 })
+    expect(beyondRun(run, { tokens: 5_000_001 })).toBe('tokens')
+    expect(beyondRun(run, { tokens: 5_000_000, rounds: 99_999 })).toBeNull()
+  })
+
+  test('that a person names at resume are for that session and what waits behind it', () => {
+    const run = having({ tokens: 4_900_000, timeMs: HOUR })
+    expect(allowanceAtResume(run, {})).toEqual(run)
+    const more = allowanceAtResume(run, { tokens: 6_000_000 })
+    expect(more).toEqual({
+      limits: { ...NONE, timeMs: 8 * HOUR, tokens: 6_000_000 },
+      used: { rounds: 0, timeMs: HOUR, tokens: 0 },
+    })
+  })
+})
