@@ -61,6 +61,8 @@ export interface PlayOptions {
   tree?: (playing: Playing | null) => string
   memory?: (rounds: number) => MemorySnapshot
   append?: (event: Recorded) => void
+  /** Called when the journal is to be brought to the disk. */
+  sync?: () => void
   /** Who can be given tasks; nobody if left out. */
   book?: AgentBook
   /** Whether its rounds are those of a recording. */
@@ -175,7 +177,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       options.append?.(event)
       ran.events.push(event)
     },
-    sync: async () => {},
+    sync: async () => options.sync?.(),
     [Symbol.asyncDispose]: async () => {},
   }
   const template = options.template ?? (await goalTemplate(options.folder))
