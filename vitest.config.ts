@@ -23,6 +23,8 @@ export default defineConfig({
     // A worker takes one file after the other, and loads and compiles what they share once.
     isolate: false,
     sequence: { sequencer: SessionsFirst },
+    // What tests have started ends with their run, however that ends.
+    globalSetup: './tests/support/end-with-run.ts',
     // With this one after the summary, plain lines: `--reporter` on the command line takes the place of both.
     reporters: ['default', './scripts/slowest-tests.ts'],
     projects: [

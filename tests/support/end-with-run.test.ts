@@ -29,36 +29,33 @@ test.concurrent('fails', async () => {
 }, 60_000)
 `
 
-describe.runIf(isLinux)(
-  `what tests have started ends with their run${unless(isLinux, 'it is found in /proc')}`,
-  () => {
-    test.concurrent.each<[string, readonly string[], (run: ChildProcess) => void]>([
-      ['that is ended by the first failure', ['--bail=1'], () => {}],
-      ['that a person breaks off', [], run => run.kill('SIGINT')],
-      ['that is killed', [], run => run.kill('SIGKILL')],
-    ])('%s', async (_, args, end) => {
-      const folder = await mkdtemp(join(tmpdir(), 'codemachine-vitest-'))
-      try {
-        await symlink(at('../../node_modules'), join(folder, 'node_modules'))
-        await writeFile(join(folder, 'held.test.ts'), TESTS)
-        const config = { test: { globalSetup: at('./end-with-run.ts'), include: ['held.test.ts'] } }
-        await writeFile(join(folder, 'vitest.config.js'), `export default ${JSON.stringify(config)}`)
-        const vitest = join(folder, 'node_modules/vitest/vitest.mjs')
-        const env = { ...process.env, ...(args.length > 0 ? { FAILS: 'yes' } : {}) }
-        const run = spawn(process.execPath, [vitest, 'run', ...args], { cwd: folder, env, stdio: 'ignore' })
-        const ended = once(run, 'exit')
-        await until(() => existsSync(join(folder, 'pids')))
-        const pids = readFileSync(join(folder, 'pids'), 'utf8').trim().split(' ')
-        end(run)
-        await ended
-        await until(() => pids.every(pid => !isRunning(pid)))
-        expect(pids).toHaveLength(2)
-      } finally {
-        await rm(folder, { recursive: true })
-      }
-    })
-  },
-)
+describe.runIf(isLinux)(`what tests have started ends with their run${unless(isLinux, 'it is found in /proc')}`, () => {
+  test.concurrent.each<[string, readonly string[], (run: ChildProcess) => void]>([
+    ['that is ended by the first failure', ['--bail=1'], () => {}],
+    ['that a person breaks off', [], run => run.kill('SIGINT')],
+    ['that is killed', [], run => run.kill('SIGKILL')],
+  ])('%s', async (_, args, end) => {
+    const folder = await mkdtemp(join(tmpdir(), 'codemachine-vitest-'))
+    try {
+      await symlink(at('../../node_modules'), join(folder, 'node_modules'))
+      await writeFile(join(folder, 'held.test.ts'), TESTS)
+      const config = { test: { globalSetup: at('./end-with-run.ts'), include: ['held.test.ts'] } }
+      await writeFile(join(folder, 'vitest.config.js'), `export default ${JSON.stringify(config)}`)
+      const vitest = join(folder, 'node_modules/vitest/vitest.mjs')
+      const env = { ...process.env, ...(args.length > 0 ? { FAILS: 'yes' } : {}) }
+      const run = spawn(process.execPath, [vitest, 'run', ...args], { cwd: folder, env, stdio: 'ignore' })
+      const ended = once(run, 'exit')
+      await until(() => existsSync(join(folder, 'pids')))
+      const pids = readFileSync(join(folder, 'pids'), 'utf8').trim().split(' ')
+      end(run)
+      await ended
+      await until(() => pids.every(pid => !isRunning(pid)))
+      expect(pids).toHaveLength(2)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})
 
 /** Nothing tells of it, so it is looked for, for at most half a minute. */
 async function until(isSo: () => boolean): Promise<void> {
