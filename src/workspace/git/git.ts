@@ -167,6 +167,13 @@ export function toLatin1(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1')
 }
 
+/** The entries of a list of git's in which each is followed by a NUL. */
+export function splitAtNul(list: string): string[] {
+  const entries = list.split('\0')
+  entries.pop()
+  return entries
+}
+
 /** The absolute path as bytes, of a latin1 path below a directory. File names may have any encoding. */
 export function pathBytes(directory: string, path: string): Buffer {
   return Buffer.concat([Buffer.from(directory + sep), Buffer.from(path, 'latin1')])
