@@ -1,11 +1,5 @@
-import {
-  formatBytes,
-  formatCount,
-  formatDayAndTime,
-  formatDuration,
-  formatMoment,
-  shortNumber,
-} from '../words/numbers.ts'
+import { formatBytes } from '../base/text.ts'
+import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
 import {

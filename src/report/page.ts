@@ -1,15 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { packageFile } from '../base/package.ts'
+import { formatBytes } from '../base/text.ts'
 import type { BoardMark } from '../core/contracts/view.ts'
 import type { Tone } from '../words/names.ts'
-import {
-  formatBytes,
-  formatCount,
-  formatDayAndTime,
-  formatDuration,
-  formatMoment,
-  shortNumber,
-} from '../words/numbers.ts'
+import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { placeOf, SEVERITY_TONES } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
 import { Html, html, items, moment, prose, section, table } from './html.ts'
