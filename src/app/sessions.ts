@@ -267,6 +267,7 @@ export class Sessions implements AsyncDisposable {
       workTree: records.directory,
       setAsideDir: join(records.sessionFolder(id), 'set-aside'),
       baselineFile: records.guard,
+      leaveOut: [records.root],
     })
     const memory = openMemory({
       folder: place.folder,

@@ -201,7 +201,9 @@ async function recordRound(
   { round, outcome, counts, startedAt, treeBefore }: PlayedRound,
   { log, clock, workTree, guard, memory }: RecordRoundOptions,
 ): Promise<{ tree: string; memory: MemorySnapshot }> {
-  const [tree, restored, left] = await Promise.all([workTree.take(), guard.check(), memory.read()])
+  // First, for a repository in the work tree may be one of its folders.
+  const restored = await guard.check()
+  const [tree, left] = await Promise.all([workTree.take(), memory.read()])
   const { paths, count } = treeBefore === tree ? { paths: [], count: 0 } : await workTree.changed(treeBefore, tree)
   log.emit({
     type: 'round-ended',

@@ -192,6 +192,7 @@ describe('codemachine rewind', () => {
       workTree: records.directory,
       setAsideDir: join(records.folder, 'set-aside'),
       baselineFile: records.guard,
+      leaveOut: [records.root],
     })
     write(place, '.git/hooks/post-checkout', '#!/bin/sh\n')
     const { exitCode, stderr } = await codemachine(place, ['rewind', 'start'])

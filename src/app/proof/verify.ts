@@ -138,6 +138,7 @@ async function guarded<T>(
     workTree: records.directory,
     setAsideDir: join(records.sessionFolder(session), 'set-aside'),
     baselineFile: records.guard,
+    leaveOut: [records.root],
   })
   try {
     return await action()

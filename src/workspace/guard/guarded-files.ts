@@ -134,8 +134,18 @@ export interface GuardState {
   setAsideDir: string
   /** `.git` of the repository's top and of the work directory, by path; `null` if there was none. */
   tops: Map<string, SavedEntry | null>
-  /** Baselines by common directory. */
+  /** Baselines by common directory: of the repository, and of those in the work tree. */
   guarded: Map<string, Baseline>
+  /** The repositories in the work tree; null in a file of an earlier version, which knew none. */
+  nested: NestedState | null
+}
+
+/** What a guard knows of the repositories in the work tree. */
+export interface NestedState {
+  /** Folders that are not looked into: codemachine's own records. */
+  leaveOut: readonly string[]
+  /** Files and links named `.git` that were there before the first round, by path. */
+  pointers: Map<string, SavedEntry>
 }
 
 /** Writes the state to a file atomically, readable by this user only. */
@@ -150,6 +160,10 @@ export async function writeGuardState(path: string, state: GuardState): Promise<
       directories: [...directories],
       entries: [...entries].map(([path, remembered]) => [path, toStored(remembered)]),
     })),
+    nested: state.nested && {
+      leaveOut: [...state.nested.leaveOut],
+      pointers: [...state.nested.pointers].map(([path, before]) => [path, toStored(before)]),
+    },
   }
   await writing(path, () => writeWholeFile(path, JSON.stringify(stored)))
 }
@@ -161,7 +175,7 @@ export async function readGuardState(path: string): Promise<GuardState | null> {
     throw error
   })
   if (text === null) return null
-  const { workTree, setAsideDir, tops, guarded } = v.parse(storedStateSchema, JSON.parse(text))
+  const { workTree, setAsideDir, tops, guarded, nested } = v.parse(storedStateSchema, JSON.parse(text))
   return {
     workTree,
     setAsideDir,
@@ -175,6 +189,10 @@ export async function readGuardState(path: string): Promise<GuardState | null> {
         },
       ]),
     ),
+    nested: nested && {
+      leaveOut: nested.leaveOut,
+      pointers: new Map(nested.pointers.map(([path, before]) => [path, fromStored(before)])),
+    },
   }
 }
 
@@ -202,6 +220,12 @@ const storedStateSchema = v.object({
       directories: v.array(v.string()),
       entries: v.array(v.tuple([v.string(), storedEntrySchema])),
     }),
+  ),
+  nested: v.optional(
+    v.nullable(
+      v.object({ leaveOut: v.array(v.string()), pointers: v.array(v.tuple([v.string(), storedEntrySchema])) }),
+    ),
+    null,
   ),
 })
 

@@ -20,6 +20,7 @@ import {
   type GuardedEntry,
   type GuardedFiles,
   type GuardState,
+  type NestedState,
   readGuardedContent,
   readGuardedEntry,
   readGuardState,
@@ -28,6 +29,12 @@ import {
   scanGuardedFiles,
   writeGuardState,
 } from './guarded-files.ts'
+import {
+  findNestedRepositories,
+  isPureGitDirectory,
+  type NestedRepositories,
+  targetOfPointer,
+} from './nested-repositories.ts'
 
 /** `setAsideDir`: a folder in the records, where agents cannot write. Created when needed. */
 interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
@@ -35,18 +42,23 @@ interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
   repository: PersonRepository | null
   /** A file in the records for the saved state, until the guard is closed. */
   baselineFile: string
+  /** Folders with repositories that are codemachine's own: the records, which may lie in the work tree. */
+  leaveOut: readonly string[]
 }
 
-/** Saves config, hooks and info of the person's repository. To be called before the first round. */
+/** Saves config, hooks and info of the person's repository, and of those in the work tree. To be called before the first round. */
 export async function openRepositoryGuard(options: GuardOptions): Promise<RepositoryGuard> {
-  const { repository, workTree, setAsideDir, baselineFile } = options
+  const { repository, workTree, setAsideDir, baselineFile, leaveOut } = options
+  const nested = await findNestedRepositories(workTree, leaveOut)
   const tops = [repository?.root ?? workTree, workTree].map(folder => join(folder, '.git'))
   const state: GuardState = {
     workTree,
     setAsideDir,
     tops: new Map(tops.map(path => [path, saveEntry(path, readGuardedEntry(path))])),
-    guarded: new Map(repository === null ? [] : [[repository.commonDir, readBaseline(repository.commonDir)]]),
+    guarded: new Map(nested.directories.map(directory => [directory, readBaseline(directory)])),
+    nested: { leaveOut, pointers: pointersIn(nested) },
   }
+  if (repository !== null) state.guarded.set(repository.commonDir, readBaseline(repository.commonDir))
   await writeGuardState(baselineFile, state)
   return new RepositoryGuard(state, baselineFile)
 }
@@ -71,11 +83,23 @@ export async function restoreAfterCrash(baselineFile: string): Promise<RestoreRe
   }
 }
 
+function pointersIn({ pointers }: NestedRepositories): Map<string, SavedEntry> {
+  return new Map(
+    pointers.flatMap(path => {
+      const saved = saveEntry(path, readGuardedEntry(path))
+      return saved === null ? [] : [[path, saved]]
+    }),
+  )
+}
+
 /** Prevents a round from leaving anything in a `.git` that the person's own git would run later. */
 export class RepositoryGuard {
   readonly #state: GuardState
   readonly #baselineFile: string
   readonly #lost = new Set<string>()
+  /** Git directories that a round has made. */
+  readonly #made = new Set<string>()
+  #isCutTold = false
 
   constructor(state: GuardState, baselineFile: string) {
     this.#state = state
@@ -87,10 +111,11 @@ export class RepositoryGuard {
    * throws for anything that a round has left.
    */
   async check(): Promise<RestoreReport | null> {
-    const { workTree, setAsideDir, tops, guarded } = this.#state
+    const { workTree, setAsideDir, tops, guarded, nested } = this.#state
     const restoration = new Restoration(workTree, setAsideDir)
     for (const [path, before] of tops) this.#checkTop(path, before, restoration)
     for (const [commonDir, baseline] of guarded) this.#checkDirectory(commonDir, baseline, restoration)
+    if (nested !== null) await this.#checkNested(nested, restoration)
     return restoration.result()
   }
 
@@ -118,8 +143,39 @@ export class RepositoryGuard {
     if (before !== null) restoration.problem(path, 'was put in the place of the repository')
   }
 
+  /** The repositories anywhere in the work tree: what a person's git runs when it comes to them, or is called in them. */
+  async #checkNested({ leaveOut, pointers }: NestedState, restoration: Restoration): Promise<void> {
+    const { workTree, guarded, tops } = this.#state
+    const found = await findNestedRepositories(workTree, leaveOut)
+    for (const directory of found.directories) {
+      if (guarded.has(directory) || tops.has(directory)) continue
+      const entries = [...scanGuardedFiles(directory).entries.keys()]
+      if (basename(directory) !== '.git' && !isPureGitDirectory(directory)) {
+        // A folder of the project: what lies in it under names that git knows may be work.
+        restoration.putAside(join(directory, 'HEAD'))
+        continue
+      }
+      removeExecutableParts(entries, directory, restoration)
+      guarded.set(directory, readBaseline(directory))
+      this.#made.add(directory)
+    }
+    const known = new Set([...guarded.values()].flatMap(({ directories }) => [...directories].map(realPathOf)))
+    for (const path of found.pointers) {
+      const before = pointers.get(path)
+      if (before !== undefined) restoreEntry(path, before, restoration)
+      else if (!tops.has(path) && !known.has(targetOfPointer(path) ?? '')) restoration.putAside(path)
+    }
+    if (found.isCut && !this.#isCutTold)
+      restoration.problem(workTree, 'holds more folders than are searched for repositories that a round has made')
+    this.#isCutTold ||= found.isCut
+  }
+
   #checkDirectory(commonDir: string, baseline: Baseline, restoration: Restoration): void {
     if (readGuardedEntry(commonDir)?.kind !== 'directory') {
+      if (this.#made.has(commonDir)) {
+        this.#state.guarded.delete(commonDir)
+        return
+      }
       if (!this.#lost.has(commonDir))
         restoration.problem(commonDir, 'is gone, and codemachine has no copy of the repository')
       this.#lost.add(commonDir)
@@ -220,6 +276,11 @@ function isHarmless(path: string, bytes: Buffer, commonDir: string): boolean {
     default:
       return false
   }
+}
+
+/** Of what is not there any more: the path itself. */
+function realPathOf(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
 }
 
 function isSamePath(path: string, expected: string): boolean {
