@@ -1,8 +1,8 @@
-import { loadPrompt, packageRoot } from '../src/base/package.ts'
+import { loadPrompt } from '../src/base/package.ts'
 import type { Script } from '../src/demo/model/reply.ts'
 import { message, reply, shell } from '../src/demo/model/reply.ts'
 import { startScriptedModel } from '../src/demo/model/scripted-model.ts'
-import { findCodex } from '../src/engines/codex/find-codex.ts'
+import { findRealCodex } from '../tests/support/find-real-codex.ts'
 import { makePlace, type TestPlace } from '../tests/support/place.ts'
 import { atMost, type Figure } from './figure.ts'
 import { median } from './median.ts'
@@ -54,8 +54,7 @@ export async function rounds(): Promise<Figure[]> {
 
 /** The native codex in node_modules, as codemachine itself finds it. */
 export async function findNativeCodex(): Promise<string> {
-  const { platform, arch } = process
-  return (await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })).path
+  return (await findRealCodex()).path
 }
 
 async function runExec(codex: string, { directory, env }: TestPlace): Promise<number> {

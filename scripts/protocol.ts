@@ -78,7 +78,9 @@ const OPAQUE = ['ResponseItem', 'McpElicitationSchema']
 export async function generateProtocol(): Promise<{ version: string; text: string }> {
   // Without an environment nothing but the copy in node_modules is found, which package-lock.json pins.
   const { platform, arch } = process
-  const codex = await findCodex({ flag: null, env: {}, platform, arch, packageRoot: PACKAGE_ROOT })
+  const where = { workDirectory: [], gitDirectories: [], temporary: [] }
+  const copies = { folder: '', makes: false }
+  const codex = await findCodex({ flag: null, env: {}, platform, arch, packageRoot: PACKAGE_ROOT, where, copies })
   const directory = await mkdtemp(join(tmpdir(), 'codemachine-protocol-'))
   try {
     const env = { CODEX_HOME: directory }

@@ -26,7 +26,7 @@ import type { Records } from '../records/records.ts'
 import { openRedactor } from '../secrets/secrets.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
-import type { PersonRepository } from '../workspace/git/git.ts'
+import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
 import type { RestoreReport } from '../workspace/guard/repository-guard.ts'
 import { unmatchedGlobs } from '../workspace/protected-files.ts'
@@ -39,20 +39,33 @@ export interface ChosenCodex {
   redactor: Redactor
 }
 
+/**
+ * The codex that runs in a work directory, for every command: as `findCodex` has it. `flag`: what `--codex-bin` or the settings
+ * name, null for what `CODEX_BIN` does. `makesCopy`: for what opens the records.
+ */
+export async function codexFor(
+  { env, platform, arch, cwd }: Pick<World, 'env' | 'platform' | 'arch' | 'cwd'>,
+  { folder, directory }: Pick<Records, 'folder' | 'directory'>,
+  flag: string | null,
+  { makesCopy }: { makesCopy: boolean },
+): Promise<CodexBinary> {
+  const repository = await findRepository(directory)
+  const where = writableByAgents(directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
+  const copies = { folder: join(folder, 'bin'), makes: makesCopy }
+  return await findCodex({ flag, env, platform, arch, directory: cwd, packageRoot, where, copies })
+}
+
+/** The codex that a person has named, but for one in the environment, which is named as that. */
+export function namedCodex({ settings, sources }: Pick<LoadedSettings, 'settings' | 'sources'>): string | null {
+  return sources.codexBin.layer === 'environment' ? null : settings.codexBin
+}
+
 /** The codex, its home, and the person's secrets, as the settings have it; a `UserError` if there is no codex. */
-export async function chooseCodex(
-  { env, home, platform, arch, clock }: World,
-  { root }: Records,
-  { settings, sources, providers }: Pick<LoadedSettings, 'settings' | 'sources' | 'providers'>,
-): Promise<ChosenCodex> {
-  const binary = await findCodex({
-    // From the environment it is named as that.
-    flag: sources.codexBin.layer === 'environment' ? null : settings.codexBin,
-    env,
-    platform,
-    arch,
-    packageRoot,
-  })
+export async function chooseCodex(world: World, records: Records, loaded: LoadedSettings): Promise<ChosenCodex> {
+  const { env, home, clock } = world
+  const { settings, providers } = loaded
+  const { root } = records
+  const binary = await codexFor(world, records, namedCodex(loaded), { makesCopy: true })
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
   const keys = [...providers.values()].flatMap(({ keyEnv }) => keyEnv ?? [])
   return { binary, home: codexHome, redactor: openRedactor({ env, codexHome: codexHome.path, clock, keys }) }
@@ -312,12 +325,12 @@ export function describeRestored(found: RestoreReport | null): string[] {
 export async function remarksOnReach(
   { env }: World,
   { root, folder, directory }: Records,
-  codex: string,
+  codex: CodexBinary,
 ): Promise<string[]> {
   const inReach = recordsInReach(root, await reachOf(folder, directory, env))
-  const warnings = inReach === null ? [] : [inReach]
-  if ((await reachOf(codex, directory, env)) !== null) {
-    warnings.push(`The codex in use (${codex}) lies where the agent can write; name another one with --codex-bin.`)
+  const warnings = [...codex.remarks, ...(inReach === null ? [] : [inReach])]
+  if ((await reachOf(codex.path, directory, env)) !== null) {
+    warnings.push(`The codex in use (${codex.path}) lies where the agent can write; name another one with --codex-bin.`)
   }
   const own = codemachineInReach(packageRoot, await reachOf(packageRoot, directory, env))
   if (own !== null) warnings.push(own)

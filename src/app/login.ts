@@ -1,8 +1,7 @@
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../base/errors.ts'
-import { packageRoot } from '../base/package.ts'
-import { type CodexBinary, chooseCodexHome, findCodex, isFile } from '../engines/codex/find-codex.ts'
+import { type CodexBinary, chooseCodexHome, isFile } from '../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import { type AskOptions, askAppServer } from '../engines/codex/thread-start.ts'
 import { pathExists, writableByAgents } from '../platform/files.ts'
@@ -11,6 +10,7 @@ import type { runInTerminal, TerminalEnd } from '../platform/terminal.ts'
 import { recordsAround } from '../records/records.ts'
 import type { Settings } from '../settings/schema.ts'
 import type { HomeOfRounds, LoginOfRounds, LoginState } from '../words/login.ts'
+import { codexFor, namedCodex } from './engine-of-project.ts'
 import { settingsOf } from './open-run.ts'
 import type { World } from './world.ts'
 
@@ -214,11 +214,10 @@ export async function openLoginPlace(world: World, flags: { codexBin?: string })
   const { cwd } = world
   const [records] = await recordsAround({ ...world, directory: cwd })
   if (records === undefined) throw new UserError(`${cwd} is not there any more; type it in another directory.`)
-  const { settings, sources } = await settingsOf(world, records.directory, flags)
-  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
-  const codex = await findCodex({ ...world, flag, directory: cwd, packageRoot })
+  const loaded = await settingsOf(world, records.directory, flags)
+  const codex = await codexFor(world, records, namedCodex(loaded), { makesCopy: false })
   const { root, directory } = records
-  return { world, codex, setting: settings.codexHome, root, directory, overrides: [] }
+  return { world, codex, setting: loaded.settings.codexHome, root, directory, overrides: [] }
 }
 
 /** Codex's home of a login that is made for codemachine. */

@@ -138,10 +138,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   }
   const engines = await openEngines(world, setup)
   opened.defer(() => engines.close())
-  remarks.push(
-    ...(await remarksOnReach(world, records, codex.binary.path)),
-    ...remarksOnSandbox(settings, capabilities),
-  )
+  remarks.push(...(await remarksOnReach(world, records, codex.binary)), ...remarksOnSandbox(settings, capabilities))
   const where = writableByAgents(records.directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
   const keptAwake = settings.keepAwake ? holdAwake(world, where, opened) : null
   const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)

@@ -5,12 +5,10 @@ import type { AgentRequest } from '../../src/agents/inbox.ts'
 import type { RunRequest } from '../../src/app/agents/agent-inbox.ts'
 import { serveInbox } from '../../src/app/agents/agent-inbox.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import { packageRoot } from '../../src/base/package.ts'
 import type { EngineEvent } from '../../src/core/contracts/engine.ts'
 import { message, reply, roundsScript, shell } from '../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../src/engines/codex/engine.ts'
-import { findCodex } from '../../src/engines/codex/find-codex.ts'
 import { MARK_VARIABLE, makeMark } from '../../src/platform/end-processes.ts'
 import { startTimeOf } from '../../src/platform/processes.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
@@ -19,6 +17,7 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { endAfterEach } from '../engines/codex/end-after-each.ts'
 import { THREAD } from '../engines/codex/open-engine.ts'
 import { BIN } from '../support/codemachine.ts'
+import { findRealCodex } from '../support/find-real-codex.ts'
 import { startInProcess } from '../support/in-process.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { TestClock } from '../support/test-clock.ts'
@@ -214,8 +213,8 @@ describe('codemachine --agent is refused', () => {
 
 /** Plays one round of the real codex in the place, in workspace-write without a network; answers what its commands said. */
 async function playRound(where: TestPlace, records: Records): Promise<string[]> {
-  const { platform, arch, pid } = process
-  const binary = await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })
+  const { platform, pid } = process
+  const binary = await findRealCodex()
   const engine = new CodexEngine({
     binary,
     overrides: [],

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
-import { packageRoot } from '../../src/base/package.ts'
 import type {
   Engine,
   EngineEvent,
@@ -24,9 +23,9 @@ import {
   status,
   usageLimitReached,
 } from '../../src/demo/model/scripted-model.ts'
-import { findCodex } from '../../src/engines/codex/find-codex.ts'
 import { OWN_ENGINES } from '../../src/engines/registry.ts'
 import { startTimeOf } from '../../src/platform/processes.ts'
+import { findRealCodex } from '../support/find-real-codex.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
 import { IMPATIENT } from '../support/scene.ts'
@@ -240,9 +239,9 @@ export function engineNamed(name: string): EngineKind {
 
 /** With what an engine is opened in a place. */
 export async function setupIn(place: TestPlace, more: Partial<EngineSetup> = {}): Promise<EngineSetup> {
-  const { platform, arch, pid } = process
+  const { platform, pid } = process
   return {
-    binary: await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot }),
+    binary: await findRealCodex(),
     overrides: [],
     env: place.env,
     directory: place.directory,

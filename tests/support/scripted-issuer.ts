@@ -1,9 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { packageRoot } from '../../src/base/package.ts'
 import { chatGptLogin } from '../../src/demo/model/scripted-model.ts'
-import { findCodex } from '../../src/engines/codex/find-codex.ts'
+import { findRealCodex } from './find-real-codex.ts'
 import type { TestPlace } from './place.ts'
 
 /** Who gives out ChatGPT logins, on loopback. */
@@ -56,8 +55,7 @@ const WORKSPACE = {
 
 /** Has the real codex in a place log in there, by a flag that it has for that and does not tell of, and open no browser. */
 export async function logInThere(place: TestPlace, { url }: ScriptedIssuer): Promise<void> {
-  const { platform, arch } = process
-  const { path } = await findCodex({ flag: null, env: process.env, platform, arch, packageRoot })
+  const { path } = await findRealCodex()
   const program = join(place.root, 'codex-with-issuer')
   const script = `if [ "$1" = login ]; then exec '${path}' "$@" --experimental_issuer '${url}'; fi\nexec '${path}' "$@"`
   await writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 })

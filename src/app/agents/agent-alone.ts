@@ -114,7 +114,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
       ...(profile.developerInstructions === null ? {} : { instructions: profile.developerInstructions }),
     },
   })
-  const remarks = [...ofAgents, ...(await endWhatWasLeft(world, records))]
+  const remarks = [...codex.binary.remarks, ...ofAgents, ...(await endWhatWasLeft(world, records))]
   for (const remark of remarks) call.onRemark(remark)
   await tidyCalls(world, records)
   return await carryOut({

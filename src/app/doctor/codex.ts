@@ -1,7 +1,7 @@
 import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
-import { packageRoot, version } from '../../base/package.ts'
+import { version } from '../../base/package.ts'
 import { type AppServer, describeExit, startAppServer } from '../../engines/codex/app-server.ts'
 import {
   type CodexBinary,
@@ -9,7 +9,6 @@ import {
   type CodexHome,
   capabilitiesOf,
   chooseCodexHome,
-  findCodex,
   isOlderCodex,
   NEWEST_MEASURED_CODEX,
 } from '../../engines/codex/find-codex.ts'
@@ -18,8 +17,10 @@ import { shakeHands } from '../../engines/codex/thread-start.ts'
 import { openRpc, RequestFailure, type Rpc } from '../../engines/codex/wire.ts'
 import { endTree } from '../../platform/end-processes.ts'
 import { pathExists } from '../../platform/files.ts'
+import { recordsAround } from '../../records/records.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { Finding } from '../../words/doctor.ts'
+import { codexFor } from '../engine-of-project.ts'
 import { accountName } from '../login.ts'
 import { type Checked, type CheckRun, ok, problem, recordsRoot, type SettingsInUse, warning } from './checks.ts'
 
@@ -242,16 +243,18 @@ const UPDATE = 'Update codex: npm install --global @openai/codex@latest'
 export async function checkBinary(
   { world, env }: CheckRun,
   { settings, codexBin }: SettingsInUse,
+  directory: string,
 ): Promise<Checked<CodexBinary>> {
-  const { platform, arch, cwd } = world
-  const codex = await findCodex({ flag: codexBin, env, directory: cwd, platform, arch, packageRoot })
-  const { path, version, source, launcher } = codex
+  const [records = { folder: directory, directory }] = await recordsAround({ ...world, directory })
+  const codex = await codexFor({ ...world, env }, records, codexBin, { makesCopy: false })
+  const { path, version, source, launcher, remarks } = codex
   const newer = isOlderCodex(NEWEST_MEASURED_CODEX, version)
     ? `, newer than any measured (${NEWEST_MEASURED_CODEX})`
     : ''
   const by = launcher === null ? '' : `, for ${launcher}`
   const found = ok('codex', `codex ${version}${newer}, from ${NAMES[source]}: ${path}${by}`)
-  return { findings: [found, ...notes(version, settings, capabilitiesOf(version))], value: codex }
+  const known = remarks.map(remark => warning('codex', remark, 'Name the one that you mean with --codex-bin.'))
+  return { findings: [found, ...known, ...notes(version, settings, capabilitiesOf(version))], value: codex }
 }
 
 const NAMES: Record<CodexBinary['source'], string> = {

@@ -70,7 +70,7 @@ async function checkCodex(
   directory: string,
   deadline: number,
 ): Promise<readonly Finding[]> {
-  const binary = await run.check('codex', FIND_MS, () => checkBinary(run, inUse))
+  const binary = await run.check('codex', FIND_MS, () => checkBinary(run, inUse, directory))
   if (binary.value === null) return binary.findings
   const home = await run.check('codex-home', LOOK_MS, () => checkHome(run, inUse.settings.codexHome))
   const found = [...binary.findings, ...home.findings]

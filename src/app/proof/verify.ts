@@ -283,11 +283,12 @@ const UNSEEN: WorkTree = {
 async function commandsFor(
   world: World,
   records: Records,
-  { codexBin, overrides, onDebug }: Pick<VerifyOptions, 'codexBin' | 'onDebug'> & Pick<Found, 'overrides'>,
+  { codexBin, overrides, onDebug, say }: Pick<VerifyOptions, 'codexBin' | 'onDebug' | 'say'> & Pick<Found, 'overrides'>,
 ): Promise<Pick<GatesAgain, 'commands' | 'redactor'> | { problem: string }> {
   const loaded = await settingsOf(world, records.directory, codexBin === undefined ? {} : { codexBin })
   const codex = await chooseOrSay(() => chooseCodex(world, records, loaded))
   if ('problem' in codex) return codex
+  for (const remark of codex.binary.remarks) say(remark)
   const commands = await codexOptionsOf(world, records, codex, { ...loaded, overrides, onDebug })
   return { redactor: codex.redactor, commands: { ...commands, agentsDirectory: records.directory } }
 }

@@ -2,12 +2,11 @@ import { join } from 'node:path'
 import { loadAgents } from '../../agents/agent.ts'
 import { agentInstructions, compositePrompt, readAgentPrompt, writeAgentsConfig } from '../../agents/prompts.ts'
 import { UserError } from '../../base/errors.ts'
-import { packageRoot } from '../../base/package.ts'
 import { formatBytes } from '../../base/text.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
 import type { TemplateKind, ThreadSpec } from '../../core/contracts/template.ts'
 import { execArguments } from '../../engines/codex/exec/exec-arguments.ts'
-import { type CodexBinary, capabilitiesOf, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
+import { type CodexBinary, capabilitiesOf, chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import type { Records } from '../../records/records.ts'
 import type { SettingSources } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
@@ -16,6 +15,7 @@ import { oneLine } from '../../words/safe-text.ts'
 import { makeProjectFolders, specificationFile } from '../../workspace/memory/plan-files.ts'
 import { sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
+import { codexFor, namedCodex } from '../engine-of-project.ts'
 import type { World } from '../world.ts'
 import { refuseUnusablePrompts } from './templates.ts'
 
@@ -43,15 +43,15 @@ export interface DryRun {
 /** What a session of this template would hand to the codex that it would use; `codex`: its version. A `UserError` if there is none. */
 export async function dryRunHere(
   world: World,
-  { root, folder, directory }: Records,
+  records: Records,
   {
     sources,
     ...options
   }: Pick<DryRunOptions, 'template' | 'overrides'> & { settings: Settings; sources: SettingSources },
 ): Promise<DryRun & { codex: string }> {
   const { settings } = options
-  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
-  const codex = await findCodex({ ...world, flag, directory: world.cwd, packageRoot })
+  const { root, folder, directory } = records
+  const codex = await codexFor(world, records, namedCodex({ settings, sources }), { makesCopy: false })
   const { owner } = await chooseCodexHome({ ...world, setting: settings.codexHome, codemachineHome: root })
   const agentRecords = join(folder, 'agents')
   const run = await dryRun({ ...options, directory, agentRecords, codex, hasProfiles: owner === 'codemachine' })

@@ -1,9 +1,8 @@
 import { join, relative, sep } from 'node:path'
 import { messageOf, systemErrorCode, UserError } from '../../base/errors.ts'
-import { packageRoot } from '../../base/package.ts'
 import { isFinished } from '../../core/events/outcome.ts'
 import { isKnown, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
-import { type CodexBinary, chooseCodexHome, findCodex } from '../../engines/codex/find-codex.ts'
+import { type CodexBinary, chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
@@ -15,6 +14,7 @@ import { describeOutcome } from '../../words/outcome.ts'
 import { findGit, findRepository, readHead } from '../../workspace/git/git.ts'
 import { makeProjectFolders } from '../../workspace/memory/plan-files.ts'
 import { memoryRoot } from '../../workspace/memory/session-memory.ts'
+import { codexFor, namedCodex } from '../engine-of-project.ts'
 import { newestSessions, readableState } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { askLogin, NO_FACTS, NOT_LOGGED_IN, type ResumableSession, type StartFacts } from '../login.ts'
@@ -96,10 +96,9 @@ async function tellCodex(asking: Asking): Promise<void> {
   const { world, options, records, signal, tell, miss } = asking
   const read = await settingsOf(world, records.directory, options).catch(orMissing(miss))
   if (read === null) return
-  const { settings, sources } = read
+  const { settings } = read
   tell({ mode: settings.mode, model: { model: settings.model, effort: settings.effort } })
-  const flag = sources.codexBin.layer === 'environment' ? null : settings.codexBin
-  const codex = await findCodex({ ...world, flag, directory: world.cwd, packageRoot }).catch(orMissing(miss))
+  const codex = await codexFor(world, records, namedCodex(read), { makesCopy: false }).catch(orMissing(miss))
   if (signal.aborted) return
   if (codex === null) return tell({ codex: { kind: 'missing', why: 'there is no codex that can be used' } })
   tell({ codex: { kind: 'found', version: codex.version } })
@@ -182,10 +181,11 @@ const MOST_SHOWN = 5
 
 /** The codex that a session would use, of the settings; a `UserError` if there is none. */
 export async function codexInUse(
-  { env, platform, arch }: Pick<World, 'env' | 'platform' | 'arch'>,
+  world: Pick<World, 'env' | 'platform' | 'arch' | 'cwd'>,
+  records: Pick<Records, 'folder' | 'directory'>,
   { codexBin }: Pick<Settings, 'codexBin'>,
 ): Promise<CodexBinary> {
-  return await findCodex({ flag: codexBin, env, platform, arch, packageRoot })
+  return await codexFor(world, records, codexBin, { makesCopy: false })
 }
 
 const LIST_MS = 20_000
@@ -193,12 +193,13 @@ const LIST_BYTES = 256 * 1024
 
 /** What codex itself prints of the MCP servers that rounds use, empty if nothing; `isFine`: whether it could. */
 export async function listServers(
-  world: Pick<World, 'env' | 'home' | 'platform' | 'arch'>,
-  { root }: Pick<Records, 'root'>,
+  world: Pick<World, 'env' | 'home' | 'platform' | 'arch' | 'cwd'>,
+  records: Pick<Records, 'root' | 'folder' | 'directory'>,
   settings: Settings,
 ): Promise<{ text: string; isFine: boolean }> {
   const { env, home } = world
-  const codex = await codexInUse(world, settings)
+  const { root } = records
+  const codex = await codexInUse(world, records, settings)
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
   const { stdout, stderr, exitCode } = await runWithExeca(codex.path, ['mcp', 'list'], {
     directory: root,

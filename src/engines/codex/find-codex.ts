@@ -3,7 +3,9 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { CODEX_VERSION } from '../../../protocol/codex.ts'
 import { UserError } from '../../base/errors.ts'
+import { isWritableByAgents, liesIn, type WritableByAgents } from '../../platform/files.ts'
 import { isProgram, type ProcessResult, pathVariable, runProcess } from '../../platform/run-process.ts'
+import { copiedCodex } from './binary/copied-codex.ts'
 
 /** The codex that runs the rounds. */
 export interface CodexBinary {
@@ -14,10 +16,12 @@ export interface CodexBinary {
   source: 'flag' | 'CODEX_BIN' | 'PATH' | 'node_modules'
   /** npm's launcher script, through which the binary was found; null if it was found directly. */
   launcher: string | null
+  /** What a person should know of how it was found, a sentence each. */
+  remarks: readonly string[]
 }
 
 export interface CodexSearch {
-  /** The value of `--codex-bin`. */
+  /** The value of `--codex-bin`, or what the person's own settings name. */
   flag: string | null
   env: Readonly<NodeJS.ProcessEnv>
   /** What relative paths are relative to. Default: where the process runs. */
@@ -26,19 +30,30 @@ export interface CodexSearch {
   arch: string
   /** codemachine's own package, whose node_modules come last. */
   packageRoot: string
+  /** Where agents can write: a codex in there that nobody named is passed over, for it runs outside of the sandbox. */
+  where: WritableByAgents
+  /** Folder of the records with the copies of those that lie in the work directory, and whether one that is missing is made. */
+  copies: { folder: string; makes: boolean }
 }
 
 /**
- * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first that is there is used. Throws a
- * `UserError` if it is unusable. Runs `codex --version` (5 ms).
+ * Finds codex: `--codex-bin`, `CODEX_BIN`, PATH, then the copy in node_modules; the first that is there is used. On PATH
+ * those that an agent can have written are passed over, and in node_modules one in the work directory. One in the work
+ * directory that is named is copied into the records, and the copy is used from then on. Throws a `UserError` if it is
+ * unusable. Runs `codex --version` (5 ms).
  */
 export async function findCodex(search: CodexSearch): Promise<CodexBinary> {
-  const { source, file } = await locate(search)
-  const directory = await packageOfLauncher(file)
-  const native = directory === null ? null : await nativeBinary(directory, search.platform, search.arch)
-  const path = native ?? file
+  const { source, file, passedOver } = await locate(search)
+  const isNamed = source === 'flag' || source === 'CODEX_BIN'
+  const found = await programOf(file, search)
+  const isInReach = isInWork(file, search) || isInWork(found.path, search)
+  const copy = isNamed && isInReach ? await copiedCodex({ ...found, named: file, ...search.copies }) : null
+  const path = copy?.path ?? found.path
   const version = await versionOf(path, NAMED_BY[source], search.env)
-  return { path, version, source, launcher: directory === null ? null : file }
+  const others = await othersThan(found.path, passedOver, search)
+  const remarks = copy?.remark ? [copy.remark] : []
+  if (others.length > 0) remarks.push(`${passedOverInWords(others)} The codex in use is ${path}.`)
+  return { path, version, source, launcher: found.launcher, remarks }
 }
 
 type Source = CodexBinary['source']
@@ -52,40 +67,87 @@ const NAMED_BY: Record<Source, string> = {
 
 const INSTALL = 'Install codex with `npm install --global @openai/codex`, or name one with --codex-bin.'
 
-async function locate(search: CodexSearch): Promise<{ source: Source; file: string }> {
-  if (search.flag !== null) return { source: 'flag', file: await namedFile(search.flag, 'flag', search) }
-  if (search.env.CODEX_BIN)
-    return { source: 'CODEX_BIN', file: await namedFile(search.env.CODEX_BIN, 'CODEX_BIN', search) }
-  const onPath = await fileOnPath('codex', search)
-  if (onPath !== null) return { source: 'PATH', file: onPath }
+/** A file that may be codex, or its launcher, and those before it that an agent may have written. */
+interface Located {
+  source: Source
+  file: string
+  passedOver: readonly string[]
+}
+
+async function locate(search: CodexSearch): Promise<Located> {
+  if (search.flag !== null)
+    return { source: 'flag', file: await namedFile(search.flag, 'flag', search), passedOver: [] }
+  if (search.env.CODEX_BIN) {
+    const file = await namedFile(search.env.CODEX_BIN, 'CODEX_BIN', search)
+    return { source: 'CODEX_BIN', file, passedOver: [] }
+  }
+  const { file: onPath, passedOver } = await fileOnPath('codex', search)
+  if (onPath !== null) return { source: 'PATH', file: onPath, passedOver }
   const installed = launcherInNodeModules(search.packageRoot)
-  if (installed !== null) return { source: 'node_modules', file: installed }
+  if (installed !== null) {
+    const { path } = await programOf(installed, search)
+    if (!isInWork(installed, search) && !isInWork(path, search))
+      return { source: 'node_modules', file: installed, passedOver }
+    passedOver.push(installed)
+  }
   throw new UserError(
     'No codex was found: there is no --codex-bin, no CODEX_BIN, no codex on PATH and none in node_modules.',
-    { hint: INSTALL },
+    { hint: passedOver.length === 0 ? INSTALL : `${passedOverInWords(passedOver)} ${INSTALL}` },
   )
 }
 
-/** What a person named: a path, or, without a slash, also a command that PATH leads to. */
+function passedOverInWords(files: readonly string[]): string {
+  return `This does not count, as an agent can write there: ${files.join(', ')}.`
+}
+
+/** Whether an agent can have written it in a round, and not only somebody who may write in the temporary directory. */
+function isInWork(path: string, { where }: CodexSearch): boolean {
+  return liesIn(path, [...where.workDirectory, ...where.gitDirectories])
+}
+
+/** Those that do not lead to the same program: a checkout's own node_modules may be on PATH, and be used, too. */
+async function othersThan(path: string, files: readonly string[], search: CodexSearch): Promise<string[]> {
+  const programs = await Promise.all(files.map(async file => ({ file, leadsTo: (await programOf(file, search)).path })))
+  return programs.filter(({ leadsTo }) => leadsTo !== path).map(({ file }) => file)
+}
+
+/** What a person named: a path, or, without a slash, a command that PATH leads to. */
 async function namedFile(name: string, source: 'flag' | 'CODEX_BIN', search: CodexSearch): Promise<string> {
   const path = resolve(search.directory ?? '', name)
-  if (await isFile(path)) return path
-  const onPath = /[\\/]/.test(name) ? null : await fileOnPath(name, search)
+  const onPath = /[\\/]/.test(name) ? null : (await fileOnPath(name, search)).file
   if (onPath !== null) return onPath
+  if (await isFile(path)) return path
   const place = source === 'flag' ? '--codex-bin' : 'CODEX_BIN'
   throw new UserError(`${NAMED_BY[source]} ${path}, and there is no such file; correct ${place} or leave it out.`)
 }
 
-async function fileOnPath(name: string, { env, platform, directory }: CodexSearch): Promise<string | null> {
+async function fileOnPath(
+  name: string,
+  { env, platform, directory, where }: CodexSearch,
+): Promise<{ file: string | null; passedOver: string[] }> {
   const windows = platform === 'win32'
   const names = windows && !/\.\w+$/.test(name) ? [`${name}.exe`, `${name}.cmd`] : [name]
   // Windows also spells it "Path".
   const variable = windows ? pathVariable(env) : 'PATH'
   const folders = (env[variable] ?? '').split(windows ? ';' : ':').filter(folder => folder !== '')
+  const passedOver: string[] = []
   for (const file of folders.flatMap(folder => names.map(each => resolve(directory ?? '', folder, each)))) {
-    if (await (windows ? isFile(file) : isProgram(file))) return file
+    if (!(await (windows ? isFile(file) : isProgram(file)))) continue
+    if (!isWritableByAgents(file, where)) return { file, passedOver }
+    passedOver.push(file)
   }
-  return null
+  return { file: null, passedOver }
+}
+
+/** The program that a file stands for; `root`: the folder that all of it lies in, null if it is that file alone. */
+async function programOf(
+  file: string,
+  { platform, arch }: CodexSearch,
+): Promise<{ path: string; launcher: string | null; root: string | null }> {
+  const directory = await packageOfLauncher(file)
+  const native = directory === null ? null : await nativeBinary(directory, platform, arch)
+  const path = native ?? file
+  return { path, launcher: directory === null ? null : file, root: native && dirname(dirname(native)) }
 }
 
 function launcherInNodeModules(packageRoot: string): string | null {

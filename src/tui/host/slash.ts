@@ -79,9 +79,9 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
     case 'templates':
       return await templatesSlash(place, rest)
     case 'login':
-      return await loginOnScreen(place, await codexInUse(context, place.settings), rest)
+      return await loginOnScreen(place, await codexInUse(context, place.records, place.settings), rest)
     case 'logout':
-      return await logoutOnScreen(place, await codexInUse(context, place.settings))
+      return await logoutOnScreen(place, await codexInUse(context, place.records, place.settings))
     case 'theme':
       return await chooseTheme(place, rest)
     case 'model':
@@ -97,8 +97,8 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
   }
 }
 
-async function codexVersion({ context, settings }: SlashPlace): Promise<string> {
-  return await codexInUse(context, settings).then(
+async function codexVersion({ context, records, settings }: SlashPlace): Promise<string> {
+  return await codexInUse(context, records, settings).then(
     codex => `codex ${codex.version}`,
     () => 'no codex',
   )

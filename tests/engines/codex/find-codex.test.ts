@@ -1,9 +1,10 @@
-import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { UserError } from '../../../src/base/errors.ts'
 import { type CodexSearch, findCodex } from '../../../src/engines/codex/find-codex.ts'
+import { findRealCodex } from '../../support/find-real-codex.ts'
 import { isWindows, unless } from '../../support/skipped.ts'
 
 const TRIPLE = 'x86_64-unknown-linux-musl'
@@ -45,7 +46,9 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
   function search(options: Partial<CodexSearch> = {}) {
     const common = { flag: null, platform: 'linux', arch: 'x64', directory: root } as const
     const packageRoot = join(root, 'codemachine')
-    return findCodex({ ...common, env: { PATH: join(root, 'bin') }, packageRoot, ...options })
+    const where = { workDirectory: [join(root, 'work')], gitDirectories: [], temporary: [join(root, 'tmp')] }
+    const copies = { folder: join(root, 'records/bin'), makes: true }
+    return findCodex({ ...common, env: { PATH: join(root, 'bin') }, packageRoot, where, copies, ...options })
   }
 
   async function fault(options: Partial<CodexSearch> = {}): Promise<UserError> {
@@ -63,11 +66,17 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     expect(await search()).toMatchObject({ path: join(root, native), source: 'node_modules', version: '0.169.0' })
 
     const onPath = await codex('bin/codex', '0.150.0')
-    expect(await search()).toEqual({ path: onPath, source: 'PATH', version: '0.150.0', launcher: null })
+    expect(await search()).toEqual({ path: onPath, source: 'PATH', version: '0.150.0', launcher: null, remarks: [] })
 
     const named = await codex('named/codex', '0.151.0')
     const env = { PATH: join(root, 'bin'), CODEX_BIN: named }
-    expect(await search({ env })).toEqual({ path: named, source: 'CODEX_BIN', version: '0.151.0', launcher: null })
+    expect(await search({ env })).toEqual({
+      path: named,
+      source: 'CODEX_BIN',
+      version: '0.151.0',
+      launcher: null,
+      remarks: [],
+    })
 
     const flagged = await codex('flagged/codex', '0.170.0-alpha.1')
     expect(await search({ env, flag: 'flagged/codex' })).toEqual({
@@ -75,6 +84,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       source: 'flag',
       version: '0.170.0-alpha.1',
       launcher: null,
+      remarks: [],
     })
   })
 
@@ -106,6 +116,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
         source: 'PATH',
         version: '0.169.0',
         launcher: join(root, 'bin/codex'),
+        remarks: [],
       })
     })
 
@@ -156,6 +167,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
         source: 'flag',
         version: '0.169.0',
         launcher,
+        remarks: [],
       })
     })
   })
@@ -203,6 +215,80 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
     })
   })
 
+  describe('a codex that an agent can have written', () => {
+    /** Writes an executable that leaves a trace when it is run. */
+    const planted = (path: string) => codex(path, '', `touch "${root}/ran"; echo "codex-cli 0.200.0"`)
+    const hasRun = async () => (await readdir(root)).includes('ran')
+    const pathOf = (...folders: string[]) => ({ PATH: folders.map(folder => join(root, folder)).join(':') })
+
+    test('is passed over on PATH, named, and not even asked for its version', async () => {
+      const inWork = await planted('work/node_modules/.bin/codex')
+      const inTemporary = await planted('tmp/codex')
+      const sound = await codex('bin/codex')
+      const found = await search({ env: pathOf('work/node_modules/.bin', 'tmp', 'bin') })
+      expect(found).toMatchObject({ path: sound, source: 'PATH' })
+      expect(found.remarks.join()).toContain(`${inWork}, ${inTemporary}`)
+      expect(await hasRun()).toBe(false)
+    })
+
+    test('is passed over where a link leads to it from elsewhere, and where a bare name is to be found on PATH', async () => {
+      await mkdir(join(root, 'bin'))
+      await symlink(await planted('work/codex'), join(root, 'bin/codex'))
+      expect((await fault()).hint).toContain(`${root}/bin/codex`)
+      expect((await fault({ flag: 'codex' })).message).toContain('there is no such file')
+      expect(await hasRun()).toBe(false)
+    })
+
+    test('is no codex at all where there is no other, in the node_modules of codemachine neither', async () => {
+      await planted('work/node_modules/.bin/codex')
+      await npmPackage('work/node_modules')
+      const env = pathOf('work/node_modules/.bin')
+      const error = await fault({ env, packageRoot: join(root, 'work') })
+      expect(error.message).toContain('No codex was found')
+      expect(error.hint).toContain('node_modules/.bin/codex')
+      expect(error.hint).toContain('node_modules/@openai/codex/bin/codex.js')
+      expect(await hasRun()).toBe(false)
+    })
+
+    test('is not named where it leads to the very codex that is used', async () => {
+      const launcher = await npmPackage('codemachine/node_modules')
+      await mkdir(join(root, 'tmp/.bin'), { recursive: true })
+      await symlink(launcher, join(root, 'tmp/.bin/codex'))
+      expect(await search({ env: pathOf('tmp/.bin') })).toMatchObject({ source: 'node_modules', remarks: [] })
+    })
+
+    test('in the work directory is used where it is named: a copy of it in the records, with what lies beside it', async () => {
+      const flag = await npmPackage('work/node_modules')
+      const vendor = `work/node_modules/@openai/codex-linux-x64/vendor/${TRIPLE}`
+      await script(`${vendor}/codex-path/rg`, '#!/bin/sh\n')
+      const { path, version, launcher } = await search({ flag })
+      expect([version, launcher]).toEqual(['0.169.0', flag])
+      expect(path.startsWith(join(root, 'records/bin'))).toBe(true)
+      expect((await stat(join(root, 'records/bin'))).mode & 0o777).toBe(0o700)
+      expect((await stat(join(path, '../../codex-path/rg'))).mode & 0o111).not.toBe(0)
+      expect(await search({ flag })).toMatchObject({ path, remarks: [] })
+
+      // Written anew with the same content, as by another `npm ci`.
+      const native = join(root, vendor, 'bin/codex')
+      await utimes(native, 1, 1)
+      expect(await search({ flag })).toMatchObject({ path, remarks: [] })
+
+      await planted(`${vendor}/bin/codex`)
+      const after = await search({ flag })
+      expect(after).toMatchObject({ path, version: '0.169.0' })
+      expect(after.remarks.join()).toContain('is not what it was when it was copied')
+      expect(await hasRun()).toBe(false)
+    })
+
+    test('in the work directory is not copied by a command that writes no records', async () => {
+      const flag = await codex('work/codex')
+      const copies = { folder: join(root, 'records/bin'), makes: false }
+      expect(await search({ flag, copies })).toMatchObject({ path: flag })
+      const { path } = await search({ flag })
+      expect(await search({ flag, copies })).toMatchObject({ path })
+    })
+  })
+
   test('looking for codex makes nothing in the home of codex, as a plain `codex --version` does', async () => {
     const leaves = 'home=$HOME/.codex; [ -n "$CODEX_HOME" ] && home=$CODEX_HOME; mkdir -p "$home/tmp" 2>/dev/null'
     await codex('bin/codex', '', `${leaves}; echo codex-cli 0.169.0`)
@@ -220,9 +306,7 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
 })
 
 test('the codex that codemachine is developed with is found in its node_modules', async () => {
-  const packageRoot = join(import.meta.dirname, '../../..')
-  const { platform, arch } = process
-  const found = await findCodex({ flag: null, env: {}, platform, arch, packageRoot })
+  const found = await findRealCodex()
   expect(found.source).toBe('node_modules')
   expect(found.path).toMatch(/vendor[\\/].*[\\/]codex(\.exe)?$/)
 })

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
-import { packageRoot } from '../../../src/base/package.ts'
-import { findCodex } from '../../../src/engines/codex/find-codex.ts'
 import { askOfferedModels, type OfferedModels, withOfferedModels } from '../../../src/engines/codex/models.ts'
+import { findRealCodex } from '../../support/find-real-codex.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 
 async function inFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
@@ -94,8 +93,7 @@ test('a codex that has closed its ears and is killed is said to be killed', asyn
 
 test('the real codex does not offer the model of the agents, and names its own', async () => {
   await inFolder(async folder => {
-    const search = { flag: null, env: {}, platform: process.platform, arch: process.arch, packageRoot }
-    const { path } = await findCodex(search)
+    const { path } = await findRealCodex()
     const home = join(folder, 'home')
     await mkdir(home)
     await writeFile(join(home, 'config.toml'), '[features]\nplugins = false\napps = false\nremote_plugin = false\n')

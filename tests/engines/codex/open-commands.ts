@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
-import { packageRoot } from '../../../src/base/package.ts'
 import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
-import { findCodex } from '../../../src/engines/codex/find-codex.ts'
 import {
   type CommandEnd,
   openSandboxCommands,
   type SandboxCommands,
 } from '../../../src/engines/codex/sandbox-commands.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
+import { findRealCodex } from '../../support/find-real-codex.ts'
 import type { TestPlace } from '../../support/place.ts'
 
 /** The time that commands have; nothing else waits as long. */
@@ -28,8 +27,7 @@ export async function openCommands(
   place: TestPlace,
   options: Partial<SandboxChoice> & { path?: string; env?: Record<string, string>; requestMs?: number } = {},
 ): Promise<OpenedCommands> {
-  const { platform, arch } = process
-  const { path = (await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })).path } = options
+  const { path = (await findRealCodex()).path } = options
   const { mode = 'workspace-write', network = false, writable = [] } = options
   const logged: string[] = []
   const time = Promise.withResolvers<void>()
@@ -47,8 +45,8 @@ export async function openCommands(
     directory: place.directory,
     sandbox: { mode, network, writable },
     key: `test-${randomUUID()}`,
-    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, platform) },
-    platform,
+    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, process.platform) },
+    platform: process.platform,
     clock,
     codemachineVersion: '0.0.0',
     requestMs: options.requestMs ?? 30_000,

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
-import { packageRoot } from '../../../src/base/package.ts'
 import type { EngineEvent, PreparedRound } from '../../../src/core/contracts/engine.ts'
 import type { ProvidersByName } from '../../../src/core/contracts/provider.ts'
 import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
-import { findCodex } from '../../../src/engines/codex/find-codex.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
+import { findRealCodex } from '../../support/find-real-codex.ts'
 
 export const MINUTE = 60_000
 
@@ -46,11 +45,7 @@ export async function openEngine(options: {
   networkMs?: number
   unaskedMs?: number
 }): Promise<OpenedEngine> {
-  const { platform, arch } = process
-  const binary =
-    options.path === undefined
-      ? await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })
-      : { path: options.path, version: '0.169.0' }
+  const binary = options.path === undefined ? await findRealCodex() : { path: options.path, version: '0.169.0' }
   const logged: string[] = []
   const engine = new CodexEngine({
     binary,

@@ -3,15 +3,15 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
-import { packageRoot } from '../../../src/base/package.ts'
 import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import type { Item } from '../../../src/core/events/items.ts'
 import { functionCall, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
 import { CodexEngine } from '../../../src/engines/codex/engine.ts'
-import { capabilitiesOf, findCodex } from '../../../src/engines/codex/find-codex.ts'
+import { capabilitiesOf } from '../../../src/engines/codex/find-codex.ts'
 import { sandboxTerms, threadTerms } from '../../../src/engines/codex/sandbox.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
+import { findRealCodex } from '../../support/find-real-codex.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 import { says } from '../../support/rounds.ts'
 
@@ -198,8 +198,7 @@ async function play(scene: Scene, steps: (place: TestPlace) => readonly ScriptSt
 }
 
 async function engineOn(place: TestPlace, env: NodeJS.ProcessEnv): Promise<CodexEngine> {
-  const { platform, arch } = process
-  const binary = await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })
+  const binary = await findRealCodex()
   return new CodexEngine({
     binary,
     overrides: [],
@@ -209,8 +208,8 @@ async function engineOn(place: TestPlace, env: NodeJS.ProcessEnv): Promise<Codex
     directory: place.directory,
     sandbox: { mode: 'workspace-write', network: false, writable: [join(place.directory, '.git')] },
     key: `test-${process.pid}`,
-    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, platform) },
-    platform,
+    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, process.platform) },
+    platform: process.platform,
     clock: systemClock,
     codemachineVersion: '0.0.0',
     requestMs: 30_000,
