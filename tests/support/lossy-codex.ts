@@ -1,15 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { packageRoot } from '../../src/base/package.ts'
-import { findCodex } from '../../src/engines/codex/find-codex.ts'
+import { findRealCodex } from './find-real-codex.ts'
 
 /**
  * Writes a program that is the real codex, of whose lines some are lost on the way. `isLost` is a JavaScript expression over
  * `message`, a parsed line.
  */
 export async function writeLossyCodex(directory: string, isLost: string): Promise<string> {
-  const { platform, arch } = process
-  const { path: codex } = await findCodex({ flag: null, env: { PATH: '' }, platform, arch, packageRoot })
+  const { path: codex } = await findRealCodex()
   const path = join(directory, `lossy-codex-${Math.random().toString(36).slice(2)}.mjs`)
   const program = `#!${process.execPath}
 import { spawn } from 'node:child_process'
