@@ -11,6 +11,7 @@ import type { Providers } from '../core/contracts/provider.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate } from '../core/events/outcome.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
+import { networkLimit } from '../engines/codex/round-feed.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
 import type { Bell } from '../notify/channels.ts'
 import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
@@ -134,7 +135,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     providers: providers.byName,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
-    unaskedMs: settings.maxWait,
+    networkMs: networkLimit(settings.maxWait),
   }
   const engines = await openEngines(world, setup)
   opened.defer(() => engines.close())

@@ -136,7 +136,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'session-ended':
       return sessionEnded(event, state)
     case 'waiting':
-      return waiting(event)
+      return waiting(event, state)
     case 'stuck': {
       const { round, rounds, why, remedy } = event
       return { event: 'stuck', round, rounds, why, remedy }
@@ -213,9 +213,19 @@ function sessionEnded(event: RecordedOf<'session-ended'>, { questions }: Session
   return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, durationMs, questions }
 }
 
-function waiting({ at, round, until, cause }: RecordedOf<'waiting'>): NotificationFacts | null {
-  const isLong = Date.parse(until) - Date.parse(at) > LONG_WAIT_MS
+/** Short waits count as one where rounds have failed in a row since then. */
+function waiting(
+  { at, round, until, cause }: RecordedOf<'waiting'>,
+  { failures }: SessionState,
+): NotificationFacts | null {
+  const since = Math.min(Date.parse(at), failures.since ?? Number.POSITIVE_INFINITY)
+  const isLong = Date.parse(until) - since > LONG_WAIT_MS
   return isLong ? { event: 'waiting', round, until, cause: clippedRound(cause) } : null
+}
+
+/** Whether an event is a wait that is long by itself, and not for those before it. */
+export function isLongWait(event: Recorded): boolean {
+  return event.type === 'waiting' && Date.parse(event.until) - Date.parse(event.at) > LONG_WAIT_MS
 }
 
 function roundEnded(event: RecordedOf<'round-ended'>): NotificationFacts {

@@ -10,7 +10,14 @@ import {
   terminalChannel,
   webhookChannel,
 } from './channels.ts'
-import { type Notification, type NotifyEvent, notificationOf, plainLine, sampleNotification } from './notification.ts'
+import {
+  isLongWait,
+  type Notification,
+  type NotifyEvent,
+  notificationOf,
+  plainLine,
+  sampleNotification,
+} from './notification.ts'
 
 /** The settings under `notify`. */
 export interface NotifySettings {
@@ -45,6 +52,8 @@ export function openNotifier(
   const holds = new HoldWatch(clock)
   const said = new Set<string>()
   let closed = false
+  /** Since when the rounds have failed of which it was told that they wait. */
+  let failingSince: number | null = null
 
   const say = ({ kind, sentence }: DeliveryProblem) => {
     if (said.has(kind)) return
@@ -81,6 +90,10 @@ export function openNotifier(
       holds.follow(state)
       const notification = notificationOf(event, state)
       if (notification === null || !isWanted(notification, settings)) return
+      if (notification.event === 'waiting' && !isLongWait(event)) {
+        if (state.failures.since === failingSince) return
+        failingSince = state.failures.since
+      }
       if (notification.event === 'paused') holds.begin(() => send(notification))
       else send(notification)
     },

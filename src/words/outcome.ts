@@ -102,6 +102,8 @@ export function wordsForHint(hint: OutcomeHint): string {
       return `Add credit, or use another account; ${THEN_RESUME}`
     case 'log-in':
       return `Log in with \`codemachine login\`; ${THEN_RESUME}`
+    case 'mend-access':
+      return `The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; ${THEN_RESUME}`
     case 'mend-codex-configuration':
       return `Mend the codex configuration (\`codemachine doctor\` looks at it); ${THEN_RESUME}`
     case 'mend-provider':

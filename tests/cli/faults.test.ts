@@ -228,6 +228,23 @@ describe('what only a person can mend ends the session at once with exit code 4,
     expect(eventsOf(resumed.events, 'session-ended').map(({ outcome }) => outcome.kind)).toEqual(['done', 'done'])
   })
 
+  test('a server that refuses access (403) three times in a row, which may be a guard on the way the first time', async () => {
+    await using scene = await openScene([[status(403)], [status(403)], [status(403)], round(claimDone)], {
+      provider: IMPATIENT,
+    })
+    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    await night.passWait(1)
+    await night.passWait(2)
+    const { exitCode, events } = await night.run.ended
+    expect(roundsOf(events)).toEqual([1, 2, 3].map(() => [1, 'network', false]))
+    expect(eventsOf(events, 'waiting')).toHaveLength(2)
+    expect(eventsOf(events, 'session-ended')).toMatchObject([
+      { outcome: { kind: 'needs-person', reason: expect.stringContaining('403'), hint: { do: 'mend-access' } } },
+    ])
+    expect(exitCode).toBe(4)
+    expect((await startNight(scene, ['resume']).run.ended).exitCode).toBe(0)
+  })
+
   test('a login that has run out', async () => {
     await using scene = await openScene([])
     const peer = await writePeer(

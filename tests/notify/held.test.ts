@@ -65,3 +65,30 @@ test('a session that is held as the run ends holds up nothing', async () => {
   await opened.notifier.close()
   expect([opened.clock.pending, opened.written]).toEqual([[], []])
 })
+
+test('a network that is away in many short waits is told of once, when it has been away for half an hour', async () => {
+  const opened = await openForTest(() => ({ bell: true, events: ['waiting'] }), { isTTY: true, env: { TERM: 'dumb' } })
+  await using notifier = opened
+  const failed = { ...ended, counts: false, outcome: { class: 'network', message: 'gone' } } as const
+  const at = (minutes: number) => new Date(Date.parse(recorded(started).at) + minutes * 60_000).toISOString()
+  let now = state
+  const told: number[] = []
+  for (let minute = 0; minute < 120; minute += 6) {
+    const waits = {
+      type: 'waiting',
+      round: 1,
+      reason: 'round-failed',
+      cause: failed.outcome,
+      until: at(minute + 5),
+    } as const
+    for (const event of [started, failed, waits]) {
+      const happened = { ...recorded(event), at: at(minute) }
+      now = fold(now, happened)
+      notifier.notifier.event(happened, now)
+    }
+    await null
+    told.push(minute)
+  }
+  await notifier.notifier.close()
+  expect(notifier.written).toEqual(['\x07'])
+})

@@ -22,6 +22,10 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'add-credit': [{ do: 'add-credit' }, 'Add credit, or use another account; then codemachine resume goes on.'],
   'log-in': [{ do: 'log-in' }, 'Log in with `codemachine login`; then codemachine resume goes on.'],
+  'mend-access': [
+    { do: 'mend-access' },
+    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; then codemachine resume goes on.',
+  ],
   'mend-codex-configuration': [
     { do: 'mend-codex-configuration' },
     'Mend the codex configuration (`codemachine doctor` looks at it); then codemachine resume goes on.',

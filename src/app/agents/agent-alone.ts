@@ -16,6 +16,7 @@ import { limitsInRun } from '../../core/rules/run-limits.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { CodexEngine, type CodexEngineOptions } from '../../engines/codex/engine.ts'
 import { type ProfileExtras, readProfileExtras } from '../../engines/codex/profiles.ts'
+import { networkLimit } from '../../engines/codex/round-feed.ts'
 import { tomlString } from '../../platform/toml.ts'
 import { openJournal } from '../../records/journal.ts'
 import { openOutputs } from '../../records/outputs.ts'
@@ -307,8 +308,7 @@ async function openEngines(work: Work): Promise<Engines> {
     providers: providers.byName,
     silenceMs: settings.silenceMinutes * 60_000,
     commandMs: settings.commandMinutes * 60_000,
-    networkMs: waitOf(work),
-    unaskedMs: waitOf(work),
+    networkMs: networkLimit(waitOf(work)),
   }
   return new Engines({ codex: new CodexEngine(engineOptions) })
 }

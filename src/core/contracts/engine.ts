@@ -93,8 +93,8 @@ export interface EngineSetup {
   /** When an engine counts as hung: nothing came for so long; a command ran, and nothing else was done, for so long. Ms. */
   silenceMs: number
   commandMs: number
-  /** How long a turn may wait for the network on a provider that cannot be asked whether it is there, ms; left out: for ever. */
-  unaskedMs?: number
+  /** How long a turn may wait for the network before it ends as `network`, ms; left out: for ever. */
+  networkMs?: number
   /** Told what is of use to debug. */
   log(message: string): void
 }

@@ -53,6 +53,10 @@ export const roundOutcome = fields({
     optional(number),
     'when codex said that it may be tried again: Unix time in **ms**; left out if it did not say',
   ),
+  status: about(
+    optional(number),
+    'of the class `network`: 403 where the server refused access, which may be lasting; left out otherwise',
+  ),
 })
 
 /** A model or a reasoning effort. */
@@ -71,6 +75,7 @@ export const outcomeHint = variant('do', {
   'check-codex': {},
   'add-credit': {},
   'log-in': {},
+  'mend-access': {},
   'mend-codex-configuration': {},
   'mend-provider': { provider: text },
   'mend-cause': { since: moment },

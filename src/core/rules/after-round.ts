@@ -19,6 +19,8 @@ export interface AfterRoundOptions {
 
 const MOST_IDLE_CRASHES = 3
 const MOST_REFUSALS = 3
+/** A proxy's or a site guard's 403 is over by then; one that stays is about who asks. */
+const MOST_FORBIDDEN = 3
 const FIRST_BACKOFF_MS = 2_000
 const LONGEST_BACKOFF_MS = 5 * 60_000
 /** Where codex did not say when a usage window is renewed. */
@@ -54,6 +56,7 @@ export function afterRound(outcome: RoundOutcome, state: SessionState, options: 
     case 'throttle':
       return waitAtMost(outcome, state, asTold(outcome, backOff(failures.inARow, options), options), options)
     case 'network':
+      if (failures.forbidden >= MOST_FORBIDDEN) return needsPerson(outcome, { do: 'mend-access' })
       return waitAtMost(outcome, state, backOff(failures.inARow, options), options)
     case 'crashed':
       return failures.idleCrashes < MOST_IDLE_CRASHES

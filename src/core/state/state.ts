@@ -334,9 +334,18 @@ export interface Failures {
   refusals: number
   /** Rounds in a row that ended in silence, whether they used up a round or not. */
   silences: number
+  /** Rounds in a row to which the server refused access (HTTP 403). */
+  forbidden: number
 }
 
-export const NO_FAILURES: Failures = { inARow: 0, since: null, idleCrashes: 0, refusals: 0, silences: 0 }
+export const NO_FAILURES: Failures = {
+  inARow: 0,
+  since: null,
+  idleCrashes: 0,
+  refusals: 0,
+  silences: 0,
+  forbidden: 0,
+}
 
 /** The failures after one more round, which ended at `at`; `offlineSince`: when the network went away in it (Unix time, ms). Pure. */
 export function failuresAfter(
@@ -356,6 +365,7 @@ export function failuresAfter(
     idleCrashes: outcome.class === 'crashed' && !hasWorked ? before.idleCrashes + 1 : 0,
     refusals: before.refusals,
     silences,
+    forbidden: outcome.status === 403 ? before.forbidden + 1 : 0,
   }
 }
 

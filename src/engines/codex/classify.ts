@@ -15,7 +15,11 @@ export interface CodexError {
 export function classifyTurnError({ message, codexErrorInfo }: CodexError): RoundOutcome {
   const { name, status } = readInfo(codexErrorInfo)
   const said = { name, status: status ?? statusIn(message), message: message.replace(ADDRESS, '') }
-  return { class: TURN_ERRORS.find(row => applies(row, said))?.class ?? 'network', message }
+  const end = TURN_ERRORS.find(row => applies(row, said))?.class ?? 'network'
+  // It may pass, or be about who asks: how often it comes tells.
+  return end === 'network' && said.status === 403
+    ? { class: end, message, status: said.status }
+    : { class: end, message }
 }
 
 /** The outcome of an error response to `initialize`, `thread/start` or `turn/start`. */

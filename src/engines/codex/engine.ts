@@ -4,10 +4,9 @@ import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { type AppServer, AppServers } from './app-server.ts'
 import { type CodexCapabilities, capabilitiesOf } from './find-codex.ts'
 import { CodexRound } from './round.ts'
-import type { NetworkLimits } from './round-feed.ts'
 import { hidesFiles, type ShieldedEnvironment, shieldEnvironment, threadTerms } from './sandbox.ts'
 
-export interface CodexEngineOptions extends EngineSetup, NetworkLimits {}
+export type CodexEngineOptions = EngineSetup
 
 const NO_PROVIDERS: ProvidersByName = new Map()
 

@@ -146,12 +146,17 @@ export interface SilenceLimits {
   commandMs: number
 }
 
-/** How long codex may wait for the network in a turn before this ends as `network`, ms; left out: for ever. */
-export interface NetworkLimits {
-  /** On what it is configured with itself. */
-  networkMs?: number
-  /** On a provider that cannot be asked whether it is there. */
-  unaskedMs?: number
+/** How long a turn may wait for the network while its agent has done nothing, ms: then nothing is lost by another try. */
+const NETWORK_AT_START_MS = 15_000
+/** The same once it has, ms: what it has in mind ends with its turn. */
+const NETWORK_MS = 2 * 60_000
+
+/**
+ * How long a turn may wait for the network (`EngineSetup.networkMs`) where failures in a row may take `maxWaitMs` in all: a
+ * part of that, so that what follows is a wait of ours with a moment at which it ends.
+ */
+export function networkLimit(maxWaitMs: number): number {
+  return Math.min(NETWORK_MS, maxWaitMs / 4)
 }
 
 /** Codex waits a minute between its attempts to connect, and each attempt may take its time. */
@@ -170,6 +175,7 @@ export class Activity {
   /** When anything was last begun or done. */
   #movedAt: number
   #networkAwaySince: number | null = null
+  #hasWorked = false
 
   constructor(now: number) {
     this.#heardAt = now
@@ -185,6 +191,11 @@ export class Activity {
   /** Since when codex has waited for the network, and done nothing else; null: it does not. */
   get networkAwaySince(): number | null {
     return this.#networkAwaySince
+  }
+
+  /** The part of `limitMs` that codex may wait for the network now. */
+  networkMs(limitMs: number): number {
+    return this.#hasWorked ? limitMs : Math.min(limitMs, NETWORK_AT_START_MS)
   }
 
   /** A new turn starts: what an earlier one left open is not of it. */
@@ -215,6 +226,7 @@ export class Activity {
         break
       case 'item/completed':
         this.#open.delete(message.params.item.id)
+        this.#hasWorked ||= message.params.item.type !== 'userMessage'
         this.#move(now)
         break
       case 'error':

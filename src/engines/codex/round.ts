@@ -1,6 +1,6 @@
 import type { ServerNotification, ServerRequest } from '../../../protocol/codex.ts'
 import { messageOf } from '../../base/errors.ts'
-import type { ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../../core/contracts/engine.ts'
+import type { EngineSetup, ModelInUse, PreparedRound, RoundRun, UsageLimits } from '../../core/contracts/engine.ts'
 import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
@@ -15,7 +15,7 @@ import {
   turnOutcome,
   withRetryAt,
 } from './classify.ts'
-import { Activity, type NetworkLimits, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
+import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
 import { startThread, threadStartParams, turnStartParams } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
@@ -25,7 +25,7 @@ import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
 
 export interface CodexRoundOptions
   extends SilenceLimits,
-    NetworkLimits,
+    Pick<EngineSetup, 'networkMs'>,
     Pick<CodexOptions, 'env' | 'directory' | 'codemachineVersion' | 'clock' | 'requestMs' | 'endMs' | 'log'> {
   server: AppServer
   thread: ThreadSpec
@@ -221,13 +221,9 @@ export class CodexRound implements PreparedRound {
 
   /** Codex waits for ever for a server that is not there. */
   #boundWait(turn: Turn, said: string | null): void {
-    const { provider, env, networkMs, unaskedMs } = this.#options
-    if (provider !== null && canBeAsked(provider, env)) {
-      void this.#askForProvider(turn, provider)
-      return
-    }
-    const mostMs = provider === null ? networkMs : unaskedMs
-    if (mostMs !== undefined) void this.#endWaitAfter(turn, mostMs, said)
+    const { provider, env, networkMs } = this.#options
+    if (provider !== null && canBeAsked(provider, env)) void this.#askForProvider(turn, provider)
+    if (networkMs !== undefined) void this.#endWaitAfter(turn, this.#activity.networkMs(networkMs), said)
   }
 
   /** If the provider does not answer either, the turn ends. */

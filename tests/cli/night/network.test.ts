@@ -5,7 +5,6 @@ import { claimDone, held, round, says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 
-const MINUTE = 60_000
 const never = new Promise<never>(() => {})
 
 test('a network that goes away in the middle of a round and comes back costs nothing but the time', async () => {
@@ -25,20 +24,25 @@ test('a network that goes away in the middle of a round and comes back costs not
   expect([exitCode, roundsOf(events)]).toEqual([0, [[1, 'worked', true]]])
 })
 
-test('a network that is not there is waited for until the person’s time is up, and uses up no round', async () => {
+test('a network that is not there is waited for in waits with an end, no longer than the person allows, and uses up no round', async () => {
   await using scene = await openScene([round()], { provider: { base_url: 'http://model.invalid/v1' } })
-  const env = { CODEMACHINE_SILENCE_MINUTES: '300' }
-  const night = startNight(scene, ['--max-time', '2h', 'build X'], { env })
-  expect(await night.run.event('error')).toMatchObject({ round: 1, willRetry: true })
-  await night.run.event('error', ({ waitsForNetwork }) => waitsForNetwork)
-  await night.nothingAsked()
-  expect((await night.meanwhile('status').ended).stdout).toContain('network')
-  await night.clock.advance(119 * MINUTE)
-  expect(roundsOf(night.run.events)).toEqual([])
-  await night.clock.advance(MINUTE)
-  await night.run.event('winding-down')
-  await night.clock.advance(5 * MINUTE)
-  const { exitCode, events } = await night.run.ended
-  expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'limit', limit: 'time' } }])
-  expect(exitCode).toBe(3)
+  const { run, meanwhile } = startNight(scene, ['--max-wait', '10s', 'build X'])
+  const gone = await run.event('error', ({ waitsForNetwork }) => waitsForNetwork)
+  expect(gone).toMatchObject({ round: 1, willRetry: true })
+  await run.event('waiting')
+  const { stdout } = await meanwhile('status').ended
+  expect(stdout).toMatch(/waiting .*network/)
+  const { exitCode, events } = await run.ended
+  const waits = eventsOf(events, 'waiting')
+  expect(waits.length).toBeGreaterThan(0)
+  for (const { reason, cause, until } of waits) {
+    expect([reason, cause.class]).toEqual(['round-failed', 'network'])
+    expect(cause.message).toContain('The network is away: codex does not reach its server')
+    expect(Date.parse(until) - Date.parse(gone.at)).toBeLessThanOrEqual(10_000)
+  }
+  expect(new Set(roundsOf(events).map(String))).toEqual(new Set(['1,network,false']))
+  expect(eventsOf(events, 'session-ended')).toMatchObject([
+    { outcome: { kind: 'needs-person', hint: { do: 'mend-cause' } } },
+  ])
+  expect(exitCode).toBe(4)
 })

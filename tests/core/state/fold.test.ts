@@ -45,7 +45,14 @@ test("a sub-agent's context does not pass for that of the round", () => {
 test('a round that died counts as a failure and not as a round', () => {
   const state = foldAll([created(), started(1), ended(1, { class: 'crashed', message: 'killed' })])
   expect(state.roundsUsed).toBe(0)
-  expect(state.failures).toEqual({ inARow: 1, since: FIRST_AT + 2000, idleCrashes: 1, refusals: 0, silences: 0 })
+  expect(state.failures).toEqual({
+    inARow: 1,
+    since: FIRST_AT + 2000,
+    idleCrashes: 1,
+    refusals: 0,
+    silences: 0,
+    forbidden: 0,
+  })
   expect(
     foldAll([created(), started(1), ended(1, { class: 'crashed', message: '' }), started(1), ended(1, worked)])
       .failures,

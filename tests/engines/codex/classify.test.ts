@@ -80,7 +80,7 @@ test.each([
   ['something of no known shape', [], 'who knows', 'network'],
   ['nothing at all', null, 'who knows', 'network'],
 ])('%s ends the round as what it is', (_name, codexErrorInfo, message, kind) => {
-  expect(classifyTurnError({ message, codexErrorInfo })).toEqual({ class: kind, message })
+  expect(classifyTurnError({ message, codexErrorInfo })).toMatchObject({ class: kind, message })
 })
 
 const classOfForbidden = (message: string) =>

@@ -43,7 +43,6 @@ export async function openEngine(options: {
   writable?: readonly string[]
   providers?: ProvidersByName
   networkMs?: number
-  unaskedMs?: number
 }): Promise<OpenedEngine> {
   const binary = options.path === undefined ? await findRealCodex() : { path: options.path, version: '0.169.0' }
   const logged: string[] = []
@@ -69,7 +68,6 @@ export async function openEngine(options: {
     commandMs: 60 * MINUTE,
     ...(options.providers && { providers: options.providers }),
     ...(options.networkMs !== undefined && { networkMs: options.networkMs }),
-    ...(options.unaskedMs !== undefined && { unaskedMs: options.unaskedMs }),
     log: message => logged.push(message),
   })
   return { engine, logged, play: prepared => playRound(prepared ?? engine.prepare(THREAD)) }

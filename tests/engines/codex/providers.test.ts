@@ -39,7 +39,7 @@ async function twoModels(steps: readonly ScriptStep[], more: Partial<Provider> =
     directory: place.directory,
     env: { ...place.env, ...env },
     providers: new Map([['local', provider(other, more)]]),
-    unaskedMs: 100,
+    networkMs: 100,
   })
   atEnd.defer(() => opened.engine.close())
   const play = (name: string, thread = {}) =>

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hold, message, reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
+import { networkLimit } from '../../../src/engines/codex/round-feed.ts'
 import { isAlive } from '../../../src/platform/processes.ts'
 import { makePlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
@@ -20,7 +21,7 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const atEnd = endAfterEach()
 
-async function peer(changes: string, limits: { requestMs?: number; endMs?: number } = {}) {
+async function peer(changes: string, limits: { requestMs?: number; endMs?: number; networkMs?: number } = {}) {
   const clock = new TestClock()
   const engine = await openEngine({ path: await writePeer(folder, changes), directory: folder, clock, ...limits })
   atEnd.defer(() => engine.engine.close())
@@ -166,7 +167,7 @@ describe('a codex', () => {
     expect(await round.outcome).toMatchObject({ class: 'interrupted' })
   })
 
-  test('that waits for the network for a night is left to it, and says so now and then', async () => {
+  test('that waits for the network for a night is left to it where nobody bounds it, and says so now and then', async () => {
     const { clock, play } = await peer(`
       const away = { message: 'Reconnecting... waiting for network', codexErrorInfo: null, additionalDetails: 'dns' }
       on['turn/start'] = id => { send({ id, result: {} }); started() }
@@ -185,4 +186,35 @@ describe('a codex', () => {
     await round.prepared.interrupt()
     expect(await round.outcome).toMatchObject({ class: 'interrupted' })
   })
+
+  const goesOffline = (before: string) => `
+    const away = { message: 'Reconnecting... waiting for network', codexErrorInfo: null, additionalDetails: 'dns' }
+    on['turn/start'] = id => { send({ id, result: {} }); started(); ${before}; say('error', { threadId: THREAD, turnId: TURN, error: away, willRetry: true }) }`
+  const isGone = { class: 'network', message: 'The network is away: codex does not reach its server (dns).' }
+
+  test('that waits for the network before its agent has done anything is ended after 15 s, as far as it may wait', async () => {
+    const { clock, play } = await peer(goesOffline(''), { networkMs: 2 * MINUTE })
+    const round = play()
+    await round.event('error')
+    await clock.advance(14_000)
+    expect(round.prepared.isOver).toBe(false)
+    await clock.advance(2_000)
+    expect(await round.outcome).toEqual(isGone)
+    const impatient = await peer(goesOffline(''), { networkMs: 100 })
+    expect(await impatient.play().outcome).toEqual(isGone)
+  })
+
+  test('that waits for the network once its agent has worked is given as long as it may wait', async () => {
+    const { clock, play } = await peer(goesOffline(`message('Working.')`), { networkMs: 2 * MINUTE })
+    const round = play()
+    await round.event('error')
+    await clock.advance(2 * MINUTE - 2_000)
+    expect(round.prepared.isOver).toBe(false)
+    await clock.advance(4_000)
+    expect(await round.outcome).toEqual(isGone)
+  })
+})
+
+test('a turn waits for the network for a part of what the person allows, and for two minutes at most', () => {
+  expect([0, 10_000, 24 * 60 * MINUTE].map(networkLimit)).toEqual([0, 2_500, 2 * MINUTE])
 })
