@@ -68,6 +68,12 @@ export default {
   keepAwake: true,
 
   /**
+   * The size of the largest file whose content is looked at, and kept in savepoints, such as '2G'. Of a larger one (also a
+   * sparse one) only size and time are.
+   */
+  maxFileSize: '2G',
+
+  /**
    * Whether a fresh look at all changes has to agree before done is believed. What else has to pass (tests, a build) is
    * said in [[gates]] tables of codemachine.toml or your config.toml, or with --verify: docs/settings.md.
    */

@@ -320,10 +320,11 @@ export async function openWorkDirectory(
 
 /** With what the fingerprints of a work directory are opened, or looked at. */
 export async function fingerprintOptions(
-  { env, platform, pid }: World,
+  world: World,
   { git, directory, root, key }: Records,
   onWarning: (warning: string) => void,
 ): Promise<FingerprintOptions> {
+  const { env, platform, pid } = world
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
   return {
     gitDir: git,
@@ -333,7 +334,19 @@ export async function fingerprintOptions(
     env: { ...env, [MARK_VARIABLE]: makeMark({ key, owner, n: NO_APP_SERVER }) },
     // What codemachine prints into the work directory is no work of an agent's.
     leaveOut: [root, ...(await outputFiles(platform))],
+    ...(await maxFileSizeOf(world, directory)),
     onWarning,
+  }
+}
+
+/** As the settings have it; nothing where they cannot be read, which keeps nobody from a rewind. */
+async function maxFileSizeOf(world: World, directory: string): Promise<Pick<FingerprintOptions, 'maxFileSize'>> {
+  try {
+    const { settings } = await settingsOf(world, directory, {})
+    return { maxFileSize: settings.maxFileSize }
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return {}
   }
 }
 

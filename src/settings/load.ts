@@ -209,6 +209,7 @@ const RIGHTS = {
   graceMinutes: 'never-higher',
   stallRounds: 'never-higher',
   keepAwake: 'lower',
+  maxFileSize: 'lower',
   review: 'not-off',
   'reviewer.model': 'yields',
   'reviewer.effort': 'yields',

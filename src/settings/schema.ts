@@ -1,6 +1,7 @@
 import parseUnits from 'parse-duration'
 import picomatch from 'picomatch'
 import * as v from 'valibot'
+import { parseBytes } from '../base/text.ts'
 import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
 
 /** Parses a duration such as `8h`, `1h30m`, `1.5 days` or `2d 12h` into ms; null for any other text, or without a unit. */
@@ -105,6 +106,16 @@ const percent = v.pipe(
   v.description('a percentage from 1 to 100, such as 90 or "90%"'),
 )
 
+/** A number of bytes, written as one or with `k`, `M`, `G` or `T`. */
+const size = v.pipe(
+  v.union([v.number(), v.string()]),
+  v.transform(written => parseBytes(String(written))),
+  v.number(),
+  v.minValue(1024 ** 2),
+  v.maxValue(1024 ** 5),
+  v.description('a size from 1 MiB to 1024 TiB, such as "2G" or "500M"'),
+)
+
 /** A truth value. */
 export const trueOrFalse = v.pipe(v.boolean(), v.description('true or false'))
 
@@ -204,6 +215,7 @@ export const settingsSchema = v.strictObject({
   graceMinutes: minutes,
   stallRounds: wholeNumber(2, 100_000),
   keepAwake: trueOrFalse,
+  maxFileSize: size,
   review: trueOrFalse,
   reviewer: v.strictObject({
     model: orNull(line('the name of a model')),

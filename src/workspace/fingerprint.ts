@@ -25,12 +25,22 @@ import {
 import { type IndexDifferences, stagePaths } from './git/trees.ts'
 import { findHiddenFiles } from './hidden-files.ts'
 import { coversMoreThanTests, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
+import {
+  forgetReplaced,
+  MAX_FILE_SIZE,
+  stageUnread,
+  UNREAD_MODE,
+  type UnreadFile,
+  UnreadFiles,
+} from './unread-files.ts'
 
 export interface FingerprintOptions extends PrivateGitOptions {
   /**
    * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` is always left out.
    */
   leaveOut?: readonly string[]
+  /** The size of the largest file whose content is read, bytes; `MAX_FILE_SIZE` if left out. */
+  maxFileSize?: number
   /** Called once for each path that cannot be read and is therefore not in the fingerprint. */
   onWarning?: (message: string) => void
 }
@@ -82,16 +92,21 @@ export class Fingerprints {
   readonly #rules: readonly string[]
   readonly #onWarning: (message: string) => void
   readonly #told = new Set<string>()
+  readonly #unread: UnreadFiles
+  /** Whether the index may have unread files. */
+  #mayHaveUnread = true
   #protected: ProtectedGlobs | null = null
   #isToBeReadAgain = false
   /** The tree of the present index; `null` if not known. */
   #tree: string | null = null
 
-  constructor(git: PrivateGit, { gitDir, directory, leaveOut = [], onWarning = () => {} }: FingerprintOptions) {
+  constructor(git: PrivateGit, options: FingerprintOptions) {
+    const { gitDir, directory, leaveOut = [], maxFileSize = MAX_FILE_SIZE, onWarning = () => {} } = options
     this.#git = git
     this.#directory = directory
     this.#working = git
     this.#onWarning = onWarning
+    this.#unread = new UnreadFiles(maxFileSize, message => this.#warn(message))
     const never = [join(directory, '.codemachine'), gitDir, ...leaveOut]
     this.#never = never.flatMap(path => relativeToTop(git.setting.directory, path))
     this.#rules = this.#never.map(excludeRule)
@@ -142,6 +157,7 @@ export class Fingerprints {
   /** Must be called after the index was changed by others: the next `take` then writes its tree anew. */
   indexHasChanged(): void {
     this.#tree = null
+    this.#mayHaveUnread = true
   }
 
   /**
@@ -198,15 +214,30 @@ export class Fingerprints {
   async #take(): Promise<string> {
     if (this.#isToBeReadAgain) await removeIndex(this.git)
     if (!(await this.#hasIndex())) await this.#seed()
+    if (this.#mayHaveUnread) await this.#forgetReplaced()
     const seen = await this.#lookTwiceIfMany()
-    const differences = { gone: seen.gone, present: [...seen.present, ...(await this.#lookForHidden())] }
-    const isSame = differences.gone.length === 0 && differences.present.length === 0
+    const hidden = await this.#unread.divide(this.#looking, await this.#lookForHidden(), NONE_KNOWN)
+    const differences = { gone: seen.gone, present: [...seen.present, ...hidden.read] }
+    const unread = [...seen.unread, ...hidden.unread]
+    const isSame = differences.gone.length + differences.present.length + unread.length === 0
     if (isSame && this.#tree !== null) return this.#tree
     this.#tree = null
     for (const path of await stagePaths(this.#looking, differences)) this.#warn(`${fromLatin1(path)} cannot be read.`)
+    await this.#stageUnread(unread)
     this.#tree = await this.#writeTree()
     this.#isToBeReadAgain = false
     return this.#tree
+  }
+
+  async #forgetReplaced(): Promise<void> {
+    const { left, replaced } = await forgetReplaced(this.#looking)
+    this.#mayHaveUnread = left > 0
+    if (replaced > 0) this.#tree = null
+  }
+
+  async #stageUnread(files: readonly UnreadFile[]): Promise<void> {
+    if (files.length > 0) this.#mayHaveUnread = true
+    await stageUnread(this.#looking, files)
   }
 
   async #hasIndex(): Promise<boolean> {
@@ -230,38 +261,48 @@ export class Fingerprints {
    * If many files differ by their stamps only (first take, fresh checkout), refreshing the index is faster than staging
    * them.
    */
-  async #lookTwiceIfMany(): Promise<IndexDifferences> {
-    const differences = await this.#look()
-    if (differences.present.length < MANY_FILES || this.#isToBeReadAgain) return differences
+  async #lookTwiceIfMany(): Promise<Seen> {
+    const seen = await this.#look()
+    if (seen.present.length < MANY_FILES || this.#isToBeReadAgain) return seen
+    // They would be read otherwise.
+    await this.#stageUnread(seen.unread)
     await runGit(this.#looking.setting, ['update-index', '-q', '--split-index', '--refresh'])
-    return this.#look()
+    const again = await this.#look()
+    return { ...again, unread: [...seen.unread, ...again.unread] }
   }
 
-  async #look(): Promise<IndexDifferences> {
+  async #look(): Promise<Seen> {
     const opened = new Set<string>()
     for (;;) {
       const [known, untracked] = await Promise.all([this.#lookAtKnown(), this.#lookForUntracked()])
       const closed = untracked.filter(path => path.endsWith('/') && !opened.has(path))
       const present = [...known.present, ...untracked.filter(path => !path.endsWith('/'))]
-      if (closed.length === 0) return { gone: known.gone, present }
+      if (closed.length === 0) {
+        const { read, unread } = await this.#unread.divide(this.#looking, present, known.unread)
+        return { gone: known.gone, present: read, unread }
+      }
       for (const path of closed) opened.add(path)
       await this.#openNested(closed)
     }
   }
 
   /**
-   * Compares tracked files by stat only, in threads. A file that was merely touched is recognized when it is staged.
+   * Compares tracked files by stat only, in threads. A file that was merely touched is recognized when it is staged. What
+   * is not read is always among those that are present.
    */
-  async #lookAtKnown(): Promise<IndexDifferences> {
-    const args = ['diff-files', '--name-status', '-z', '--no-renames', '--ignore-submodules=all']
+  async #lookAtKnown(): Promise<IndexDifferences & { unread: ReadonlyMap<string, string> }> {
+    const args = ['diff-files', '--raw', '--no-abbrev', '-z', '--no-renames', '--ignore-submodules=dirty']
     const gone: string[] = []
     const present: string[] = []
+    const unread = new Map<string, string>()
     const fields = splitAtNul(await this.#list(args))
     for (let index = 0; index + 1 < fields.length; index += 2) {
-      const path = fields[index + 1]
-      if (path !== undefined) (fields[index] === 'D' ? gone : present).push(path)
+      const [mode, , id = '', , status] = fields[index]?.split(' ') ?? []
+      const path = fields[index + 1] ?? ''
+      if (mode === `:${UNREAD_MODE}`) unread.set(path, id)
+      ;(status === 'D' ? gone : present).push(path)
     }
-    return { gone, present }
+    return { gone, present, unread }
   }
 
   async #lookForUntracked(): Promise<string[]> {
@@ -317,6 +358,13 @@ export class Fingerprints {
     this.#onWarning(message)
   }
 }
+
+/** `unread`: those that are not in the index yet as they are now. */
+interface Seen extends IndexDifferences {
+  unread: readonly UnreadFile[]
+}
+
+const NONE_KNOWN: ReadonlyMap<string, string> = new Map()
 
 /** Runs an action again for as long as what it has thrown could be mended; at most 20 times. */
 async function mending<T>(action: () => Promise<T>, mend: (error: unknown) => Promise<boolean> | false): Promise<T> {

@@ -177,3 +177,24 @@ describe('the limits of a session', () => {
     })
   })
 })
+
+test.each(['banana', '2X', '-1G', '0', '1k', '1023k', '2000000T', ''])(
+  'a max_file_size that is none is told in one sentence: %s',
+  async text => {
+    await using settings = await openSettings()
+    await settings.project(`max_file_size = "${text}"`)
+    expect(await settings.sentence()).toBe(
+      `UserError: codemachine.toml:1: max_file_size is "${text}"; use a size from 1 MiB to 1024 TiB, such as "2G" or "500M".`,
+    )
+  },
+)
+
+test.each([
+  ['"1.5 GiB"', 1.5 * 1024 ** 3],
+  ['"500M"', 500 * 1024 ** 2],
+  ['2097152', 2 * 1024 ** 2],
+])('a max_file_size is read as a person writes it: %s', async (text, bytes) => {
+  await using settings = await openSettings()
+  await settings.project(`max_file_size = ${text}`)
+  expect((await settings.load()).settings.maxFileSize).toBe(bytes)
+})

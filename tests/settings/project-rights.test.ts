@@ -47,6 +47,13 @@ describe('the file of a project, which an agent can write and a clone brings alo
     ['max_tokens = "5M"', 'max_tokens = 5000001', 'max_tokens = "500k"', { maxTokens: 5e6 }, { maxTokens: 5e5 }],
     ['max_usage = 80', 'max_usage = "90%"', 'max_usage = "9%"', { maxUsage: 80 }, { maxUsage: 9 }],
     ['max_wait = "2h"', 'max_wait = "3d"', 'max_wait = "30s"', { maxWait: 2 * HOUR }, { maxWait: 30_000 }],
+    [
+      'max_file_size = "1G"',
+      'max_file_size = "2G"',
+      'max_file_size = "500M"',
+      { maxFileSize: 2 ** 30 },
+      { maxFileSize: 500 * 2 ** 20 },
+    ],
     ['keep_awake = false', 'keep_awake = true', 'keep_awake = false', { keepAwake: false }, { keepAwake: false }],
   ])('lowers a limit that the person wrote, and does not lift it: %s', async (own, higher, lower, kept, lowered) => {
     await using settings = await openSettings()

@@ -134,7 +134,8 @@ async function uncommitted(git: PrivateGit, from: string, tree: string): Promise
   const args = ['diff-tree', '-r', '-z', '--raw', '--no-renames', '--end-of-options', before, tree]
   const entries: TreeEntry[] = []
   for (const record of parseDiffRecords(await runGitOrThrow(setting, args))) {
-    if (record.kind === 'file')
+    // An unread file has no content to check out.
+    if (record.kind === 'file' && record.mode !== SUBMODULE)
       entries.push({ mode: record.mode, hash: record.hash, path: toLatin1(prefix) + record.path })
   }
   return entries.sort((a, b) => Number(b.mode === ABSENT) - Number(a.mode === ABSENT))

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
-import { join, relative, sep } from 'node:path'
+import { constants, mkdir, open, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join, relative, resolve, sep } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readTextFile } from '../files/inside-directory.ts'
@@ -8,16 +9,17 @@ import {
   borrowedObjectsEnvironment,
   copyIndex,
   findGit,
+  fromLatin1,
   GitError,
   type GitResult,
   type GitSetting,
   hardenedEnvironment,
   type PersonRepository,
-  readPersonExcludes,
   removeUnfinishedObjects,
   runGit,
   toLatin1,
   withoutBorrowedObjects,
+  withoutGitVariables,
   withVariables,
   writeToPrivateGit,
 } from './git.ts'
@@ -285,3 +287,49 @@ const OWN_CONFIG_MARK = '# What follows is codemachine’s.'
 // A file's own bytes count: no filter, line ending or encoding that a `.gitattributes` in the tree asks for.
 // Nor is a text not shown for it.
 const NO_CONVERSION = '* -text -eol -ident -filter -working-tree-encoding !diff !merge !whitespace\n'
+
+/**
+ * The person's ignore rules outside of `.gitignore` files: their global excludes file, then the repository's
+ * `info/exclude`. Latin1 text of at most 2 MiB.
+ */
+async function readPersonExcludes(
+  program: string,
+  directory: string,
+  repository: PersonRepository | null,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  const root = repository?.root ?? directory
+  const files = [await globalExcludesFile({ program, directory: root, env: personEnvironment(env) })]
+  if (repository !== null) files.push(join(repository.commonDir, 'info', 'exclude'))
+  const texts = await Promise.all(files.map(file => readExcludes(resolve(root, file))))
+  return texts.filter(text => text !== '').join('\n')
+}
+
+/** Reading configuration runs nothing that it names. */
+async function globalExcludesFile(setting: GitSetting): Promise<string> {
+  const { ok, stdout } = await runGit(setting, ['config', '--null', '--type=path', '--get', 'core.excludesFile'])
+  if (ok) return fromLatin1(stdout).replace(/\0$/, '')
+  const { XDG_CONFIG_HOME, HOME } = setting.env
+  return join(XDG_CONFIG_HOME || join(HOME || homedir(), '.config'), 'git', 'ignore')
+}
+
+/** Keeps the variables that say which configuration files to read, and drops those that say where the repository is. */
+function personEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = ['GIT_CONFIG_GLOBAL', 'GIT_CONFIG_SYSTEM', 'GIT_CONFIG_NOSYSTEM']
+  const configuration = Object.entries(env).filter(([name]) => kept.includes(name))
+  return { ...withoutGitVariables(env), ...Object.fromEntries(configuration) }
+}
+
+/** Follows links (dotfiles often are), but reads regular files only, up to 1 MiB; anything else excludes nothing. */
+async function readExcludes(path: string): Promise<string> {
+  try {
+    // Without O_NONBLOCK (absent on Windows) the opening of a pipe waits for its other end.
+    await using file = await open(await realpath(path), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const stat = await file.stat()
+    return stat.isFile() && stat.size <= EXCLUDES_BYTES ? await file.readFile('latin1') : ''
+  } catch {
+    return ''
+  }
+}
+
+const EXCLUDES_BYTES = 1024 * 1024

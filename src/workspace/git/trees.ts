@@ -175,7 +175,8 @@ export async function treeDiff(
   const { exitCode, stdout, stderr, failure } = await callGit(withOwnObjectsOnly(git), args, { outputLimit })
   if (exitCode !== 0 && failure !== 'output-limit') throw new GitError(args, { ok: false, stdout, stderr })
   const isCut = failure === 'output-limit' || stdout.length > mostBytes
-  return { text: fromLatin1(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout), isCut }
+  const text = fromLatin1(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout)
+  return { text: text.replace(UNREAD_CONTENT, '$1(content not read: too large, or no plain file)'), isCut }
 }
 
 function wholeLines(text: string): string {
@@ -183,6 +184,8 @@ function wholeLines(text: string): string {
 }
 
 const CHUNK_BYTES = 64 * 1024
+/** How git shows the entry of an unread file (`UnreadFile`). */
+const UNREAD_CONTENT = /^([+-])Subproject commit [0-9a-f]{40,64}$/gm
 
 /** Summarizes the changes between two trees in the private git directory. A rename is a deleted and an added file. */
 export async function treeChanges(

@@ -4,6 +4,7 @@ import { access, constants, lstat, readdir, readlink } from 'node:fs/promises'
 import { systemErrorCode } from '../../base/errors.ts'
 import { succeeds } from '../../platform/files.ts'
 import { fromLatin1, pathBytes } from '../git/git.ts'
+import { MAX_FILE_SIZE } from '../unread-files.ts'
 
 /** A path that a rewind cannot change, or must not: no savepoint has its content. */
 interface RewindObstacle {
@@ -54,7 +55,9 @@ async function checkPath(directory: string, { path, id, isKnown }: Planned, form
     if (stat.isDirectory()) return (await filesIn(directory, path)).map(file => ({ path: file, ...notKept }))
     if (!(stat.isFile() || stat.isSymbolicLink())) return [{ path, ...notKept }]
     if (stat.isFile() && !(await succeeds(access(bytes, constants.R_OK)))) return [{ path, ...unreadable }]
-    return isKnown || (await blobId(bytes, stat, format)) === id ? [] : [{ path, ...notKept }]
+    if (isKnown) return []
+    const isSame = stat.size <= MAX_FILE_SIZE && (await blobId(bytes, stat, format)) === id
+    return isSame ? [] : [{ path, ...notKept }]
   } catch (error) {
     if (!isDenied(error)) throw error
     return [{ path, ...unreadable }]
@@ -152,6 +155,9 @@ function isDenied(error: unknown): boolean {
 }
 
 const mend = 'move it elsewhere'
-const notKept = { why: 'is in the way, and no savepoint has it (it is ignored, or no plain file)', mend }
+const notKept = {
+  why: 'is in the way, and no savepoint has it (it is ignored, larger than max_file_size, or no plain file)',
+  mend,
+}
 const unreadable = { why: 'is in the way, and it cannot be read, so it could not be kept', mend }
 const readOnly = { why: 'is a folder that you cannot write to', mend: 'give yourself the right to (chmod u+wx)' }

@@ -6,6 +6,7 @@ import { succeeds } from '../../platform/files.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitError, type GitSetting, pathBytes, runGit, runGitOrThrow, toLatin1, UNSPLIT_INDEX } from '../git/git.ts'
 import { type PrivateGit, withOwnObjectsOnly, withoutIndex } from '../git/private-git.ts'
+import { UNREAD_MODE } from '../unread-files.ts'
 import { findRewindObstacles, printablePath } from './rewind-obstacles.ts'
 
 /** The changes that a rewind makes in a work directory. Paths are latin1, relative to it, in git's order. */
@@ -24,7 +25,7 @@ interface RewindEntry {
   mode: string
   /** Hash of its content in the private git directory. */
   id: string
-  /** Whether the tree before the rewind has a file at this path. */
+  /** Whether the tree before the rewind has a file at this path, with its content. */
   isKnown: boolean
 }
 
@@ -113,8 +114,10 @@ async function diffTrees(setting: GitSetting, now: string, target: string): Prom
     const [, before, mode, id] = fields[index]?.match(/^:(\d{6}) (\d{6}) [0-9a-f]+ ([0-9a-f]+) /) ?? []
     const path = fields[index + 1]
     if (mode === undefined || id === undefined || path === undefined) continue
-    if (mode === NO_FILE) remove.push(path)
-    else if (mode !== SUBMODULE) write.push({ path, mode, id, isKnown: before !== NO_FILE })
+    // What was not read is in no savepoint: it is neither removed nor overwritten.
+    if (mode === NO_FILE && before !== UNREAD_MODE) remove.push(path)
+    else if (mode !== NO_FILE && mode !== UNREAD_MODE)
+      write.push({ path, mode, id, isKnown: before !== NO_FILE && before !== UNREAD_MODE })
   }
   return { write, remove }
 }
@@ -182,7 +185,6 @@ function unlessGone(error: unknown): undefined {
 }
 
 const NO_FILE = '000000'
-const SUBMODULE = '160000'
 const MOST_NAMED = 5
 const SEPARATOR = Buffer.from(sep)
 
