@@ -89,6 +89,23 @@ test('the network is waited for as long as the person allows, in steps of at mos
   expect(tookMs).toBeLessThanOrEqual(3 * HOUR + MINUTE)
 })
 
+test('after a wait the files are looked at anew: what a person did meanwhile is not the next round’s, and memory that they broke is told', async () => {
+  const problem = { file: 'tasks.json', problem: 'It is broken.', setAside: null, restored: false } as const
+  let hasWaited = false
+  const { events } = await runSession([fails('network'), works], {
+    limits: { rounds: 1 },
+    tree: () => (hasWaited ? 'of the person' : 'at first'),
+    memory: () => ({ ...UNCLAIMED, problems: hasWaited ? [problem] : [] }),
+    onEvent: ({ type }) => {
+      hasWaited ||= type === 'waiting'
+    },
+  })
+  const [, second] = ofType(events, 'round-ended')
+  expect(second).toMatchObject({ treeBefore: 'of the person', treeAfter: 'of the person', changedCount: 0 })
+  const types = events.map(({ type }) => type)
+  expect(types.slice(types.indexOf('wait-ended'), types.lastIndexOf('round-started'))).toContain('memory-broken')
+})
+
 test('a turn that lost the network goes on once in the same thread, and only then is the round begun anew', async () => {
   const once = await runSession([fails('network')], { limits: { rounds: 1 }, carryOn: works })
   expect(once.events.map(event => event.type).filter(type => /round|continued|waiting/.test(type))).toEqual([
@@ -507,6 +524,19 @@ test('what a round was told is told again if that round did not count', async ()
   expect(inputs[1]).toContain('claim was refused')
   expect(inputs[2]).toContain('claim was refused')
   expect(inputs[3]).not.toContain('claim was refused')
+})
+
+test('what a round left running is ended before its claim is judged, and what it changed until then refuses it', async () => {
+  let settled = 0
+  const { outcome, events } = await runSession([works], {
+    limits: { rounds: 2 },
+    // What is left running writes until it is ended, which is later than any look before that.
+    settle: async () => void settled++,
+    tree: () => (settled === 0 ? 'a' : 'b'),
+    memory: () => CLAIMED,
+  })
+  expect(ofType(events, 'done-refused')).toMatchObject([{ round: 1, reason: 'tree-changed' }])
+  expect(outcome).toEqual({ kind: 'done', verified: false })
 })
 
 test('a claim is not believed if the tree changes once more when all that the round left has ended', async () => {

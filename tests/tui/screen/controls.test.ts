@@ -164,6 +164,13 @@ test('Esc interrupts and asks; Esc again goes on, but leaves held what was held 
   expect(types()).toEqual(['interrupt', 'unpause'])
 })
 
+test('Esc twice in a row interrupts once, and asks once', async () => {
+  const { press, happens, types, title } = sit()
+  happens(created(), started(1))
+  await press(named('escape'), named('escape'))
+  expect([types(), title()]).toEqual([['interrupt'], 'Interrupted. How does it go on?'])
+})
+
 test('Ctrl+C, where it is asked how it goes on, does not go on', async () => {
   const { press, happens, types, title, model, clock, calls } = sit()
   happens(created(), started(1))
