@@ -6,6 +6,7 @@ import { fold } from '../core/state/fold.ts'
 import {
   elapsedMs,
   emptyState,
+  forecastFor,
   isCall,
   type SessionState,
   type SessionStatus,
@@ -74,6 +75,7 @@ export class ReportFold {
     const state = this.#state
     if (state.createdAt === 0) return null
     const standing = sessionStatusOf(state)
+    const forecast = forecastFor(state, state.updatedAt)
     return {
       format: 'codemachine-report',
       v: 1,
@@ -104,6 +106,7 @@ export class ReportFold {
         providerTokens: tokensOfProviders(state),
         commands: this.#rounds.commands,
       },
+      forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
       proof: this.#proof.result(state.claim, state.ended?.outcome ?? null),
       changes: { ...this.#changes.result(), ...(isCall(state) ? { from: 'none' } : {}) },
       tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),

@@ -9,6 +9,7 @@ import {
   changesInWords,
   commandsOf,
   effortInWords,
+  forecastInWords,
   gateInWords,
   headlineOf,
   instancesInWords,
@@ -31,12 +32,14 @@ import {
 export function markdownOf(data: ReportData, place: CommandContext): string {
   const { text } = headlineOf(data)
   const tasks = tasksInWords(data)
+  const ahead = forecastInWords(data)
   const sections = [
     `# ${escapeMarkdown(capital(text))}`,
     quoted(data.goal),
     bullets([
       `Session ${codeSpan(data.session)}, ${formatDayAndTime(Date.parse(data.createdAt))} to ${formatDayAndTime(Date.parse(data.updatedAt))}`,
       escapeMarkdown(`It took ${effortInWords(data)}`),
+      ...(ahead === null ? [] : [escapeMarkdown(`Ahead: ${ahead}`)]),
       escapeMarkdown(`Changed: ${changesInWords(data, place)}`),
       ...(tasks === null ? [] : [escapeMarkdown(`Tasks: ${tasks}`)]),
     ]),

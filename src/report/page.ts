@@ -24,6 +24,7 @@ import {
   type CommandContext,
   capital,
   commandsOf,
+  forecastInWords,
   gateInWords,
   headlineOf,
   instancesInWords,
@@ -122,6 +123,7 @@ ${shown}
 
 function numbers(data: ReportData): Html {
   const { totals, changes, limits } = data
+  const ahead = forecastInWords(data)
   const tasks = tasksInWords(data)
   const number = (name: string, value: string, note: string | null) =>
     html`<div><dt>${name}</dt><dd>${value}${note === null ? null : html`<small class="soft">${note}</small>`}</dd></div>`
@@ -130,7 +132,7 @@ function numbers(data: ReportData): Html {
   const again = totals.attempts > totals.rounds ? `${totals.attempts} started` : null
   return html`<dl class="numbers">
 ${number('Time', formatDuration(totals.durationMs), totals.waitedMs < 1000 ? null : `${formatDuration(totals.waitedMs)} of it waiting`)}
-${number('Rounds', String(totals.rounds), again ?? (limits.rounds === null ? null : `of at most ${limits.rounds}`))}
+${number('Rounds', String(totals.rounds), [again ?? (limits.rounds === null ? null : `of at most ${limits.rounds}`), ahead].filter(each => each !== null).join('; ') || null)}
 ${number('Tokens', shortNumber(totals.tokens), cachedNote(data))}
 ${number('Files changed', String(changes.files), [lines, commits, byGatesInWords(changes)].filter(each => each !== null).join(', ') || null)}
 ${tasks === null ? null : number('Tasks', tasks.replace(/ done.*/, ''), tasks.replace(/^.* (?=done)/, ''))}

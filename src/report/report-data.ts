@@ -33,6 +33,8 @@ export interface ReportData {
   /** When something was written last. */
   updatedAt: string
   totals: ReportTotals
+  /** How many more rounds would fit into the usage window, about, and when it is renewed; null if that cannot be said. */
+  forecast: { rounds: number; until: string } | null
   proof: ReportProof
   changes: ReportChanges
   tasks: { done: number; total: number; left: readonly string[] } | null

@@ -5,7 +5,7 @@ import { PROJECT_FILE } from '../core/rules/notices.ts'
 import { here, resumeWithMore } from '../words/commands.ts'
 import { type Tone, wordsForClass } from '../words/names.ts'
 import { formatCount, formatDuration, shortNumber } from '../words/numbers.ts'
-import { describeOutcome, type OutcomeInWords } from '../words/outcome.ts'
+import { describeOutcome, type OutcomeInWords, wordsForForecast } from '../words/outcome.ts'
 import {
   type ProvedState,
   placeOf,
@@ -150,6 +150,12 @@ export function effortInWords({ totals }: ReportData): string {
   const again = totals.attempts > totals.rounds ? ` (${totals.attempts} started)` : ''
   const waited = totals.waitedMs < 1000 ? '' : `, ${formatDuration(totals.waitedMs)} of it waiting`
   return `${formatCount(totals.rounds, 'round')}${again}, ${formatDuration(totals.durationMs)}${waited}, ${shortNumber(totals.tokens)} tokens`
+}
+
+/** When its rounds would come to wait for the usage window, by what they have used of it; null if that cannot be said. */
+export function forecastInWords({ forecast, updatedAt }: ReportData): string | null {
+  if (forecast === null) return null
+  return wordsForForecast({ ...forecast, until: Date.parse(forecast.until) }, Date.parse(updatedAt))
 }
 
 /** How far the tasks are; null if there are none. */

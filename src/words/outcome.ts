@@ -11,6 +11,7 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../core/events/outcome.ts'
+import type { Forecast } from '../core/rules/forecast.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForDeciding } from './decision.ts'
 import { SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
@@ -180,6 +181,13 @@ export function wordsForLimits({ rounds, timeMs, tokens }: SessionLimits): strin
     ...(tokens === null ? [] : [formatTokens(tokens)]),
   ]
   return limits.length === 0 ? 'without a limit' : `at most ${limits.join(', ')}`
+}
+
+/** `about 3 more rounds in this window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */
+export function wordsForForecast({ rounds, until }: Forecast, now: number): string {
+  const wait = `a wait until ${formatMoment(until, now)}`
+  if (rounds === 0) return `no more rounds in this window: ${wait} comes next`
+  return `about ${rounds} more round${rounds === 1 ? '' : 's'} in this window, then ${wait}`
 }
 
 /** How much of its time is used: `1 h 2 min of 8 h`. */

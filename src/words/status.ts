@@ -17,6 +17,7 @@ import {
   type Activity,
   describeOutcome,
   wordsForActivity,
+  wordsForForecast,
   wordsForRemedy,
   wordsForStall,
   wordsForTimeUsed,
@@ -83,6 +84,9 @@ function sessionLines(session: SessionReport, now: number): string[] {
       : []),
     ...proofLines(session),
     ...windowLines([session.primaryWindow, session.secondaryWindow], now),
+    ...(session.forecast === null
+      ? []
+      : [labelled('ahead', wordsForForecast({ ...session.forecast, until: Date.parse(session.forecast.until) }, now))]),
     ...(keptAwake === null ? [] : [labelled('awake', `kept so by ${oneLine(keptAwake, TEXT_CHARS)}`)]),
   ]
 }
@@ -351,6 +355,8 @@ export interface SessionReport extends ProofReport {
   build: BuildReport | null
   /** What its template says of it. */
   work: WorkReport
+  /** How many more rounds fit into the usage window, about, and when it is renewed; null if that cannot be said. */
+  forecast: { rounds: number; until: string } | null
   primaryWindow: UsageWindow | null
   secondaryWindow: UsageWindow | null
 }

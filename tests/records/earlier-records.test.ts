@@ -62,9 +62,10 @@ function asData(line: string): string {
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
-  const { step, steps, follows, providerInUse, providerTokens, run, ...then } = later
+  const { step, steps, follows, providerInUse, providerTokens, run, usageTrends, maxUsage, ...then } = later
   const { problem, ...reviews } = then.reviews
-  expect([step, steps, follows, run]).toEqual([null, 0, null, null])
+  expect([step, steps, follows, run, maxUsage]).toEqual([null, 0, null, null, null])
+  expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])
   expect([kind?.name, unknownPart, decision, decided, replayed]).toEqual([then.template, null, null, null, false])
   expect([outputs, problem]).toEqual([[], null])
   expect([providerInUse, providerTokens]).toEqual([null, {}])
@@ -88,8 +89,8 @@ function claimThen(claim: any): unknown {
 /** A report without the fields that were added to it since. */
 // biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
 function reportThen(report: any): unknown {
-  const { rounds, work, totals, outputs, ...rest } = report
-  expect(outputs.count).toBe(0)
+  const { rounds, work, totals, outputs, forecast, ...rest } = report
+  expect([outputs.count, forecast]).toEqual([0, null])
   const { providerTokens, ...sums } = totals
   expect(providerTokens).toEqual({})
   // biome-ignore lint/suspicious/noExplicitAny: as above.
@@ -105,8 +106,9 @@ function reportThen(report: any): unknown {
 
 /** A status without the fields that were added to it since. */
 // biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
-function statusThen({ session: { work, decision, provider, providerTokens, ...session }, ...rest }: any): object {
-  expect([work.status, decision, provider, providerTokens]).toEqual([null, null, null, {}])
+function statusThen({ session: now, ...rest }: any): object {
+  const { work, decision, provider, providerTokens, forecast, ...session } = now
+  expect([work.status, decision, provider, providerTokens, forecast]).toEqual([null, null, null, {}, null])
   const claim = claimThen(session.claim)
   if (session.waiting === null) return { ...rest, session: { ...session, claim } }
   const { reason, ...waiting } = session.waiting

@@ -34,6 +34,7 @@ function full(text: string): SessionReport {
     elapsedMs: 1,
     tokens: 1,
     providerTokens: { [text]: 1_200 },
+    forecast: { rounds: 3, until: iso(190) },
     provider: text,
     model: text,
     effort: text,

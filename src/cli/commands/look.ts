@@ -6,6 +6,7 @@ import type { TaskBoard } from '../../core/state/plan.ts'
 import {
   elapsedMs,
   emptyState,
+  forecastFor,
   isCall,
   type SessionState,
   type SessionStatus,
@@ -183,6 +184,7 @@ async function readSession(
   const isRunning = standing === 'running'
   const { running, waiting, stall } = state
   const board = await taskBoardOf(records, state)
+  const forecast = forecastFor(state, now)
   return {
     id,
     goal: state.goal,
@@ -215,6 +217,7 @@ async function readSession(
     build: buildReport(state, isRunning),
     work: workReport(state, board, isRunning),
     ...proofReport(state, isRunning),
+    forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
     primaryWindow: state.primaryWindow,
     secondaryWindow: state.secondaryWindow,
   }

@@ -84,6 +84,10 @@ export const lifecycleEvent = variant('type', {
       optional(text),
       'fingerprint that the files which gates protect are compared with, where a session before it changed some and was not done; left out: what this one begins with',
     ),
+    maxUsage: about(
+      optional(number),
+      "the per cent of the account's usage window that may be used, wherever that was set; left out: all, or not known",
+    ),
     said: about(
       addedLater(runOverrides),
       'what the command line and the environment said of `sandbox`, `network`, `model`, `effort`, `provider`, `maxUsage` (per cent), `maxWaitMs`, `keepAwake`, `verify` (commands) and `review`; it counts when the session goes on, too',
@@ -112,6 +116,7 @@ export const lifecycleEvent = variant('type', {
       'what it may take from now on, with what was used before counted in; as in `session-created`',
     ),
     run: about(optional(runAllowance), 'as in `session-created`, from now on; left out: as before'),
+    maxUsage: about(optional(number), 'as in `session-created`, from now on'),
     said: about(addedLater(runOverrides), 'as in `session-created`, from now on'),
     gates: about(optional(listOf(gate)), 'as in `session-created`, from now on; left out: as before'),
     review: about(optional(nullOr(reviewTerms)), 'as in `session-created`, from now on; left out: as before'),

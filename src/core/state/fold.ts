@@ -11,6 +11,7 @@ import type {
   StepEvent,
 } from '../events/events.ts'
 import { type Item, isWork } from '../events/items.ts'
+import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
 import {
   memoryNotice,
   personNotice,
@@ -138,6 +139,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     follows: event.follows ?? null,
     limits: event.limits,
     run: event.run ?? null,
+    maxUsage: event.maxUsage ?? null,
     sandbox: event.sandbox,
     network: event.network,
     model: event.model,
@@ -204,6 +206,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     ...state,
     limits: event.limits,
     run: event.run ?? state.run,
+    maxUsage: event.maxUsage ?? null,
     said: event.said,
     host: event.host,
     beganAt: at,
@@ -328,6 +331,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     primaryWindow: event.primary,
     secondaryWindow: event.secondary,
     hasCredits: event.credits ?? false,
+    usageTrends: trendsAfterLimits(state.usageTrends, event, state.running !== null),
   }),
   'model-rerouted': (state, event) => ({ ...state, modelInUse: event.to }),
   'request-answered': state => state,
@@ -403,6 +407,8 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     heldSince: state.pausedAt === null ? null : at,
     offlineSince: null,
     windingDown: null,
+    // The windows are the account's; one of another provider uses nothing of them.
+    usageTrends: event.counts && state.providerInUse === null ? trendsAfterRound(state.usageTrends) : state.usageTrends,
     tokensBefore: sessionTokens(state),
     providerTokens: tokensOfProviders(state),
     threadTokens: {},

@@ -2,20 +2,22 @@ import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../contracts/memory.ts'
 import type { PartKind, TemplateKind } from '../contracts/template.ts'
 import type { EventOf, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
-import type {
-  Gate,
-  GateResult,
-  GateTime,
-  RoundOutcome,
-  SessionLimits,
-  SessionOutcome,
-  UsageWindow,
-  Used,
-  WaitReason,
-  WindDownLimit,
+import {
+  type Gate,
+  type GateResult,
+  type GateTime,
+  isFinished,
+  type RoundOutcome,
+  type SessionLimits,
+  type SessionOutcome,
+  type UsageWindow,
+  type Used,
+  type WaitReason,
+  type WindDownLimit,
 } from '../events/outcome.ts'
 import type { RefusedAnswers } from '../rules/answer.ts'
 import type { DecidedChoice, OpenDecision } from '../rules/decision.ts'
+import { type Forecast, forecastOf, NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
@@ -180,6 +182,9 @@ export interface SessionState {
   secondaryWindow: UsageWindow | null
   /** Whether the account goes on with credits where a window is full. */
   hasCredits: boolean
+  /** What the rounds have used of each window, and the per cent that may be used; null: all. */
+  usageTrends: UsageTrends
+  maxUsage: number | null
   /** What is waited for now; `until` and `since` are Unix time, ms. */
   waiting: { until: number; since: number; reason: WaitReason; cause: RoundOutcome } | null
   /** When a person asked it to pause, and since when no round has run for that; Unix time, ms; null if not. */
@@ -306,6 +311,8 @@ export function emptyState(id: string): SessionState {
     primaryWindow: null,
     secondaryWindow: null,
     hasCredits: false,
+    usageTrends: NO_TRENDS,
+    maxUsage: null,
     waiting: null,
     pausedAt: null,
     heldSince: null,
@@ -425,6 +432,17 @@ export function elapsedMs(session: SessionState, standing: SessionStatus, now: n
 /** What of its limits a session that nobody runs has used. Pure. */
 export function usedBy(state: SessionState): Used {
   return { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
+}
+
+/**
+ * How many more rounds fit into the usage window before one waits, at the time `now` (Unix time, ms); null if that cannot be
+ * said, the session waits already, has come to its end, or the account goes on with credits. Pure.
+ */
+export function forecastFor(state: SessionState, now: number): Forecast | null {
+  const { ended, waiting, usageTrends, maxUsage, hasCredits } = state
+  if (waiting !== null || (ended !== null && isFinished(ended.outcome)) || (maxUsage === null && hasCredits))
+    return null
+  return forecastOf(usageTrends, maxUsage ?? 100, now)
 }
 
 /** Tokens of the whole session so far, all threads. */

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { hold, message, type Reply, reply, shell, usageHeaders } from '../../../src/demo/model/reply.ts'
+import { formatMoment } from '../../../src/words/numbers.ts'
 import { wordsForHint } from '../../../src/words/outcome.ts'
 import { roundsOf, startNight } from '../../support/night.ts'
 import { claimDone, round, says } from '../../support/rounds.ts'
@@ -168,6 +169,26 @@ describe('a usage limit at night', () => {
     expect(exitCode).toBe(0)
     expect(scene.model.requests.flatMap(({ userTexts }) => userTexts).join('\n')).toContain('safe stop')
   })
+})
+
+test('status and report say how many more rounds the usage window has room for, and when a wait comes', async () => {
+  const clock = new TestClock()
+  const resetsAt = inHours(clock, 5)
+  const working = (usedPercent: number) => [
+    {
+      ...reply(shell(`echo ${usedPercent} > work.txt`)),
+      headers: usageHeaders({ primary: { usedPercent, windowMinutes: 300, resetsAt } }),
+    },
+    says('So far.'),
+  ]
+  await using scene = await openScene([working(20), working(35), working(50)])
+  const night = startNight(scene, ['--rounds', '3', 'build X'], { clock })
+  expect((await night.run.ended).exitCode).toBe(3)
+  const words = `about 3 more rounds in this window, then a wait until ${formatMoment(resetsAt * 1000, clock.now())}`
+  expect((await night.meanwhile('status').ended).stdout).toContain(`ahead    ${words}\n`)
+  expect((await night.meanwhile('report', '--md').ended).stdout).toContain(`- Ahead: ${words}\n`)
+  const { session } = JSON.parse((await night.meanwhile('status', '--json').ended).stdout)
+  expect(session.forecast).toEqual({ rounds: 3, until: new Date(resetsAt * 1000).toISOString() })
 })
 
 test('a run that was killed while it waited goes on waiting', async () => {
