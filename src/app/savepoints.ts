@@ -2,6 +2,7 @@ import { Cleanup } from '../base/errors.ts'
 import type { Records } from '../records/records.ts'
 import type { ReportData } from '../report/report-data.ts'
 import { type Fingerprints, openFingerprintsReadOnly } from '../workspace/fingerprint.ts'
+import { followIgnoreRules } from '../workspace/ignored/session-rules.ts'
 import { openSavepoints, type SavepointWriter } from '../workspace/savepoints/savepoint-writer.ts'
 import { fingerprintOptions, openWorkDirectory, WAIT_FOR_ITS_END } from './open-run.ts'
 import type { World } from './world.ts'
@@ -27,6 +28,7 @@ export async function lookAtSavepoints(
   if (look === null) return null
   opened.use(look)
   const { fingerprints } = look
+  await followNewestRules(fingerprints, records)
   const savepoints = opened.use(openSavepoints(fingerprints, options))
   const held = opened.move()
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
@@ -43,9 +45,18 @@ export async function holdSavepoints(
 ): Promise<OpenSavepoints> {
   await using opened = new Cleanup()
   const { fingerprints } = opened.use(await openWorkDirectory(world, records, onWarning, WAIT_FOR_ITS_END))
+  await followNewestRules(fingerprints, records)
   const savepoints = opened.use(openSavepoints(fingerprints, { onWarning }))
   const held = opened.move()
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+}
+
+/** Looks at the files as the newest session does that has rules of its own. */
+async function followNewestRules(fingerprints: Fingerprints, records: Records): Promise<void> {
+  for (const id of (await records.sessions()).reverse()) {
+    await followIgnoreRules(fingerprints, records.ignoreRules(id))
+    if (fingerprints.ignoredBy !== null) return
+  }
 }
 
 /** True if all savepoints of a session have been pruned; false if it made none, or if that cannot be found out. */

@@ -34,6 +34,7 @@ import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { wordsForNothingLeft } from '../words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
 import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
+import { openSessionRules } from '../workspace/ignored/session-rules.ts'
 import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
 import { openMemory } from '../workspace/memory/session-memory.ts'
@@ -263,6 +264,8 @@ export class Sessions implements AsyncDisposable {
     const { clock } = this.#world
     const { id, gates } = log.state
     fingerprints.protect(gates.flatMap(({ protect }) => protect))
+    const rules = await openSessionRules(fingerprints, { path: records.ignoreRules(id), state: () => log.state })
+    remarks.push(...rules.remarks)
     if (log.state.last === null) remarks.push(...(await remarksOnProof(fingerprints.git, { ...settings, gates })))
     const guard = await openRepositoryGuard({
       repository,
@@ -288,6 +291,7 @@ export class Sessions implements AsyncDisposable {
         take: async () => {
           // What codex has laid there is not the agent's work, and nothing of the project for a gate.
           await traces.removeFiles()
+          await rules.refresh()
           return await fingerprints.take()
         },
         changed: (before, after) => fingerprints.changed(before, after),

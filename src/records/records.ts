@@ -43,6 +43,8 @@ export interface Records {
   sessionFolder(id: string): string
   /** The journal of one session. */
   journal(id: string): string
+  /** The ignore rules of the beginning of one session. */
+  ignoreRules(id: string): string
   /** The lock of a session that is a call, which does not hold that of the work directory. */
   callLock(id: string): string
   /** What a person has answered to a question of a session. */
@@ -101,6 +103,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds): R
     traces: inFolder('traces.json'),
     sessionFolder: id => join(folder, 'sessions', id),
     journal: id => join(folder, 'sessions', id, 'journal.ndjson'),
+    ignoreRules: id => join(folder, 'sessions', id, 'ignore-rules'),
     callLock: id => join(folder, 'sessions', id, 'lock'),
     answer: (session, question) => join(folder, 'answers', `${session}-${question}.json`),
     sessions: () => listSessions(inFolder('sessions')),

@@ -279,6 +279,7 @@ export class ChangesSoFar {
   #start: ReportChanges['start'] = null
   #now: ReportChanges['now'] = null
   #changes: TreeChanges | null = null
+  #notLookedAt: ReportChanges['notLookedAt'] = { paths: [], count: 0 }
   #savepoints = 0
   /** Whether the first savepoint holds what the session began with. */
   #isWhole = true
@@ -298,6 +299,7 @@ export class ChangesSoFar {
       now: this.#now,
       byGates: (changes?.paths ?? []).map(({ path }) => path).filter(path => this.#isByGate(path)),
       savepoints: this.#savepoints,
+      notLookedAt: this.#notLookedAt,
       commits: this.#commits.shortened(),
     }
   }
@@ -306,13 +308,15 @@ export class ChangesSoFar {
     return this.#byGates.has(path) && !this.#touched.has(path)
   }
 
-  #addSavepoint({ round, commit, tree, head, changes, commits }: RecordedOf<'savepoint'>): void {
+  #addSavepoint({ round, commit, tree, head, changes, commits, notLookedAt }: RecordedOf<'savepoint'>): void {
     this.#savepoints += 1
     if (this.#start === null && round > 0) this.#isWhole = false
     this.#start ??= { tree, commit, head }
     this.#now = { tree, commit, head, round }
     const paths = changes.paths.slice(0, MOST_PATHS)
     this.#changes = { ...changes, paths: paths.map(each => ({ ...each, path: clipEnd(each.path, PATH_CHARS) })) }
+    const { paths: unseen = [], count = 0 } = notLookedAt ?? {}
+    this.#notLookedAt = { paths: unseen.slice(0, MOST_PATHS).map(path => clipEnd(path, PATH_CHARS)), count }
     for (const each of commits) this.#commits.add({ commit: each.commit, subject: clipEnd(each.subject, PATH_CHARS) })
   }
 }

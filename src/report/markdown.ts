@@ -15,6 +15,7 @@ import {
   instancesInWords,
   noGateInWords,
   notesOnProof,
+  notLookedAtInWords,
   numberOfRow,
   OUTPUTS,
   outcomeOfRow,
@@ -120,7 +121,9 @@ function refusedPlans({ build }: ReportData): string {
 
 function changes({ changes }: ReportData): string {
   const { paths, files, commits, from } = changes
-  if (files === 0 && commits.count === 0) return ''
+  const unseen = notLookedAtInWords(changes)
+  const last = unseen === null ? '' : escapeMarkdown(unseen)
+  if (files === 0 && commits.count === 0) return last
   const head = from === 'rounds' ? '| file |\n| --- |' : '| file | added | removed |\n| --- | ---: | ---: |'
   const rows = paths.map(({ path, added, removed }) =>
     from === 'rounds'
@@ -131,7 +134,8 @@ function changes({ changes }: ReportData): string {
   const made = bullets(
     withGap(commits, ({ commit, subject }) => `${codeSpan(commit.slice(0, 12))} ${escapeMarkdown(subject)}`),
   )
-  return `${paths.length === 0 ? '' : `${head}\n${rows.join('\n')}${more}\n\n`}${made}`.trim()
+  const table = paths.length === 0 ? '' : `${head}\n${rows.join('\n')}${more}`
+  return [table, made.trim(), last].filter(part => part !== '').join('\n\n')
 }
 
 function rounds({ rounds, createdAt, totals }: ReportData): string {

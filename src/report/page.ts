@@ -30,6 +30,7 @@ import {
   instancesInWords,
   noGateInWords,
   notesOnProof,
+  notLookedAtInWords,
   numberOfRow,
   OUTPUTS,
   outcomeOfRow,
@@ -373,13 +374,14 @@ function changesSection({ changes }: ReportData, { areSavepointsGone = false } =
   }</tr></thead><tbody>${rows}</tbody></table>`
   const made = commits.entries.map(({ commit, subject }) => html`<code>${commit.slice(0, 10)}</code> ${subject}`)
   const more = files - paths.length
+  const unseen = notLookedAtInWords(changes)
   return section(
     'What changed',
     html`${paths.length === 0 ? html`<p class="quiet">${from === 'none' ? 'Nobody has looked at what was changed.' : 'No file is different from what it was.'}</p>` : table}${
       more > 0 ? html`<p class="quiet">and ${more} more files</p>` : null
     }${hasLines || paths.length === 0 ? null : html`<p class="soft last">As the rounds told it; there are no savepoints to compare.</p>`}${
       made.length === 0 ? null : html`<h3>Commits</h3>${folded(withGap(commits, made))}`
-    }${
+    }${unseen === null ? null : html`<p class="soft">${unseen}</p>`}${
       start === null || now === null
         ? null
         : html`<p class="soft last">From the tree <code>${start.tree.slice(0, 12)}</code> to <code>${now.tree.slice(0, 12)}</code>; ${changes.savepoints} savepoints${areSavepointsGone ? ', which were pruned' : null}.</p>`

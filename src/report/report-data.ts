@@ -138,6 +138,8 @@ export interface ReportChanges extends TreeChanges {
   /** Those of `paths` that gates changed themselves, and no round as far as rounds named what they changed. */
   byGates: readonly string[]
   savepoints: number
+  /** What lay in the work directory and the last savepoint does not hold, at most 50 paths: a folder ends in `/`. */
+  notLookedAt: { paths: readonly string[]; count: number }
   /** On the person's branch, the oldest first. */
   commits: Shortened<{ commit: string; subject: string }>
 }

@@ -145,6 +145,17 @@ export function byGatesInWords({ byGates }: Pick<ReportData['changes'], 'byGates
   return `${byGates.slice(0, MOST_NAMED).join(', ')}${more} by ${byGates.length === 1 ? 'a gate' : 'gates'}`
 }
 
+/** What nobody has looked at, a sentence: `Not looked at, and not kept: node_modules/, .env.`; null if that is nothing. */
+export function notLookedAtInWords({ notLookedAt }: Pick<ReportData['changes'], 'notLookedAt'>): string | null {
+  const { paths, count } = notLookedAt
+  if (count === 0) return null
+  const shown = paths.slice(0, MOST_NOT_LOOKED_AT)
+  const more = count > shown.length ? ` and ${count - shown.length} more` : ''
+  return `Not looked at, and not kept: ${shown.join(', ')}${more}.`
+}
+
+const MOST_NOT_LOOKED_AT = 12
+
 /** What it took: `7 rounds, 5 h 12 min, 1.3M tokens`. */
 export function effortInWords({ totals }: ReportData): string {
   const again = totals.attempts > totals.rounds ? ` (${totals.attempts} started)` : ''

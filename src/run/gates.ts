@@ -22,7 +22,7 @@ export interface ProofEnvironment {
     session: string
     round: number
     tree: string
-  }): Promise<Pick<EventOf<'savepoint'>, 'commit' | 'tree' | 'changes' | 'head' | 'commits'> | null>
+  }): Promise<Pick<EventOf<'savepoint'>, 'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'notLookedAt'> | null>
   /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
   lost(before: string, after: string): Promise<readonly string[] | null>
   /** The protected files that differ between two trees. */

@@ -11,6 +11,7 @@ import {
   runGit,
   runGitOrThrow,
   splitAtNul,
+  toLatin1,
   withoutBorrowedObjects,
   writeToPrivateGit,
 } from './git/git.ts'
@@ -96,6 +97,8 @@ export class Fingerprints {
   /** Whether the index may have unread files. */
   #mayHaveUnread = true
   #protected: ProtectedGlobs | null = null
+  /** The file of exclude rules by which ignored files count or not; null: by what is ignored now. */
+  #ignoredBy: string | null = null
   #isToBeReadAgain = false
   /** The tree of the present index; `null` if not known. */
   #tree: string | null = null
@@ -184,6 +187,45 @@ export class Fingerprints {
     this.#protected = looked.length === 0 ? null : protectedGlobs(looked)
   }
 
+  /**
+   * From now on also includes what is ignored now and not by the exclude rules in this file, which are relative to git's
+   * top; null: includes nothing that is ignored.
+   */
+  ignoreBy(rules: string | null): void {
+    this.#ignoredBy = rules
+    this.#tree = null
+  }
+
+  /** Lets go of what is ignored now and was not when it was first included, but for what the person has committed. */
+  async forgetIgnored(): Promise<void> {
+    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#within]
+    const ignored = splitAtNul(await this.#list(args))
+    if (ignored.length === 0) return
+    const committed = new Set((await this.#committed()).map(entry => entry.slice(entry.indexOf('\t') + 1)))
+    const gone = ignored.filter(path => !committed.has(path))
+    this.#tree = null
+    const force = ['update-index', '--force-remove', '-z', '--stdin']
+    await runGitOrThrow(this.git.setting, force, gone.map(path => `${path}\0`).join(''))
+  }
+
+  /** The file that `ignoreBy` was given last; null: none. */
+  get ignoredBy(): string | null {
+    return this.#ignoredBy
+  }
+
+  /** What lies in the work directory and no fingerprint includes: a folder of which nothing counts ends in `/`. */
+  async leftOut(): Promise<ChangedPaths> {
+    const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...this.#rules, ...this.#within]
+    // Nothing hangs on it: what git would wait at is the next fingerprint's to say.
+    const listed = await runGit(this.git.setting, args).catch((error: unknown) => {
+      if (error instanceof UserError) return null
+      throw error
+    })
+    const paths = listed?.ok ? splitAtNul(listed.stdout) : []
+    const top = toLatin1(this.git.prefix).length
+    return { paths: paths.slice(0, MOST_PATHS).map(path => fromLatin1(path.slice(top))), count: paths.length }
+  }
+
   /** The paths that differ between two fingerprints; none, with a warning, if the older one no longer exists. */
   async changed(before: string, after: string): Promise<ChangedPaths> {
     if (before === after) return { paths: [], count: 0 }
@@ -248,13 +290,17 @@ export class Fingerprints {
 
   /** Adds the files of the person's commit to a new index: they count even if an ignore rule matches them. */
   async #seed(): Promise<void> {
-    const { repository, setting, prefix } = this.#looking
-    const commit = repository === null ? null : (await readHead(repository)).commit
-    if (commit === null) return
-    const args = ['ls-tree', '-r', '-z', '--full-tree', commit, ...(prefix === '' ? [] : ['--', prefix])]
-    const { ok, stdout } = await runGit(setting, args)
-    const files = splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 '))
+    const files = await this.#committed()
     if (files.length > 0) await this.#addEntries(files)
+  }
+
+  /** The files of the person's commit, as `git ls-tree` lists them. */
+  async #committed(): Promise<string[]> {
+    const { repository, setting } = this.#looking
+    const commit = repository === null ? null : (await readHead(repository)).commit
+    if (commit === null) return []
+    const { ok, stdout } = await runGit(setting, ['ls-tree', '-r', '-z', '--full-tree', commit, ...this.#within])
+    return splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 '))
   }
 
   /**
@@ -306,9 +352,17 @@ export class Fingerprints {
   }
 
   async #lookForUntracked(): Promise<string[]> {
+    const listed = async (by: string) =>
+      splitAtNul(await this.#list(['ls-files', '-o', '-z', by, ...this.#rules, ...this.#within]))
+    if (this.#ignoredBy === null) return await listed('--exclude-standard')
+    const by = ['--exclude-standard', `--exclude-from=${this.#ignoredBy}`]
+    return [...new Set((await Promise.all(by.map(listed))).flat())]
+  }
+
+  /** Git arguments that keep a command to the work directory. */
+  get #within(): readonly string[] {
     const { prefix } = this.git
-    const within = prefix === '' ? [] : ['--', prefix]
-    return splitAtNul(await this.#list(['ls-files', '-o', '-z', '--exclude-standard', ...this.#rules, ...within]))
+    return prefix === '' ? [] : ['--', prefix]
   }
 
   async #lookForHidden(): Promise<string[]> {

@@ -89,7 +89,9 @@ function claimThen(claim: any): unknown {
 /** A report without the fields that were added to it since. */
 // biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
 function reportThen(report: any): unknown {
-  const { rounds, work, totals, outputs, forecast, ...rest } = report
+  const { rounds, work, totals, outputs, forecast, changes, ...rest } = report
+  const { notLookedAt, ...changed } = changes
+  expect(notLookedAt).toEqual({ paths: [], count: 0 })
   expect([outputs.count, forecast]).toEqual([0, null])
   const { providerTokens, ...sums } = totals
   expect(providerTokens).toEqual({})
@@ -101,7 +103,7 @@ function reportThen(report: any): unknown {
     return row
   })
   expect([work.status, work.board, work.section?.text ?? null]).toEqual([null, null, report.build?.summary ?? null])
-  return { ...rest, totals: sums, rounds: { ...rounds, entries } }
+  return { ...rest, changes: changed, totals: sums, rounds: { ...rounds, entries } }
 }
 
 /** A status without the fields that were added to it since. */

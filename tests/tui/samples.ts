@@ -172,6 +172,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
       ],
     },
     head: '89abcdef89abcdef89ab',
+    notLookedAt: { paths: ['node_modules/'], count: 1 },
     commits: [{ commit: '89abcdef89abcdef89ab', subject: 'Build the first part' }],
   },
   'settings-changed': { type: 'settings-changed', round: 1 },

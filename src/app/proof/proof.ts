@@ -45,7 +45,13 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
         { ...command, required: false, protect: [], everyRound: false },
         { ...onGates, tree, signal, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS },
       ),
-    keepSavepoint: of => savepoints.keep({ ...of, at: clock.now() }),
+    async keepSavepoint(of) {
+      const [kept, notLookedAt] = await Promise.all([
+        savepoints.keep({ ...of, at: clock.now() }),
+        fingerprints.leftOut(),
+      ])
+      return kept && { ...kept, ...(notLookedAt.count === 0 ? {} : { notLookedAt }) }
+    },
     changedProtected,
     async lost(before, after) {
       const files = await changedFiles(fingerprints.git, before, after)
@@ -91,6 +97,7 @@ export async function certify(
         head,
         headHoldsAll: commit === null ? null : await isFullyCommitted(fingerprints.git, commit, claim.tree),
         savepoint: savepoint?.tree === claim.tree ? savepoint.commit : null,
+        notLookedAt: await fingerprints.leftOut(),
         versions: { codemachine: version, codex: engines.of({}).version, node, platform },
       }),
     )

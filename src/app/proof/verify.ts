@@ -19,6 +19,7 @@ import { findObstacle, readTextFile } from '../../workspace/files/inside-directo
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
 import { type PersonRepository, readHead, runGit } from '../../workspace/git/git.ts'
 import { openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
+import { followIgnoreRules } from '../../workspace/ignored/session-rules.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
 import { findSession } from '../find.ts'
@@ -63,6 +64,8 @@ export interface Verification {
   gates: readonly GateRun[]
   /** Since it was done; null if the files of then are not kept any more. */
   changed: Difference | null
+  /** What lies in the work directory and was not looked at: a folder ends in `/`. */
+  notLookedAt: Difference
 }
 
 async function verifyLocked(
@@ -75,10 +78,12 @@ async function verifyLocked(
   await using opened = new Cleanup()
   const work = opened.use(await openWorkDirectory(world, records, say, WAIT_FOR_ITS_END))
   const { repository, fingerprints } = work
+  await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
   const tree = await fingerprints.take()
+  const notLookedAt = await fingerprints.leftOut()
   const changed = await changedSince(fingerprints, certificate.tree, tree)
   const judged = (verdict: Verdict, gates: readonly GateRun[]): Verification => {
-    return { session: certificate.session, verdict, gates, changed }
+    return { session: certificate.session, verdict, gates, changed, notLookedAt }
   }
   const required = certificate.gates.filter(gate => gate.required)
   if (required.length === 0) return judged(cannotTell(NOTHING_TO_RUN), [])

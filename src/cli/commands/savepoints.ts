@@ -13,6 +13,7 @@ import { openTheme, type Role, type Theme } from '../../tui/terminal/theme.ts'
 import { formatCount, formatDayAndTime } from '../../words/numbers.ts'
 import { oneLine, safeText } from '../../words/safe-text.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
+import { followIgnoreRules } from '../../workspace/ignored/session-rules.ts'
 import { applyRewind, filesNotRestored, planRewind, type RewindPlan } from '../../workspace/savepoints/rewind.ts'
 import { printablePath } from '../../workspace/savepoints/rewind-obstacles.ts'
 import {
@@ -111,10 +112,16 @@ export async function rewind(
   await using open = await holdSavepoints(context, records, warnOn(context))
   const { savepoints, fingerprints } = open
   const target = await savepoints.resolve(to, () => fingerprints.take())
+  const session = target.savepoint?.session ?? null
+  if (session !== null) await followIgnoreRules(fingerprints, records.ignoreRules(session))
   const now = await fingerprints.take()
   // So that what is there now is here whole, and can be compared.
   await savepoints.changes(target.tree, now, 0)
-  const plan = await planRewind(fingerprints.git, records.directory, { now, target: target.tree })
+  const plan = await planRewind(fingerprints.git, records.directory, {
+    now,
+    target: target.tree,
+    ignoredBy: fingerprints.ignoredBy,
+  })
   if (plan.write.length + plan.remove.length === 0) {
     stdout.write(`The files are as at ${target.name} already; nothing was changed.\n`)
     return 0

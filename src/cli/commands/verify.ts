@@ -42,6 +42,7 @@ function describeVerification(verification: Verified): string {
     `  ${certificate.session}, done ${formatDayAndTime(Date.parse(certificate.endedAt))}: ${goal}`,
     ...gates.flatMap(lineOf),
     ...filesLine(verification),
+    ...notLookedAtLine(verification),
     ...closer(verdict, certificate),
   ]
   return lines.map(line => `${line}\n`).join('')
@@ -99,6 +100,10 @@ function filesLine({ changed, verdict }: Verification): string[] {
   if (changed.count === 0) return ['  The files are the very same as when it was done.']
   const have = changed.count === 1 ? 'has' : 'have'
   return [`  ${formatCount(changed.count, 'file')} ${have} changed since: ${named(changed)}`]
+}
+
+function notLookedAtLine({ notLookedAt }: Verification): string[] {
+  return notLookedAt.count === 0 ? [] : [`  Not looked at: ${named(notLookedAt)}`]
 }
 
 function closer(verdict: Verdict, { git }: Certificate): string[] {

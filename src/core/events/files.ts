@@ -1,4 +1,4 @@
-import { about, fields, flag, listOf, nullOr, number, oneOf, text, unchecked, variant } from './schema.ts'
+import { about, fields, flag, listOf, nullOr, number, oneOf, optional, text, unchecked, variant } from './schema.ts'
 
 const treeChanges = fields({
   files: about(number, 'how many files differ'),
@@ -43,6 +43,10 @@ export const fileEvent = variant('type', {
     commits: about(
       listOf(fields({ commit: text, subject: text })),
       'that are new on it since the savepoint before, the oldest first, at most 20: `[{ commit, subject }]`',
+    ),
+    notLookedAt: about(
+      optional(fields({ paths: listOf(text), count: number })),
+      'what lay in the work directory after the round and is not kept: `{ paths, count }`, at most 50 paths, a folder ends in `/`; left out: nothing, or by an older version',
     ),
   },
   'settings-changed': { round: about(number, 'the first one that changed it') },

@@ -12,6 +12,8 @@ export interface CertificateFacts {
   headHoldsAll: boolean | null
   /** The savepoint that holds what was accepted, a commit in the private git directory; null if there is none. */
   savepoint: string | null
+  /** What lay in the work directory and is no part of the tree. */
+  notLookedAt: { paths: readonly string[]; count: number }
   versions: { codemachine: string; codex: string | null; node: string; platform: string }
 }
 
@@ -52,6 +54,8 @@ const certificateSchema = v.object({
   /** Fingerprint of what was accepted: a git tree hash. */
   tree: commit,
   savepoint: v.nullable(commit),
+  /** What lay in the work directory and is no part of the tree, at most 50 paths; left out by an older version. */
+  notLookedAt: v.optional(v.object({ paths: v.array(text), count })),
   /** Null without a repository. `holdsAll`: the commit alone has that very tree; null: not known. */
   git: v.nullable(
     v.object({ commit: v.nullable(commit), branch: v.nullable(text), holdsAll: v.nullable(v.boolean()) }),
@@ -98,6 +102,7 @@ export function certificateOf(state: SessionState, facts: CertificateFacts): Cer
     verified: claim.verified,
     tree: claim.tree,
     savepoint: facts.savepoint,
+    notLookedAt: { paths: [...facts.notLookedAt.paths], count: facts.notLookedAt.count },
     git: facts.head && { ...facts.head, holdsAll: facts.headHoldsAll },
     sandbox: v.parse(certificateSchema.entries.sandbox, state.sandbox),
     network: state.network,

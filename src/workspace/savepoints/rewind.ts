@@ -29,18 +29,26 @@ interface RewindEntry {
   isKnown: boolean
 }
 
+/** Two trees in the private git directory. */
+interface RewindTrees {
+  /** Of the work directory as it is. */
+  now: string
+  target: string
+  /** The file of exclude rules by which `target` was taken (`Fingerprints.ignoreBy`); null or left out: by its own ignore files. */
+  ignoredBy?: string | null
+}
+
 /**
- * Plans the changes that turn the files of tree `now` into those of tree `target`. Both are in the private git
- * directory.
+ * Plans the changes that turn the files of tree `now` into those of tree `target`.
  * @param directory real path of the work directory, whose files are those of `now`
  * @throws UserError that names a path in the way whose content is not in `now` and would be lost
  */
 export async function planRewind(
   git: PrivateGit,
   directory: string,
-  { now, target }: { now: string; target: string },
+  { now, target, ignoredBy = null }: RewindTrees,
 ): Promise<RewindPlan> {
-  const plan = await keepIgnored(git, target, await diffTrees(withOwnObjectsOnly(git), now, target))
+  const plan = await keepIgnored(git, { target, ignoredBy }, await diffTrees(withOwnObjectsOnly(git), now, target))
   await refuseBroken(git, plan)
   const inTheWay = await findRewindObstacles(directory, plan, git.objectFormat)
   const [first] = inTheWay
@@ -55,11 +63,11 @@ export async function planRewind(
 
 async function keepIgnored(
   git: PrivateGit,
-  target: string,
+  { target, ignoredBy = null }: Omit<RewindTrees, 'now'>,
   { write, remove }: Omit<RewindPlan, 'keep'>,
 ): Promise<RewindPlan> {
   try {
-    const ignored = await ignoredIn(git, target, remove)
+    const ignored = await ignoredIn(git, { target, ignoredBy }, remove)
     const [kept, gone] = [remove.filter(path => ignored.has(path)), remove.filter(path => !ignored.has(path))]
     return { write, remove: gone, keep: kept }
   } catch (error) {
@@ -190,18 +198,24 @@ const SEPARATOR = Buffer.from(sep)
 
 /**
  * Of these paths, the ones that were ignored when the tree was made: by its own ignore files, the person's, or those
- * above the work directory. All paths are latin1, relative to the work directory.
+ * above the work directory; and by the rules that it was taken by. All paths are latin1, relative to the work directory.
  */
-async function ignoredIn(git: PrivateGit, tree: string, paths: readonly string[]): Promise<Set<string>> {
+async function ignoredIn(
+  git: PrivateGit,
+  { target, ignoredBy = null }: Omit<RewindTrees, 'now'>,
+  paths: readonly string[],
+): Promise<Set<string>> {
   if (paths.length === 0) return new Set()
   const folder = join(git.gitDir, `rewind-${randomUUID()}`)
   const top = join(folder, 'files')
   const own = withOwnObjectsOnly(git)
   const env = { ...own.env, GIT_WORK_TREE: top, GIT_INDEX_FILE: join(folder, 'index'), GIT_LITERAL_PATHSPECS: '0' }
+  const within = { ...own, directory: join(top, git.prefix), env }
   try {
-    await mkdir(join(top, git.prefix), { recursive: true })
-    await writeIgnoreFiles(git, tree, { ...own, directory: top, env })
-    return await findIgnored({ ...own, directory: join(top, git.prefix), env }, paths)
+    await mkdir(within.directory, { recursive: true })
+    const byRules = ignoredBy === null ? null : await findIgnored(within, paths, ignoredBy)
+    await writeIgnoreFiles(git, target, { ...own, directory: top, env })
+    return await findIgnored(within, byRules === null ? paths : [...byRules])
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -230,12 +244,14 @@ function foldersAbove(prefix: string): string[] {
 }
 
 /** The paths that git ignores. A leading `./` keeps git from reading a path as a pattern. */
-async function findIgnored(setting: GitSetting, paths: readonly string[]): Promise<Set<string>> {
-  const args = ['check-ignore', '--no-index', '-z', '--stdin']
+async function findIgnored(setting: GitSetting, paths: readonly string[], rules?: string): Promise<Set<string>> {
+  const excludes = rules === undefined ? [] : ['-c', `core.excludesFile=${rules}`]
+  const args = [...excludes, 'check-ignore', '--no-index', '-z', '--stdin']
   const result = await runGit(setting, args, paths.map(path => `./${path}\0`).join(''))
   // Exit code 1 means that none is ignored.
   if (!result.ok && result.stderr !== '') throw new GitError(args, result)
-  return new Set(result.stdout.split('\0').map(path => path.replace(/^\.\//, '')))
+  const found = result.stdout.split('\0').slice(0, -1)
+  return new Set(found.map(path => path.replace(/^\.\//, '')))
 }
 
 const IGNORE_FILE = '.gitignore'

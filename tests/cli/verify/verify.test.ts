@@ -73,6 +73,21 @@ test('the commit that broke it is named, of work that nobody had committed when 
   expect(await scratchFolders(records)).toEqual([])
 })
 
+test('a commit at which a gate fails once, by chance, is not named as the one that broke it', async () => {
+  await using place = await makePlace('')
+  const failed = join(place.root, 'failed')
+  const byChance = `test ! -e innocent.txt || test -e ${failed} || { touch ${failed}; exit 1; }\n`
+  await commit(place, 'Work', { 'check.sh': `${NEEDS_GOOD}${byChance}`, 'app.txt': 'good\n' })
+  await endSession(place, [CHECK])
+  const innocent = await commit(place, 'Innocent', { 'innocent.txt': '' })
+  await commit(place, 'Break', { 'app.txt': 'bad\n' })
+  const { stdout, stderr, exitCode } = await runVerify(place, { json: false })
+  expect(existsSync(failed)).toBe(true)
+  expect(stderr).toContain(`${innocent.slice(0, 12)} Innocent: \`sh check.sh\` fails`)
+  expect(stdout).toContain(`cannot tell: at ${innocent.slice(0, 12)} Innocent it fails now and then`)
+  expect(exitCode).toBe(4)
+})
+
 test('a break that is not committed is laid to the files that are not', async () => {
   await using place = await doneAndCommitted()
   await commit(place, 'More', { 'more.txt': 'more\n' })

@@ -33,6 +33,7 @@ const FACTS = {
   head: { commit: COMMIT, branch: 'main' },
   headHoldsAll: false,
   savepoint: COMMIT,
+  notLookedAt: { paths: ['node_modules/'], count: 1 },
   versions: { codemachine: '0.2.0', codex: '0.169.0', node: '24', platform: 'linux' },
 }
 
@@ -62,6 +63,7 @@ test('a certificate says what was proved and with what, and can be read again', 
     verified: true,
     tree: TREE,
     savepoint: COMMIT,
+    notLookedAt: { paths: ['node_modules/'], count: 1 },
     git: { commit: COMMIT, branch: 'main', holdsAll: false },
     gates: [
       { name: 'tests', run: 'npm test', status: 'flaky', exitCode: 1, durationMs: 4200, before: 'failed' },
@@ -75,6 +77,11 @@ test('a certificate says what was proved and with what, and can be read again', 
   const { protected: _, ...older } = certificate
   expect(parseCertificate(JSON.stringify(older), 'done.json')).not.toHaveProperty('protected')
   expect(certificateText(certificate)).not.toContain('secret')
+})
+
+test('a review that agreed to other files than those that were accepted is not certified as one that agreed', () => {
+  const ofOthers = DONE.map(event => (event.type === 'review-ended' ? { ...event, tree: 'c'.repeat(40) } : event))
+  expect(certificateOf(stateAfter(ofOthers), FACTS).review).toEqual({ reviews: 1, agreed: false, open: [FINDING] })
 })
 
 test('a session that is not done has none', () => {

@@ -1,0 +1,166 @@
+import { join } from 'node:path'
+import type { SessionState } from '../../core/state/state.ts'
+import { pathExists, writeWholeFile } from '../../platform/files.ts'
+import { readRegularFile } from '../files/inside-directory.ts'
+import type { Fingerprints } from '../fingerprint.ts'
+import { fromLatin1, runGit, runGitOrThrow, toLatin1, withVariables } from '../git/git.ts'
+import type { PrivateGit } from '../git/private-git.ts'
+import { exceptionRules, literal } from './well-known.ts'
+
+/** What the rules of a session depend on. */
+interface SessionRulesOptions {
+  /** Of the file that keeps them: in the session's records, never in the work directory. */
+  path: string
+  state(): SessionState
+}
+
+/** The ignore rules of a session at work. `remarks`: what a person should know, a sentence each. */
+interface SessionRules {
+  remarks: readonly string[]
+  /** To be called before a fingerprint: what a person has said meanwhile may name more files. */
+  refresh(): Promise<void>
+}
+
+/**
+ * Has the fingerprints of a work directory go by the ignore rules of a session's start; by those that files have now if it
+ * was begun by a version that kept none. A session that has not begun yet gets those of now.
+ */
+export async function openSessionRules(
+  fingerprints: Fingerprints,
+  { path, state }: SessionRulesOptions,
+): Promise<SessionRules> {
+  const { savepoint, last, running } = state()
+  let named = textsThatName(state())
+  const isNew = savepoint === null && last === null && running === null
+  const remarks = isNew && !(await pathExists(path)) ? await keepIgnoreRules(fingerprints, path, named) : []
+  await followIgnoreRules(fingerprints, path)
+  return {
+    remarks,
+    async refresh() {
+      const now = textsThatName(state())
+      if (now.length === named.length && now.every((text, index) => text === named[index])) return
+      named = now
+      await nameInRules(fingerprints, path, named)
+    },
+  }
+}
+
+/** Has fingerprints go by the rules that were kept of a session; by those that files have now if none were. */
+export async function followIgnoreRules(fingerprints: Fingerprints, path: string): Promise<void> {
+  fingerprints.ignoreBy((await pathExists(path)) ? path : null)
+}
+
+/** In which a file may be named that is looked at, though it lies among dependencies, caches or build output. */
+function textsThatName({ gates, goal, personSaid }: SessionState): string[] {
+  return [...gates.flatMap(({ run, protect }) => [run, ...protect]), goal, ...personSaid]
+}
+
+async function keepIgnoreRules(fingerprints: Fingerprints, path: string, named: readonly string[]): Promise<string[]> {
+  fingerprints.ignoreBy(null)
+  // Opens nested repositories, of which git lists nothing before that.
+  await fingerprints.take()
+  await fingerprints.forgetIgnored()
+  const { git } = fingerprints
+  const { rules, remarks } = await rulesNow(git)
+  const place = await ruleThatHidesAll(git, rules)
+  const atStart = place === null ? rules : ''
+  await writeWholeFile(path, Buffer.from(sessionRules(git, named, atStart), 'latin1'))
+  if (place === null) return remarks
+  const remark = `${place} ignores everything in the work directory, so no ignore rule of the session's start counts: all files are looked at and kept, but for well-known dependencies, caches and build output. Take that rule out, or have it name what is to be ignored.`
+  return [...remarks, remark]
+}
+
+async function nameInRules({ git }: Fingerprints, path: string, named: readonly string[]): Promise<void> {
+  const kept = await readRegularFile(path, 2 * MOST_BYTES)
+  if (kept.kind !== 'bytes') return
+  const before = kept.bytes.toString('latin1')
+  const after = sessionRules(git, named, before.slice(before.indexOf(MARK) + MARK.length))
+  if (after !== before) await writeWholeFile(path, Buffer.from(after, 'latin1'))
+}
+
+/** Exclude rules relative to git's top, in latin1: what is excepted, then what was ignored at the start, which counts more. */
+function sessionRules({ setting, prefix }: PrivateGit, named: readonly string[], atStart: string): string {
+  const directory = join(setting.directory, prefix).replace(/\/$/, '')
+  return `${exceptionRules(named, directory, prefix).map(toLatin1).join('\n')}\n${MARK}${atStart}`
+}
+
+/** The ignore rules that hold now, as one text relative to git's top: a later rule counts more than an earlier one. */
+async function rulesNow(git: PrivateGit): Promise<{ rules: string; remarks: string[] }> {
+  // What the private git directory excludes is what the person does: their global file, then their repository's own.
+  const person = await readRegularFile(join(git.gitDir, 'info', 'exclude'), 2 * MOST_BYTES)
+  const texts = person.kind === 'bytes' ? [person.bytes.toString('latin1')] : []
+  const remarks: string[] = []
+  let room = MOST_BYTES
+  for (const path of (await ignoreFiles(git)).slice(0, MOST_FILES)) {
+    const name = fromLatin1(path)
+    const read = await readRegularFile(join(git.setting.directory, name), room)
+    if (read.kind === 'bytes') {
+      room -= read.bytes.length
+      texts.push(rulesOf(read.bytes.toString('latin1'), path.slice(0, -IGNORE_FILE.length - 1)))
+    } else if (read.kind === 'too-large') {
+      remarks.push(
+        `The rules of ${name} are not kept, as it is too large (${MOST_BYTES / 1024 / 1024} MiB of rules are, in all): what they ignore is looked at, too. Make it shorter.`,
+      )
+    }
+  }
+  return { rules: texts.map(text => (text === '' || text.endsWith('\n') ? text : `${text}\n`)).join(''), remarks }
+}
+
+/** The `.gitignore` files whose rules hold: latin1 paths relative to the top, outer ones first. */
+async function ignoreFiles({ setting, prefix }: PrivateGit): Promise<string[]> {
+  const above = prefix.split('/').slice(0, -1)
+  const outer = above.map((_, index) => [...above.slice(0, index), IGNORE_FILE].map(toLatin1).join('/'))
+  const within = toLatin1(prefix)
+  const globs = withVariables(setting, { GIT_LITERAL_PATHSPECS: '0' })
+  const everywhere = `:(glob)${literal(within)}**/${IGNORE_FILE}`
+  const seen = await runGitOrThrow(globs, ['ls-files', '-c', '-o', '-z', '--exclude-standard', '--', everywhere])
+  // One that ignores itself and its folder, as caches have it, stands here; one in a folder that others ignore does not.
+  const ignored = ['ls-files', '-o', '-i', '--directory', '-z', '--exclude-standard']
+  const hidden = await runGitOrThrow(setting, [...ignored, ...(within === '' ? [] : ['--', within])])
+  const inside = [...seen.split('\0'), ...hidden.split('\0')].filter(path => /(?:^|\/)\.gitignore$/.test(path))
+  const byDepth = [...new Set(inside)].sort((a, b) => a.split('/').length - b.split('/').length)
+  return [...new Set([...outer, ...byDepth])]
+}
+
+/** Rules of a `.gitignore` in this folder, relative to the top. Latin1, as git reads them. */
+function rulesOf(text: string, folder: string): string {
+  const lines = text.replace(/^\xef\xbb\xbf/, '').split(/\r?\n/)
+  if (folder === '') return lines.join('\n')
+  if (/[\n\r]/.test(folder)) return ''
+  const at = `/${literal(folder)}`
+  const rules = lines.flatMap(line => {
+    if (line.trim() === '' || line.startsWith('#')) return []
+    const [negation, rule] = line.startsWith('!') ? ['!', line.slice(1)] : ['', line]
+    // A slash at the beginning or in the middle ties a rule to its folder.
+    const isTied = rule.trimEnd().replace(/\/$/, '').includes('/')
+    return [`${negation}${at}/${isTied ? rule.replace(/^\//, '') : `**/${rule}`}`]
+  })
+  return rules.join('\n')
+}
+
+/**
+ * The place and text of a rule by which nothing in the work directory counts, neither what is there nor what may come;
+ * null if there is none.
+ */
+async function ruleThatHidesAll({ setting, prefix }: PrivateGit, rules: string): Promise<string | null> {
+  const isException = (line: string) => line.startsWith('!') && !OF_GIT.test(line)
+  if (rules.split('\n').some(isException)) return null
+  const within = toLatin1(prefix)
+  const tracked = await runGitOrThrow(setting, ['ls-files', '-z', ...(within === '' ? [] : ['--', within])])
+  if (tracked.split('\0').some(path => path !== '' && !OF_GIT.test(path))) return null
+  // `check-ignore` refuses literal pathspecs, and reads none from stdin.
+  const plain = withVariables(setting, { GIT_LITERAL_PATHSPECS: '0' })
+  const probes = ['codemachine-probe', 'codemachine-probe.d/x'].map(name => `${within}${name}\0`).join('')
+  const asked = await runGit(plain, ['check-ignore', '--no-index', '-v', '-z', '--stdin'], probes)
+  const fields = asked.stdout.split('\0')
+  if (fields.length < 9) return null
+  const [source = '', line = '', rule = ''] = fields
+  return `${fromLatin1(source)}:${line} (${fromLatin1(rule)})`
+}
+
+/** Ends in the name of a file that is there for git's sake alone. */
+const OF_GIT = /(?:^|[/!])\.git(?:ignore|keep|attributes)$/
+const IGNORE_FILE = '.gitignore'
+const MARK = '# What was ignored when the session began:\n'
+const MOST_FILES = 2000
+const MOST_BYTES = 4 * 1024 * 1024
