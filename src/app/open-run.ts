@@ -44,6 +44,7 @@ import {
   remarksOnSandbox,
   writableGit,
 } from './engine-of-project.ts'
+import { holdFiles } from './hold-files.ts'
 import type { RunOptions } from './library.ts'
 import { runOverridesOf } from './resume-terms.ts'
 import { directoryOf, type World } from './world.ts'
@@ -292,7 +293,7 @@ export interface OpenWorkDirectory extends AsyncDisposable {
 
 /**
  * Takes the lock of the run, ends and puts right what a run that was cut off has left, and opens the fingerprints. A
- * `UserError` with exit code 6 while somebody runs here.
+ * `UserError` with exit code 6 while somebody runs here, or on some of the same files.
  * @param onRemark told what a person should know, a sentence each; later, too
  * @param hint what they can do while somebody runs here; left out: have a goal wait
  */
@@ -305,7 +306,11 @@ export async function openWorkDirectory(
   await using opened = new Cleanup()
   const { platform, pid, clock } = world
   const now = new Date(clock.now())
-  opened.use(await takeRunLock(records.lock, { platform, pid, now, ...(hint === undefined ? {} : { hint }) }))
+  const { directory } = records
+  const lock = opened.use(
+    await takeRunLock(records.lock, { platform, pid, now, directory, ...(hint === undefined ? {} : { hint }) }),
+  )
+  opened.use(await holdFiles(world, records, lock.holder))
   for (const remark of await endWhatWasLeft(world, records)) onRemark(remark)
   for (const remark of describeRestored(await restoreAfterCrash(records.guard))) onRemark(remark)
   const options = await fingerprintOptions(world, records, onRemark)

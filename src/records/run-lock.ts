@@ -24,6 +24,8 @@ const holderSchema = v.object({
   at: v.pipe(v.string(), v.isoTimestamp()),
   /** Tells two locks of one process apart. */
   nonce: v.string(),
+  /** The real path of the work directory; a lock of an earlier version does not say. */
+  directory: v.optional(v.string()),
 })
 
 /** What a lock file says of the process that took it. */
@@ -50,6 +52,8 @@ export interface LockOptions {
   now: Date
   /** What a person is told to do where somebody runs here; left out: to have a goal wait. */
   hint?: string
+  /** The real path of the work directory, for a lock of one. */
+  directory?: string
 }
 
 /**
@@ -65,8 +69,19 @@ export async function takeRunLock(path: string, options: LockOptions): Promise<R
     pidNamespace: await pidNamespace(options.platform),
     at: options.now.toISOString(),
     nonce: randomUUID(),
+    ...(options.directory === undefined ? {} : { directory: options.directory }),
   }
   return take(path, holder, options.platform, options.hint)
+}
+
+/**
+ * The holder that a copy of a lock names, where anybody may have written it: believed only if that very process lives, and can
+ * be seen from here. Null otherwise.
+ */
+export async function holderAlive(text: string, platform: NodeJS.Platform): Promise<LockHolder | null> {
+  const holder = parseHolder(text)
+  if (holder === null || (holder.startTime === null && platform !== 'win32')) return null
+  return (await stateOf(holder, platform)) === 'held' ? holder : null
 }
 
 /** Looks who holds the lock, without touching it. */

@@ -292,7 +292,7 @@ const NO_CONVERSION = '* -text -eol -ident -filter -working-tree-encoding !diff 
  * The person's ignore rules outside of `.gitignore` files: their global excludes file, then the repository's
  * `info/exclude`. Latin1 text of at most 2 MiB.
  */
-async function readPersonExcludes(
+export async function readPersonExcludes(
   program: string,
   directory: string,
   repository: PersonRepository | null,

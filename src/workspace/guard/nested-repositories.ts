@@ -1,5 +1,5 @@
 import { type Dirent, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 
 /** What git takes for a repository in a work tree, the nearest to its top first. Absolute paths. */
@@ -22,22 +22,40 @@ export async function findNestedRepositories(
 ): Promise<NestedRepositories> {
   const directories: string[] = []
   const pointers: string[] = []
-  const folders = [workTree]
-  // The list grows while it is gone through: what is nearer to the top comes first.
-  for (const [index, folder] of folders.entries()) {
-    if (index === MOST_FOLDERS || directories.length + pointers.length >= MOST_REPOSITORIES)
+  const isGit = (entries: readonly Dirent[]) => looksLikeGit(new Set(entries.map(({ name }) => name)))
+  const enters = (path: string, entries: readonly Dirent[]) => {
+    const name = basename(path)
+    return !isNamedGit(name) && !leaveOut.includes(path) && !(STORES.has(name) && isGit(entries))
+  }
+  for await (const { folder, entries } of foldersBelow(workTree, enters)) {
+    if (entries === 'too many' || directories.length + pointers.length >= MOST_REPOSITORIES)
       return { directories, pointers, isCut: true }
-    if (index % FOLDERS_AT_ONCE === FOLDERS_AT_ONCE - 1) await setImmediate()
-    const entries = entriesOf(folder)
-    const isGit = looksLikeGit(entries)
-    if (isGit) directories.push(folder)
+    if (isGit(entries)) directories.push(folder)
     for (const entry of entries.filter(({ name }) => isNamedGit(name)))
       (entry.isDirectory() ? directories : pointers).push(join(folder, entry.name))
-    const others = entries.filter(entry => entry.isDirectory() && !isNamedGit(entry.name))
-    const paths = others.filter(({ name }) => !isGit || !STORES.has(name)).map(({ name }) => join(folder, name))
-    folders.push(...paths.filter(path => !leaveOut.includes(path)))
   }
   return { directories, pointers, isCut: false }
+}
+
+/**
+ * A folder and those in it, the nearest first, with what is in each; of one that cannot be read nothing. Follows no link, and
+ * ends with `too many` after 50,000.
+ * @param enters whether a folder is looked into; it lies in one with these entries
+ */
+export async function* foldersBelow(
+  top: string,
+  enters: (path: string, entries: readonly Dirent[]) => boolean,
+): AsyncGenerator<{ folder: string; entries: readonly Dirent[] | 'too many' }> {
+  const folders = [top]
+  // The list grows while it is gone through.
+  for (const [index, folder] of folders.entries()) {
+    if (index === MOST_FOLDERS) return yield { folder, entries: 'too many' }
+    if (index % FOLDERS_AT_ONCE === FOLDERS_AT_ONCE - 1) await setImmediate()
+    const entries = entriesOf(folder)
+    yield { folder, entries }
+    const paths = entries.filter(entry => entry.isDirectory()).map(({ name }) => join(folder, name))
+    for (const path of paths) if (enters(path, entries)) folders.push(path)
+  }
 }
 
 /** The real path of what a file or link named `.git` leads to; null if git would not follow it. */
@@ -59,8 +77,7 @@ export function isPureGitDirectory(directory: string): boolean {
 }
 
 /** As git itself decides: with a `commondir`, objects and refs lie there. */
-function looksLikeGit(entries: readonly Dirent[]): boolean {
-  const names = new Set(entries.map(({ name }) => name))
+function looksLikeGit(names: ReadonlySet<string>): boolean {
   return names.has('HEAD') && (names.has('commondir') || (names.has('objects') && names.has('refs')))
 }
 

@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, sep } from 'node:path'
+import { UserError } from '../base/errors.ts'
+import { isWithin, pathExists } from '../platform/files.ts'
+import type { Records } from '../records/records.ts'
+import { holderAlive, type LockHolder, readRunLock } from '../records/run-lock.ts'
+import { shellWord } from '../words/commands.ts'
+import { readTextFile, writeFileInside } from '../workspace/files/inside-directory.ts'
+import { findGit, findRepository, hardenedEnvironment, runGit, toLatin1 } from '../workspace/git/git.ts'
+import { readPersonExcludes } from '../workspace/git/private-git.ts'
+import { foldersBelow } from '../workspace/guard/nested-repositories.ts'
+import { makeMemoryFolder, memoryRoot } from '../workspace/memory/session-memory.ts'
+import type { World } from './world.ts'
+
+/** A codemachine that runs in another directory, or in the same one with other records. */
+interface OtherRun {
+  directory: string
+  holder: LockHolder
+  /** The file that says so, where an agent can have written it; null: its lock. */
+  marker: string | null
+}
+
+/**
+ * Keeps a run from the files of another: of one in the same directory with other records (another HOME), in a folder of it,
+ * or in one around it. Throws a `UserError` with exit code 6 where there is one. A folder that is a git repository of its own
+ * and ignored by the outer run is no file of that. Leaves a marker in `.codemachine` for runs with other records, which is
+ * believed only as long as this process lives; disposing takes it away.
+ */
+export async function holdFiles(world: World, records: Records, holder: LockHolder): Promise<AsyncDisposable> {
+  const marker = join(records.directory, MARKER)
+  // Before the look: of two that begin at once at least one sees the other.
+  const isOthers = (await otherAt(world, records.directory, holder)) !== null
+  const isNew = !(await pathExists(dirname(marker)))
+  const isWritten = !isOthers && dirname(marker) !== records.root && (await writeMarker(records.directory, holder))
+  const release = async () => {
+    if (!isWritten) return
+    await rm(marker, { force: true }).catch(() => undefined)
+    if (isNew) await removeEmpty(dirname(marker))
+  }
+  try {
+    for (const other of await otherRuns(world, records, holder)) {
+      if (!(await isApart(world, records, other.directory))) throw refusal(records.directory, other)
+    }
+  } catch (error) {
+    await release()
+    throw error
+  }
+  return { [Symbol.asyncDispose]: release }
+}
+
+const MARKER = join(memoryRoot, 'running.json')
+const MARKER_BYTES = 64 * 1024
+
+/** Whether it could be written: it helps, and stands in no run's way. */
+async function writeMarker(directory: string, holder: LockHolder): Promise<boolean> {
+  try {
+    if ((await makeMemoryFolder(directory, memoryRoot)) !== null) return false
+    // It is found where it lies; a path in it would be believed by nobody.
+    await writeFileInside(directory, MARKER, `${JSON.stringify({ ...holder, directory: undefined })}\n`)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Takes the folder of the memory away again, if nothing has been written into it. */
+async function removeEmpty(folder: string): Promise<void> {
+  const names = await readdir(folder).catch(() => null)
+  if (names?.length !== 1 || names[0] !== '.gitignore') return
+  await rm(join(folder, '.gitignore'), { force: true }).catch(() => undefined)
+  await rmdir(folder).catch(() => undefined)
+}
+
+async function otherRuns(world: World, { root, directory }: Records, own: LockHolder): Promise<OtherRun[]> {
+  const found = new Map<string, OtherRun>()
+  for (const key of await readdir(join(root, 'state')).catch(() => [])) {
+    const lock = await readRunLock(join(root, 'state', key, 'lock'), world.platform)
+    if (lock.state !== 'held' || lock.holder.nonce === own.nonce || lock.holder.directory === undefined) continue
+    const { directory: other } = lock.holder
+    if (isWithin(directory, other) || isWithin(other, directory))
+      found.set(other, { directory: other, holder: lock.holder, marker: null })
+  }
+  for await (const each of placesOfMarkers(directory, root)) {
+    const other = await otherAt(world, each, own)
+    if (other !== null && !found.has(each)) found.set(each, other)
+  }
+  return [...found.values()]
+}
+
+/** The directory, those above it, and those below it that have a memory. */
+async function* placesOfMarkers(directory: string, root: string): AsyncGenerator<string> {
+  for (let above = directory; ; above = dirname(above)) {
+    yield above
+    if (dirname(above) === above) break
+  }
+  const enters = (path: string) => path !== root && !PASSED_OVER.has(basename(path))
+  for await (const { folder, entries } of foldersBelow(directory, enters)) {
+    if (entries === 'too many') return
+    if (folder !== directory && entries.some(({ name }) => name === memoryRoot)) yield folder
+  }
+}
+
+/** Nobody has codemachine work in these. */
+const PASSED_OVER: ReadonlySet<string> = new Set(['.git', 'node_modules', memoryRoot])
+
+async function otherAt({ platform }: World, directory: string, own: LockHolder): Promise<OtherRun | null> {
+  const path = join(directory, MARKER)
+  const read = await readTextFile(path, MARKER_BYTES)
+  const holder = read.kind === 'text' ? await holderAlive(read.text, platform) : null
+  return holder === null || holder.nonce === own.nonce ? null : { directory, holder, marker: path }
+}
+
+/** Whether the inner of two directories is, or lies in, a git repository of its own that the outer one ignores. */
+async function isApart(world: World, { directory, folder }: Records, other: string): Promise<boolean> {
+  if (other === directory) return false
+  const [outer, inner] = isWithin(directory, other) ? [directory, other] : [other, directory]
+  for (let at = inner; at !== outer; at = dirname(at)) {
+    const repository = await findRepository(at).catch(() => null)
+    if (repository?.root === at && (await isIgnoredBy(outer, at, world, folder))) return true
+  }
+  return false
+}
+
+/** Asks git, in a git directory of nobody, by the rules that the fingerprints of a run in `outer` go by. */
+async function isIgnoredBy(outer: string, path: string, { env }: World, scratch: string): Promise<boolean> {
+  const repository = await findRepository(outer)
+  const top = repository?.root ?? outer
+  const program = await findGit(env, top)
+  const gitDir = join(scratch, `ignored-${randomUUID()}`)
+  const plain = { ...hardenedEnvironment(env, join(gitDir, 'none')), GIT_LITERAL_PATHSPECS: '0' }
+  try {
+    await runGit({ program, directory: scratch, env: plain }, ['init', '--quiet', '--bare', '--template=', gitDir])
+    await mkdir(join(gitDir, 'info'), { recursive: true })
+    const excludes = await readPersonExcludes(program, outer, repository, env)
+    await writeFile(join(gitDir, 'info', 'exclude'), excludes, 'latin1')
+    const setting = { program, directory: top, env: { ...plain, GIT_DIR: gitDir, GIT_WORK_TREE: top } }
+    const asked = `${toLatin1(relative(top, path).replaceAll(sep, '/'))}/\0`
+    return (await runGit(setting, ['check-ignore', '--quiet', '--no-index', '--stdin', '-z'], asked)).ok
+  } finally {
+    await rm(gitDir, { recursive: true, force: true })
+  }
+}
+
+function refusal(directory: string, { directory: other, holder, marker }: OtherRun): UserError {
+  const where =
+    other === directory
+      ? 'here already, with other records'
+      : `in ${other} already, which ${isWithin(directory, other) ? 'lies in this directory' : 'this directory lies in'}`
+  const stop = `Wait for its end, or end it: codemachine stop -C ${shellWord(other)}`
+  const forged = marker === null ? '' : `\n  If none runs there: rm ${shellWord(marker)}`
+  const apart = other === directory ? '' : '\n  A git repository of its own that the outer one ignores is not refused.'
+  return new UserError(`codemachine (pid ${holder.pid}) runs ${where}; two runs must not have the same files.`, {
+    hint: `${stop}${apart}${forged}`,
+    exitCode: 6,
+  })
+}
