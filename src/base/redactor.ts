@@ -6,8 +6,8 @@ export interface Secret {
 
 /**
  * Replaces secrets in what is stored or shown. Finds a value as it is, JSON-escaped (once or twice), percent-encoded, and
- * by each of its longer lines. Does not find a part of a value: one that is cut in two by a length limit, or that comes in
- * two live deltas.
+ * by each of its longer lines; also where it is cut in pieces by what steers a terminal, such as colours. Does not find a part
+ * of a value: one that is cut in two by a length limit, or that comes in two live deltas.
  */
 export interface Redactor {
   text(text: string): string
@@ -26,13 +26,68 @@ export function redactorOf(secrets: readonly Secret[]): Redactor {
   // A value may be the beginning of another: the longest is looked for first.
   const forms = [...names.keys()].sort((a, b) => b.length - a.length)
   const pattern = new RegExp(forms.map(escaped).join('|'), 'g')
-  const text = (text: string) => text.replace(pattern, found => `[secret ${names.get(found)}]`)
+  const replaced = (text: string) => text.replace(pattern, found => `[secret ${names.get(found)}]`)
+  const text = (text: string) => {
+    const once = replaced(text)
+    return STEERS.test(once) ? replacedInPieces(once, pattern, names) : once
+  }
   return {
     text,
     event: event => redacted(event, text, STRUCTURE),
     line: line => redactedLine(line, text),
-    unfinished: text => Math.max(...forms.map(form => beginningAtEnd(form, text))),
+    unfinished: text => unfinishedIn(text, forms),
   }
+}
+
+/**
+ * What a terminal shows nothing of: escape sequences, as they are and as JSON writes them, once or twice, and control
+ * characters but for tabs and line ends. Written by hand too, as `\\e` and `\\033`.
+ */
+const STEERING = new RegExp(
+  [
+    // Escape sequences: of colours and the like, of titles and links, and short ones.
+    String.raw`(?:\x1b|\\+(?:u001b|x1b|033|e))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\\]*(?:\x07|\x1b\\|\\+u0007|\\+u001b\\+)|[ -/]*[0-Z\\^-~])`,
+    String.raw`\x9b[0-?]*[ -/]*[@-~]`,
+    String.raw`[\0-\x08\x0b\x0c\x0e-\x1f\x7f]`,
+    String.raw`\\+(?:[bf]|u00(?:0[0-8bcef]|1[0-9a-f]|7f))`,
+  ].join('|'),
+  'gi',
+)
+const STEERS = new RegExp(STEERING.source, 'i')
+
+/** A text without what steers a terminal; `at`: where each of its characters stood, and last the length of the whole. */
+function withoutSteering(text: string): { plain: string; at: number[] } {
+  const at: number[] = []
+  let plain = ''
+  let from = 0
+  const keep = (to: number) => {
+    for (let each = from; each < to; each++) at.push(each)
+    plain += text.slice(from, to)
+  }
+  for (const { 0: found, index } of text.matchAll(STEERING)) {
+    keep(index)
+    from = index + found.length
+  }
+  keep(text.length)
+  return { plain, at: [...at, text.length] }
+}
+
+/** Secrets are looked for in what is left without steering; that which stands in one goes with it. */
+function replacedInPieces(text: string, pattern: RegExp, names: ReadonlyMap<string, string>): string {
+  const { plain, at } = withoutSteering(text)
+  let shown = ''
+  let from = 0
+  for (const { 0: found, index } of plain.matchAll(pattern)) {
+    shown += `${text.slice(from, at[index])}[secret ${names.get(found)}]`
+    from = (at[index + found.length - 1] ?? 0) + 1
+  }
+  return shown + text.slice(from)
+}
+
+function unfinishedIn(text: string, forms: readonly string[]): number {
+  const { plain, at } = STEERS.test(text) ? withoutSteering(text) : { plain: text, at: null }
+  const length = Math.max(...forms.map(form => beginningAtEnd(form, plain)))
+  return at === null || length === 0 ? length : text.length - (at[plain.length - length] ?? text.length)
 }
 
 /** The redactor of no secrets: returns what it is given. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { nothingSecret, redactorOf } from '../../src/base/redactor.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 
 const KEY = 'sk-proj-0123456789abcdef'
 const redactor = redactorOf([{ name: 'MY_API_KEY', value: KEY }])
@@ -33,6 +34,41 @@ describe('a secret', () => {
     const { text } = redactorOf([{ name: 'PEM', value: `-----BEGIN-----\n${lines.join('\n')}\n-----END-----\n` }])
     const diff = text(`+-----BEGIN-----\n+${lines[0]}\n+${lines[1]}\n+-----END-----`)
     expect(diff).toBe('+-----BEGIN-----\n+[secret PEM]\n+[secret PEM]\n+-----END-----')
+  })
+})
+
+describe('a secret that is cut in pieces by what steers a terminal', () => {
+  const pieces = [...KEY]
+  const cuts = {
+    colour: '\x1b[1;31m',
+    link: '\x1b]8;;x\x07',
+    reset: '\x1b(B',
+    nul: '\0',
+    '8-bit': '\x9b0m',
+    back: '\b',
+  }
+
+  test.each(Object.entries(cuts))('is taken out whole: %s', (_, cut) => {
+    const text = `a${cut}b ${pieces.join(cut)}${cut} end`
+    expect(redactor.text(text)).toBe(`a${cut}b [secret MY_API_KEY]${cut} end`)
+    const event = { type: 'item-completed', item: { output: text } }
+    expect(JSON.stringify(redactor.event(event))).toContain('[secret MY_API_KEY]')
+    const line = redactor.line(JSON.stringify(event))
+    expect(JSON.parse(line).item.output).toContain('[secret MY_API_KEY]')
+    expect(redactor.line(JSON.stringify({ line: JSON.stringify(event) }))).toContain('[secret MY_API_KEY]')
+  })
+
+  test('is awaited as its beginning: in the middle of a text that still grows', () => {
+    const begun = pieces.slice(0, 12).join(cuts.colour)
+    expect(redactor.unfinished(`some ${begun}`)).toBe(begun.length)
+    expect(redactor.unfinished(`${cuts.colour}nothing`)).toBe(0)
+  })
+
+  test('a text with many colours and no secret stays as it is, and costs little', () => {
+    const text = '\x1b[32m+ a line of a diff\x1b[0m\n'.repeat(20_000)
+    const before = cpuMs()
+    expect(redactor.text(text)).toBe(text)
+    expect(cpuMs() - before).toBeLessThan(1000)
   })
 })
 
