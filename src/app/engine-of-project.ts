@@ -337,8 +337,15 @@ export async function remarksOnReach(
   return warnings
 }
 
-/** What the sandbox that was chosen cannot do with this codex. */
-export function remarksOnSandbox({ sandbox, network }: Settings, capabilities: CodexCapabilities): string[] {
+const SANDBOX_IS_OFF =
+  'The sandbox is off: what a round starts with an environment of its own (`env -i setsid …`) is not found when the round ends, and may go on writing, after done too.'
+
+/** What the sandbox that was chosen cannot do with this codex, and what without one cannot be done. */
+export function remarksOnSandbox(
+  { sandbox, network }: Pick<Settings, 'sandbox' | 'network'>,
+  capabilities: CodexCapabilities,
+): string[] {
+  if (sandbox === 'danger-full-access') return [SANDBOX_IS_OFF]
   if (sandbox !== 'read-only') return []
   const remarks: string[] = []
   if (!capabilities.permissionProfiles) {

@@ -1,7 +1,8 @@
 import { mkdir, realpath, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { codemachineInReach, reachOf, recordsInReach } from '../../src/app/engine-of-project.ts'
+import { codemachineInReach, reachOf, recordsInReach, remarksOnSandbox } from '../../src/app/engine-of-project.ts'
+import { capabilitiesOf } from '../../src/engines/codex/find-codex.ts'
 import { makePlace } from '../support/place.ts'
 
 test('records in the work directory or in a temporary directory are in reach of agents, and a person is told', async () => {
@@ -32,4 +33,12 @@ test('a codemachine that an agent can rewrite is named, and how to have another'
     /^codemachine itself \(\/srv\/work\/node_modules\/codemachine\) lies inside the work directory,.*npm install --global/,
   )
   expect(codemachineInReach('/usr/lib/codemachine', null)).toBeNull()
+})
+
+test('where the sandbox is off a person is told that what hides its origin outlives its round', () => {
+  const capabilities = capabilitiesOf('0.169.0')
+  const remarks = (sandbox: 'danger-full-access' | 'workspace-write') =>
+    remarksOnSandbox({ sandbox, network: false }, capabilities)
+  expect(remarks('danger-full-access').join()).toContain('env -i setsid')
+  expect(remarks('workspace-write')).toEqual([])
 })
