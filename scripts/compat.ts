@@ -7,7 +7,8 @@ import { playProfile } from './compat-profiles.ts'
 
 // Runs the main job (`codemachine demo`) and an agent's profile on several codex versions from npm, and says for each how
 // it ended.
-const versions = process.argv.length > 2 ? process.argv.slice(2) : [OLDEST_CODEX, '0.140.0', '0.155.0', 'latest']
+const VERSIONS = [OLDEST_CODEX, '0.140.0', '0.145.0', '0.154.0', '0.155.0', 'latest']
+const versions = process.argv.length > 2 ? process.argv.slice(2) : VERSIONS
 const folder = await mkdtemp(join(tmpdir(), 'codemachine-compat-'))
 try {
   for (const version of versions) console.log(`${await play(version)}; ${await profile(version)}`)
