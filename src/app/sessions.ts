@@ -18,6 +18,7 @@ import { FOLLOWS, nextOutput } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedUp, withUsed } from '../core/rules/run-limits.ts'
 import { emptyState, type SessionState, usedBy } from '../core/state/state.ts'
+import { lacksRoom } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
 import { openJournal, problemOfSession } from '../records/journal.ts'
@@ -27,7 +28,7 @@ import type { Records } from '../records/records.ts'
 import type { AgentBook } from '../run/delegation/delegation.ts'
 import type { RunnerOptions, RunnerPolicy } from '../run/options.ts'
 import { PersonAsked } from '../run/person.ts'
-import { endSessionDiskFull, openDiskReserve, SessionLog } from '../run/session-log.ts'
+import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
 import type { Settings } from '../settings/schema.ts'
 import { USUAL_TEMPLATE } from '../templates/registry.ts'
@@ -252,7 +253,7 @@ export class Sessions implements AsyncDisposable {
       this.#allowance &&= withUsed(this.#allowance, used)
       return { id: state.id, outcome, limits: log.state.limits, used }
     } catch (error) {
-      await endSessionDiskFull(error, log, reserve, clock)
+      await endSessionBrokenOff(error, log, reserve, clock)
       throw error
     } finally {
       await reserve.release()
@@ -288,14 +289,15 @@ export class Sessions implements AsyncDisposable {
       providers,
       memory,
       workTree: {
-        take: async () => {
+        take: async signal => {
           // What codex has laid there is not the agent's work, and nothing of the project for a gate.
           await traces.removeFiles()
           await rules.refresh()
-          return await fingerprints.take()
+          return await fingerprints.take(signal)
         },
         changed: (before, after) => fingerprints.changed(before, after),
       },
+      lacksRoom: () => lacksRoom(records.directory),
       guard,
       means: proofEnvironment(this.#world, this.#run),
       ...team,

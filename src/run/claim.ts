@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts'
 import { unreachable } from '../base/errors.ts'
 import type { Engines } from '../core/contracts/engine.ts'
 import type { Memory, MemorySnapshot } from '../core/contracts/memory.ts'
@@ -158,10 +159,47 @@ export function followStall(log: SessionLog, stallRounds: number): SessionOutcom
 
 /** What tells whether a round changed the work tree. */
 export interface WorkTree {
-  /** The fingerprint of the work tree now: a git tree hash. */
-  take(): Promise<string>
+  /** The fingerprint of the work tree now: a git tree hash. Throws `GitStopped` once the signal is aborted. */
+  take(signal?: AbortSignal): Promise<string>
   changed(before: string, after: string): Promise<{ paths: readonly string[]; count: number }>
 }
+
+/** How long a look at the work tree may take. */
+interface LookLimits {
+  clock: Clock
+  /** Aborted when the session is to end; a look may still take `END_LOOK_MS`. */
+  ending(): AbortSignal
+  /** What is left of the session's time, ms; infinite without a limit. */
+  mostMs(): number
+}
+
+/** A work tree of which no look outlasts the session: one that hangs is ended, with `GitStopped`. */
+export function lookingNoLongerThan(workTree: WorkTree, { clock, ending, mostMs }: LookLimits): WorkTree {
+  return {
+    changed: (before, after) => workTree.changed(before, after),
+    async take() {
+      const [done, over] = [new AbortController(), new AbortController()]
+      const giveUpAfter = async (ms: number) => {
+        await clock.wait(Math.min(ms, MOST_LOOK_MS), done.signal)
+        over.abort()
+      }
+      const end = () => void giveUpAfter(END_LOOK_MS)
+      const signal = ending()
+      if (signal.aborted) end()
+      else signal.addEventListener('abort', end, { signal: done.signal })
+      if (Number.isFinite(mostMs())) void giveUpAfter(mostMs())
+      try {
+        return await workTree.take(over.signal)
+      } finally {
+        done.abort()
+      }
+    },
+  }
+}
+
+/** So long the files may be looked at after a person has ended the session, ms: what the round left is to be known. */
+const END_LOOK_MS = 20_000
+const MOST_LOOK_MS = 24 * 60 * 60 * 1000
 
 export interface JudgeOptions {
   log: SessionLog

@@ -44,6 +44,8 @@ export interface RunnerOptions {
   providers: Providers
   memory: Memory
   workTree: WorkTree
+  /** Whether the disk of the work directory is full. */
+  lacksRoom(): Promise<boolean>
   guard: RepositoryGuard
   /** Null for a session of which nothing is kept and nothing is proved: none of its rounds may claim that all is done. */
   means: ProofEnvironment | null

@@ -73,18 +73,21 @@ export class SessionLog {
 }
 
 /**
- * If it was a full disk that broke a session off: journals that the session ended so, in the room that was kept for it.
- * Where there is none even for that, the session is left as one that was cut off.
+ * If what broke a session off is for a person to mend (a full disk, files that git cannot look at): journals that the
+ * session ended so, on a full disk in the room that was kept for it. Where there is none even for that, the session is left
+ * as one that was cut off.
  */
-export async function endSessionDiskFull(
+export async function endSessionBrokenOff(
   error: unknown,
   log: SessionLog,
   reserve: DiskReserve,
   clock: Clock,
 ): Promise<void> {
   const { state } = log
-  if (!isDiskFull(error) || state.createdAt === 0 || state.ended !== null) return
-  const hint = error instanceof UserError && error.hint !== null ? ({ do: 'free-disk-space' } as const) : null
+  const isForPerson = error instanceof UserError && error.exitCode === 4
+  if (!(isDiskFull(error) || isForPerson) || state.createdAt === 0 || state.ended !== null) return
+  const hint =
+    isDiskFull(error) && error instanceof UserError && error.hint !== null ? ({ do: 'free-disk-space' } as const) : null
   const outcome: SessionOutcome = { kind: 'needs-person', reason: messageOf(error), hint }
   try {
     await reserve.release()

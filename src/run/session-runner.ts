@@ -12,8 +12,9 @@ import {
 import type { AfterRound } from '../core/rules/after-round.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
+import { GitStopped } from '../workspace/git/git.ts'
 import { Answers, endOfRefusals } from './answers.ts'
-import { ClaimProof, emitRestored, followStall } from './claim.ts'
+import { ClaimProof, emitRestored, followStall, lookingNoLongerThan } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
 import { Decisions } from './decisions.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
@@ -54,10 +55,14 @@ export class SessionRunner {
   #isFirst = true
   #stage: 'running' | 'ending' | 'over' = 'running'
 
-  constructor(options: RunnerOptions) {
+  constructor(given: RunnerOptions) {
+    const { asked, clock, policy } = given
+    this.#budget = new Budget(given)
+    const mostMs = () => Math.max(this.#budget.timeLeftMs, policy.graceMs)
+    const workTree = lookingNoLongerThan(given.workTree, { clock, ending: () => asked.ending, mostMs })
+    const options = { ...given, workTree }
     this.#options = options
     this.#log = options.log
-    this.#budget = new Budget(options)
     this.#retryPolicy = new RetryPolicy({ ...options, ...options.policy })
     this.#providers = new RoundProviders({ ...options, ...options.policy })
     this.#ahead = new ThreadAhead({ ...options, budget: this.#budget, providers: this.#providers })
@@ -105,7 +110,7 @@ export class SessionRunner {
   async run(): Promise<SessionOutcome> {
     try {
       this.#tellRemarks()
-      const outcome = await this.#workThrough()
+      const outcome = await this.#workThrough().then(this.#unlessFull, this.#unlessStopped)
       // Where anything was replayed, nothing was brought to its end.
       return await this.#end(this.#log.state.replayed && isFinished(outcome) ? { kind: 'replayed' } : outcome)
     } finally {
@@ -114,6 +119,20 @@ export class SessionRunner {
       this.#ahead.discard()
       await this.#log.sync()
     }
+  }
+
+  /** A session that got nowhere because there is no room for its files needs a person. */
+  readonly #unlessFull = async (outcome: SessionOutcome): Promise<SessionOutcome> => {
+    const { lacksRoom, agents } = this.#options
+    if (outcome.kind !== 'stalled' || !(await lacksRoom())) return outcome
+    return { kind: 'needs-person', reason: `No room left on the disk of ${agents.directory}.`, hint: FREE_SPACE }
+  }
+
+  /** Of a look at the files that was ended because the session is to end. */
+  readonly #unlessStopped = (error: unknown): SessionOutcome => {
+    if (!(error instanceof GitStopped)) throw error
+    const by = this.#options.asked.endedBy
+    return by === null ? { kind: 'limit', limit: 'time' } : { kind: 'interrupted', by }
   }
 
   /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. */
@@ -415,6 +434,8 @@ export class SessionRunner {
     return outcome
   }
 }
+
+const FREE_SPACE = { do: 'free-disk-space' } as const
 
 /** A recording that cannot be played says itself what to mend; codex has nothing to do with it. */
 function withoutHint(after: AfterRound): AfterRound {

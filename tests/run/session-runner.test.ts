@@ -269,6 +269,15 @@ test('a round that hung before it did anything uses up none; the next is told of
   expect(inputs[1]).toContain('`npm test` was still running after 60 minutes.')
 })
 
+test('rounds that leave everything as it was because the disk of the work directory is full need a person, and are no stall', async () => {
+  const { outcome } = await runSession([works], { limits: {}, policy: { stallRounds: 3 }, lacksRoom: true })
+  expect(outcome).toMatchObject({
+    kind: 'needs-person',
+    reason: expect.stringMatching(/^No room left on the disk of .+\.$/),
+    hint: { do: 'free-disk-space' },
+  })
+})
+
 test('rounds that leave everything as it was are told so, then think harder, then the session ends as stalled', async () => {
   const { outcome, events, inputs, efforts } = await runSession([works], { limits: {}, policy: { stallRounds: 3 } })
   expect(outcome).toEqual({ kind: 'stalled', rounds: 5, why: 'nothing-changed' })

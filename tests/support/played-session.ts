@@ -54,6 +54,8 @@ interface Playing {
 type CommandCame = Partial<Awaited<ReturnType<ProofEnvironment['runCommand']>>>
 
 export interface PlayOptions {
+  /** Whether the disk of the work directory is full; left out: it is not. */
+  lacksRoom?: boolean
   limits?: Parameters<typeof created>[0]
   /** What else the session begins with. */
   begun?: Partial<EventOf<'session-created'>>
@@ -213,6 +215,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       take: async () => options.tree?.(playing) ?? 'same',
       changed: async () => ({ paths: ['a'], count: 1 }),
     },
+    lacksRoom: async () => options.lacksRoom ?? false,
     guard: options.guard ?? { check: async () => null },
     means: playedMeans(options),
     recordsRoot: options.recordsRoot ?? join(options.folder, 'records'),

@@ -193,6 +193,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     providers: work.providers,
     memory: NO_MEMORY,
     workTree: UNSEEN,
+    lacksRoom: async () => false,
     guard: UNGUARDED,
     means: null,
     template: work.template,
