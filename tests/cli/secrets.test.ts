@@ -57,7 +57,7 @@ test('secrets of the environment and of the login reach neither the records nor 
   const login1 = join(place.codexHome, 'auth.json')
   await writeFile(login1, login(LOGIN))
   await codemachine(place, ['queue', 'add', `Then use ${TOKEN} again.`], { env })
-  await using running = startCodemachine(place, ['--json', '--rounds', '2', `Use ${TOKEN} and ${LOGIN}.`], { env })
+  await using running = startCodemachine(place, ['--json', '--rounds', '4', `Use ${TOKEN} and ${LOGIN}.`], { env })
   await running.event('item-completed', ({ item }) => item.kind === 'agent-message')
   // Codex renews its tokens while it runs.
   await writeFile(login1, login(RENEWED))
