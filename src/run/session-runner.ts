@@ -90,7 +90,7 @@ export class SessionRunner {
       proof: this.#proof,
       tellRemarks: () => this.#tellRemarks(),
     })
-    this.#planCheck = new PlanCheck({ ...options, proof: this.#proof })
+    this.#planCheck = new PlanCheck({ ...options, proof: this.#proof, hold: () => this.#hold() })
     this.#decisions = new Decisions({ ...options, budget: this.#budget })
     this.#claim = new ClaimProof({
       ...options,
@@ -219,8 +219,11 @@ export class SessionRunner {
   ): Promise<SessionOutcome | null> {
     if (step.kind !== 'round' && step.kind !== 'replan') this.#steps.count()
     switch (step.kind) {
-      case 'check':
-        return await this.#check(step.check, tree, memory)
+      case 'check': {
+        const looked = await this.#planCheck.look(step.check, tree, memory)
+        this.#tree = looked.tree
+        return looked.end
+      }
       case 'decide':
         this.#leaveAlone()
         return await this.#decisions.ask(step.decision)
@@ -248,18 +251,6 @@ export class SessionRunner {
       await this.#retryPolicy.waitOn(waiting.until, this.#budget.timeLeftMs)
     }
     if (this.#log.state.claim.state !== 'nominated') await this.#ahead.lookAtUsage()
-  }
-
-  /** Codemachine's own look at the plan between two rounds; an outcome if the session ends first. */
-  async #check(what: 'plan' | 'tasks', tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
-    const { asked } = this.#options
-    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
-    // What a person writes into the plan while the session holds must not be taken for what the round did.
-    const takesTime = what === 'plan' || this.#planCheck.needsGates(memory, tree)
-    if (takesTime && asked.isPaused && this.#log.state.replan === null) return await this.#hold()
-    if (what === 'plan') await this.#planCheck.atPlan()
-    else this.#tree = await this.#planCheck.atTasks(memory, tree)
-    return null
   }
 
   /** The round once all is read that it is given to work with: after that wait it is asked for anew. */

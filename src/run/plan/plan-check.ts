@@ -1,7 +1,7 @@
 import { unreachable } from '../../base/errors.ts'
 import type { MemorySnapshot, TaskMark } from '../../core/contracts/memory.ts'
 import { inEffect } from '../../core/contracts/template.ts'
-import type { Gate } from '../../core/events/outcome.ts'
+import type { Gate, SessionOutcome } from '../../core/events/outcome.ts'
 import {
   changedTasks,
   claimedTasks,
@@ -16,8 +16,10 @@ import { rawTasksById } from '../../workspace/memory/tasks-file.ts'
 import type { Proof } from '../gates.ts'
 import type { RunnerOptions } from '../options.ts'
 
-export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor'> {
+export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor' | 'asked'> {
   proof: Proof
+  /** Has the session held; an outcome if it ends meanwhile. */
+  hold(): Promise<null>
 }
 
 /** What codemachine looks at by itself between the rounds of a session with a plan: the plan, and the tasks in it. */
@@ -30,8 +32,24 @@ export class PlanCheck {
     this.#options = options
   }
 
+  /** Looks at the plan, or at its tasks, unless the session is held or ends. `tree`: as that of `ClaimProof.prove`. */
+  async look(
+    what: 'plan' | 'tasks',
+    tree: string,
+    memory: MemorySnapshot,
+  ): Promise<{ tree: string | null; end: SessionOutcome | null }> {
+    const { asked, log, hold } = this.#options
+    if (asked.endedBy !== null) return { tree: null, end: { kind: 'interrupted', by: asked.endedBy } }
+    // What a person writes into the plan while the session holds must not be taken for what the round did.
+    const takesTime = what === 'plan' || this.#stillToRun(this.#gatesFor(memory), tree).length > 0
+    if (takesTime && asked.isPaused && log.state.replan === null) return { tree: null, end: await hold() }
+    if (what === 'tasks') return { tree: await this.#atTasks(memory, tree), end: null }
+    await this.#atPlan()
+    return { tree: null, end: null }
+  }
+
   /** Takes what an agent has written for the plan, or says what is wrong with it. */
-  async atPlan(): Promise<void> {
+  async #atPlan(): Promise<void> {
     const { log, template } = this.#options
     const round = log.state.last?.round ?? 0
     const found = await inEffect(log.state.template, 'checkPlan', () => template.checkPlan?.())
@@ -56,16 +74,11 @@ export class PlanCheck {
     if (taskPlan.judged || this.#before === null) this.#before = rawTasksById(memory.texts.tasks)
   }
 
-  /** Whether gates have to run before the tasks can be judged. */
-  needsGates(memory: MemorySnapshot, tree: string): boolean {
-    return this.#stillToRun(this.#gatesFor(memory), tree).length > 0
-  }
-
   /**
    * Judges every task after a round. What a round took out that was cut off, or that is followed by a change of plan, is
    * only put back: a person has not taken it out. Answers the fingerprint of the work tree, which gates may have changed.
    */
-  async atTasks(memory: MemorySnapshot, tree: string): Promise<string> {
+  async #atTasks(memory: MemorySnapshot, tree: string): Promise<string> {
     const { log, proof } = this.#options
     const { taskPlan: plan, last, replan } = log.state
     if (plan === null) return tree
