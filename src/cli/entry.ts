@@ -27,12 +27,9 @@ export async function main(process: NodeJS.Process): Promise<void> {
     for (const listener of crashListeners) listener()
     void killStarted(process).finally(() => process.exit(exitCode))
   }
-  const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      if (signal === 'SIGINT' && lent > 0) return
-      // It is about a terminal that this process does not have: after `nohup`, whose ignoring of it node itself undoes.
-      if (signal === 'SIGHUP' && !hasTerminal) return
+      if (signal === 'SIGINT' ? lent > 0 : signal === 'SIGHUP' && !hasTerminal(process)) return
       if (!ending.signal.aborted) return ending.abort(signal)
       // Of a window that is closed both its shell and the kernel tell.
       if (signal === 'SIGHUP') return
@@ -96,6 +93,11 @@ export async function main(process: NodeJS.Process): Promise<void> {
   } catch (error) {
     fail(error)
   }
+}
+
+/** Whether SIGHUP is about a terminal of this process: after `nohup` it is not, and node itself has undone that it was ignored. */
+function hasTerminal({ stdin, stdout, stderr }: NodeJS.Process): boolean {
+  return [stdin, stdout, stderr].some(({ isTTY }) => isTTY)
 }
 
 const NOWHERE = 'The directory that this was typed in is not there any more; go to another one, and type it again.'
