@@ -34,8 +34,8 @@ export default {
   /** The longest that is waited at a stretch for a usage limit, the network or an overloaded server, such as '24h'. */
   maxWait: '24h',
 
-  /** After how long without an answer the default of what a person was asked to decide is taken, such as '10m'. */
-  decideAfter: '10m',
+  /** After how long what waits for a person goes on by itself, where it has a default and nobody watches, such as '30m'. */
+  decideAfter: '30m',
 
   /** The model; null: what codex is configured with. */
   model: null,

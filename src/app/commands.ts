@@ -10,7 +10,6 @@ import type { PersonAsked } from '../run/person.ts'
 import type { SessionRunner } from '../run/session-runner.ts'
 import { oneLine } from '../words/safe-text.ts'
 import type { Ask } from './library.ts'
-import type { LiveShare } from './watch/live-share.ts'
 import type { World } from './world.ts'
 
 /** The session that runs, and how a person reaches it. */
@@ -25,15 +24,15 @@ export interface RunningSession {
 /**
  * Does what a person asks of the session that runs, on its own screen or from another terminal; null: none does just
  * now. Answers with what came of it.
- * @param live told that somebody watches, between two sessions too
+ * @param watched told of a watcher, between two sessions too
  */
 export async function handleCommand(
   command: Command,
   session: RunningSession | null,
-  live: Pick<LiveShare, 'watched'>,
+  watched: (watcher: { pid?: number; startTime?: string | null }) => void,
 ): Promise<Reply> {
   if (command.type === 'watch') {
-    live.watched()
+    watched(command)
     return done('What it does just now is shown for a minute.')
   }
   if (session === null) return NOBODY
@@ -55,7 +54,7 @@ export async function handleCommand(
     case 'skip':
       return await skip(session)
     case 'replan':
-      return replan(command.text, session)
+      return replan(command, session)
     case 'decide':
       return decide(command, session)
     default:
@@ -190,7 +189,7 @@ async function skip({ id, runner, asked, waiting }: RunningSession): Promise<Rep
   return done(`${id} ends now, and ${next}; codemachine resume ${id} goes on with it.`)
 }
 
-function replan(text: string, session: RunningSession): Reply {
+function replan({ text, go = false }: { text: string; go?: boolean }, session: RunningSession): Reply {
   const { id, runner, asked } = session
   const { running, waiting, windingDown } = runner.state
   if (runner.isEnding) return NOBODY
@@ -202,19 +201,25 @@ function replan(text: string, session: RunningSession): Reply {
       'limit-reached',
       `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
     )
-  if (asksAboutPlan(session)) {
-    if (!runner.decide(PLAN_CHOICES.change, text)) return NOBODY
-  } else {
-    if (!runner.tell({ type: 'replan-asked', text })) return NOBODY
-    asked.hold()
-    runner.interrupt()
-  }
+  const isTaken =
+    asksAboutPlan(session) && !go ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
+  if (!isTaken) return NOBODY
   const first = running === null ? '' : `Round ${running.round} is interrupted. `
   const soon = windingDown === null ? 'now' : 'once the usage limit is renewed'
   const when = waiting === null ? soon : 'once its wait is over'
+  const then = go ? 'Then it goes on by itself.' : 'Then it holds; codemachine unpause goes on.'
   return done(
-    `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. Then it holds; codemachine unpause goes on.`,
+    `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,
   )
+}
+
+/** Journals that it was asked for, and breaks off what runs; false if the session is over. */
+function tellReplan({ text, go }: { text: string; go: boolean }, { runner, asked }: RunningSession): boolean {
+  if (!runner.tell({ type: 'replan-asked', text, ...(go ? { goesOn: true } : {}) })) return false
+  if (!go) asked.hold()
+  else if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
+  runner.interrupt()
+  return true
 }
 
 const TO_DECIDE = 'codemachine decide'
@@ -236,7 +241,7 @@ function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   const { choice } = answer
   const text = answer.text === undefined || answer.text.trim() === '' ? null : answer.text
   const isPlan = asksAboutPlan(session)
-  if (isPlan && choice === PLAN_CHOICES.change && text !== null) return replan(text, session)
+  if (isPlan && choice === PLAN_CHOICES.change && text !== null) return replan({ text }, session)
   const label = runner.state.decision?.choices.find(each => each.id === choice)?.label ?? choice
   if (!runner.decide(choice, text)) return NOBODY
   if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()

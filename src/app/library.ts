@@ -119,7 +119,8 @@ export interface EndedSession {
 /** What may be asked of the session that runs; docs/events.md says what each does. */
 export type Ask =
   | { type: 'steer'; text: string }
-  | { type: 'replan'; text: string }
+  /** `go`: the work goes on once the plan is changed; left out: it holds then. */
+  | { type: 'replan'; text: string; go?: true }
   | { type: 'stop'; now: boolean }
   | { type: 'pause' }
   | { type: 'unpause' }

@@ -48,7 +48,7 @@ import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { optionsOf, reviewIn, termsAtStart } from './resume-terms.ts'
 import { templateNamed, unknownTemplate } from './start/templates.ts'
-import { LiveShare } from './watch/live-share.ts'
+import { LiveShare, Watchers } from './watch/live-share.ts'
 import type { World } from './world.ts'
 
 /** What a new session begins with. */
@@ -69,6 +69,8 @@ export interface NewSession {
 interface SessionsObserver {
   view: View
   canAsk: boolean
+  /** Whether it is a screen: then no default is taken while it lasts. Left out: no. */
+  hasScreen?: boolean
 }
 
 /** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
@@ -79,6 +81,7 @@ export class Sessions implements AsyncDisposable {
   readonly #canAsk: boolean
   readonly #asked: PersonAsked
   readonly #live: LiveShare
+  readonly #watchers: Watchers
   #commands: AsyncDisposable | null = null
   readonly #templates: TemplateFactory
   #current: RunningSession | null = null
@@ -87,17 +90,18 @@ export class Sessions implements AsyncDisposable {
   constructor(
     world: World,
     run: Run,
-    { view, canAsk }: SessionsObserver,
+    { view, canAsk, hasScreen = false }: SessionsObserver,
     live: LiveShare,
     allowance: RunAllowance | null,
   ) {
     this.#allowance = allowance
     this.#world = world
-    this.#asked = new PersonAsked(world.signal, world.clock)
+    this.#asked = new PersonAsked(world.signal)
     this.#run = run
     this.#views = [view, run.notifier, live]
     this.#canAsk = canAsk
     this.#live = live
+    this.#watchers = new Watchers(hasScreen, world)
     this.#templates = new TemplateFactory(run, world.platform)
   }
 
@@ -134,7 +138,10 @@ export class Sessions implements AsyncDisposable {
 
   /** Asks the session that runs for something, and answers with what came of it. */
   ask(command: Command): Promise<Reply> {
-    return handleCommand(command, this.#current, this.#live)
+    return handleCommand(command, this.#current, watcher => {
+      this.#live.watched()
+      this.#watchers.watched(watcher)
+    })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -311,6 +318,7 @@ export class Sessions implements AsyncDisposable {
       isUsual: warning => isTraceWarning(warning, traces.isTrace),
       takeRemarks: () => remarks.splice(0),
       canAsk: this.#canAsk,
+      audience: this.#watchers,
       asked: this.#asked,
       beforeEnd: async ended => {
         const unkept = await inEffect(ended.template, 'beforeEnd', () => team.template.beforeEnd?.(ended))

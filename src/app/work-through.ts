@@ -30,6 +30,8 @@ export interface RunObserver {
   view: View
   /** Whether somebody is there who can be asked to decide. */
   canAsk: boolean
+  /** Whether it is a screen, where a person sees what waits for them; left out: no. */
+  hasScreen?: boolean
   /** Told when a person can reach what runs, and with null when no longer. */
   reach?(sessions: Reachable | null): void
   /** Told of each session that has ended, and of its report, before the next one begins. */

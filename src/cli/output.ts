@@ -70,8 +70,9 @@ function countdownOf(state: SessionState, countdown: Countdown | null, at: numbe
   return end === countdown?.until ? countdown : new Countdown(end, end - at)
 }
 
-/** When the default of what a person is to decide is taken: Unix time, ms; null if there is none. */
-function defaultAt({ decision, ended }: SessionState): number | null {
+/** When what waits for a person goes on by itself: Unix time, ms; null if it does not. */
+function defaultAt({ decision, ended, holdEnd }: SessionState): number | null {
+  if (holdEnd !== null) return holdEnd.how === 'goes-on' ? holdEnd.at : null
   return decision === null || decision.default === null || ended !== null ? null : decision.until
 }
 
@@ -241,10 +242,11 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
  * @param resumable whether commands that are typed later find the sessions
  */
 export function observerOn(context: CliContext, flags: RunFlags, resumable = true): RunObserver {
-  const { view, canAsk, reach, card, say } = context.display ?? displayOn(context, flags)
+  const { view, canAsk, hasScreen = false, reach, card, say } = context.display ?? displayOn(context, flags)
   return {
     view,
     canAsk,
+    hasScreen,
     reach,
     ended(stop, report) {
       card(report.card)

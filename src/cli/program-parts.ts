@@ -194,7 +194,7 @@ export interface RunningCommand {
   /** A flag, with its description. */
   flag?: readonly [name: string, description: string]
   /** What is asked. */
-  ask(said: { text: string; now: boolean }): Ask
+  ask(said: { text: string; now: boolean; go: boolean }): Ask
   /** What one would do to a run, as in `there is nothing to steer`; left out: its name. */
   verb?: string
   /** How to get what is wanted where nobody runs. */
@@ -257,7 +257,8 @@ const RUNNING_COMMANDS: readonly RunningCommand[] = [
     name: 'replan',
     description: 'have the plan changed, from another terminal; then it holds until unpause',
     text: 'what to change; - reads it from standard input',
-    ask: ({ text }) => ({ type: 'replan', text }),
+    flag: ['--go', 'go on by the changed plan, without a hold'],
+    ask: ({ text, go }) => ({ type: 'replan', text, ...(go ? { go } : {}) }),
     verb: 'change the plan of',
     withoutRun: 'MAIN.md and tasks.json of its session can be edited by hand; codemachine resume goes on.',
   },

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { unreachable } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
-import type { Recorded, RecordedOf, StallRemedy } from '../core/events/events.ts'
+import type { EventOf, Recorded, RecordedOf, StallRemedy } from '../core/events/events.ts'
 import type { OutcomeHint, RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForClass } from '../words/names.ts'
@@ -78,7 +78,12 @@ type NotificationFacts =
       tokens: number | null
       changedCount: number
     }
-  | { event: 'paused' }
+  | {
+      event: 'paused'
+      /** When the pause ends by itself, ISO 8601 in UTC, and how: as in `hold-until`. */
+      until: string
+      how: EventOf<'hold-until'>['how']
+    }
   | { event: 'test' }
 
 /**
@@ -143,8 +148,9 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     }
     case 'round-ended':
       return roundEnded(event)
-    case 'held':
-      return { event: 'paused' }
+    case 'hold-until':
+      // Of a decision it was told when it was asked.
+      return state.decision === null ? { event: 'paused', until: event.until, how: event.how } : null
     case 'decision-asked':
       return decisionAsked(event, state)
     case 'task-judged':
@@ -173,6 +179,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'wait-ended':
     case 'stop-asked':
     case 'paused':
+    case 'held':
     case 'unpaused':
     case 'interrupt-asked':
     case 'skip-asked':
@@ -324,12 +331,17 @@ function inWords(facts: NotificationFacts, at: string): { title: string; message
       return { title: `round ${facts.round} ended`, message: `${roundInWords(facts.roundOutcome)}; ${changed}` }
     }
     case 'paused':
-      return { title: 'paused', message: 'It goes on after `codemachine unpause`.' }
+      return { title: 'paused', message: `It goes on after \`codemachine unpause\`${pauseEnd(facts)}.` }
     case 'test':
       return { title: 'a test', message: 'Notifications arrive.' }
     default:
       return unreachable(facts)
   }
+}
+
+function pauseEnd({ until, how }: Extract<NotificationFacts, { event: 'paused' }>): string {
+  const at = timeOf(Date.parse(until))
+  return how === 'goes-on' ? `, or by itself at ${at}` : `; else it ends at ${at}`
 }
 
 const REASON_CHARS = 500

@@ -215,10 +215,15 @@ export const commandSchema = v.variant('type', [
   v.object({ type: v.literal('pause'), at }),
   v.object({ type: v.literal('unpause'), at }),
   v.object({ type: v.literal('retry'), at }),
-  v.object({ type: v.literal('watch'), at }),
+  v.object({
+    type: v.literal('watch'),
+    pid: v.exactOptional(v.pipe(v.number(), v.integer(), v.minValue(1))),
+    startTime: v.exactOptional(v.nullable(name)),
+    at,
+  }),
   v.object({ type: v.literal('interrupt'), at }),
   v.object({ type: v.literal('skip'), at }),
-  v.object({ type: v.literal('replan'), text, at }),
+  v.object({ type: v.literal('replan'), text, go: v.exactOptional(v.literal(true)), at }),
   v.object({
     type: v.literal('decide'),
     choice: name,
@@ -232,8 +237,9 @@ export const commandSchema = v.variant('type', [
 /**
  * What a person may ask of a run, from its own screen or from another terminal: to tell the agent something; to stop,
  * after this round or `now`; to start no round until told to, with or without the one that runs; to end a wait early; to
- * leave this session for the next one; to have the plan changed as the text says; to take a choice of what it asks a
- * person to decide; to share for a minute what it does just now, for somebody watches. `at`: when it was asked, ISO 8601 in UTC.
+ * leave this session for the next one; to have the plan changed as the text says, and hold then unless it is to `go` on; to
+ * take a choice of what it asks a person to decide; to share for a minute what it does just now, for the process `pid`
+ * (`startTime` as of `startTimeOf`) shows it to somebody. `at`: when it was asked, ISO 8601 in UTC.
  */
 export type Command = v.InferOutput<typeof commandSchema>
 

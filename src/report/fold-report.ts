@@ -251,7 +251,7 @@ class TroubleSoFar {
         if (after.heldSince === null) this.#endHold(event.at)
         break
       case 'unpaused':
-        this.#endHold(event.at)
+        this.#endHold(event.at, event.by === 'default' ? '; it went on by itself' : '')
         break
       case 'machine-slept':
         this.#add('slept', event, {
@@ -326,8 +326,11 @@ class TroubleSoFar {
     this.#wait = null
   }
 
-  #endHold(at: string): void {
-    if (this.#held !== null) this.#held.to = at
+  #endHold(at: string, how = ''): void {
+    if (this.#held !== null) {
+      this.#held.to = at
+      this.#held.cause += how
+    }
     this.#held = null
   }
 

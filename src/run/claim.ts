@@ -16,7 +16,7 @@ export interface ClaimProofOptions extends JudgeOptions {
   proof: Proof
   stallRounds: number
   /** Resolves when a person lets the paused session go on. */
-  hold(): Promise<null>
+  hold(): Promise<SessionOutcome | null>
   /** Reviews a tree; resolves with the outcome if the session ends with that, else null. */
   review(causes: readonly ReviewCause[], tree: string): Promise<SessionOutcome | null>
 }
@@ -74,7 +74,7 @@ export class ClaimProof {
     const takesTime = step.kind === 'gate' || step.kind === 'review'
     // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
     if (takesTime && asked.endedBy !== null) return { tree, end: this.#interrupted }
-    if (takesTime && asked.isPaused) return { tree: await this.#options.hold(), end: null }
+    if (takesTime && asked.isPaused) return { tree: null, end: await this.#options.hold() }
     switch (step.kind) {
       case 'gate': {
         const after = await proof.run([step.gate], 'claim', tree)

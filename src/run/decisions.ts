@@ -1,15 +1,12 @@
 import { inTemplate } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import { checkedDecision, type Decision, type OpenDecision } from '../core/rules/decision.ts'
+import type { Holds, HoldsOptions } from './holds.ts'
 import type { RunnerOptions } from './options.ts'
-import type { Budget } from './retry-policy.ts'
 
-export interface DecisionsOptions extends Pick<RunnerOptions, 'log' | 'clock' | 'asked' | 'policy' | 'canAsk'> {
-  budget: Budget
+export interface DecisionsOptions extends HoldsOptions, Pick<RunnerOptions, 'canAsk'> {
+  holds: Holds
 }
-
-/** A machine that slept wakes up late; so the time of day is looked at this often. */
-const SLICE_MS = 60_000
 
 /**
  * The decisions of a session that a person makes, one at a time. While one is open no round runs; its time counts as time
@@ -17,7 +14,6 @@ const SLICE_MS = 60_000
  */
 export class Decisions {
   readonly #options: DecisionsOptions
-  #woken = new AbortController()
 
   constructor(options: DecisionsOptions) {
     this.#options = options
@@ -28,53 +24,56 @@ export class Decisions {
    * template has the answer in the state, or a person has asked for a change of plan first.
    */
   async ask(wanted: Decision): Promise<SessionOutcome | null> {
-    const { log, asked, budget } = this.#options
+    const { log, asked, audience, budget } = this.#options
+    const isAttached = await audience.isAttached()
     const { endedBy } = asked
     if (endedBy !== null) return { kind: 'interrupted', by: endedBy }
     if (budget.timeLeftMs <= 0) return { kind: 'limit', limit: 'time' }
-    this.#begin(inTemplate(log.state.template, 'next', () => checkedDecision(wanted)))
+    // Asked for while nobody was waited for yet: the template is asked again.
+    if (log.state.replan !== null) return null
+    this.#begin(
+      inTemplate(log.state.template, 'next', () => checkedDecision(wanted)),
+      isAttached,
+    )
     const { decision } = log.state
     return decision === null ? null : await this.#untilMade(decision)
   }
 
   /** Makes the open decision as a person; `text` null: they say nothing with it. False if the session is over. */
   make(choice: string, text: string | null): boolean {
-    const { log } = this.#options
+    const { log, holds } = this.#options
     const { decision, ended } = log.state
     if (decision === null || ended !== null) return false
     log.emit({ type: 'decision-made', id: decision.id, choice, text, by: 'person' })
-    this.wake()
+    holds.wake()
     return true
   }
 
-  /** Looks again whether it goes on waiting. */
-  wake(): void {
-    this.#woken.abort()
-  }
-
-  #begin(decision: Decision): void {
+  #begin(decision: Decision, isAttached: boolean): void {
     const { log, clock, policy, canAsk } = this.#options
     const { maxWaitMs, decideAfterMs } = policy
-    const waitMs = decision.default === null ? maxWaitMs : canAsk ? Math.min(decideAfterMs, maxWaitMs) : 0
+    const usualMs = isAttached ? maxWaitMs : canAsk ? Math.min(decideAfterMs, maxWaitMs) : 0
+    const waitMs = decision.default === null ? maxWaitMs : usualMs
     log.emit({ type: 'decision-asked', ...decision, until: new Date(clock.now() + waitMs).toISOString() })
   }
 
-  async #untilMade({ until, default: usual }: OpenDecision): Promise<SessionOutcome | null> {
-    const { log, clock, asked, budget } = this.#options
-    // A clock that is set back does not prolong it.
-    const end = clock.monotonic() + (until - clock.now())
-    while (log.state.decision !== null) {
-      const { endedBy } = asked
-      if (endedBy !== null) return { kind: 'interrupted', by: endedBy }
-      const left = Math.min(until - clock.now(), end - clock.monotonic())
-      if (left <= 0) return this.#runOut(log.state.decision)
-      const timeLeft = budget.timeLeftMs
-      if (timeLeft <= 0) return { kind: 'limit', limit: 'time' }
-      if (usual !== null) log.live({ type: 'still-waiting', leftMs: left })
-      this.#woken = new AbortController()
-      await clock.wait(Math.min(left, timeLeft, SLICE_MS), AbortSignal.any([this.#woken.signal, asked.stopping]))
-    }
-    return null
+  async #untilMade(open: OpenDecision): Promise<SessionOutcome | null> {
+    const { log, asked, holds } = this.#options
+    if (open.until <= open.since) return this.#runOut(open)
+    let isTold = false
+    const how = await holds.wait({
+      hasDefault: () => open.default !== null,
+      isOver: () => log.state.decision === null,
+      onEnd: ({ at, how }) => {
+        // When it was asked, it was said with that; a limit is no end that a person has to be told of here.
+        if (isTold && how !== 'limit') log.emit({ type: 'hold-until', until: new Date(at).toISOString(), how })
+        isTold = true
+      },
+    })
+    if (how === 'limit') return { kind: 'limit', limit: 'time' }
+    if (how !== 'over') return this.#runOut(open)
+    const { endedBy } = asked
+    return log.state.decision === null || endedBy === null ? null : { kind: 'interrupted', by: endedBy }
   }
 
   /** Nobody has answered in time. */

@@ -18,7 +18,7 @@ export interface RunnerPolicy {
   graceMs: number
   /** The longest wait, and the longest time that failures in a row may take, ms. */
   maxWaitMs: number
-  /** After this long the default of a decision is taken, ms. */
+  /** After this long without anybody who sees it the default of a hold or a decision is taken, ms. */
   decideAfterMs: number
   /** The part of the account's usage window that may be used, 0 to 100; null: all. */
   maxUsage: number | null
@@ -34,6 +34,16 @@ interface AgentMeans {
   platform: NodeJS.Platform
   /** How many may work at once. */
   atOnce: number
+}
+
+/** Who sees a session wait for a person: on its own screen, or from another process. */
+export interface Audience {
+  /** Whether that does not change while the run lasts. */
+  readonly isForGood: boolean
+  /** Whether somebody does now. */
+  isAttached(): Promise<boolean>
+  /** Aborted when somebody comes; another one after that. */
+  readonly changed: AbortSignal
 }
 
 /** What a session is run with. */
@@ -68,6 +78,7 @@ export interface RunnerOptions {
   takeRemarks(): readonly string[]
   /** Whether somebody is there who can be asked to decide; else a default is taken at once. */
   canAsk: boolean
+  audience: Audience
   /** What a person asks of the session meanwhile. */
   asked: PersonAsked
   /** Called once, with the session as it will have ended, before that is journaled. */

@@ -1,9 +1,7 @@
-import type { Clock } from '../base/clock.ts'
 import type { EndedBy } from '../core/events/outcome.ts'
 
 /** What a person has asked of a running session, by a signal or from another terminal, and what waits for it. */
 export class PersonAsked {
-  readonly #clock: Clock
   #ending = new AbortController()
   #stopping = new AbortController()
   #endsNow: EndedBy | null = null
@@ -12,13 +10,11 @@ export class PersonAsked {
   #paused = false
   /** Interrupted, or a change of plan asked for: that is of this session alone. */
   #holds = false
-  #changed = Promise.withResolvers<void>()
+  #changed = new AbortController()
   #wait: AbortController | null = null
-  #heldMs = 0
 
   /** @param signal aborted with the name of the signal that the process got */
-  constructor(signal: AbortSignal, clock: Clock) {
-    this.#clock = clock
+  constructor(signal: AbortSignal) {
     const end = () => this.endNow(signal.reason)
     if (signal.aborted) end()
     else signal.addEventListener('abort', end, { once: true })
@@ -45,9 +41,14 @@ export class PersonAsked {
     return this.#paused || this.#holds
   }
 
-  /** How long the session has been held, ms. */
-  get heldMs(): number {
-    return this.#heldMs
+  /** Whether it was paused as such: then it never goes on by itself. */
+  get isHeldByPause(): boolean {
+    return this.#paused
+  }
+
+  /** Aborted when something else is asked than before; another one after that. */
+  get changed(): AbortSignal {
+    return this.#changed.signal
   }
 
   endNow(by: EndedBy): void {
@@ -82,6 +83,7 @@ export class PersonAsked {
 
   pause(): void {
     this.#paused = true
+    this.#change()
   }
 
   unpause(): void {
@@ -104,13 +106,6 @@ export class PersonAsked {
     return true
   }
 
-  /** Resolves when the session is no longer paused, or is to end, or has a plan to change. */
-  async untilGoesOn(hasPlanToChange: () => boolean): Promise<void> {
-    const since = this.#clock.monotonic()
-    while (this.isPaused && this.endedBy === null && !hasPlanToChange()) await this.#changed.promise
-    this.#heldMs += this.#clock.monotonic() - since
-  }
-
   /** Runs something that waits, with a signal that `retry`, and every end, aborts. */
   async duringWait(action: (signal: AbortSignal) => Promise<void>): Promise<'over' | 'retry' | 'stopped'> {
     this.#wait = new AbortController()
@@ -131,7 +126,8 @@ export class PersonAsked {
   }
 
   #change(): void {
-    this.#changed.resolve()
-    this.#changed = Promise.withResolvers()
+    const changed = this.#changed
+    this.#changed = new AbortController()
+    changed.abort()
   }
 }

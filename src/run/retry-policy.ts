@@ -156,22 +156,17 @@ async function waitUntil(until: number, { clock, signal, onSlice, isOver }: Wait
 export class Budget {
   readonly #log: SessionLog
   readonly #clock: Clock
-  readonly #asked: PersonAsked
   readonly #startedAt: number
-  readonly #heldBefore: number
 
-  constructor({ log, clock, asked }: { log: SessionLog; clock: Clock; asked: PersonAsked }) {
+  constructor({ log, clock }: { log: SessionLog; clock: Clock }) {
     this.#log = log
     this.#clock = clock
-    this.#asked = asked
     this.#startedAt = clock.monotonic()
-    this.#heldBefore = asked.heldMs
   }
 
-  /** How long the session has been worked on, ms; not counted is the time for which a person had it held. */
+  /** How long the session has been worked on, ms; what it waited for counts, for a person too. */
   get elapsedMs(): number {
-    const held = this.#asked.heldMs - this.#heldBefore
-    return this.#log.state.workedMs + this.#clock.monotonic() - this.#startedAt - held
+    return this.#log.state.workedMs + this.#clock.monotonic() - this.#startedAt
   }
 
   /** Infinity if there is no limit of time. */

@@ -19,6 +19,7 @@ import { CurrentTurn } from './current-turn.ts'
 import { Decisions } from './decisions.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
 import { Proof } from './gates.ts'
+import { Holds } from './holds.ts'
 import type { RunnerOptions } from './options.ts'
 import { PlanChange } from './plan/plan-change.ts'
 import { PlanCheck } from './plan/plan-check.ts'
@@ -46,6 +47,7 @@ export class SessionRunner {
   readonly #proof: Proof
   readonly #claim: ClaimProof
   readonly #planCheck: PlanCheck
+  readonly #holds: Holds
   readonly #decisions: Decisions
   readonly #rounds: Rounds
   readonly #steps: OwnSteps
@@ -91,7 +93,8 @@ export class SessionRunner {
       tellRemarks: () => this.#tellRemarks(),
     })
     this.#planCheck = new PlanCheck({ ...options, proof: this.#proof, hold: () => this.#hold() })
-    this.#decisions = new Decisions({ ...options, budget: this.#budget })
+    this.#holds = new Holds({ ...options, budget: this.#budget })
+    this.#decisions = new Decisions({ ...options, budget: this.#budget, holds: this.#holds })
     this.#claim = new ClaimProof({
       ...options,
       proof: this.#proof,
@@ -170,7 +173,7 @@ export class SessionRunner {
     this.#turns.interrupt()
     this.#proof.interrupt()
     this.#steps.interrupt()
-    this.#decisions.wake()
+    this.#holds.wake()
   }
 
   /** Makes the decision that is asked for, as a person; false if the session is over. */
@@ -330,13 +333,10 @@ export class SessionRunner {
     return partOf(kind, round.part ?? null).free ? Math.max(0, roundsUsed - 1) : roundsUsed
   }
 
-  /** Until a person lets it go on, or wants the plan changed. */
-  async #hold(): Promise<null> {
+  /** As `Holds.hold`. */
+  async #hold(): Promise<SessionOutcome | null> {
     this.#leaveAlone()
-    const goesOn = this.#options.asked.untilGoesOn(() => this.#log.state.replan !== null)
-    this.#log.emit({ type: 'held' })
-    await goesOn
-    return null
+    return await this.#holds.hold()
   }
 
   /** A review of what is claimed, if nothing is in its way; an outcome if the session ends. */

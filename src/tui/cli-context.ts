@@ -36,6 +36,8 @@ export interface Display {
   view: View
   /** Whether somebody sits before it who can be asked to decide. */
   canAsk: boolean
+  /** Whether it is a screen, where a person sees what waits for them; left out: no. */
+  hasScreen?: boolean
   /** The terminal itself, where one is drawn on. */
   terminal?: { isTTY?: boolean; write(text: string): unknown }
   /** What is said beside the events, such as how to go on: whole lines. */

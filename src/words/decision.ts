@@ -21,14 +21,21 @@ export function describeDecisionAsked(
   if (end <= now) return describe(`to decide: ${oneLine(title, TITLE_CHARS)}`)
   const heading =
     id === PLAN_DECISION ? `the plan waits for you: ${hints.startBuild}` : `you decide: ${oneLine(title, TITLE_CHARS)}`
-  const left =
-    usual === null
-      ? `it waits until ${formatMoment(end, now)} at the longest`
-      : `after ${formatCountdown(end - now)} without an answer: ${labelOf(choices, usual)}`
+  const left = wordsForDecisionEnd({ choices, default: usual, until: end }, now)
   const how = id === PLAN_DECISION ? '' : `; ${hints.decide}`
   // A plan is shown in words of its own.
   const rest = id === PLAN_DECISION ? [] : [...seeFile(file), ...choices.map(choiceInWords)]
   return describe([heading, ...bodyOf(body), ...rest, `${left}${how}`].join('\n'), 'strong')
+}
+
+/** When it is over if nobody answers, and what then: `after 10 min without an answer: Start`. Times are Unix time, ms. */
+export function wordsForDecisionEnd(
+  { choices, default: usual, until }: Pick<OpenDecision, 'choices' | 'default' | 'until'>,
+  now: number,
+): string {
+  return usual === null
+    ? `it waits until ${formatMoment(until, now)} at the longest`
+    : `after ${formatCountdown(until - now)} without an answer: ${labelOf(choices, usual)}`
 }
 
 /** What became of it. @param state the session after the event */

@@ -123,7 +123,7 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
     case 'paused': {
       if (state.replan !== null) return plainly('changing the plan')
       if (isPlanShown(state)) return { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time: null }
-      return { kind: 'held', words: 'paused', short: 'paused', time: null }
+      return { kind: 'held', words: 'paused', short: 'paused', time: leftOfHold(state, now) }
     }
     case 'waiting-for-network':
       return {
@@ -139,11 +139,20 @@ function running(state: SessionState, live: readonly LiveItem[] | null, now: num
   }
 }
 
+/** What is left until it goes on by itself; null if it does not. */
+function leftOfHold({ holdEnd }: SessionState, now: number): string | null {
+  return holdEnd?.how === 'goes-on' ? clockLeft(holdEnd.at, now) : null
+}
+
+/** `(4:10 left)`: as much as is begun of the last second is left. */
+function clockLeft(until: number, now: number): string {
+  return `(${formatClock(Math.ceil((until - now) / 1000) * 1000)} left)`
+}
+
 function deciding(state: SessionState, now: number): DoingNow {
   const { decision } = state
-  const left = formatClock(Math.ceil(((decision?.until ?? now) - now) / 1000) * 1000)
   // Without a default there is nothing to be quick for.
-  const time = decision === null || decision.default === null ? null : `(${left} left)`
+  const time = decision === null || decision.default === null ? null : clockLeft(decision.until, now)
   return isPlanShown(state)
     ? { kind: 'held', words: 'the plan waits for you', short: 'plan waits', time }
     : { kind: 'held', words: 'you decide', short: 'you decide', time }
@@ -152,9 +161,7 @@ function deciding(state: SessionState, now: number): DoingNow {
 function waiting(state: SessionState, now: number): DoingNow {
   const until = waitEndOf(state) ?? now
   const moment = `until ${shortMoment(until, now)}`
-  // As much as is begun of the last second is left.
-  const left = formatClock(Math.ceil((until - now) / 1000) * 1000)
-  const time = `(${left} left)`
+  const time = clockLeft(until, now)
   // It is over as soon as that answers.
   if (state.waiting?.reason === 'provider-away')
     return { kind: 'waiting', words: 'waiting for the provider', short: 'provider away', time }

@@ -3,7 +3,7 @@ import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { OpenDecision } from '../core/rules/decision.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
 import { partOf, type SessionState } from '../core/state/state.ts'
-import { describeDecisionAsked, describeDecisionMade } from './decision.ts'
+import { describeDecisionAsked, describeDecisionMade, wordsForDecisionEnd } from './decision.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
 import {
   clipLines,
@@ -19,6 +19,7 @@ import { formatCount, formatDuration, formatMoment, formatSpan, formatTokens } f
 import {
   describeOutcome,
   waitEndOf,
+  wordsForHoldEnd,
   wordsForLimits,
   wordsForRemedy,
   wordsForStall,
@@ -80,7 +81,11 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   paused: (_, state) => describePaused(state),
   held: (_, state, hints) =>
     describe(isPlanShown(state) ? `the plan waits for you: ${hints.startBuild}` : `paused; ${hints.goOn}`, 'strong'),
-  unpaused: () => describe('unpaused by a person: going on', 'strong'),
+  'hold-until': describeHoldEnd,
+  unpaused: ({ by }) =>
+    by === 'default'
+      ? describe('nobody has said how it goes on: going on by itself', 'warning')
+      : describe('unpaused by a person: going on', 'strong'),
   'interrupt-asked': (_, state) => describeInterrupt(state),
   'skip-asked': () =>
     describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong'),
@@ -286,6 +291,12 @@ function describePaused(state: SessionState): Description | null {
   return work === null ? null : describe(`pause asked for: after this ${work}`, 'strong')
 }
 
+/** When what waits for a person ends by itself. @param state the session after the event */
+function describeHoldEnd({ at, until, how }: RecordedOf<'hold-until'>, { decision }: SessionState): Description {
+  const [now, end] = [Date.parse(at), Date.parse(until)]
+  return describe(decision === null ? wordsForHoldEnd({ at: end, how }, now) : wordsForDecisionEnd(decision, now))
+}
+
 /** What a person said to the agent. */
 function describeSteering({ delivered, text }: RecordedOf<'steered'>): Description {
   const when = delivered ? '' : ', to the next round'
@@ -293,8 +304,9 @@ function describeSteering({ delivered, text }: RecordedOf<'steered'>): Descripti
 }
 
 /** A person who wants the plan to be another. */
-function describeReplanAsked({ text }: RecordedOf<'replan-asked'>): Description {
-  return describe(`a person wants the plan changed: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
+function describeReplanAsked({ text, goesOn }: RecordedOf<'replan-asked'>): Description {
+  const then = goesOn ? ', and goes on by it' : ''
+  return describe(`a person wants the plan changed${then}: ${clipLines(text, MOST_LINES, REST)}`, 'strong')
 }
 
 /** What a change of plan did to the files, as diffs. */

@@ -11,6 +11,7 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../core/events/outcome.ts'
+import type { HoldEnd } from '../core/rules/decision.ts'
 import type { Forecast } from '../core/rules/forecast.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForDeciding } from './decision.ts'
@@ -124,7 +125,7 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'free-disk-space':
       return FREE_SPACE
     case 'decide':
-      return `Nobody has decided it for as long as --max-wait allows; codemachine resume ${hint.session} asks it again.`
+      return `Nobody has decided it in time; codemachine resume ${hint.session} asks it again.`
     case 'say':
       return hint.text
     default:
@@ -212,6 +213,13 @@ export function wordsForWait(
   return `${most}until ${formatMoment(until, now)}, ${left} (${wordsForCause(cause)})`
 }
 
+/** When a hold ends by itself, and how: `goes on by itself in 30 min, at 23:40`. Times are Unix time, ms. */
+export function wordsForHoldEnd({ at, how }: HoldEnd, now: number): string {
+  const when = `in ${formatCountdown(Math.max(0, at - now))}, at ${formatMoment(at, now)}`
+  if (how === 'goes-on') return `goes on by itself ${when}`
+  return how === 'limit' ? `ends ${when}: its time is used up then` : `ends ${when}, and needs a person then`
+}
+
 /** What of a session a limit is measured by. */
 interface Used {
   limits: SessionLimits
@@ -278,7 +286,7 @@ function wordsFor(session: RunningReport, now: number): string {
     case 'paused':
       return session.build?.waitsForPerson
         ? `the plan waits for you${since(pausedAt, now)}; ${SHELL_HINTS.startBuild}`
-        : `paused${since(pausedAt, now)}; ${SHELL_HINTS.goOn}`
+        : `paused${since(pausedAt, now)}${holdEnd(session, now)}; ${SHELL_HINTS.goOn}`
     case 'waiting-for-network':
       return `waiting for the network${since(offlineSince, now)}; codex keeps trying`
     case 'winding-down':
@@ -304,6 +312,10 @@ function decisionInWords({ decision, build }: RunningReport, now: number): strin
 function wordsForCheck(check: NonNullable<SessionReport['checking']>, now: number): string {
   const what = check.kind === 'gate' ? `running gate ${gateName(check.gate)}` : `review ${check.review} is made`
   return `${what}, for ${formatSpan(now - Date.parse(check.since))} now`
+}
+
+function holdEnd({ hold }: RunningReport, now: number): string {
+  return hold === null ? '' : `, ${wordsForHoldEnd({ at: Date.parse(hold.until), how: hold.how }, now)}`
 }
 
 function since(at: string | null, now: number): string {

@@ -7,7 +7,7 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../core/events/outcome.ts'
-import type { Decision, OpenDecision } from '../core/rules/decision.ts'
+import type { Decision, HoldEnd, OpenDecision } from '../core/rules/decision.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
@@ -329,6 +329,8 @@ export interface SessionReport extends ProofReport {
   waiting: { until: string; since: string; reason: WaitReason; cause: RoundOutcome } | null
   /** Since when a person wants it to pause, which it does when its round has ended. */
   pausedAt: string | null
+  /** When the hold that it is in ends by itself, and how (as in `hold-until`); null if it holds for nothing. */
+  hold: { until: string; how: HoldEnd['how'] } | null
   /** What a person is asked to decide now; null if nothing. */
   decision: (Decision & { since: string; until: string }) | null
   /** Whether a person has asked for a change of plan that is not made yet. */

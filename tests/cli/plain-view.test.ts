@@ -69,6 +69,7 @@ describe('each event is a line', () => {
     'stop-asked': 'stop asked for: now\n',
     paused: '',
     held: 'paused; codemachine unpause goes on\n',
+    'hold-until': 'goes on by itself in 30 min, at 23:11\n',
     unpaused: 'unpaused by a person: going on\n',
     'interrupt-asked': '',
     'skip-asked': 'skip asked for: this session ends now, and the next in the queue has its turn\n',
@@ -161,6 +162,8 @@ describe('each event is a line', () => {
   })
 
   const inOtherShapes: Record<keyof typeof moreSamples, string> = {
+    'goes on by itself': 'nobody has said how it goes on: going on by itself\n',
+    'goes on by a changed plan': 'a person wants the plan changed, and goes on by it: Do the docs first.\n',
     'looked at much': 'looked: plan\n',
     'command kept': `command lint: failed (exit code 1), 4.2 s
           it changed 1 file: .cache/lint.json

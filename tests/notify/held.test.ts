@@ -6,7 +6,7 @@ import { type Opened, openForTest } from './opened.ts'
 import { recorded, state } from './samples.ts'
 
 const WHILE = 5 * 60_000
-const held = { type: 'held' } as const
+const held = [{ type: 'held' }, { type: 'hold-until', until: '2026-11-21T01:30:00.000Z', how: 'goes-on' }] as const
 const { 'round-started': started, 'round-ended': ended, unpaused } = sampleEvents
 
 /** A notifier that rings a bell, told of a session as it goes. */
@@ -28,7 +28,7 @@ test.each([
   ['held for a change of plan', { type: 'replan-asked', text: 'x' }],
 ] as const)('a session that was %s is told of once it has been held for a while', async (_, why) => {
   await using opened = await opensBell()
-  opened.go(started, why, ended, held)
+  opened.go(started, why, ended, ...held)
   expect(opened.clock.pending).toEqual([WHILE])
   await opened.clock.over(WHILE)
   await opened.notifier.close()
@@ -37,7 +37,7 @@ test.each([
 
 test('who goes on before that is told nothing', async () => {
   await using opened = await opensBell()
-  opened.go(started, { type: 'interrupt-asked' }, ended, held, unpaused)
+  opened.go(started, { type: 'interrupt-asked' }, ended, ...held, unpaused)
   expect(opened.clock.pending).toEqual([])
 })
 
@@ -49,11 +49,11 @@ test('a pause is told of once, however often the plan is changed in it, and the 
     ended,
     { type: 'replanned', round: 1, files: [] },
   ]
-  opened.go(started, { type: 'interrupt-asked' }, ended, held)
+  opened.go(started, { type: 'interrupt-asked' }, ended, ...held)
   await opened.clock.over(WHILE)
-  opened.go(...replan, held)
+  opened.go(...replan, ...held)
   await opened.clock.over(WHILE)
-  opened.go(unpaused, started, { type: 'paused' }, ended, held)
+  opened.go(unpaused, started, { type: 'paused' }, ended, ...held)
   await opened.clock.over(WHILE)
   await opened.notifier.close()
   expect(opened.written).toEqual(['\x07', '\x07'])
@@ -61,7 +61,7 @@ test('a pause is told of once, however often the plan is changed in it, and the 
 
 test('a session that is held as the run ends holds up nothing', async () => {
   await using opened = await opensBell()
-  opened.go(started, { type: 'paused' }, ended, held)
+  opened.go(started, { type: 'paused' }, ended, ...held)
   await opened.notifier.close()
   expect([opened.clock.pending, opened.written]).toEqual([[], []])
 })

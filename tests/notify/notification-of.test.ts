@@ -79,12 +79,20 @@ test('a wait is told of when it is longer than half an hour', () => {
 })
 
 test('so is a session that is stuck or paused, and the end of a round', () => {
-  expect(notificationOf(recorded({ type: 'held' }), state)).toEqual({
-    ...head,
-    event: 'paused',
-    title: 'codemachine in parser: paused',
-    message: `It goes on after \`codemachine unpause\`. ${GOAL}`,
-  })
+  for (const [how, then] of [
+    ['goes-on', ', or by itself at 2026-11-21 01:30 UTC'],
+    ['needs-person', '; else it ends at 2026-11-21 01:30 UTC'],
+  ] as const) {
+    const until = '2026-11-21T01:30:00.000Z'
+    expect(notificationOf(recorded({ type: 'hold-until', until, how }), state)).toEqual({
+      ...head,
+      event: 'paused',
+      title: 'codemachine in parser: paused',
+      message: `It goes on after \`codemachine unpause\`${then}. ${GOAL}`,
+      until,
+      how,
+    })
+  }
   expect(notificationOf(stuck, state)).toEqual({
     ...head,
     event: 'stuck',
@@ -113,7 +121,7 @@ test('nothing else is told', () => {
   const told = Object.values<SessionEvent>(sampleEvents)
     .filter(event => notificationOf(recorded(event), state) !== null)
     .map(event => event.type)
-  expect(told.sort()).toEqual(['held', 'round-ended', 'session-ended', 'stuck', 'waiting'])
+  expect(told.sort()).toEqual(['hold-until', 'round-ended', 'session-ended', 'stuck', 'waiting'])
 })
 
 test('whatever an agent or codex says, what is shown is one line that steers nothing', () => {

@@ -97,6 +97,36 @@ test('a session that was cut off in a round is told as far as it came, and a lat
   expect(Date.parse(gap?.to ?? '') - Date.parse(gap?.from ?? '')).toBe(90 * 60_000)
 })
 
+test.each(['waiting', 'held'] as const)('hours in which codemachine was dead are no time that it was %s', kind => {
+  const night = eventfulNight()
+  const before = night.report('cut-off').totals.waitedMs
+  const hours = (count: number) => count * 60
+  if (kind === 'held') night.add({ type: 'paused' }).add({ type: 'held' })
+  else {
+    const cause = { class: 'window', message: 'You have hit your usage limit.' } as const
+    const until = new Date(Date.parse(night.events.at(-1)?.at ?? '') + hours(12) * 60_000).toISOString()
+    night.add({ type: 'waiting', round: 5, reason: 'usage-limit', cause, until })
+  }
+  // The last sign of life.
+  night.later(20).add({ type: 'warning', round: null, message: 'x' })
+  night.later(hours(8)).add({
+    type: 'session-resumed',
+    limits: { rounds: 20, timeMs: null, tokens: null },
+    said: {},
+    gates: GATES,
+    host: 'night-desk',
+    codemachine: '0.1.0',
+  })
+  const { totals, trouble } = night.report('running')
+  expect(totals.waitedMs - before).toBe(kind === 'held' ? 0 : 20 * 60_000)
+  const [spent, gap] = trouble.entries.slice(-2)
+  const lasted = [spent, gap].map(entry => [entry?.kind, Date.parse(entry?.to ?? '') - Date.parse(entry?.from ?? '')])
+  expect(lasted).toEqual([
+    [kind === 'held' ? 'held' : 'wait', 20 * 60_000],
+    ['cut-off', hours(8) * 60_000],
+  ])
+})
+
 test('a review that agrees closes the findings of the one before', () => {
   const night = badNight()
   const answer = { verdict: 'agreed' as const, summary: '', findings: [] }

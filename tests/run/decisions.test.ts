@@ -152,16 +152,25 @@ describe('where nobody answers', () => {
     expect(made(events)).toEqual([])
   })
 
-  test('its time counts: with --max-time used up the session ends by that, and asks again when it is resumed', async () => {
+  test('its time counts: with --max-time used up it needs a person, and asks again when it is resumed', async () => {
     const timeMs = HOUR + 1000
     const { events, outcome } = await ask(WAY, [], { limits: { timeMs } }, [never])
-    expect(outcome).toEqual({ kind: 'limit', limit: 'time' })
+    expect(outcome).toMatchObject({ kind: 'needs-person', reason: 'Nobody has decided: Which way?', goalOnly: true })
     expect(foldAll(events)).toMatchObject({ decision: { id: 'way' }, ended: { durationMs: timeMs } })
     const again = await ask(WAY, [{ on: 'decision-asked', say: ['decide left'] }], {
       journal: events,
       resumed: { limits: { rounds: null, timeMs: 2 * HOUR, tokens: null } },
     })
     expect([asked(again.events), made(again.events)]).toMatchObject([[{ id: 'way' }], [['left', null, 'person']]])
+  })
+
+  test('and --max-time is used up before the default is taken, or in the same moment, the session ends by that', async () => {
+    for (const timeMs of [MINUTE, 10 * MINUTE]) {
+      const { events, outcome } = await ask(USUAL, [], { limits: { timeMs } }, [never])
+      expect(outcome).toEqual({ kind: 'limit', limit: 'time' })
+      expect(made(events)).toEqual([])
+      expect(foldAll(events)).toMatchObject({ ended: { durationMs: timeMs, exitCode: 3 } })
+    }
   })
 
   test('and it was cut off between the question and the answer, it asks again with its whole time', async () => {
@@ -211,9 +220,8 @@ describe('while it is asked', () => {
     ])
     const types = events.map(({ type }) => type)
     expect(types.indexOf('held')).toBeGreaterThan(types.indexOf('decision-made'))
-    // It was held for an hour, and not for the time that it waited for an answer.
     const { durationMs = 0 } = ofType(events, 'session-ended')[0] ?? {}
-    expect(Math.abs(durationMs - 10 * MINUTE)).toBeLessThan(MINUTE)
+    expect(Math.abs(durationMs - 10 * MINUTE - HOUR)).toBeLessThan(MINUTE)
   })
 
   test('a change of plan comes first; then it is asked again', async () => {

@@ -4,12 +4,12 @@ import { busy, type Cue, forEver, HOUR, never, roundsOf, runSession, works, writ
 import { CLAIMED, endsAs, ofType, type Play, UNCLAIMED } from '../support/played-session.ts'
 import { worked } from '../support/session-events.ts'
 
-test('an interrupted round counts, the session holds for hours that do not, and the next round is told', async () => {
+test('an interrupted round counts, so does the time for which the session holds, and the next round is told', async () => {
   const { events, inputs, outcome } = await runSession(
     [forEver, works],
     [
       { on: 'turn-started', afterMs: 60_000, say: ['interrupt'] },
-      { on: 'held', afterMs: 5 * HOUR, say: ['steer use tabs', 'unpause'] },
+      { on: 'held', afterMs: 300_000, say: ['steer use tabs', 'unpause'] },
     ],
     { limits: { rounds: 2, timeMs: HOUR } },
   )
@@ -20,7 +20,7 @@ test('an interrupted round counts, the session holds for hours that do not, and 
   expect(inputs[1]).toContain('A person interrupted the last round')
   expect(inputs[1]).toContain('A person says: use tabs')
   expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
-  expect(events.at(-1)).toMatchObject({ type: 'session-ended', durationMs: 61_000 })
+  expect(events.at(-1)).toMatchObject({ type: 'session-ended', durationMs: 361_000 })
 })
 
 test('what an interrupted round had been told, before it and in it, is told again', async () => {
@@ -123,7 +123,7 @@ test('a change of plan interrupts the round, runs while the session holds, does 
     [
       { on: 'turn-started', say: ['replan do the docs first'] },
       { on: 'held', say: ['replan and leave out the API'] },
-      { on: 'held', nth: 2, afterMs: HOUR, say: ['unpause'] },
+      { on: 'held', nth: 2, afterMs: 300_000, say: ['unpause'] },
     ],
     { limits: { rounds: 2, timeMs: HOUR / 2 }, memory: rounds => written(plans[Math.min(rounds, 3)] ?? '') },
   )

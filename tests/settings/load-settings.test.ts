@@ -20,7 +20,12 @@ const sentence = (more?: Partial<SettingsPlaces>) => places.sentence(more)
 describe('which setting counts', () => {
   test('without any file the defaults of settings.js do', async () => {
     const { settings, sources } = await load()
-    expect(settings).toEqual({ ...defaults, maxFileSize: 2 ** 31, maxWait: 24 * 60 * 60 * 1000, decideAfter: 600_000 })
+    expect(settings).toEqual({
+      ...defaults,
+      maxFileSize: 2 ** 31,
+      maxWait: 24 * 60 * 60 * 1000,
+      decideAfter: 1_800_000,
+    })
     expect(settings).toMatchObject({ port: 3000, logging: { level: 'info' }, mode: 'build' })
     expect(sources.rounds).toEqual({ layer: 'defaults', place: 'settings.js' })
   })

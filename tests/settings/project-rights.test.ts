@@ -98,7 +98,7 @@ describe('the file of a project, which an agent can write and a clone brings alo
       await settings.project(`decide_after = "${project}"\n`)
       return (await settings.load()).settings.decideAfter
     }
-    expect(await inForce('', '1s')).toBe(600_000)
+    expect(await inForce('', '1s')).toBe(1_800_000)
     expect(await inForce('', '1h')).toBe(3_600_000)
     expect(await inForce('decide_after = "1m"\n', '30s')).toBe(60_000)
     expect(await inForce('decide_after = "1m"\n', '2m')).toBe(120_000)

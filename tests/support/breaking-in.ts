@@ -74,7 +74,7 @@ export async function runSession(
         for (const cue of cues.filter(each => isMeant(each, event.type))) {
           void clock.wait(cue.afterMs ?? 1).then(async () => {
             for (const said of cue.say) {
-              const { code, message } = await handleCommand(commandOf(said), session, { watched() {} })
+              const { code, message } = await handleCommand(commandOf(said), session, () => {})
               codes.push(code)
               replies.push(message)
             }
@@ -93,6 +93,7 @@ function commandOf(said: RunOverrides): Command {
   const at = new Date(0).toISOString()
   const [type, ...words] = said.split(' ')
   const text = words.join(' ')
+  if (type === 'replan' && words[0] === '--go') return { type, text: words.slice(1).join(' '), go: true, at }
   if (type === 'replan' || type === 'steer') return { type, text, at }
   if (type === 'decide') {
     const [choice = '', ...said] = words

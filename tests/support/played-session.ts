@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { Watchers } from '../../src/app/watch/live-share.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { nothingSecret, type Redactor } from '../../src/base/redactor.ts'
 import type { Agent } from '../../src/core/contracts/agent.ts'
@@ -20,7 +21,7 @@ import { openOutputs } from '../../src/records/outputs.ts'
 import type { RepositoryGuard } from '../../src/run/claim.ts'
 import type { AgentBook } from '../../src/run/delegation/delegation.ts'
 import type { ProofEnvironment } from '../../src/run/gates.ts'
-import type { RunnerPolicy } from '../../src/run/options.ts'
+import type { Audience, RunnerPolicy } from '../../src/run/options.ts'
 import { PersonAsked } from '../../src/run/person.ts'
 import { SessionLog } from '../../src/run/session-log.ts'
 import { SessionRunner } from '../../src/run/session-runner.ts'
@@ -100,6 +101,8 @@ export interface PlayOptions {
   settle?: (clock: Clock) => Promise<void>
   /** Whether somebody can be asked to decide; true if left out. */
   canAsk?: boolean
+  /** Who sees it; nobody if left out. */
+  audience?: Audience
   /** What a person asked for while the session before it ran. */
   asked?: PersonAsked
   /** How a gate comes out, by how often any has run; passed if left out. */
@@ -194,7 +197,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       redactor: options.redactor ?? nothingSecret,
     },
   )
-  const asked = options.asked ?? new PersonAsked(new AbortController().signal, clock)
+  const asked = options.asked ?? new PersonAsked(new AbortController().signal)
   const memory = () => options.memory?.(ran.inputs.length) ?? UNCLAIMED
   let playing: Playing | null = null
   const begun = created(options.limits)
@@ -236,6 +239,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     isUsual: () => false,
     takeRemarks: () => [],
     canAsk: options.canAsk ?? true,
+    audience: options.audience ?? new Watchers(false, { clock, platform: process.platform }),
     asked,
     beforeEnd: async () => {},
   })

@@ -131,6 +131,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
   'stop-asked': { type: 'stop-asked', now: false },
   paused: { type: 'paused' },
   held: { type: 'held' },
+  'hold-until': { type: 'hold-until', until: new Date(local(20, 23, 11)).toISOString(), how: 'goes-on' },
   unpaused: { type: 'unpaused' },
   'interrupt-asked': { type: 'interrupt-asked' },
   'skip-asked': { type: 'skip-asked' },
@@ -371,6 +372,8 @@ const passed = { ...sampleEvents['gate-ended'], status: 'passed', exitCode: 0 } 
 
 /** Events in other shapes than those above. */
 export const moreSamples = {
+  'goes on by itself': { type: 'unpaused', by: 'default' },
+  'goes on by a changed plan': { type: 'replan-asked', text: 'Do the docs first.', goesOn: true },
   'looked at much': {
     type: 'looked',
     step: 2,

@@ -64,7 +64,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   decide: [
     { do: 'decide', session: '20261120_1', title: 'Which database?' },
-    'Nobody has decided it for as long as --max-wait allows; codemachine resume 20261120_1 asks it again.',
+    'Nobody has decided it in time; codemachine resume 20261120_1 asks it again.',
   ],
   say: [{ do: 'say', text: 'Log in.' }, 'Log in.'],
 }

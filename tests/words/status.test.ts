@@ -41,6 +41,7 @@ function full(text: string): SessionReport {
     last: { at: iso(-1), text },
     waiting: { until: iso(190), since: iso(-1), reason: 'usage-limit', cause: { class: 'window', message: text } },
     pausedAt: iso(-1),
+    hold: { until: iso(1), how: 'goes-on' },
     decision: {
       id: 'database',
       title: text,
@@ -141,6 +142,7 @@ test('a wait comes before what else is the case, a pause too', () => {
     checking: null,
     step: null,
     waiting: { until: 2, since: 1, reason: 'round-failed', cause: { class: 'window', message: null } },
+    hold: null,
     decision: null,
     pausedAt: null,
     offlineSince: 1,

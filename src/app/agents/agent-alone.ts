@@ -47,6 +47,7 @@ import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
 import { allowanceAtStart, runOverridesOf } from '../resume-terms.ts'
 import { openAgentBook, policyOf } from '../sessions.ts'
+import { Watchers } from '../watch/live-share.ts'
 import { directoryOf, type World } from '../world.ts'
 import { tidyCalls } from './earlier-calls.ts'
 
@@ -217,7 +218,8 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     isUsual: () => false,
     takeRemarks: () => remarks.splice(0),
     canAsk: false,
-    asked: new PersonAsked(world.signal, clock),
+    audience: new Watchers(false, world),
+    asked: new PersonAsked(world.signal),
     beforeEnd: async () => {},
   })
   const outcome = await runner.run()

@@ -6,6 +6,7 @@ import { ENDS_WHAT_RUNS, liveKey } from '../../core/events/live-board.ts'
 import { fold } from '../../core/state/fold.ts'
 import { emptyState, type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
 import { FolderChanges } from '../../platform/files.ts'
+import { type ProcessIdentity, startTimeOf } from '../../platform/processes.ts'
 import { sendCommand } from '../../records/control.ts'
 import { GrowingJournal, isCallSession, lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
@@ -21,10 +22,10 @@ import { type LiveSnapshot, readLiveSnapshot, type SharedItem } from './live-sha
  * one is at work. Any number may follow at a time. A `UserError` if a journal cannot be read.
  */
 export async function* followSession(options: FeedOptions): AsyncGenerator<WatchUpdate> {
-  const { records, clock } = options
+  const { records } = options
   const sessions = new SessionsAhead(records)
   await sessions.remember()
-  await using attendance = new Attendance(records.control, clock)
+  await using attendance = new Attendance(records.control, options)
   const lock = await lockOfSession(records, options.id)
   const isCall = lock !== records.lock
   const following = { ...options, run: new RunLookout(lock, options), attendance, sessions, isCall }
@@ -99,6 +100,8 @@ export interface FeedOptions {
   records: Records
   id: string
   platform: NodeJS.Platform
+  /** This process, in which somebody sees it. */
+  pid: number
   clock: Clock
   /** Ends the following. */
   signal: AbortSignal
@@ -117,15 +120,17 @@ const REPLY_MS = 2000
 export class Attendance implements AsyncDisposable {
   readonly #control: string
   readonly #clock: Clock
+  readonly #identity: () => Promise<ProcessIdentity>
   #due = Number.NEGATIVE_INFINITY
   #missed = 0
   readonly #leaving = new AbortController()
   #sending: Promise<void> = Promise.resolve()
 
   /** @param control the directory of the run's commands */
-  constructor(control: string, clock: Clock) {
+  constructor(control: string, { clock, pid, platform }: Pick<FeedOptions, 'clock' | 'pid' | 'platform'>) {
     this.#control = control
     this.#clock = clock
+    this.#identity = async () => ({ pid, startTime: await startTimeOf(pid, platform) })
   }
 
   /** Says so if it is time to. Call it while somebody runs; nothing waits for the answer. */
@@ -144,7 +149,7 @@ export class Attendance implements AsyncDisposable {
   async #send(): Promise<void> {
     const at = new Date(this.#clock.now()).toISOString()
     const how = { clock: this.#clock, timeoutMs: REPLY_MS, signal: this.#leaving.signal }
-    const sent = sendCommand(this.#control, { type: 'watch', at }, how)
+    const sent = sendCommand(this.#control, { type: 'watch', ...(await this.#identity()), at }, how)
     const reply = await sent.catch(() => null)
     // An older version: it will never know.
     if (reply?.code === 'unknown-command') {

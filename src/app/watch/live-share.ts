@@ -7,6 +7,8 @@ import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { Item } from '../../core/events/items.ts'
 import { LiveBoard, type LiveItem, liveKey } from '../../core/events/live-board.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { isStillRunning, type ProcessIdentity } from '../../platform/processes.ts'
+import type { Audience } from '../../run/options.ts'
 import { readTextFile } from '../../workspace/files/inside-directory.ts'
 
 export interface LiveShareOptions {
@@ -20,6 +22,50 @@ export interface LiveShareOptions {
 
 /** How long one `watch` holds, ms. */
 const WATCHED_MS = 60_000
+/** The most processes that are taken for watchers at one time. */
+const MOST_WATCHERS = 100
+
+/** Those who see a run: on its own screen as long as it lasts, or from processes that have said so in the last minute and live. */
+export class Watchers implements Audience {
+  readonly isForGood: boolean
+  readonly #options: { clock: Clock; platform: NodeJS.Platform }
+  /** By pid; `until` on the monotonic clock, ms. */
+  readonly #known = new Map<number, ProcessIdentity & { until: number }>()
+  #changed = new AbortController()
+
+  /** @param hasScreen whether the run has a screen of its own */
+  constructor(hasScreen: boolean, options: { clock: Clock; platform: NodeJS.Platform }) {
+    this.isForGood = hasScreen
+    this.#options = options
+  }
+
+  get changed(): AbortSignal {
+    return this.#changed.signal
+  }
+
+  /** A process has said that it shows the run to somebody; one of an older version does not say which it is, and is not counted. */
+  watched({ pid, startTime = null }: { pid?: number; startTime?: string | null }): void {
+    if (pid === undefined) return
+    const isNew = !this.#known.has(pid)
+    if (isNew && this.#known.size >= MOST_WATCHERS) return
+    this.#known.set(pid, { pid, startTime, until: this.#options.clock.monotonic() + WATCHED_MS })
+    if (!isNew) return
+    const changed = this.#changed
+    this.#changed = new AbortController()
+    changed.abort()
+  }
+
+  async isAttached(): Promise<boolean> {
+    if (this.isForGood) return true
+    const { clock, platform } = this.#options
+    for (const watcher of this.#known.values()) {
+      const { pid, until } = watcher
+      if (until > clock.monotonic() && (await isStillRunning(watcher, platform))) return true
+      if (this.#known.get(pid) === watcher) this.#known.delete(pid)
+    }
+    return false
+  }
+}
 /** Between two snapshots, ms. */
 const PACE_MS = 250
 

@@ -17,11 +17,11 @@ export async function askRunning(
   context: CliContext,
   { name, ask, text, verb = name, withoutRun, refused = WHAT_IT_DOES }: RunningCommand,
   words: readonly string[],
-  flags: DirectoryFlags & { now?: true },
+  flags: DirectoryFlags & { now?: true; go?: true },
 ): Promise<number> {
   const typed = text === undefined ? '' : await readText(context, words.join(' '))
   await using project = await openHere(context, flags)
-  const answer = await project.ask(ask({ text: typed, now: flags.now ?? false }))
+  const answer = await project.ask(ask({ text: typed, now: flags.now ?? false, go: flags.go ?? false }))
   if (answer === null) {
     throw new UserError(`No codemachine runs in ${project.directory}, so there is nothing to ${verb}.`, {
       hint: withoutRun,

@@ -204,6 +204,7 @@ async function readSession(
     last,
     waiting: waiting && { ...waiting, until: isoTime(waiting.until), since: isoTime(waiting.since) },
     pausedAt: isRunning && state.pausedAt !== null ? isoTime(state.pausedAt) : null,
+    hold: isRunning && state.holdEnd !== null ? { until: isoTime(state.holdEnd.at), how: state.holdEnd.how } : null,
     decision: isRunning && state.decision !== null ? decisionReport(state.decision) : null,
     replanAsked: state.replan !== null,
     stopAsked: isRunning && state.stopAsked,

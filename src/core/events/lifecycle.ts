@@ -148,10 +148,22 @@ export const lifecycleEvent = variant('type', {
   },
   paused: {},
   held: {},
-  unpaused: {},
+  'hold-until': {
+    until: about(moment, 'when that is; ISO 8601 in UTC'),
+    how: about(
+      oneOf('goes-on', 'limit', 'needs-person'),
+      '`goes-on`: the default is taken; `limit`, `needs-person`: the session ends so, for its time is used up, or nobody has said anything',
+    ),
+  },
+  unpaused: {
+    by: about(optional(literal('default')), 'nobody has said anything in time; left out: a person'),
+  },
   'interrupt-asked': {},
   'skip-asked': {},
-  'replan-asked': { text: about(text, "what to change, in the person's words") },
+  'replan-asked': {
+    text: about(text, "what to change, in the person's words"),
+    goesOn: about(optional(literal(true)), 'the work goes on by itself once that is changed; left out: it holds then'),
+  },
   replanned: {
     round: about(number, 'the round that made it'),
     files: about(

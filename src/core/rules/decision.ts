@@ -21,6 +21,35 @@ export interface DecidedChoice extends Omit<EventOf<'decision-made'>, 'type'> {
   label: string
 }
 
+/** When a wait for a person ends by itself, and how: its default is taken, the session's time is used up, or it ends for want of a person. */
+export interface HoldEnd {
+  /** ms, by the clock of what it was computed from. */
+  at: number
+  how: EventOf<'hold-until'>['how']
+}
+
+/** What the end of a wait for a person follows from; times are ms since it began. */
+export interface HoldTerms {
+  now: number
+  hasDefault: boolean
+  /** Since when nobody sees that it waits; null while somebody does, which puts the default off. */
+  aloneSince: number | null
+  decideAfterMs: number
+  maxWaitMs: number
+  /** When the session's time is used up; Infinity: never. */
+  limitAt: number
+}
+
+/**
+ * The end of a wait for a person. Of a limit and another end in the same moment, to the ms, the limit counts, and so it
+ * does where both have passed: the work would be ended by it at once. Pure.
+ */
+export function endOfHold({ now, hasDefault, aloneSince, decideAfterMs, maxWaitMs, limitAt }: HoldTerms): HoldEnd {
+  const at = hasDefault && aloneSince !== null ? Math.min(aloneSince + decideAfterMs, maxWaitMs) : maxWaitMs
+  if (limitAt - Math.max(at, now) < 1) return { at: limitAt, how: hasDefault ? 'limit' : 'needs-person' }
+  return { at, how: hasDefault ? 'goes-on' : 'needs-person' }
+}
+
 /** What somebody answers. `session`, `decision`: which they mean; left out: the one that is asked for. */
 export interface DecisionAnswer {
   choice: string

@@ -164,19 +164,21 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
   paused: (state, _, at) => hold(state, at),
   // What was broken off for it is done anew.
   held: (state, _, at) => ({ ...state, step: null, heldSince: state.heldSince ?? at }),
-  unpaused: (state, _, at) => ({
+  'hold-until': (state, { until, how }) => ({
+    ...state,
+    ...(state.decision === null
+      ? { holdEnd: { at: Date.parse(until), how } }
+      : { decision: { ...state.decision, until: Date.parse(until) } }),
+  }),
+  unpaused: (state, { by }, at) => ({
     ...releaseHold(state, at),
     pausedAt: null,
-    taskPlan: planAfterUnpause(state),
+    // A plan that nobody has seen is not let go by a default.
+    taskPlan: by === 'default' ? state.taskPlan : planAfterUnpause(state),
   }),
   'interrupt-asked': (state, _, at) => interruptRound(hold(state, at)),
   'skip-asked': state => state,
-  'replan-asked': (state, event, at) =>
-    interruptRound({
-      // It is asked again once the plan is changed.
-      ...hold({ ...withPersonSaid(state, event.text), decision: null }, at),
-      replan: appendRequest(state.replan, event.text),
-    }),
+  'replan-asked': askedToReplan,
   replanned,
   'decision-asked': askedToDecide,
   'decision-made': decided,
@@ -190,6 +192,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     ...noticesAfterCutOff(state),
     pausedAt: null,
     heldSince: null,
+    holdEnd: null,
     checking: null,
     step: null,
     offlineSince: null,
@@ -201,7 +204,6 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
 
 function resume(state: SessionState, event: EventOf<'session-resumed'>, at: number): SessionState {
   const { ended } = state
-  const workedUntil = state.heldSince ?? state.updatedAt
   return {
     ...state,
     limits: event.limits,
@@ -210,7 +212,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     said: event.said,
     host: event.host,
     beganAt: at,
-    workedMs: ended?.durationMs ?? state.workedMs + Math.max(0, workedUntil - state.beganAt),
+    workedMs: ended?.durationMs ?? state.workedMs + Math.max(0, state.updatedAt - state.beganAt),
     gates: event.gates ?? state.gates,
     review: event.review === undefined ? state.review : event.review,
     checking: null,
@@ -221,6 +223,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     ended: null,
     pausedAt: null,
     heldSince: null,
+    holdEnd: null,
     decision: null,
     decided: null,
     stopAsked: false,
@@ -247,6 +250,16 @@ function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: num
     waiting: null,
     heldSince: state.pausedAt === null ? null : at,
   }
+}
+
+/** The session when a person wants its plan changed: it holds after that, unless it is to go on by itself. */
+function askedToReplan(state: SessionState, { text, goesOn }: EventOf<'replan-asked'>, at: number): SessionState {
+  // The decision on the plan is asked again once that is changed; who lets it go on has answered it.
+  const isPlanAsked = state.decision?.id === PLAN_DECISION
+  const next = { ...withPersonSaid(state, text), decision: null, replan: appendRequest(state.replan, text) }
+  if (!goesOn) return interruptRound(hold(next, at))
+  const taskPlan = isPlanAsked && state.taskPlan !== null ? { ...state.taskPlan, isLetGo: true } : state.taskPlan
+  return interruptRound({ ...next, taskPlan })
 }
 
 function replanned(state: SessionState, { files }: EventOf<'replanned'>): SessionState {

@@ -16,7 +16,7 @@ import {
   type WindDownLimit,
 } from '../events/outcome.ts'
 import type { RefusedAnswers } from '../rules/answer.ts'
-import type { DecidedChoice, OpenDecision } from '../rules/decision.ts'
+import type { DecidedChoice, HoldEnd, OpenDecision } from '../rules/decision.ts'
 import { type Forecast, forecastOf, NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
@@ -118,7 +118,7 @@ export interface SessionState {
   host: string
   /** Unix time, ms. */
   createdAt: number
-  /** When it began or was last resumed, moved on by the time for which it has been held since; Unix time, ms. */
+  /** When it began or was last resumed, moved on by the time for which the machine has slept since; Unix time, ms. */
   beganAt: number
   /** How long it had been worked on before it was last resumed, ms. */
   workedMs: number
@@ -190,6 +190,10 @@ export interface SessionState {
   /** When a person asked it to pause, and since when no round has run for that; Unix time, ms; null if not. */
   pausedAt: number | null
   heldSince: number | null
+  /** For how long it was held before that, ms. */
+  heldMs: number
+  /** When the hold ends by itself, and how; Unix time, ms. Null if it does not hold. */
+  holdEnd: HoldEnd | null
   /** What a person is asked to decide; null if nothing. Of a session that has ended, what it ended without. */
   decision: OpenDecision | null
   /** The last decision that was made since it began or was resumed; null before the first. */
@@ -316,6 +320,8 @@ export function emptyState(id: string): SessionState {
     waiting: null,
     pausedAt: null,
     heldSince: null,
+    heldMs: 0,
+    holdEnd: null,
     decision: null,
     decided: null,
     replan: null,
@@ -422,10 +428,10 @@ export function sessionStatusOf(session: SessionState, runner: { at: string } | 
   return runner !== null && session.updatedAt >= Date.parse(runner.at) ? 'running' : 'cut-off'
 }
 
-/** How long a session has taken, ms: until it ended, until now if it runs, until its last sign of life if it was cut off; without the time for which it was held. */
+/** How long a session has taken, ms: until it ended, until now if it runs, until its last sign of life if it was cut off. */
 export function elapsedMs(session: SessionState, standing: SessionStatus, now: number): number {
   if (session.ended) return session.ended.durationMs
-  const until = session.heldSince ?? (standing === 'running' ? now : session.updatedAt)
+  const until = standing === 'running' ? now : session.updatedAt
   return session.workedMs + Math.max(0, until - session.beganAt)
 }
 
@@ -481,18 +487,16 @@ export function hold(state: SessionState, at: number): SessionState {
   return { ...state, pausedAt: state.pausedAt ?? at, heldSince: state.heldSince ?? (isIdle ? at : null) }
 }
 
-/** The session when something runs or waits again: the time for which it was held is not counted as work. Pure. */
+/** The session when something runs or waits again: the time for which it was held is none in which it has failed. Pure. */
 export function releaseHold(state: SessionState, at: number): SessionState {
   if (state.heldSince === null) return state
   const ms = Math.max(0, at - state.heldSince)
-  return { ...discountTime(state, ms), heldSince: null }
+  const failures = failuresLater(state.failures, ms)
+  return { ...state, failures, heldMs: state.heldMs + ms, heldSince: null, holdEnd: null }
 }
 
-/** The session with `ms` less of working time, and of time in which it has failed. */
-function discountTime(state: SessionState, ms: number): SessionState {
-  const { failures, beganAt } = state
-  const since = failures.since === null ? null : failures.since + ms
-  return { ...state, beganAt: beganAt + ms, failures: { ...failures, since } }
+function failuresLater(failures: Failures, ms: number): Failures {
+  return failures.since === null ? failures : { ...failures, since: failures.since + ms }
 }
 
 /** The session after a person has asked that the running round end early. Pure. */
@@ -502,7 +506,8 @@ export function interruptRound(state: SessionState): SessionState {
 
 /** The session after the machine has slept for `ms`, which is not counted as work; up to a minute is ignored. Pure. */
 export function discountSleep(state: SessionState, ms: number): SessionState {
-  return ms > 60_000 ? discountTime(state, ms) : state
+  if (ms <= 60_000) return state
+  return { ...state, beganAt: state.beganAt + ms, failures: failuresLater(state.failures, ms) }
 }
 
 const MOST_LEFT = 20

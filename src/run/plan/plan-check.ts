@@ -19,7 +19,7 @@ import type { RunnerOptions } from '../options.ts'
 export interface PlanCheckOptions extends Pick<RunnerOptions, 'log' | 'memory' | 'template' | 'redactor' | 'asked'> {
   proof: Proof
   /** Has the session held; an outcome if it ends meanwhile. */
-  hold(): Promise<null>
+  hold(): Promise<SessionOutcome | null>
 }
 
 /** What codemachine looks at by itself between the rounds of a session with a plan: the plan, and the tasks in it. */

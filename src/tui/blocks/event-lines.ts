@@ -93,6 +93,9 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
       return questionLines(describeQuestion(event, KEY_HINTS), options)
     case 'plan-updated':
       return checklistLines(event, options)
+    // The header counts it down.
+    case 'hold-until':
+      return []
     case 'replanned':
       return replanLines(event, describeEvent(event, state, KEY_HINTS), options)
     case 'steered':

@@ -190,7 +190,8 @@ function countRows({ rows }: ShownBoard): Counts {
 function msLeft(state: SessionState, { done, total }: { done: number; total: number }, now: number): number | null {
   if (done === 0 || done === total || state.roundsUsed < ROUNDS_FOR_ESTIMATE) return null
   if (state.ended !== null || state.waiting !== null || state.offlineSince !== null) return null
-  return (elapsedMs(state, 'running', now) / done) * (total - done)
+  const heldMs = state.heldMs + (state.heldSince === null ? 0 : Math.max(0, now - state.heldSince))
+  return ((elapsedMs(state, 'running', now) - heldMs) / done) * (total - done)
 }
 
 /** A duration rounded to 5 minutes, from 10 hours on to the hour. */

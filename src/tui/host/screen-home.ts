@@ -170,6 +170,7 @@ export class ScreenHome implements AsyncDisposable {
     const { view, output } = person.screen
     return {
       canAsk: true,
+      hasScreen: true,
       view: {
         event: (event, state) => {
           person.showSession(event.session)

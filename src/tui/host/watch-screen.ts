@@ -13,7 +13,7 @@ const ANSWER_MS = 5_000
 
 /** Shows a session that another process runs, until it is over or the person leaves; what runs goes on. */
 export async function openWatchScreen(context: CliContext, records: Records, id: string): Promise<number> {
-  const { clock, platform, signal } = context
+  const { clock, pid, platform, signal } = context
   const { settings } = await settingsOf(context, records.directory, {})
   const leaving = new AbortController()
   const ask: PersonScreen['ask'] = ask =>
@@ -39,6 +39,7 @@ export async function openWatchScreen(context: CliContext, records: Records, id:
     records,
     id,
     platform,
+    pid,
     clock,
     signal: AbortSignal.any([signal, leaving.signal]),
     onProblem: problem => person.screen.notice(problem, 'warning'),

@@ -1,11 +1,15 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Attendance } from '../../../src/app/watch/feed.ts'
+import { Watchers } from '../../../src/app/watch/live-share.ts'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
 import type { Reply } from '../../../src/core/contracts/reply.ts'
-import { watchCommands } from '../../../src/records/control.ts'
+import { startTimeOf } from '../../../src/platform/processes.ts'
+import { type Command, watchCommands } from '../../../src/records/control.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 
 /** What a run says that is of a version without `watch`. */
@@ -26,7 +30,7 @@ test.each<[string, Reply, boolean]>([
   const isEmpty = async () => ((await readdir(directory)).length === 0 ? true : null)
   try {
     await using _run = await watchCommands(directory, handle, systemClock)
-    await using attendance = new Attendance(directory, clock)
+    await using attendance = new Attendance(directory, { clock, pid: process.pid, platform: process.platform })
     attendance.keep()
     await asked[0]?.promise
     await untilInFolder(directory, 'nothing left', isEmpty)
@@ -62,3 +66,50 @@ class ClockThatJumps implements Clock {
     return systemClock.wait(60_000, signal)
   }
 }
+test('a process that watches says which it is, so that it is believed no longer than it lives', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'attendance-'))
+  const told = Promise.withResolvers<Command>()
+  const handle = async (command: Command): Promise<Reply> => {
+    told.resolve(command)
+    return { code: 'done', message: 'Shown for a minute.' }
+  }
+  const { pid, platform } = process
+  try {
+    await using _run = await watchCommands(directory, handle, systemClock)
+    await using attendance = new Attendance(directory, { clock: systemClock, pid, platform })
+    attendance.keep()
+    expect(await told.promise).toMatchObject({ type: 'watch', pid, startTime: await startTimeOf(pid, platform) })
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+})
+
+test('a process is believed to watch only while it lives, for a minute, and as the one that it said it is', async () => {
+  const { platform } = process
+  const clock = new ClockThatJumps()
+  const watchers = new Watchers(false, { clock, platform })
+  expect(await watchers.isAttached()).toBe(false)
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+  try {
+    const pid = child.pid ?? 0
+    const { changed } = watchers
+    watchers.watched({ pid, startTime: `${await startTimeOf(pid, platform)}0` })
+    expect([changed.aborted, await watchers.isAttached()]).toEqual([true, platform === 'win32'])
+    watchers.watched({ pid, startTime: await startTimeOf(pid, platform) })
+    expect(await watchers.isAttached()).toBe(true)
+    clock.ahead += 61_000
+    expect(await watchers.isAttached()).toBe(false)
+    watchers.watched({ pid, startTime: await startTimeOf(pid, platform) })
+    expect(await watchers.isAttached()).toBe(true)
+  } finally {
+    child.kill('SIGKILL')
+  }
+  await once(child, 'exit')
+  expect(await watchers.isAttached()).toBe(false)
+})
+
+test('who does not say which process it is, as older versions do not, is not counted', async () => {
+  const watchers = new Watchers(false, { clock: systemClock, platform: process.platform })
+  watchers.watched({})
+  expect(await watchers.isAttached()).toBe(false)
+})

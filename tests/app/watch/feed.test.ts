@@ -51,7 +51,14 @@ function watch(options: Pick<FeedOptions, 'records' | 'id'> & Partial<FeedOption
   }
   const follow = async () => {
     const signal = leaving.signal
-    const given = { platform: process.platform, clock: systemClock, signal, onProblem: () => {}, ...options }
+    const given = {
+      platform: process.platform,
+      pid: process.pid,
+      clock: systemClock,
+      signal,
+      onProblem: () => {},
+      ...options,
+    }
     for await (const each of followSession(given)) {
       fed.push(each)
       lookAll()

@@ -51,7 +51,7 @@ describe('from another terminal', () => {
   test('pause holds the session after its round, hours long, and unpause lets it go on', async () => {
     const gate = Promise.withResolvers<void>()
     await using scene = await openScene([[held(gate.promise), says('So far.')], round(claimDone)])
-    const night = startNight(scene, ['--max-time', '2h', 'build X'])
+    const night = startNight(scene, ['--max-time', '5h', 'build X'])
     await night.run.event('item-completed', isWords)
     expect(await night.meanwhile('pause').ended).toMatchObject({ exitCode: 0, stderr: '' })
     await night.run.event('paused')
@@ -65,6 +65,21 @@ describe('from another terminal', () => {
     const { exitCode, events } = await night.run.ended
     expect(eventsOf(events, 'unpaused')).toHaveLength(1)
     expect(eventsOf(events, 'winding-down')).toEqual([])
+    expect([exitCode, roundsOf(events).length]).toEqual([0, 2])
+  })
+
+  test('an interruption after which nobody says anything holds for half an hour, and then goes on by itself', async () => {
+    await using scene = await openScene([[held(never)], round(claimDone)])
+    const night = startNight(scene, ['--max-time', '2h', 'build X'])
+    await night.run.event('item-completed', isWords)
+    expect(await night.meanwhile('interrupt').ended).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await night.run.event('hold-until')).toMatchObject({ how: 'goes-on' })
+    await night.nothingAsked()
+    await night.clock.advance(10 * 60_000)
+    expect((await night.meanwhile('status').ended).stdout).toMatch(/paused since .*, goes on by itself in 20 min, at /)
+    await night.clock.advance(20 * 60_000)
+    const { exitCode, events } = await night.run.ended
+    expect(eventsOf(events, 'unpaused')).toMatchObject([{ by: 'default' }])
     expect([exitCode, roundsOf(events).length]).toEqual([0, 2])
   })
 

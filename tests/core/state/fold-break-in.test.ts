@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { NO_FAILURES } from '../../../src/core/state/state.ts'
-import { created, ended, FIRST_AT, foldAll, refused, started, worked } from '../../support/session-events.ts'
+import { created, ended, FIRST_AT, foldAll, refused, resumed, started, worked } from '../../support/session-events.ts'
 
 const cutShort = { class: 'interrupted', message: null } as const
 const interrupt: SessionEvent = { type: 'interrupt-asked' }
@@ -15,6 +15,19 @@ test('a round that came to its end all the same was not broken off, and what it 
     { from: 'person', text: 'A person says: use tabs' },
     { from: 'codemachine', text: expect.stringContaining('A person interrupted the last round') },
   ])
+})
+
+test('what a person said to a round that was killed is told to the next one when the session goes on', () => {
+  const said: SessionEvent = { type: 'steered', round: 1, text: 'mind the gap', delivered: true }
+  const killed = foldAll([created(), told, started(1), said, resumed()])
+  expect(killed.notices.map(({ text }) => text)).toEqual([
+    'A person says: use tabs',
+    'A person says: mind the gap',
+    expect.stringContaining('cut off'),
+  ])
+  // One that changes the plan has it in what is asked of it.
+  const replan: SessionEvent = { type: 'replan-asked', text: 'the docs first' }
+  expect(foldAll([created(), replan, started(1), said, resumed()]).replan).toContain('mind the gap')
 })
 
 test('of an interrupted round that did not count, nothing is told: it is begun again', () => {
