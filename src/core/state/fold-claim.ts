@@ -1,5 +1,5 @@
 import type { ClaimEvent, EventOf } from '../events/events.ts'
-import { type GateResult, hasPassed } from '../events/outcome.ts'
+import { type Gate, type GateResult, hasPassed } from '../events/outcome.ts'
 import { gateNotice, refusalNotice } from '../rules/notices.ts'
 import { withNotice } from '../rules/notices-after-round.ts'
 import { findingKey, type Reviews } from '../rules/review.ts'
@@ -9,7 +9,6 @@ import {
   type Claim,
   type FoldsOf,
   failuresAfter,
-  gateFailuresAfter,
   type SessionState,
   sessionTokens,
   tokensOfProviders,
@@ -216,4 +215,34 @@ export function withPersonSaid(state: SessionState, text: string): SessionState 
     personSaid: [...state.personSaid, text].slice(-MOST_SAID),
     reviews: withoutAgreement(state.reviews),
   }
+}
+
+/** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */
+export interface GateFailure {
+  gate: string
+  run: string
+  tree: string
+  exitCode: number | null
+}
+
+const MOST_FAILURES = 100
+
+/** The result of a gate, changed to flaky if it passed on a tree on which the same command has failed before. Pure. */
+export function markFlaky(result: GateResult, { name, run }: Gate, failures: readonly GateFailure[]): GateResult {
+  if (result.status !== 'passed') return result
+  const failed = failures.find(each => each.gate === name && each.run === run && each.tree === result.tree)
+  // What it printed when it failed was told then; what it prints when it passes shows nothing of that.
+  return failed === undefined ? result : { ...result, status: 'flaky', exitCode: failed.exitCode, output: '' }
+}
+
+/** The failures after one more gate has run, the last 100. A run that timed out or did not start is not one. Pure. */
+function gateFailuresAfter(
+  failures: readonly GateFailure[],
+  { gate, status, exitCode, tree }: EventOf<'gate-ended'>,
+  gates: readonly Gate[],
+): readonly GateFailure[] {
+  const run = gates.find(({ name }) => name === gate)?.run
+  if (run === undefined || (status !== 'failed' && status !== 'flaky')) return failures
+  const others = failures.filter(each => each.gate !== gate || each.run !== run || each.tree !== tree)
+  return [...others, { gate, run, tree, exitCode }].slice(-MOST_FAILURES)
 }

@@ -23,6 +23,7 @@ import type { Output } from '../rules/outputs.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
 import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
+import type { GateFailure } from './fold-claim.ts'
 import type { AgentAtWork, TaskPlan } from './plan.ts'
 
 /** A round that has ended. */
@@ -380,36 +381,6 @@ export function failuresAfter(
     silences,
     forbidden: outcome.status === 403 ? before.forbidden + 1 : 0,
   }
-}
-
-/** A failed run of a gate: which command, on which tree. Of a flaky gate, the run that failed. */
-export interface GateFailure {
-  gate: string
-  run: string
-  tree: string
-  exitCode: number | null
-}
-
-const MOST_FAILURES = 100
-
-/** The result of a gate, changed to flaky if it passed on a tree on which the same command has failed before. Pure. */
-export function markFlaky(result: GateResult, { name, run }: Gate, failures: readonly GateFailure[]): GateResult {
-  if (result.status !== 'passed') return result
-  const failed = failures.find(each => each.gate === name && each.run === run && each.tree === result.tree)
-  // What it printed when it failed was told then; what it prints when it passes shows nothing of that.
-  return failed === undefined ? result : { ...result, status: 'flaky', exitCode: failed.exitCode, output: '' }
-}
-
-/** The failures after one more gate has run, the last 100. A run that timed out or did not start is not one. Pure. */
-export function gateFailuresAfter(
-  failures: readonly GateFailure[],
-  { gate, status, exitCode, tree }: EventOf<'gate-ended'>,
-  gates: readonly Gate[],
-): readonly GateFailure[] {
-  const run = gates.find(({ name }) => name === gate)?.run
-  if (run === undefined || (status !== 'failed' && status !== 'flaky')) return failures
-  const others = failures.filter(each => each.gate !== gate || each.run !== run || each.tree !== tree)
-  return [...others, { gate, run, tree, exitCode }].slice(-MOST_FAILURES)
 }
 
 /**
