@@ -65,11 +65,10 @@ export interface NewSession {
   terms?: Omit<PromptTerms, 'template'>
 }
 
-/** Who sees the sessions, and whether they can be asked to decide. */
+/** Who sees the sessions, whether they can be asked to decide, and whether it is a screen (left out: no): then no default is taken. */
 interface SessionsObserver {
   view: View
   canAsk: boolean
-  /** Whether it is a screen: then no default is taken while it lasts. Left out: no. */
   hasScreen?: boolean
 }
 

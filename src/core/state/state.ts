@@ -252,6 +252,8 @@ export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unkn
   return kind !== null && unknownPart === null
 }
 
+const NEVER_HELD = { pausedAt: null, heldSince: null, heldMs: 0, holdEnd: null } as const
+
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {
   return {
@@ -319,10 +321,7 @@ export function emptyState(id: string): SessionState {
     usageTrends: NO_TRENDS,
     maxUsage: null,
     waiting: null,
-    pausedAt: null,
-    heldSince: null,
-    heldMs: 0,
-    holdEnd: null,
+    ...NEVER_HELD,
     decision: null,
     decided: null,
     replan: null,
