@@ -11,13 +11,14 @@ type Victim = 'codemachine' | 'codex' | 'both'
 
 /**
  * Where a SIGKILL strikes: at the nth line of a kind in the journal, before it is written, with half of it written, or
- * right after it; while the nth git command of a name runs; or when the nth file that ends so has all of its content,
- * but not its name yet.
+ * right after it; while the nth git command of a name runs; when the nth file that ends so has all of its content, but
+ * not its name yet; or some time after the nth of all these things, whichever it is.
  */
 export type KillPoint = { victim: Victim; n: number } & (
   | { event: SessionEvent['type']; item?: Item['kind']; when: 'before' | 'torn' | 'after' }
   | { git: string }
   | { file: string }
+  | { any: 'moment'; delayMs: number }
 )
 
 const SWITCH = fileURLToPath(new URL('../cli/kill-matrix/kill-switch.ts', import.meta.url))
@@ -51,6 +52,7 @@ function reportOf(place: TestPlace): string {
 
 /** A point in words. */
 export function describePoint(point: KillPoint): string {
+  if ('any' in point) return `${point.victim} ${point.delayMs} ms after moment ${point.n}`
   if ('git' in point) return `${point.victim} at git ${point.git} ${point.n}`
   if ('file' in point) return `${point.victim} before ${point.file} ${point.n} has its name`
   const what = point.item === undefined ? point.event : `${point.event} ${point.item}`

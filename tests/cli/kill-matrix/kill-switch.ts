@@ -22,6 +22,7 @@ function watchJournal(): void {
   const write = fs.writeSync
   fs.writeSync = ((fd: number, bytes: Buffer, ...rest: number[]) => {
     const point = points[struck]
+    if (isJournaled(bytes)) passMoment()
     if (point === undefined || !('event' in point) || !isEvent(bytes, point.event, point.item) || !isTurn(point))
       return write(fd, bytes, ...rest)
     if (point.when === 'torn') write(fd, bytes.subarray(0, bytes.length >> 1))
@@ -32,11 +33,21 @@ function watchJournal(): void {
   }) as typeof fs.writeSync
 }
 
+/** Strikes at a moment of any kind once its turn has come: at once, or a little later in the midst of something else. */
+function passMoment(): void {
+  const point = points[struck]
+  if (point === undefined || !('any' in point) || !isTurn(point)) return
+  if (point.delayMs === 0) strike(point)
+  else setTimeout(strike, point.delayMs, point)
+}
+
+function isJournaled(bytes: unknown): bytes is Buffer {
+  return Buffer.isBuffer(bytes) && bytes.subarray(0, 9).toString('latin1').trimStart().startsWith('{"v":1,')
+}
+
 function isEvent(bytes: unknown, type: string, item: string | undefined): boolean {
-  if (!Buffer.isBuffer(bytes)) return false
-  const text = bytes.toString('utf8').trim()
-  if (!text.startsWith('{"v":1,')) return false
-  const event = JSON.parse(text)
+  if (!isJournaled(bytes)) return false
+  const event = JSON.parse(bytes.toString('utf8').trim())
   return event.type === type && (item === undefined || event.item?.kind === item)
 }
 
@@ -44,6 +55,7 @@ function watchGit(): void {
   const spawn = childProcess.spawn
   childProcess.spawn = ((program: string, args: readonly string[], ...rest: unknown[]) => {
     const child = Reflect.apply(spawn, childProcess, [program, args, ...rest]) as ChildProcess
+    passMoment()
     const point = points[struck]
     if (point !== undefined && 'git' in point && args.includes(point.git) && isTurn(point)) strike(point)
     return child
@@ -55,6 +67,7 @@ function watchRenames(): void {
   const { rename, renameSync } = fs
   const renamePromise = fs.promises.rename
   const look = (to: unknown) => {
+    passMoment()
     const point = points[struck]
     if (point !== undefined && 'file' in point && String(to).endsWith(point.file) && isTurn(point)) strike(point)
   }

@@ -71,7 +71,7 @@ export async function survive(
 }
 
 /** Every byte of the journal is there still, where it was, and what is new stands on lines of its own. Answers it. */
-function expectToGoOn(before: Buffer, scene: Scene): Buffer {
+export function expectToGoOn(before: Buffer, scene: Scene): Buffer {
   const now = journalOf(scene)
   expect(now.subarray(0, before.length).equals(before)).toBe(true)
   const isTorn = before.length > 0 && before.at(-1) !== NEWLINE
@@ -81,18 +81,25 @@ function expectToGoOn(before: Buffer, scene: Scene): Buffer {
 
 const NEWLINE = 0x0a
 
-/** Of the newest session. */
-function journalOf(scene: Scene): Buffer {
-  const sessions = join(scene.records(), 'sessions')
-  const id = readdirSync(sessions).sort().at(-1) ?? 'none'
-  const path = join(sessions, id, 'journal.ndjson')
+/** Of the newest session if not said; empty if there is none yet. */
+function journalOf(scene: Scene, session?: string): Buffer {
+  const state = join(scene.place.home, '.codemachine', 'state')
+  const [place = 'none'] = existsSync(state) ? readdirSync(state) : []
+  const folder = join(state, place, 'sessions')
+  const id = session ?? (existsSync(folder) ? readdirSync(folder).sort().at(-1) : undefined) ?? 'none'
+  const path = join(folder, id, 'journal.ndjson')
   return existsSync(path) ? readFileSync(path) : Buffer.alloc(0)
 }
 
 /** Before its first line is whole there is no session yet, and after its last one there is nothing to go on with. */
-function isUnderWay(journal: Buffer): boolean {
+export function isUnderWay(journal: Buffer): boolean {
   const last = eventsIn(journal).at(-1)
   return last !== undefined && !(last.type === 'session-ended' && last.outcome.kind === 'done')
+}
+
+/** What was journaled of a session; of the newest one if not said. */
+export function eventsOfSession(scene: Scene, session?: string): Recorded[] {
+  return eventsIn(journalOf(scene, session))
 }
 
 /** What is torn is passed over. */
