@@ -77,8 +77,10 @@ async function workThrough({ scene, run }: Night, begin: readonly string[]): Pro
 async function stateOf(scene: Scene): Promise<{ newest: string | undefined; waits: number }> {
   try {
     const sessions = readdirSync(join(scene.records(), 'sessions')).sort()
-    const { prompts } = await openQueue(join(scene.records(), 'queue')).list()
-    return { newest: sessions.at(-1), waits: prompts.length }
+    const queue = openQueue(join(scene.records(), 'queue'))
+    // One that was claimed when the run was killed waits again in the next.
+    const [count, claimed] = await Promise.all([queue.count(), queue.claimed()])
+    return { newest: sessions.at(-1), waits: count + claimed.length }
   } catch {
     return { newest: undefined, waits: 0 }
   }
