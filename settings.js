@@ -17,8 +17,8 @@ export default {
   mode: 'build',
 
   /**
-   * The most rounds that the sessions of a run may take together. This default counts only if neither maxTime nor maxTokens
-   * is set, and for each session.
+   * The most rounds that the sessions of a run may take together. This default counts only if none of maxTime, maxTokens
+   * and maxCost is set, and for each session.
    */
   rounds: 10,
 
@@ -27,6 +27,9 @@ export default {
 
   /** The most tokens that they may use, such as 5000000, '5M' or '500k'; null: no limit. */
   maxTokens: null,
+
+  /** The most that they may cost, in the currency of your prices (tables [prices."MODEL"] of your config.toml), such as 10; null: no limit. */
+  maxCost: null,
 
   /** How much of the account's usage window may be used before its reset is waited for, in percent; null: all of it. */
   maxUsage: null,

@@ -49,6 +49,8 @@ export interface RunOptions {
   /** For how long it may work, ms, at least 1,000. */
   maxTimeMs?: number
   maxTokens?: number
+  /** The most that it may cost, at least 0.01, in the currency of the prices of the person's settings. */
+  maxCost?: number
   /** The percentage of the account's usage window at which it waits for the next one. */
   maxUsage?: number
   /** How long one wait, or failures in a row, may take, ms, at least 1,000. */

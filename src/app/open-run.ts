@@ -10,6 +10,7 @@ import { type EngineSetup, Engines } from '../core/contracts/engine.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { RunOverrides, View } from '../core/events/events.ts'
 import type { Gate } from '../core/events/outcome.ts'
+import type { ModelPrice } from '../core/rules/cost.ts'
 import { capabilitiesOf } from '../engines/codex/find-codex.ts'
 import { networkLimit } from '../engines/codex/round-feed.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
@@ -69,6 +70,8 @@ export interface Run extends AsyncDisposable {
   fingerprints: Fingerprints
   engines: Engines
   providers: Providers
+  /** What models cost. */
+  prices: readonly ModelPrice[]
   /** What runs in the sandbox of the rounds without being one. */
   commands: SandboxCommands
   /** As they are run, but for what `askForModels` finds out. */
@@ -153,6 +156,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
     fingerprints,
     engines,
     providers,
+    prices: loaded.prices,
     commands,
     agents,
     askForModels: () => {
@@ -200,6 +204,7 @@ export async function settingsOf(
       rounds: options.rounds,
       maxTime: asDuration(options.maxTimeMs),
       maxTokens: options.maxTokens,
+      maxCost: options.maxCost,
       maxUsage: options.maxUsage,
       maxWait: asDuration(options.maxWaitMs),
       model: options.model,

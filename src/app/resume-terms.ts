@@ -6,15 +6,24 @@ import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
+import { problemOfModel } from '../core/rules/cost.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
-import { allowanceAtResume, beyondRun, limitsInRun, NOTHING_USED, type RunAllowance } from '../core/rules/run-limits.ts'
-import { type SessionState, usedBy } from '../core/state/state.ts'
+import {
+  allowanceAtResume,
+  beyondRun,
+  limitsInRun,
+  NOTHING_USED,
+  type RunAllowance,
+  usedBy,
+} from '../core/rules/run-limits.ts'
+import type { SessionState } from '../core/state/state.ts'
 import { reachesNetwork, withVerified } from '../settings/gates.ts'
 import type { SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
-import { countAsTyped, durationAsTyped, limitAsTyped } from '../words/commands.ts'
-import { formatSpan, formatTokens } from '../words/numbers.ts'
+import { costAsTyped, countAsTyped, durationAsTyped, limitAsTyped } from '../words/commands.ts'
+import { formatCost, formatSpan, formatTokens } from '../words/numbers.ts'
 import type { RunOptions } from './library.ts'
+import type { Run } from './open-run.ts'
 
 /**
  * What was said on the command line or in the environment. What stands in a file is read anew when the session goes on,
@@ -45,11 +54,12 @@ export function runOverridesOf(
 /** What a run may take that begins now: what the settings say. The default of `rounds` is for each of its sessions. */
 export function allowanceAtStart(settings: LimitSettings, sources: Pick<SettingSources, 'rounds'>): RunAllowance {
   const isDefault = sources.rounds.layer === 'defaults'
-  const { rounds, maxTime: timeMs, maxTokens: tokens } = settings
-  return { limits: { rounds: isDefault ? null : rounds, timeMs, tokens }, used: NOTHING_USED }
+  const { rounds, maxTime: timeMs, maxTokens: tokens, maxCost: cost } = settings
+  const limits = { rounds: isDefault ? null : rounds, timeMs, tokens, ...(cost === null ? {} : { cost }) }
+  return { limits, used: NOTHING_USED }
 }
 
-type LimitSettings = Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>
+type LimitSettings = Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost'>
 
 /** What the run of a session that goes on may take; null if that was never kept. `options`: what is said now. */
 export function runAtResume({ run }: SessionState, options: LimitOptions, now: SessionLimits): RunAllowance | null {
@@ -58,10 +68,11 @@ export function runAtResume({ run }: SessionState, options: LimitOptions, now: S
     ...(options.rounds === undefined ? {} : { rounds: now.rounds }),
     ...(options.maxTimeMs === undefined ? {} : { timeMs: now.timeMs }),
     ...(options.maxTokens === undefined ? {} : { tokens: now.tokens }),
+    ...(options.maxCost === undefined || now.cost === undefined ? {} : { cost: now.cost }),
   })
 }
 
-type LimitOptions = Pick<RunOptions, 'rounds' | 'maxTimeMs' | 'maxTokens'>
+type LimitOptions = Pick<RunOptions, 'rounds' | 'maxTimeMs' | 'maxTokens' | 'maxCost'>
 
 /**
  * What a new session may take, and has to pass before done: what the run says, and before that what its prompt does. A
@@ -156,15 +167,12 @@ export function optionsAtResume(said: RunOverrides, overrides: readonly string[]
  * What a session that nobody runs may take from now on, for the whole of it: what `options` say, else what its journal
  * does. `settings` are those of the options. A `UserError` if that is used up.
  */
-export function limitsAtResume(
-  state: SessionState,
-  options: Pick<RunOptions, 'rounds' | 'maxTimeMs' | 'maxTokens'>,
-  settings: Pick<Settings, 'rounds' | 'maxTime' | 'maxTokens'>,
-): SessionLimits {
+export function limitsAtResume(state: SessionState, options: LimitOptions, settings: LimitSettings): SessionLimits {
   const limits: SessionLimits = {
     rounds: options.rounds === undefined ? state.limits.rounds : settings.rounds,
     timeMs: options.maxTimeMs === undefined ? state.limits.timeMs : settings.maxTime,
     tokens: options.maxTokens === undefined ? state.limits.tokens : settings.maxTokens,
+    ...costAtResume(state, options, settings),
   }
   // All that it lacks is its end.
   if (state.claim.state === 'accepted' && state.ended === null) return limits
@@ -185,8 +193,51 @@ export function limitsAtResume(
       throw new UserError(
         `${state.id} has used ${formatTokens(used.tokens)}, which is all of its --max-tokens ${countAsTyped(limits.tokens ?? 0)}; give it more with --max-tokens.`,
       )
+    case 'cost':
+      throw new UserError(
+        `${state.id} has cost ${formatCost(used.cost ?? 0)}, which is all of its --max-cost ${costAsTyped(limits.cost ?? 0)}; give it more with --max-cost.`,
+      )
     default:
       return unreachable(reached)
+  }
+}
+
+/** Tokens whose price nobody knows would count as free. */
+function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOptions, now: LimitSettings) {
+  const most = maxCost === undefined ? limits.cost : (now.maxCost ?? undefined)
+  if (most === undefined) return {}
+  if (cost.unpriced === 0) return { cost: most }
+  throw new UserError(
+    `${id} has used ${formatTokens(cost.unpriced)} of which nobody knows the price, so --max-cost cannot be kept; use --max-tokens.`,
+  )
+}
+
+/**
+ * Refuses a limit of cost where there are no prices, or none of a model that the session is known to work with. What codex
+ * chooses by itself is seen when a thread starts.
+ */
+export async function refuseUnpriced(
+  run: Pick<Run, 'settings' | 'prices' | 'providers' | 'askForModels'>,
+  kind: Pick<TemplateKind, 'parts'>,
+  { cost }: SessionLimits,
+): Promise<void> {
+  if (cost === undefined) return
+  const { settings, prices, providers } = run
+  if (prices.length === 0) {
+    throw new UserError(
+      'There are no prices, so --max-cost cannot be kept; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',
+    )
+  }
+  const isTeam = Object.values(kind.parts).some(({ delegates }) => delegates)
+  const { main, sub } = isTeam ? (await run.askForModels()).agents : { main: [], sub: [] }
+  const models = [
+    settings.model ?? providers.byName.get(providers.usual)?.model ?? null,
+    settings.reviewer.model,
+    ...[...main, ...sub].map(agent => (agent.enabled ? agent.model : null)),
+  ]
+  for (const model of models) {
+    const problem = model === null ? null : problemOfModel(prices, model)
+    if (problem !== null) throw new UserError(problem)
   }
 }
 

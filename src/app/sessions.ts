@@ -16,8 +16,8 @@ import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import { FOLLOWS, nextOutput } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
-import { type RunAllowance, usedUp, withUsed } from '../core/rules/run-limits.ts'
-import { emptyState, type SessionState, usedBy } from '../core/state/state.ts'
+import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
+import { emptyState, type SessionState } from '../core/state/state.ts'
 import { lacksRoom } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
@@ -46,7 +46,7 @@ import { findSession, newestSessions, readableState } from './find.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
-import { optionsOf, reviewIn, termsAtStart } from './resume-terms.ts'
+import { optionsOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
 import { templateNamed, unknownTemplate } from './start/templates.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
 import type { World } from './world.ts'
@@ -159,6 +159,7 @@ export class Sessions implements AsyncDisposable {
     const options = optionsOf(kind, prompt.terms?.options)
     const allowance = this.#allowance
     const { limits, gates, said } = termsAtStart(this.#run, kind, { ...prompt.terms, options }, allowance ?? undefined)
+    await refuseUnpriced(this.#run, kind, limits)
     refuseSecretGates({ gates }, { redactor: this.#run.redactor, env: this.#world.env })
     const followed = await followedSession(records, prompt.terms?.follows)
     const since = await protectFrom(records)
@@ -179,6 +180,7 @@ export class Sessions implements AsyncDisposable {
         directory: records.directory,
         limits,
         ...(allowance === null ? {} : { run: allowance }),
+        ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
         ...(settings.maxUsage === null ? {} : { maxUsage: settings.maxUsage }),
         sandbox: settings.sandbox,
         network: settings.network,
@@ -212,6 +214,7 @@ export class Sessions implements AsyncDisposable {
     gates: readonly Gate[],
     review: ReviewTerms | null,
   ): Promise<EndedSession> {
+    if (state.kind !== null) await refuseUnpriced(this.#run, state.kind, limits)
     const { directory, sessionFolder: records } = this.#run.records
     const memory = state.kind?.memory ?? 'session'
     const place = sessionFolder({ directory, id: state.id, records: records(state.id), memory })
@@ -220,6 +223,7 @@ export class Sessions implements AsyncDisposable {
         type: 'session-resumed',
         limits,
         ...(this.#allowance === null ? {} : { run: this.#allowance }),
+        ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
         ...(this.#run.settings.maxUsage === null ? {} : { maxUsage: this.#run.settings.maxUsage }),
         said: this.#run.said,
         gates,

@@ -12,6 +12,7 @@ export interface RunFlags {
   rounds?: string
   maxTime?: string
   maxTokens?: string
+  maxCost?: string
   maxUsage?: string
   maxWait?: string
   model?: string
@@ -77,6 +78,7 @@ export function withRunFlags(
     .option('--rounds <n>', `how many rounds at the most (${rounds})`)
     .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
     .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
+    .option('--max-cost <amount>', 'how much it may cost at the most, by the prices of your config.toml, such as 10')
     .option('--max-usage <percent>', 'wait at this much of the usage limit, such as 90')
     .option('--max-wait <duration>', 'how long one wait, or failures in a row, may take, such as 12h (24h)')
     .option('-m, --model <name>', "the model (codex's own choice; of a build the agents')")

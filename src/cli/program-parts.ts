@@ -318,6 +318,7 @@ function withTerms(command: Command): Command {
     .option('--rounds <n>', 'how many rounds at the most')
     .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
     .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
+    .option('--max-cost <amount>', 'how much it may cost at the most, by the prices of your config.toml, such as 10')
     .addOption(verifyOption())
     .addOption(followUpOption())
 }

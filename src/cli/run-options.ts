@@ -8,13 +8,14 @@ import type { RunFlags } from './flags.ts'
 
 /** What the flags of a run say, in values; a `UserError` that names the flag for the first that cannot be read. */
 export function runOptionsOf(flags: RunFlags): RunOptions {
-  const { cd, rounds, maxTime, maxTokens, maxUsage, maxWait, model, effort, provider, sandbox, yolo } = flags
+  const { cd, rounds, maxTime, maxTokens, maxCost, maxUsage, maxWait, model, effort, provider, sandbox, yolo } = flags
   const { network, keepAwake, review, verify, config, codexBin } = flags
   return withoutUndefined({
     directory: cd,
     rounds: read('rounds', rounds),
     maxTimeMs: read('maxTime', maxTime),
     maxTokens: read('maxTokens', maxTokens),
+    maxCost: read('maxCost', maxCost),
     maxUsage: read('maxUsage', maxUsage),
     maxWaitMs: read('maxWait', maxWait),
     model: read('model', model),

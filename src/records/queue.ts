@@ -74,6 +74,7 @@ const HIGHEST_NUMBER = 999_999_999
 const MOST_GATES = 50
 const MOST_COMMAND = 10_000
 const count = v.pipe(v.number('use a number'), v.safeInteger('use a whole number'), v.minValue(1, 'use at least 1'))
+const cost = v.pipe(v.number('use a number'), v.finite('use a number'), v.minValue(0.01, 'use at least 0.01'))
 const atMend = 'use a time such as "2026-11-20T23:00:00.000Z"'
 const fileSchema = v.object({
   prompt: v.pipe(
@@ -94,7 +95,10 @@ const fileSchema = v.object({
   options: v.optional(v.unknown()),
   follows: v.optional(v.pipe(v.string('use the id of a session'), v.maxLength(100, 'use the id of a session'))),
   limits: v.optional(
-    v.object({ rounds: v.optional(count), timeMs: v.optional(count), tokens: v.optional(count) }, 'use an object'),
+    v.object(
+      { rounds: v.optional(count), timeMs: v.optional(count), tokens: v.optional(count), cost: v.optional(cost) },
+      'use an object',
+    ),
   ),
 })
 

@@ -2,11 +2,11 @@ import { clipEnd } from '../base/text.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
+import { forecastFor } from '../core/rules/forecast.ts'
 import { fold } from '../core/state/fold.ts'
 import {
   elapsedMs,
   emptyState,
-  forecastFor,
   isCall,
   type SessionState,
   type SessionStatus,
@@ -104,6 +104,7 @@ export class ReportFold {
         tokens: sessionTokens(state),
         tokensByKind: this.#rounds.tokensByKind,
         providerTokens: tokensOfProviders(state),
+        cost: state.prices.length === 0 ? null : state.cost,
         commands: this.#rounds.commands,
       },
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },

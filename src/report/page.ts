@@ -3,7 +3,14 @@ import { packageFile } from '../base/package.ts'
 import { formatBytes } from '../base/text.ts'
 import type { BoardMark } from '../core/contracts/view.ts'
 import type { Tone } from '../words/names.ts'
-import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
+import {
+  formatCost,
+  formatCount,
+  formatDayAndTime,
+  formatDuration,
+  formatMoment,
+  shortNumber,
+} from '../words/numbers.ts'
 import { placeOf, SEVERITY_TONES } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
 import { Html, html, items, moment, prose, section, table } from './html.ts'
@@ -135,6 +142,7 @@ function numbers(data: ReportData): Html {
 ${number('Time', formatDuration(totals.durationMs), totals.waitedMs < 1000 ? null : `${formatDuration(totals.waitedMs)} of it waiting`)}
 ${number('Rounds', String(totals.rounds), [again ?? (limits.rounds === null ? null : `of at most ${limits.rounds}`), ahead].filter(each => each !== null).join('; ') || null)}
 ${number('Tokens', shortNumber(totals.tokens), cachedNote(data))}
+${totals.cost === null ? null : number('Cost', formatCost(totals.cost.amount), limits.cost === undefined ? null : `of at most ${formatCost(limits.cost)}`)}
 ${number('Files changed', String(changes.files), [lines, commits, byGatesInWords(changes)].filter(each => each !== null).join(', ') || null)}
 ${tasks === null ? null : number('Tasks', tasks.replace(/ done.*/, ''), tasks.replace(/^.* (?=done)/, ''))}
 </dl>`

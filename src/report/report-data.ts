@@ -1,6 +1,7 @@
 import type { BoardRow, CardFact, ReportSection } from '../core/contracts/view.ts'
 import type { TokenCounts, TreeChanges } from '../core/events/events.ts'
 import type { GateResult, GateTime, RoundClass, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
+import type { Cost } from '../core/rules/cost.ts'
 import type { Finding } from '../core/rules/review.ts'
 import type { SessionStatus } from '../core/state/state.ts'
 
@@ -69,6 +70,8 @@ interface ReportTotals {
   tokensByKind: TokenCounts
   /** Of all tokens those of each provider of the person's; the rest is of what codex is configured with. */
   providerTokens: Readonly<Record<string, number>>
+  /** What it has cost, in the currency of the prices, and the tokens of models without a price; null if there are no prices. */
+  cost: Cost | null
   commands: number
 }
 

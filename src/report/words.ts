@@ -5,7 +5,7 @@ import { PROJECT_FILE } from '../core/rules/notices.ts'
 import { here, resumeWithMore } from '../words/commands.ts'
 import { type Tone, wordsForClass } from '../words/names.ts'
 import { formatCount, formatDuration, shortNumber } from '../words/numbers.ts'
-import { describeOutcome, type OutcomeInWords, wordsForForecast } from '../words/outcome.ts'
+import { describeOutcome, type OutcomeInWords, wordsForCost, wordsForForecast } from '../words/outcome.ts'
 import {
   type ProvedState,
   placeOf,
@@ -157,10 +157,10 @@ export function notLookedAtInWords({ notLookedAt }: Pick<ReportData['changes'], 
 const MOST_NOT_LOOKED_AT = 12
 
 /** What it took: `7 rounds, 5 h 12 min, 1.3M tokens`. */
-export function effortInWords({ totals }: ReportData): string {
+export function effortInWords({ totals, limits }: ReportData): string {
   const again = totals.attempts > totals.rounds ? ` (${totals.attempts} started)` : ''
   const waited = totals.waitedMs < 1000 ? '' : `, ${formatDuration(totals.waitedMs)} of it waiting`
-  return `${formatCount(totals.rounds, 'round')}${again}, ${formatDuration(totals.durationMs)}${waited}, ${shortNumber(totals.tokens)} tokens`
+  return `${formatCount(totals.rounds, 'round')}${again}, ${formatDuration(totals.durationMs)}${waited}, ${shortNumber(totals.tokens)} tokens${totals.cost === null ? '' : `, ${wordsForCost(totals.cost, limits)}`}`
 }
 
 /** When its rounds would come to wait for the usage window, by what they have used of it; null if that cannot be said. */
@@ -400,7 +400,12 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
 
 /** The context of a report's commands. `directory`: as it was named on the command line; null if it was not. */
 export function commandsHere({ session, limits, totals }: ReportData, directory: string | null): CommandContext {
-  const used = { rounds: totals.rounds, timeMs: totals.durationMs, tokens: totals.tokens }
+  const used = {
+    rounds: totals.rounds,
+    timeMs: totals.durationMs,
+    tokens: totals.tokens,
+    cost: totals.cost?.amount ?? 0,
+  }
   return { here: here(directory), resume: resumeWithMore({ id: session, limits, used, directory }) }
 }
 

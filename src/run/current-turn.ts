@@ -118,7 +118,9 @@ export class CurrentTurn {
     return unreadable.size === 0 ? thread : { ...thread, unreadable: [...unreadable] }
   }
 
-  #terms({ provider }: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {
+  #terms(thread: ThreadSpec): Omit<RoundPlayOptions, 'windDown'> {
+    const { provider } = thread
+    const isReplay = this.#options.engines.of(thread).replays === true
     const { log, asked, policy, clock, roundsDirectory, redactor, retryPolicy, budget, onRoundBegun } = this.#options
     return {
       log,
@@ -131,6 +133,8 @@ export class CurrentTurn {
       ending: AbortSignal.any([asked.ending, this.#interrupting.signal]),
       onEvent: event => {
         if (event.type === 'warning' && !this.#warnings.add(event.message)) return
+        // What a recording once used, nobody uses now.
+        if (event.type === 'usage' && isReplay) return
         log.emit(event)
         // While a claim is reviewed, nobody knows whether another round follows.
         if (event.type === 'turn-started' && log.state.running !== null) onRoundBegun()

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import type { EngineEvent, PreparedRound, RoundRun, ToolAnswer, ToolCall } from '../core/contracts/engine.ts'
 import { limitReached, type RoundOutcome, renewalOf, type WindDownLimit } from '../core/events/outcome.ts'
+import { problemOfModel } from '../core/rules/cost.ts'
 import { CARRY_ON } from '../core/rules/notices.ts'
 import { sessionTokens } from '../core/state/state.ts'
 import type { SessionLog } from './session-log.ts'
@@ -101,12 +102,13 @@ export async function playRound(
     })
   options.onOpen?.(report)
   const last = new LastMessage()
+  const thread = new PricedThread(prepared, log)
   const run: RoundRun = {
     round,
     input,
     onEvent: event => {
       last.note(event)
-      report(event)
+      report(thread.note(event))
     },
     onLongMessage: (item, text) => last.noteLong(item, text),
     onLive: event => failure.safely(() => log.live(event)),
@@ -123,11 +125,47 @@ export async function playRound(
     })
     await options.untilOthersEnd?.(outcome, ending)
     failure.rethrow()
-    return { outcome, message: outcome.class === 'worked' ? last.text : null }
+    return { outcome: thread.outcomeOf(outcome), message: outcome.class === 'worked' ? last.text : null }
   } finally {
     limits.end()
     // What comes next need not wait for the disk.
     void record.end()
+  }
+}
+
+/**
+ * A thread whose tokens have a price: says with which model they were used, and ends its turn where the cost is limited and
+ * its model has none.
+ */
+export class PricedThread {
+  readonly #prepared: PreparedRound
+  readonly #log: SessionLog
+  #model: string | null
+  #problem: string | null = null
+
+  constructor(prepared: PreparedRound, log: SessionLog) {
+    this.#prepared = prepared
+    this.#log = log
+    this.#model = prepared.thread.model
+  }
+
+  /** The event as it is journaled. */
+  note(event: EngineEvent): EngineEvent {
+    const { prices, limits } = this.#log.state
+    if (prices.length === 0) return event
+    if (event.type === 'usage') return this.#model === null ? event : { ...event, model: this.#model }
+    if (event.type !== 'turn-started' && event.type !== 'model-rerouted') return event
+    this.#model = (event.type === 'turn-started' ? event.model : event.to) ?? this.#model
+    if (limits.cost !== undefined && this.#problem === null) {
+      this.#problem = problemOfModel(prices, this.#model)
+      if (this.#problem !== null) void this.#prepared.interrupt()
+    }
+    return event
+  }
+
+  /** How its turn ended, which was ended for the price if it had none. */
+  outcomeOf(outcome: RoundOutcome): RoundOutcome {
+    return this.#problem === null ? outcome : { class: 'config', message: this.#problem }
   }
 }
 
@@ -246,8 +284,9 @@ class LimitWatch {
     const { log, maxUsage, clock } = this.#options
     const { state } = log
     if (event.type === 'usage') {
-      const used = { rounds: 0, timeMs: 0, tokens: sessionTokens(state) }
-      if (limitReached(state.limits, used) === 'tokens') this.#windDown('tokens')
+      const used = { rounds: 0, timeMs: 0, tokens: sessionTokens(state), cost: state.cost.amount }
+      const reached = limitReached(state.limits, used)
+      if (reached === 'tokens' || reached === 'cost') this.#windDown(reached)
     } else if (event.type === 'limits' && maxUsage !== null) {
       const windows = [state.primaryWindow, state.secondaryWindow]
       if (renewalOf(windows, maxUsage, clock.now()) !== null) this.#windDown('usage')

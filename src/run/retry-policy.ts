@@ -177,6 +177,11 @@ export class Budget {
   /** The limit that is reached when this many rounds are used; null if none is. */
   limitReached(rounds: number): ReturnType<typeof limitReached> {
     const { state } = this.#log
-    return limitReached(state.limits, { rounds, timeMs: this.elapsedMs, tokens: sessionTokens(state) })
+    return limitReached(state.limits, {
+      rounds,
+      timeMs: this.elapsedMs,
+      tokens: sessionTokens(state),
+      cost: state.cost.amount,
+    })
   }
 }

@@ -417,6 +417,7 @@ export class SessionRunner {
       exitCode: exitCodeOf(outcome),
       rounds: state.roundsUsed,
       tokens: sessionTokens(state),
+      ...(state.prices.length === 0 ? {} : { cost: state.cost.amount }),
       durationMs: Math.round(this.#budget.elapsedMs),
     }
     await this.#options.beforeEnd(this.#log.stateAfter(end))

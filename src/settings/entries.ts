@@ -27,7 +27,7 @@ interface TomlValue {
 
 function valuesOf(file: TomlFile): TomlValue[] {
   return topLevel(file).flatMap(node => {
-    if (belongsToGates(node) || belongsToProviders(node)) return []
+    if (belongsToGates(node) || keyPath(node)[0] === PROVIDERS || keyPath(node)[0] === PRICES) return []
     if (node.type === 'TOMLKeyValue') return valuesOfKey(node, [])
     const path = keyPath(node)
     if (node.kind === 'array' || !isTable(path)) return [{ path, line: node.loc.start.line, value: null }]
@@ -56,9 +56,11 @@ function refuseUnknown(path: readonly string[], place: string): never {
   }
   const tables = known.filter(toml => toml.includes('.')).map(toml => toml.slice(0, toml.lastIndexOf('.')))
   if (name === 'verify') throw new UserError(`${place}: unknown key "verify"; ${HOW_TO_BEGIN}`)
-  const near = nearestName(name, [...known, ...new Set(tables), GATES, PROVIDERS])
+  const near = nearestName(name, [...known, ...new Set(tables), GATES, PROVIDERS, PRICES])
   const mend =
-    near === null ? `the known ones are ${known.join(', ')}, ${GATES}, ${PROVIDERS}.` : `did you mean "${near}"?`
+    near === null
+      ? `the known ones are ${known.join(', ')}, ${GATES}, ${PROVIDERS}, ${PRICES}.`
+      : `did you mean "${near}"?`
   throw new UserError(`${place}: unknown key "${name}"; ${mend}`)
 }
 
@@ -187,9 +189,18 @@ function refuseShape(place: string, path: readonly string[]): never {
 /** The name of the tables of providers. */
 export const PROVIDERS = 'providers'
 
-/** One field of a provider, unchecked. */
+/** The name of the tables of prices. */
+export const PRICES = 'prices'
+
+/** How a table of each is begun. */
+const TABLES = {
+  [PROVIDERS]: `begin one with a line [${PROVIDERS}.NAME], and write base_url = "…" below it.`,
+  [PRICES]: `begin one with a line [${PRICES}."MODEL"], and write in = …, cached = … and out = … per million tokens below it.`,
+}
+
+/** One field of a provider or of a price, unchecked. */
 export interface WrittenField {
-  /** The provider's name. */
+  /** The provider's name, or the model's. */
   table: string
   key: string
   value: unknown
@@ -200,27 +211,23 @@ export interface WrittenField {
   layer: Layer
 }
 
-function belongsToProviders(node: TomlNode): boolean {
-  return keyPath(node)[0] === PROVIDERS
-}
-
 /**
- * What a TOML file says of providers, unchecked. Throws a `UserError` if it is not in tables, or if it is a project's file: a
- * clone would name where the code is sent.
+ * What a TOML file says of providers, or of prices, unchecked. Throws a `UserError` if it is not in tables, or if it is a
+ * project's file: a clone would name where the code is sent, or lift a limit of cost.
  */
-export function writtenProviders(file: TomlFile, layer: Layer): WrittenField[] {
+export function writtenFields(file: TomlFile, layer: Layer, name: keyof typeof TABLES): WrittenField[] {
   return topLevel(file)
-    .filter(belongsToProviders)
+    .filter(node => keyPath(node)[0] === name)
     .flatMap(node => {
       const { line } = node.loc.start
       if (layer === 'project') {
         throw new UserError(
-          `${file.name}:${line}: ${PROVIDERS} cannot be set by a project's own file; if you want that, use your own config.toml.`,
+          `${file.name}:${line}: ${name} cannot be set by a project's own file; if you want that, use your own config.toml.`,
         )
       }
       if (node.type === 'TOMLKeyValue') return fieldsIn(file, node, [], layer)
       const path = keyPath(node)
-      if (node.kind === 'array' || node.body.length === 0) return refuseProviders(`${file.name}:${line}`)
+      if (node.kind === 'array' || node.body.length === 0) return refuseTable(`${file.name}:${line}`, name)
       return node.body.flatMap(inner => fieldsIn(file, inner, path, layer))
     })
 }
@@ -232,14 +239,12 @@ function fieldsIn(file: TomlFile, node: AST.TOMLKeyValue, above: readonly string
   if (node.value.type === 'TOMLInlineTable' && path.length < 3 && node.value.body.length > 0) {
     return node.value.body.flatMap(inner => fieldsIn(file, inner, path, layer))
   }
-  const [, table, key, ...more] = path
-  if (table === undefined || key === undefined) return refuseProviders(place)
+  const [name, table, key, ...more] = path
+  if (table === undefined || key === undefined) return refuseTable(place, name === PRICES ? PRICES : PROVIDERS)
   const written = isTable ? 'a table' : file.text.slice(...node.value.range)
   return [{ table, key: [key, ...more].join('.'), value: tomlValue(node.value), written, place, layer }]
 }
 
-function refuseProviders(place: string): never {
-  throw new UserError(
-    `${place}: ${PROVIDERS} has a table for each; begin one with a line [${PROVIDERS}.NAME], and write base_url = "…" below it.`,
-  )
+function refuseTable(place: string, name: keyof typeof TABLES): never {
+  throw new UserError(`${place}: ${name} has a table for each; ${TABLES[name]}`)
 }

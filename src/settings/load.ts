@@ -3,19 +3,23 @@ import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { ProvidersByName } from '../core/contracts/provider.ts'
 import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
+import type { ModelPrice } from '../core/rules/cost.ts'
 import { readToml } from '../platform/toml.ts'
 import {
   checkEntry,
   type Entry,
   type Layer,
+  PRICES,
+  PROVIDERS,
   parseTextEntry,
   settingEntries,
   subjectOf,
   type WrittenField,
+  writtenFields,
   writtenGates,
-  writtenProviders,
 } from './entries.ts'
 import { effectiveGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
+import { effectivePrices } from './prices.ts'
 import { checkProvider, effectiveProviders } from './providers.ts'
 import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
 
@@ -43,6 +47,8 @@ export interface LoadedSettings extends LoadedGates {
   sources: SettingSources
   /** Those that `settings.provider` may name, beside `codex`. */
   providers: ProvidersByName
+  /** What models cost, in the person's file. */
+  prices: readonly ModelPrice[]
   /** Model and effort without the flags: the values that agents' profiles are written with. */
   lasting: Pick<Settings, 'model' | 'effort'>
 }
@@ -69,9 +75,10 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
   const settings = settingsOf(winners)
   const sources = sourcesOf(winners)
   checkProvider(settings.provider, sources.provider.place, providers)
+  const prices = effectivePrices(personFile.prices)
   const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !countsOnce(entry))))
   const gates = effectiveGates([...personFile.gates, ...projectFile.gates], places.verify ?? [], settings)
-  return { settings, sources, providers, lasting: { model, effort }, ...gates }
+  return { settings, sources, providers, prices, lasting: { model, effort }, ...gates }
 }
 
 const PROJECT_FILE = 'codemachine.toml'
@@ -80,13 +87,19 @@ async function readSettingsFile(
   path: string,
   layer: Layer,
   name = path,
-): Promise<{ entries: readonly Entry[]; gates: readonly GateEntry[]; providers: readonly WrittenField[] }> {
+): Promise<{
+  entries: readonly Entry[]
+  gates: readonly GateEntry[]
+  providers: readonly WrittenField[]
+  prices: readonly WrittenField[]
+}> {
   const file = await readToml(path, { name })
-  if (file === null) return { entries: [], gates: [], providers: [] }
+  if (file === null) return { entries: [], gates: [], providers: [], prices: [] }
   return {
     entries: settingEntries(file, layer),
     gates: gateEntries(writtenGates(file), name, layer),
-    providers: writtenProviders(file, layer),
+    providers: writtenFields(file, layer, PROVIDERS),
+    prices: writtenFields(file, layer, PRICES),
   }
 }
 
@@ -195,6 +208,7 @@ const RIGHTS = {
   rounds: 'lower',
   maxTime: 'lower',
   maxTokens: 'lower',
+  maxCost: 'lower',
   maxUsage: 'lower',
   maxWait: 'lower',
   // A default that comes too soon leaves a person no time to answer.

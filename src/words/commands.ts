@@ -59,10 +59,12 @@ function more(limits: SessionLimits, used: Used): string {
   const rounds = twice(limits.rounds, used.rounds)
   const timeMs = twice(limits.timeMs, used.timeMs)
   const tokens = twice(limits.tokens, used.tokens)
+  const cost = twice(limits.cost ?? null, used.cost ?? 0)
   return [
     ...(rounds === null ? [] : [` --rounds ${Math.min(rounds, MOST_ROUNDS)}`]),
     ...(timeMs === null ? [] : [` --max-time ${durationAsTyped(timeMs)}`]),
     ...(tokens === null ? [] : [` --max-tokens ${countAsTyped(roundedUp(tokens))}`]),
+    ...(cost === null ? [] : [` --max-cost ${costAsTyped(cost)}`]),
   ].join('')
 }
 
@@ -108,9 +110,16 @@ export function limitAsTyped(name: LimitName, value: number): string {
       return `--max-time ${durationAsTyped(value)}`
     case 'tokens':
       return `--max-tokens ${countAsTyped(value)}`
+    case 'cost':
+      return `--max-cost ${costAsTyped(value)}`
     default:
       return unreachable(name)
   }
+}
+
+/** An amount of money as a person types it for a flag, rounded up to the hundredth. */
+export function costAsTyped(amount: number): string {
+  return String(Math.max(0.01, Math.ceil(amount * 100 - 1e-6) / 100))
 }
 
 /** Why a run begins with none of the prompts that wait: it has used up one of its limits. */
@@ -126,7 +135,7 @@ export function shellWord(text: string): string {
 /** What the session of a queued prompt begins with beside its prompt, as `build, 5 rounds, 2h`; empty if nothing was said. */
 export function termsInWords({
   template,
-  limits: { rounds, timeMs, tokens } = {},
+  limits: { rounds, timeMs, tokens, cost } = {},
   gates = [],
   follows,
 }: PromptTerms): string {
@@ -135,6 +144,7 @@ export function termsInWords({
     rounds === undefined ? [] : formatCount(rounds, 'round'),
     timeMs === undefined ? [] : durationAsTyped(timeMs),
     tokens === undefined ? [] : `${countAsTyped(tokens)} tokens`,
+    cost === undefined ? [] : `a cost of ${costAsTyped(cost)}`,
     follows === undefined ? [] : `after ${oneLine(follows, MOST_WORD)}`,
     gates.map(gate => `verified by ${oneLine(gate, MOST_WORD)}`),
   ]

@@ -90,6 +90,11 @@ export function formatTokens(tokens: number): string {
   return `${shortNumber(tokens)} token${tokens === 1 ? '' : 's'}`
 }
 
+/** An amount of money, without its currency, which only the person knows: `3.20`, and `0.0042` of less than one hundredth. */
+export function formatCost(amount: number): string {
+  return amount === 0 || amount >= 0.01 ? amount.toFixed(2) : String(Number(amount.toPrecision(2)))
+}
+
 /** A large number in short, to one decimal: `950`, `45.2k`, `1.3M`, `5M`. */
 export function shortNumber(count: number): string {
   if (count < 1000) return String(count)

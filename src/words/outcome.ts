@@ -11,12 +11,21 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../core/events/outcome.ts'
+import type { Cost } from '../core/rules/cost.ts'
 import type { HoldEnd } from '../core/rules/decision.ts'
 import type { Forecast } from '../core/rules/forecast.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForDeciding } from './decision.ts'
 import { SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
-import { formatCount, formatCountdown, formatMoment, formatSpan, formatTokens, shortNumber } from './numbers.ts'
+import {
+  formatCost,
+  formatCount,
+  formatCountdown,
+  formatMoment,
+  formatSpan,
+  formatTokens,
+  shortNumber,
+} from './numbers.ts'
 import { gateName, type ProvedState, wordsForProof } from './proof.ts'
 import { oneLine } from './safe-text.ts'
 import type { SessionReport } from './status.ts'
@@ -27,6 +36,7 @@ const LIMIT_REACHED = {
   rounds: 'no rounds are left',
   time: 'the time is used up',
   tokens: 'the tokens are used up',
+  cost: 'it has cost as much as it may',
 }
 
 /** A session's outcome in words. `hint`: what a person can do about it, null if nothing. */
@@ -175,13 +185,20 @@ export function wordsForRemedy(remedy: StallRemedy): string {
 }
 
 /** The limits of a session: `at most 20 rounds, 8 h, 5M tokens`. */
-export function wordsForLimits({ rounds, timeMs, tokens }: SessionLimits): string {
+export function wordsForLimits({ rounds, timeMs, tokens, cost }: SessionLimits): string {
   const limits = [
     ...(rounds === null ? [] : [formatCount(rounds, 'round')]),
     ...(timeMs === null ? [] : [formatSpan(timeMs)]),
     ...(tokens === null ? [] : [formatTokens(tokens)]),
+    ...(cost === undefined ? [] : [`a cost of ${formatCost(cost)}`]),
   ]
   return limits.length === 0 ? 'without a limit' : `at most ${limits.join(', ')}`
+}
+
+/** What it has cost, in the currency of the prices: `cost 3.20 of 10.00`, `cost 3.20, without 900 tokens that have no price`. */
+export function wordsForCost({ amount, unpriced }: Cost, { cost: most }: SessionLimits): string {
+  const of = most === undefined ? '' : ` of ${formatCost(most)}`
+  return `cost ${formatCost(amount)}${of}${unpriced === 0 ? '' : `, without ${formatTokens(unpriced)} that have no price`}`
 }
 
 /** `about 3 more rounds in this window, then a wait until 05:02`, as seen at the time `now`; both Unix time, ms. */
@@ -234,6 +251,8 @@ export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, 
       return limits.timeMs === null ? 'the time is used up' : `${formatSpan(limits.timeMs)} of time are used up`
     case 'tokens':
       return limits.tokens === null ? 'the tokens are used up' : `${formatTokens(limits.tokens)} are used up`
+    case 'cost':
+      return limits.cost === undefined ? 'it has cost as much as it may' : `it has cost ${formatCost(limits.cost)}`
     case 'usage': {
       const percent = Math.max(primaryWindow?.usedPercent ?? 0, secondaryWindow?.usedPercent ?? 0)
       return percent === 0

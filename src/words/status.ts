@@ -7,6 +7,7 @@ import type {
   WaitReason,
   WindDownLimit,
 } from '../core/events/outcome.ts'
+import type { Cost } from '../core/rules/cost.ts'
 import type { Decision, HoldEnd, OpenDecision } from '../core/rules/decision.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
@@ -17,6 +18,7 @@ import {
   type Activity,
   describeOutcome,
   wordsForActivity,
+  wordsForCost,
   wordsForForecast,
   wordsForRemedy,
   wordsForStall,
@@ -61,6 +63,7 @@ function sessionLines(session: SessionReport, now: number): string[] {
     howFar(session),
     wordsForTimeUsed(session.elapsedMs, limits),
     wordsForTokensUsed(session.tokens, limits),
+    ...(session.cost === null ? [] : [wordsForCost(session.cost, limits)]),
     ...Object.entries(session.providerTokens).map(
       ([name, tokens]) => `${formatTokens(tokens)} of ${oneLine(name, NAME_CHARS)}`,
     ),
@@ -315,6 +318,8 @@ export interface SessionReport extends ProofReport {
   limits: SessionLimits
   elapsedMs: number
   tokens: number
+  /** What it has cost, and the tokens of models without a price; null if there are no prices. */
+  cost: Cost | null
   /** Of these, those of each provider of the person's. */
   providerTokens: Readonly<Record<string, number>>
   /** Name of the provider of the round that started last; null: what codex is configured with. */

@@ -62,10 +62,12 @@ function asData(line: string): string {
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
-  const { step, steps, follows, providerInUse, providerTokens, run, usageTrends, maxUsage, heldMs, holdEnd, ...then } =
+  const { step, steps, follows, providerInUse, providerTokens, run, usageTrends, maxUsage, heldMs, holdEnd, ...now } =
     later
+  const { prices, cost, ...then } = now
   const { problem, ...reviews } = then.reviews
   expect([step, steps, follows, run, maxUsage, holdEnd]).toEqual([null, 0, null, null, null, null])
+  expect([prices, cost.amount]).toEqual([[], 0])
   expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])
   expect(heldMs).toBeGreaterThanOrEqual(0)
   expect([kind?.name, unknownPart, decision, decided, replayed]).toEqual([then.template, null, null, null, false])
@@ -95,8 +97,8 @@ function reportThen(report: any): unknown {
   const { notLookedAt, ...changed } = changes
   expect(notLookedAt).toEqual({ paths: [], count: 0 })
   expect([outputs.count, forecast]).toEqual([0, null])
-  const { providerTokens, ...sums } = totals
-  expect(providerTokens).toEqual({})
+  const { providerTokens, cost, ...sums } = totals
+  expect([providerTokens, cost]).toEqual([{}, null])
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   const entries = rounds.entries.map(({ purpose, isFree, engine, provider, model, ...row }: any) => {
     expect([engine, provider]).toEqual(['codex', null])
@@ -111,8 +113,16 @@ function reportThen(report: any): unknown {
 /** A status without the fields that were added to it since. */
 // biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
 function statusThen({ session: now, ...rest }: any): object {
-  const { work, decision, hold, provider, providerTokens, forecast, ...session } = now
-  expect([work.status, decision, hold, provider, providerTokens, forecast]).toEqual([null, null, null, null, {}, null])
+  const { work, decision, hold, provider, providerTokens, forecast, cost, ...session } = now
+  expect([work.status, decision, hold, provider, providerTokens, forecast, cost]).toEqual([
+    null,
+    null,
+    null,
+    null,
+    {},
+    null,
+    null,
+  ])
   const claim = claimThen(session.claim)
   if (session.waiting === null) return { ...rest, session: { ...session, claim } }
   const { reason, ...waiting } = session.waiting
@@ -299,9 +309,9 @@ describe('what version 0.1 has written beside the journals', () => {
     const load = async () => {
       const places = { directory: work, env: {}, configHome: config }
       const { settings: all, gates, lasting } = await loadSettings({ ...places, flags: {}, defaults })
-      // A later version has added it.
-      const { decideAfter, provider, ...settings } = all
-      expect([decideAfter, provider]).toEqual([1_800_000, 'codex'])
+      // A later version has added them.
+      const { decideAfter, provider, maxFileSize, maxCost, ...settings } = all
+      expect([decideAfter, provider, maxFileSize, maxCost]).toEqual([1_800_000, 'codex', 2 * 1024 ** 3, null])
       return { settings, gates, lasting }
     }
     const { person, both } = expected('settings')

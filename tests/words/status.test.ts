@@ -33,6 +33,7 @@ function full(text: string): SessionReport {
     limits: { rounds: 20, timeMs: null, tokens: null },
     elapsedMs: 1,
     tokens: 1,
+    cost: { amount: 3.2, unpriced: 900 },
     providerTokens: { [text]: 1_200 },
     forecast: { rounds: 3, until: iso(190) },
     provider: text,
@@ -116,7 +117,7 @@ test('where the models of a provider work, it is named, with its share of the to
   const session = { ...full('x'), tokens: 3_400, model: 'qwen3', effort: null, provider: 'local' }
   const linesOf = (more: Partial<SessionReport>) =>
     statusLines({ directory: '/work', runner: null, session: { ...session, ...more }, sessions: 1, queued: 0 }, now)
-  const lines = linesOf({ providerTokens: { local: 1_200 } })
+  const lines = linesOf({ cost: null, providerTokens: { local: 1_200 } })
   expect(lines).toContain('  model    qwen3 of local')
   expect(lines.find(line => line.startsWith('  so far'))).toMatch(/, 3\.4k tokens, 1\.2k tokens of local$/)
   expect(linesOf({ providerTokens: {}, provider: null })).toContain('  model    qwen3')

@@ -39,12 +39,12 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
   const { template, verify: gates, followUp } = flags
   // It brings all that reads settings, which no other command here needs.
   const { runOptionsOf } = await import('../run-options.ts')
-  const { rounds, maxTimeMs: timeMs, maxTokens: tokens } = runOptionsOf(flags)
+  const { rounds, maxTimeMs: timeMs, maxTokens: tokens, maxCost: cost } = runOptionsOf(flags)
   const { queue, directory, records } = await openHere(context, flags)
   const text = words.length > 0 ? await readText(context, words.join(' ')) : await textOfSpecification()
-  const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined
+  const hasLimits = rounds !== undefined || timeMs !== undefined || tokens !== undefined || cost !== undefined
   const follows = followUp === undefined ? undefined : await findSession(records, followUp)
-  const terms = { template, gates, follows, limits: hasLimits ? { rounds, timeMs, tokens } : undefined }
+  const terms = { template, gates, follows, limits: hasLimits ? { rounds, timeMs, tokens, cost } : undefined }
   const queued = await queue.add(text, terms)
   context.stdout.write(`Queued as ${queued.id}${inBrackets(queued)}: ${oneLine(text, 80)}\n`)
   return 0
@@ -59,7 +59,10 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
 }
 
 /** Flags of `queue add`. */
-export type QueueAddFlags = Pick<RunFlags, 'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'verify' | 'followUp'> & {
+export type QueueAddFlags = Pick<
+  RunFlags,
+  'cd' | 'rounds' | 'maxTime' | 'maxTokens' | 'maxCost' | 'verify' | 'followUp'
+> & {
   /** As typed. */
   template?: string
 }

@@ -1,12 +1,12 @@
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
 import { UserError } from '../../base/errors.ts'
 import type { Recorded } from '../../core/events/events.ts'
+import { forecastFor } from '../../core/rules/forecast.ts'
 import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import {
   elapsedMs,
   emptyState,
-  forecastFor,
   isCall,
   type SessionState,
   type SessionStatus,
@@ -197,6 +197,7 @@ async function readSession(
     limits: state.limits,
     elapsedMs: elapsedMs(state, standing, now),
     tokens: sessionTokens(state),
+    cost: state.prices.length === 0 ? null : state.cost,
     providerTokens: tokensOfProviders(state),
     provider: state.providerInUse,
     model: state.modelInUse ?? state.model,

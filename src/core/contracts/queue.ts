@@ -4,8 +4,15 @@ export interface PromptTerms {
   template?: string | undefined
   /** Commands that have to pass before done, on top of those of the run. */
   gates?: readonly string[] | undefined
-  /** What it may take: whole numbers, at least 1. */
-  limits?: { rounds?: number | undefined; timeMs?: number | undefined; tokens?: number | undefined } | undefined
+  /** What it may take: whole numbers, at least 1; `cost`: more than 0. */
+  limits?:
+    | {
+        rounds?: number | undefined
+        timeMs?: number | undefined
+        tokens?: number | undefined
+        cost?: number | undefined
+      }
+    | undefined
   /** What the template is told beside the goal. */
   options?: unknown
   /** Id of a session that it goes on from: what that came to is given to its agents. */

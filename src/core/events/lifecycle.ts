@@ -19,6 +19,7 @@ import {
 import {
   asAskedFor,
   gate,
+  modelPrice,
   roundOutcome,
   runAllowance,
   sessionLimits,
@@ -84,6 +85,10 @@ export const lifecycleEvent = variant('type', {
       optional(text),
       'fingerprint that the files which gates protect are compared with, where a session before it changed some and was not done; left out: what this one begins with',
     ),
+    prices: about(
+      optional(listOf(modelPrice)),
+      'what models cost per million tokens of input, cached input and output, as the person says: `[{ model, in, cached, out }]`; left out: nobody has said',
+    ),
     maxUsage: about(
       optional(number),
       "the per cent of the account's usage window that may be used, wherever that was set; left out: all, or not known",
@@ -116,6 +121,7 @@ export const lifecycleEvent = variant('type', {
       'what it may take from now on, with what was used before counted in; as in `session-created`',
     ),
     run: about(optional(runAllowance), 'as in `session-created`, from now on; left out: as before'),
+    prices: about(optional(listOf(modelPrice)), 'as in `session-created`, from now on'),
     maxUsage: about(optional(number), 'as in `session-created`, from now on'),
     said: about(addedLater(runOverrides), 'as in `session-created`, from now on'),
     gates: about(optional(listOf(gate)), 'as in `session-created`, from now on; left out: as before'),
@@ -212,6 +218,10 @@ export const lifecycleEvent = variant('type', {
     exitCode: about(number, 'the exit code that stands for it'),
     rounds: about(number, 'rounds that counted, over the whole session'),
     tokens: about(number, 'tokens of all threads, over the whole session'),
+    cost: about(
+      optional(number),
+      'what those of models with a price cost, over the whole session, in the currency of the prices; left out: there are no prices',
+    ),
     durationMs: about(number, 'how long it has been worked on, before it was resumed too'),
   },
 })

@@ -104,14 +104,17 @@ export interface Used {
   /** Time that it was worked on, ms. */
   timeMs: number
   tokens: number
+  /** In the currency of the prices; left out: nothing, or there are no prices. */
+  cost?: number
 }
 
 /** The first limit that is reached; null if there is room for more. Pure. */
-export function limitReached(limits: SessionLimits, used: Used): 'rounds' | 'time' | 'tokens' | null {
+export function limitReached(limits: SessionLimits, used: Used): 'rounds' | 'time' | 'tokens' | 'cost' | null {
   const reached = (limit: number | null, value: number) => limit !== null && value >= limit
   if (reached(limits.rounds, used.rounds)) return 'rounds'
   if (reached(limits.timeMs, used.timeMs)) return 'time'
-  return reached(limits.tokens, used.tokens) ? 'tokens' : null
+  if (reached(limits.tokens, used.tokens)) return 'tokens'
+  return reached(limits.cost ?? null, used.cost ?? 0) ? 'cost' : null
 }
 
 /**

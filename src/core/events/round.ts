@@ -82,6 +82,7 @@ export const roundEvent = variant('type', {
     thread: about(text, "the round's own thread, or one of its sub-agents"),
     total: about(tokenCounts, 'TokenCounts of the thread so far'),
     last: about(tokenCounts, 'TokenCounts of the last answer; its `total` is what fills the context now'),
+    model: about(optional(text), 'the model that the thread works with; left out where nobody has named a price'),
     contextWindow: about(nullOr(number), 'tokens that the context holds; `null` if unknown'),
   },
   limits: {

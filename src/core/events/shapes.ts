@@ -96,7 +96,7 @@ export const sessionOutcome = variant('kind', {
   answered: {},
   /** A round of it was replayed from a recording, so nothing of it can be done. */
   replayed: {},
-  limit: { limit: oneOf('rounds', 'time', 'tokens') },
+  limit: { limit: oneOf('rounds', 'time', 'tokens', 'cost') },
   'needs-person': {
     reason: text,
     // `upgradeEvent` looks at it: one of another version is replaced, and the event stays.
@@ -115,12 +115,16 @@ export const sessionLimits = fields({
     addedLater(nullOr(number)),
     'the most tokens that all its threads may use; `null`: as many as it needs',
   ),
+  cost: about(optional(number), 'the most that it may cost, in the currency of the prices; left out: no such limit'),
 })
+
+/** What a model costs per million tokens. */
+export const modelPrice = fields({ model: text, in: number, cached: number, out: number })
 
 export const runAllowance = fields({
   limits: about(sessionLimits, 'what all sessions of the run may take together; `null`: no such limit'),
   used: about(
-    fields({ rounds: number, timeMs: number, tokens: number }),
+    fields({ rounds: number, timeMs: number, tokens: number, cost: optional(number) }),
     'what its earlier sessions have used of that',
   ),
 })
@@ -141,7 +145,7 @@ export const output = fields({
   head: about(text, 'its first 400 characters'),
 })
 
-export const windDownLimit = oneOf('time', 'tokens', 'usage')
+export const windDownLimit = oneOf('time', 'tokens', 'cost', 'usage')
 
 /** A gate as the session began with it. */
 export const gate = fields({

@@ -1,4 +1,5 @@
-import type { UsageWindow } from '../events/outcome.ts'
+import { isFinished, type UsageWindow } from '../events/outcome.ts'
+import type { SessionState } from '../state/state.ts'
 
 /** How much of one usage window the rounds of a session have used: the part of the window that they have seen whole. */
 export interface WindowTrend {
@@ -78,4 +79,15 @@ export function forecastOf({ primary, secondary }: UsageTrends, mostPercent: num
     return [{ rounds: Math.max(0, Math.floor((mostPercent - trend.now) / perRound + 1e-9)), until: trend.resetsAt }]
   })
   return forecasts.toSorted((a, b) => a.rounds - b.rounds || b.until - a.until)[0] ?? null
+}
+
+/**
+ * How many more rounds fit into the usage window before one waits, at the time `now` (Unix time, ms); null if that cannot be
+ * said, the session waits already, has come to its end, or the account goes on with credits. Pure.
+ */
+export function forecastFor(state: SessionState, now: number): Forecast | null {
+  const { ended, waiting, usageTrends, maxUsage, hasCredits } = state
+  if (waiting !== null || (ended !== null && isFinished(ended.outcome)) || (maxUsage === null && hasCredits))
+    return null
+  return forecastOf(usageTrends, maxUsage ?? 100, now)
 }

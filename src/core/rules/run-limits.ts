@@ -1,4 +1,5 @@
 import type { SessionLimits, Used } from '../events/outcome.ts'
+import { elapsedMs, type SessionState, sessionTokens } from '../state/state.ts'
 
 /** What a run may take, all of its sessions together, and what of that its earlier sessions have used. */
 export interface RunAllowance {
@@ -13,14 +14,22 @@ export type LimitName = keyof SessionLimits & keyof Used
 type OwnLimits = { readonly [Name in LimitName]?: number | undefined }
 
 /** Every limit, in the order in which they are looked at. */
-export const LIMIT_NAMES = ['rounds', 'timeMs', 'tokens'] as const satisfies readonly LimitName[]
+export const LIMIT_NAMES = ['rounds', 'timeMs', 'tokens', 'cost'] as const satisfies readonly LimitName[]
 
 /** Nothing of any limit. */
 export const NOTHING_USED: Used = { rounds: 0, timeMs: 0, tokens: 0 }
 
 /** The allowance once a session has used so much more of it. Pure. */
 export function withUsed({ limits, used }: RunAllowance, more: Used): RunAllowance {
-  return { limits, used: eachLimit(name => used[name] + more[name]) }
+  return {
+    limits,
+    used: {
+      rounds: used.rounds + more.rounds,
+      timeMs: used.timeMs + more.timeMs,
+      tokens: used.tokens + more.tokens,
+      ...withCost((used.cost ?? 0) + (more.cost ?? 0)),
+    },
+  }
 }
 
 /**
@@ -28,17 +37,23 @@ export function withUsed({ limits, used }: RunAllowance, more: Used): RunAllowan
  * @param usualRounds how many rounds it has where nothing limits it
  */
 export function limitsInRun({ limits, used }: RunAllowance, own: OwnLimits, usualRounds: number): SessionLimits {
-  const all = eachLimit(name => {
-    const most = limits[name]
+  const least = (name: LimitName) => {
+    const most = limits[name] ?? null
     if (most === null) return own[name] ?? null
-    return Math.min(own[name] ?? most, Math.max(0, most - used[name]))
-  })
-  return LIMIT_NAMES.every(name => all[name] === null) ? { ...all, rounds: usualRounds } : all
+    return Math.min(own[name] ?? most, Math.max(0, most - (used[name] ?? 0)))
+  }
+  const isFree = LIMIT_NAMES.every(name => least(name) === null)
+  return {
+    rounds: isFree ? usualRounds : least('rounds'),
+    timeMs: least('timeMs'),
+    tokens: least('tokens'),
+    ...(least('cost') === null ? {} : { cost: least('cost') ?? 0 }),
+  }
 }
 
 /** The first limit of which nothing is left for another session; null if there is something left of each. Pure. */
 export function usedUp({ limits, used }: RunAllowance): LimitName | null {
-  return LIMIT_NAMES.find(name => used[name] >= (limits[name] ?? Number.POSITIVE_INFINITY)) ?? null
+  return LIMIT_NAMES.find(name => (used[name] ?? 0) >= (limits[name] ?? Number.POSITIVE_INFINITY)) ?? null
 }
 
 /** The first limit of which somebody wants more than the run has in all; null if there is none. Pure. */
@@ -55,10 +70,23 @@ export function beyondRun({ limits }: Pick<RunAllowance, 'limits'>, wanted: OwnL
 export function allowanceAtResume({ limits, used }: RunAllowance, said: Partial<SessionLimits>): RunAllowance {
   return {
     limits: { ...limits, ...said },
-    used: eachLimit(name => (said[name] === undefined ? used[name] : 0)),
+    used: {
+      rounds: said.rounds === undefined ? used.rounds : 0,
+      timeMs: said.timeMs === undefined ? used.timeMs : 0,
+      tokens: said.tokens === undefined ? used.tokens : 0,
+      ...withCost(said.cost === undefined ? (used.cost ?? 0) : 0),
+    },
   }
 }
 
-function eachLimit<T>(of: (name: LimitName) => T): Record<LimitName, T> {
-  return Object.fromEntries(LIMIT_NAMES.map(name => [name, of(name)])) as Record<LimitName, T>
+/** Left out where there is none: most people name no prices. */
+function withCost(cost: number): { cost?: number } {
+  return cost === 0 ? {} : { cost }
+}
+
+/** What of its limits a session that nobody runs has used. Pure. */
+export function usedBy(state: SessionState): Used {
+  const { roundsUsed: rounds, cost } = state
+  const used = { rounds, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
+  return state.prices.length === 0 ? used : { ...used, cost: cost.amount }
 }

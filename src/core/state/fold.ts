@@ -11,6 +11,7 @@ import type {
   StepEvent,
 } from '../events/events.ts'
 import { type Item, isWork } from '../events/items.ts'
+import { costAfter } from '../rules/cost.ts'
 import { trendsAfterLimits, trendsAfterRound } from '../rules/forecast.ts'
 import {
   memoryNotice,
@@ -140,6 +141,7 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     limits: event.limits,
     run: event.run ?? null,
     maxUsage: event.maxUsage ?? null,
+    prices: event.prices ?? [],
     sandbox: event.sandbox,
     network: event.network,
     model: event.model,
@@ -209,6 +211,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     limits: event.limits,
     run: event.run ?? state.run,
     maxUsage: event.maxUsage ?? null,
+    prices: event.prices ?? [],
     said: event.said,
     host: event.host,
     beganAt: at,
@@ -334,6 +337,11 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
   usage: (state, event) =>
     online({
       ...state,
+      cost: costAfter(
+        state.cost,
+        { total: event.total, before: state.threadTokens[event.thread], model: event.model },
+        state.prices,
+      ),
       threadTokens: { ...state.threadTokens, [event.thread]: event.total },
       ...(event.thread === state.running?.thread
         ? { contextWindow: event.contextWindow, contextTokens: event.last.total }

@@ -2,22 +2,21 @@ import { clipEnd } from '../../base/text.ts'
 import type { MemorySnapshot } from '../contracts/memory.ts'
 import type { PartKind, TemplateKind } from '../contracts/template.ts'
 import type { EventOf, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
-import {
-  type Gate,
-  type GateResult,
-  type GateTime,
-  isFinished,
-  type RoundOutcome,
-  type SessionLimits,
-  type SessionOutcome,
-  type UsageWindow,
-  type Used,
-  type WaitReason,
-  type WindDownLimit,
+import type {
+  Gate,
+  GateResult,
+  GateTime,
+  RoundOutcome,
+  SessionLimits,
+  SessionOutcome,
+  UsageWindow,
+  WaitReason,
+  WindDownLimit,
 } from '../events/outcome.ts'
 import type { RefusedAnswers } from '../rules/answer.ts'
+import { addTokens, type Cost, type ModelPrice, NO_COST } from '../rules/cost.ts'
 import type { DecidedChoice, HoldEnd, OpenDecision } from '../rules/decision.ts'
-import { type Forecast, forecastOf, NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
+import { NO_TRENDS, type UsageTrends } from '../rules/forecast.ts'
 import type { Notice } from '../rules/notices.ts'
 import type { Output } from '../rules/outputs.ts'
 import { NO_REVIEWS, type Reviews, type ReviewTerms } from '../rules/review.ts'
@@ -177,6 +176,9 @@ export interface SessionState {
   providerTokens: Readonly<Record<string, number>>
   /** Tokens of the running round's threads, its own and those of its sub-agents, as codex last reported them. */
   threadTokens: Readonly<Record<string, TokenCounts>>
+  /** What models cost, as the person says, and what the session has cost by that. */
+  prices: readonly ModelPrice[]
+  cost: Cost
   contextWindow: number | null
   contextTokens: number | null
   primaryWindow: UsageWindow | null
@@ -253,6 +255,7 @@ export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unkn
 }
 
 const NEVER_HELD = { pausedAt: null, heldSince: null, heldMs: 0, holdEnd: null } as const
+const NOTHING_SPENT = { prices: [], cost: NO_COST, usageTrends: NO_TRENDS, maxUsage: null }
 
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {
@@ -313,13 +316,12 @@ export function emptyState(id: string): SessionState {
     tokensBefore: 0,
     providerTokens: {},
     threadTokens: {},
+    ...NOTHING_SPENT,
     contextWindow: null,
     contextTokens: null,
     primaryWindow: null,
     secondaryWindow: null,
     hasCredits: false,
-    usageTrends: NO_TRENDS,
-    maxUsage: null,
     waiting: null,
     ...NEVER_HELD,
     decision: null,
@@ -405,22 +407,6 @@ export function elapsedMs(session: SessionState, standing: SessionStatus, now: n
   return session.workedMs + Math.max(0, until - session.beganAt)
 }
 
-/** What of its limits a session that nobody runs has used. Pure. */
-export function usedBy(state: SessionState): Used {
-  return { rounds: state.roundsUsed, timeMs: elapsedMs(state, 'cut-off', 0), tokens: sessionTokens(state) }
-}
-
-/**
- * How many more rounds fit into the usage window before one waits, at the time `now` (Unix time, ms); null if that cannot be
- * said, the session waits already, has come to its end, or the account goes on with credits. Pure.
- */
-export function forecastFor(state: SessionState, now: number): Forecast | null {
-  const { ended, waiting, usageTrends, maxUsage, hasCredits } = state
-  if (waiting !== null || (ended !== null && isFinished(ended.outcome)) || (maxUsage === null && hasCredits))
-    return null
-  return forecastOf(usageTrends, maxUsage ?? 100, now)
-}
-
 /** Tokens of the whole session so far, all threads. */
 export function sessionTokens(state: SessionState): number {
   return state.tokensBefore + (roundTokens(state)?.total ?? 0)
@@ -437,17 +423,7 @@ export function tokensOfProviders(state: SessionState): Readonly<Record<string, 
 /** Tokens of the running round, its sub-agents included; null if none were reported. */
 export function roundTokens(state: SessionState): TokenCounts | null {
   const threads = Object.values(state.threadTokens)
-  return threads.length === 0 ? null : threads.reduce(add)
-}
-
-function add(a: TokenCounts, b: TokenCounts): TokenCounts {
-  return {
-    input: a.input + b.input,
-    cachedInput: a.cachedInput + b.cachedInput,
-    output: a.output + b.output,
-    reasoning: a.reasoning + b.reasoning,
-    total: a.total + b.total,
-  }
+  return threads.length === 0 ? null : threads.reduce(addTokens)
 }
 
 /** The session after a person has asked at `at` (Unix time, ms) that no further round start. Pure. */

@@ -8,7 +8,7 @@ import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { TokenCounts } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import type { AgentStatus } from '../../core/state/plan.ts'
-import { FirstFailure, openRecord, playTurns } from '../play-round.ts'
+import { FirstFailure, openRecord, PricedThread, playTurns } from '../play-round.ts'
 import type { SessionLog } from '../session-log.ts'
 import { answerAskPerson, HostTools } from '../tools.ts'
 import type { AgentAnswer, AgentBook, AgentRequest, AgentWorking } from './agent-request.ts'
@@ -153,6 +153,7 @@ async function playAgent(
     failure.safely(() => onRoundEvent({ type: 'warning', round, message: `${instance} is not recorded: ${problem}` })),
   )
   const heard = new Heard()
+  const priced = new PricedThread(prepared, log)
   const spoken = onText && new SpokenText(redactor, onText)
   const steer = () => void prepared.steer(WIND_DOWN)
   const tools = new HostTools([answerAskPerson({ log, redact: text => redactor.text(text) })])
@@ -164,7 +165,7 @@ async function playAgent(
         heard.note(event)
         if (event.type === 'item-completed' && event.item.kind === 'agent-message') spoken?.end()
         if (event.type === 'turn-started' || event.type === 'usage') onThread(event.thread)
-        const journaled = ofAgent(event, instance)
+        const journaled = ofAgent(priced.note(event), instance)
         if (journaled !== null) onRoundEvent(journaled)
         // It was to stop before its turn had begun.
         if (event.type === 'turn-started' && windDown.aborted) steer()
@@ -185,7 +186,7 @@ async function playAgent(
       isWindingDown: () => windDown.aborted,
     })
     failure.rethrow()
-    return { outcome, words: heard.lastWords, tokens: heard.tokens }
+    return { outcome: priced.outcomeOf(outcome), words: heard.lastWords, tokens: heard.tokens }
   } finally {
     windDown.removeEventListener('abort', steer)
     await record.end()

@@ -9,9 +9,10 @@ import type { Redactor } from '../../base/redactor.ts'
 import type { Reply } from '../../core/contracts/reply.ts'
 import type { Recorded } from '../../core/events/events.ts'
 import { limitReached } from '../../core/events/outcome.ts'
+import { usedBy } from '../../core/rules/run-limits.ts'
 import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
-import { emptyState, type SessionState, usedBy } from '../../core/state/state.ts'
+import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { writableByAgents } from '../../platform/files.ts'
 import { keepScreenSmall } from '../../platform/heap.ts'
 import { type EditedText, editText, suspendSelf, type TerminalEnd } from '../../platform/terminal.ts'
@@ -19,7 +20,7 @@ import { foldJournal, followJournal } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { flagValue } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { countAsTyped, durationAsTyped } from '../../words/commands.ts'
+import { costAsTyped, countAsTyped, durationAsTyped } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { editFileInside } from '../../workspace/files/inside-directory.ts'
 import { type FileIndex, openFileIndex } from '../../workspace/files/search.ts'
@@ -389,14 +390,16 @@ export interface TypedLimits {
   rounds?: string
   maxTime?: string
   maxTokens?: string
+  maxCost?: string
 }
 
 /** The same in values; a `UserError` if one cannot be read. */
-export function limitsTyped({ rounds, maxTime, maxTokens }: TypedLimits): RunOptions {
+export function limitsTyped({ rounds, maxTime, maxTokens, maxCost }: TypedLimits): RunOptions {
   return {
     ...(rounds === undefined ? {} : { rounds: flagValue('rounds', rounds) }),
     ...(maxTime === undefined ? {} : { maxTimeMs: flagValue('maxTime', maxTime) }),
     ...(maxTokens === undefined ? {} : { maxTokens: flagValue('maxTokens', maxTokens) }),
+    ...(maxCost === undefined ? {} : { maxCost: flagValue('maxCost', maxCost) }),
   }
 }
 
@@ -418,7 +421,12 @@ export async function askForMore(screen: Screen, records: Records, id: string): 
   return answer.kind === 'text' ? { [flag]: answer.text.trim() } : null
 }
 
-const NAMES: Record<keyof TypedLimits, string> = { rounds: 'rounds', maxTime: 'max-time', maxTokens: 'max-tokens' }
+const NAMES: Record<keyof TypedLimits, string> = {
+  rounds: 'rounds',
+  maxTime: 'max-time',
+  maxTokens: 'max-tokens',
+  maxCost: 'max-cost',
+}
 
 /** Null if there is room for more. */
 function whatItLacks(state: SessionState): { flag: keyof TypedLimits; had: string; twice: string } | null {
@@ -434,6 +442,8 @@ function whatItLacks(state: SessionState): { flag: keyof TypedLimits; had: strin
       return { flag: 'maxTime', had: 'time', twice: durationAsTyped(2 * used.timeMs) }
     case 'tokens':
       return { flag: 'maxTokens', had: 'tokens', twice: countAsTyped(2 * used.tokens) }
+    case 'cost':
+      return { flag: 'maxCost', had: 'money', twice: costAsTyped(2 * (used.cost ?? 0)) }
     default:
       return unreachable(reached)
   }

@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest'
+import { openSettings } from './settings-places.ts'
+
+describe('prices', () => {
+  test('are tables of the person’s file, one for each model; cached input without a price costs what other input does', async () => {
+    await using settings = await openSettings()
+    await settings.person('prices.own = { in = 0, out = 0 }\n[prices."gpt-5.5"]\nin = 1.25\ncached = 0.125\nout = 10\n')
+    expect((await settings.load()).prices).toEqual([
+      { model: 'own', in: 0, cached: 0, out: 0 },
+      { model: 'gpt-5.5', in: 1.25, cached: 0.125, out: 10 },
+    ])
+  })
+
+  test.each([
+    ['[prices.a]\nin = -1\nout = 2\n', ':2: prices."a".in is -1; use a number from 0 to 1000000, per million tokens.'],
+    ['[prices.a]\nin = "free"\nout = 2\n', ':2: prices."a".in is "free"; use a number'],
+    ['[prices.a]\nin = 1\n', ':2: the price of a has no "out"; write in and out, per million tokens.'],
+    ['[prices]\nin = 1\n', ':2: prices has a table for each; begin one with a line [prices."MODEL"], and write in = …'],
+    ['[prices.""]\nin = 1\nout = 1\n', ':2: a price is of no model; name it, such as [prices."gpt-5.5"].'],
+    ['[prices.gpt-5.5]\nin = 1\nout = 1\n', 'put it into quotes: [prices."gpt-5.5"].'],
+    ['[prices.a]\nin = 1\nout = 1\nper = 2\n', ':4: unknown key "prices.a.per"; those of a price are in, cached, out.'],
+  ])('that are none are told in one sentence: %s', async (text, said) => {
+    await using settings = await openSettings()
+    await settings.person(text)
+    expect(await settings.sentence({})).toContain(said)
+  })
+
+  test('are nothing for a project’s own file to say, and its limit of cost only lowers that of the person', async () => {
+    await using settings = await openSettings()
+    await settings.person('max_cost = 5\n')
+    await settings.project('max_cost = 50\n')
+    expect((await settings.load()).settings.maxCost).toBe(5)
+    await settings.project('[prices.a]\nin = 0\nout = 0\n')
+    expect(await settings.sentence({})).toContain("prices cannot be set by a project's own file;")
+  })
+})
