@@ -47,6 +47,7 @@ export interface ProofOptions {
   mostGateMs(): number
 }
 
+const LAST_UNKEPT = 'What the last rounds left is in no savepoint: git failed twice, see the warnings before.'
 const UNKEPT =
   'What the session began with could not be kept: nothing can be put back to it, and what gates protect counts as changed.'
 
@@ -62,6 +63,8 @@ export class Proof {
   #hasToldOfProject = false
   /** True if the savepoint of what the session began with failed. */
   #isUnkept = false
+  /** True if that of the last round did. */
+  #isLastUnkept = false
   #saving: Promise<unknown> = Promise.resolve()
   #breakingOff = new AbortController()
 
@@ -96,7 +99,9 @@ export class Proof {
   async afterRound(round: EndedRound): Promise<void> {
     if (this.#options.means === null) return
     await this.#saving
-    this.#saving = this.#save(round.round, round.treeAfter)
+    this.#saving = this.#save(round.round, round.treeAfter).then(isKept => {
+      this.#isLastUnkept = !isKept
+    })
     this.#saving.catch(() => {})
     if (round.treeBefore !== round.treeAfter) await this.#lookAtProtected(round)
   }
@@ -183,9 +188,13 @@ export class Proof {
     this.#breakingOff.abort()
   }
 
-  /** Resolves when the savepoint in progress is kept. */
+  /** Resolves when the last savepoint is kept; one that failed is tried once more, from files that are read again. */
   async finish(): Promise<void> {
     await this.#saving
+    const { last } = this.#log.state
+    if (!this.#isLastUnkept || last === null) return
+    const isKept = await this.#save(last.round, await this.#options.workTree.take())
+    if (!isKept) this.#log.emit({ type: 'warning', round: last.round, message: LAST_UNKEPT })
   }
 
   /** The gates that have not run yet before round 1. */

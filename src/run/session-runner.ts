@@ -410,6 +410,7 @@ export class SessionRunner {
     if (outcome.kind === 'limit') await this.#proof.atLimit()
     emitRestored(this.#log, await this.#options.guard.check())
     await this.#proof.finish()
+    this.#tellRemarks()
     const { state } = this.#log
     const end: SessionEvent = {
       type: 'session-ended',
