@@ -555,15 +555,18 @@ test('files that change while the claim is looked at refuse it', async () => {
   expect(outcome).toEqual({ kind: 'done', verified: false })
 })
 
-test.each([true, false])('a savepoint of the last round that failed is tried once more at the end, and said where it fails again: %s', async isMended => {
-  let tries = 0
-  const { events } = await playSession([works], {
-    folder,
-    limits: { rounds: 1 },
-    savepoint: ({ round }) => round === 0 || (++tries > 1 && isMended),
-  })
-  expect(tries).toBe(2)
-  expect(events.filter(({ type }) => type === 'savepoint')).toHaveLength(isMended ? 2 : 1)
-  const said = events.flatMap(event => (event.type === 'warning' ? [event.message] : []))
-  expect(said.some(text => text.startsWith('What the last rounds left is in no savepoint'))).toBe(!isMended)
-})
+test.each([true, false])(
+  'a savepoint of the last round that failed is tried once more at the end, and said where it fails again: %s',
+  async isMended => {
+    let tries = 0
+    const { events } = await playSession([works], {
+      folder,
+      limits: { rounds: 1 },
+      savepoint: ({ round }) => round === 0 || (++tries > 1 && isMended),
+    })
+    expect(tries).toBe(2)
+    expect(events.filter(({ type }) => type === 'savepoint')).toHaveLength(isMended ? 2 : 1)
+    const said = events.flatMap(event => (event.type === 'warning' ? [event.message] : []))
+    expect(said.some(text => text.startsWith('What the last rounds left is in no savepoint'))).toBe(!isMended)
+  },
+)
