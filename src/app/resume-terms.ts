@@ -17,6 +17,7 @@ import {
   usedBy,
 } from '../core/rules/run-limits.ts'
 import type { SessionState } from '../core/state/state.ts'
+import type { RunnerPolicy } from '../run/options.ts'
 import { reachesNetwork, withVerified } from '../settings/gates.ts'
 import type { SettingSources } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
@@ -295,4 +296,9 @@ export function reviewAtResume({ journaled, settings, sources, reread }: ReviewA
     model: isFromPerson('reviewer.model') ? settings.reviewer.model : journaled.model,
     effort: isFromPerson('reviewer.effort') ? settings.reviewer.effort : journaled.effort,
   }
+}
+
+/** What a runner goes by, of the settings. */
+export function policyOf({ graceMinutes, maxWait, decideAfter, maxUsage, stallRounds }: Settings): RunnerPolicy {
+  return { graceMs: graceMinutes * 60_000, maxWaitMs: maxWait, decideAfterMs: decideAfter, maxUsage, stallRounds }
 }

@@ -26,11 +26,10 @@ import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import type { AgentBook } from '../run/delegation/delegation.ts'
-import type { RunnerOptions, RunnerPolicy } from '../run/options.ts'
+import type { RunnerOptions } from '../run/options.ts'
 import { PersonAsked } from '../run/person.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
-import type { Settings } from '../settings/schema.ts'
 import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { wordsForNothingLeft } from '../words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
@@ -46,7 +45,7 @@ import { findSession, newestSessions, readableState } from './find.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
-import { optionsOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
+import { optionsOf, policyOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
 import { templateNamed, unknownTemplate } from './start/templates.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
 import type { World } from './world.ts'
@@ -388,11 +387,6 @@ async function keepFollowed(records: Records, log: SessionLog, text: string): Pr
   const n = nextOutput(outputs)
   const output = await openOutputs(records.sessionFolder(id)).keep({ n, name: FOLLOWS, kind: 'md', text })
   log.emit({ type: 'output-kept', round: 0, output })
-}
-
-/** What a runner goes by, of the settings. */
-export function policyOf({ graceMinutes, maxWait, decideAfter, maxUsage, stallRounds }: Settings): RunnerPolicy {
-  return { graceMs: graceMinutes * 60_000, maxWaitMs: maxWait, decideAfterMs: decideAfter, maxUsage, stallRounds }
 }
 
 /**
