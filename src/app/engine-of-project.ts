@@ -6,6 +6,7 @@ import type { Redactor } from '../base/redactor.ts'
 import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
 import type { Provider, Providers } from '../core/contracts/provider.ts'
 import type { Gate } from '../core/events/outcome.ts'
+import { ownFilesOf } from '../core/rules/gate-files.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { askProvider } from '../engines/ask-provider.ts'
 import {
@@ -379,8 +380,10 @@ export async function remarksOnProof(
     git,
     gates.flatMap(({ protect }) => protect),
   )
-  const remarks = gates.flatMap(({ name, protect }) =>
-    protect.filter(glob => unmatched.has(glob)).map(glob => `gate ${name}: protect "${glob}" matches no file.`),
+  const remarks = gates.flatMap(({ name, run, protect }) =>
+    protect
+      .filter(glob => unmatched.has(glob) && !ownFilesOf(run).includes(glob))
+      .map(glob => `gate ${name}: protect "${glob}" matches no file.`),
   )
   const { effort } = reviewer
   if (effort === null || EFFORTS.includes(effort)) return remarks

@@ -14,6 +14,7 @@ import { inEffect } from '../core/contracts/template.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
+import { TOP_CONFIGURATION } from '../core/rules/gate-files.ts'
 import { FOLLOWS, nextOutput } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
@@ -273,7 +274,8 @@ export class Sessions implements AsyncDisposable {
     const { records, settings, engines, providers, fingerprints, traces, repository, remarks, redactor } = this.#run
     const { clock } = this.#world
     const { id, gates } = log.state
-    fingerprints.protect(gates.flatMap(({ protect }) => protect))
+    const globs = gates.flatMap(({ protect }) => protect)
+    fingerprints.protect(globs.length === 0 ? [] : [...globs, ...TOP_CONFIGURATION])
     const rules = await openSessionRules(fingerprints, { path: records.ignoreRules(id), state: () => log.state })
     remarks.push(...rules.remarks)
     if (log.state.last === null) remarks.push(...(await remarksOnProof(fingerprints.git, { ...settings, gates })))
@@ -399,7 +401,8 @@ async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'temp
   // What cannot be read is said by those who list it.
   const state = await readableState(records, newest)
   if (state === null || state.ended?.outcome.kind === 'done') return null
-  if (state.protectFrom !== null || state.protectedChanged.length === 0) return state.protectFrom
+  const hasChanged = state.protectedChanged.length > 0 || (state.gateConfiguration?.count ?? 0) > 0
+  if (state.protectFrom !== null || !hasChanged) return state.protectFrom
   return state.savepoint?.start ?? null
 }
 

@@ -195,6 +195,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'savepoint':
     case 'settings-changed':
     case 'protected-changed':
+    case 'gate-configuration':
     case 'gate-started':
     case 'gate-ended':
     case 'question-asked':

@@ -24,12 +24,17 @@ export class ProofSoFar {
   #repeated: ReadonlySet<string> = new Set()
   #agreedTo: string | null = null
   #settingsChangedIn: number | null = null
+  #whyNothing: string | null = null
+  #configuration: ReportProof['configuration'] = { files: [], count: 0 }
 
   add(event: Recorded): void {
     switch (event.type) {
       case 'session-created':
       case 'session-resumed':
         this.#configure(event.gates ?? [])
+        break
+      case 'done-nominated':
+        this.#whyNothing = event.whyNothing === undefined ? null : clipEnd(event.whyNothing, TEXT_CHARS)
         break
       case 'gate-ended':
         this.#endGate(event)
@@ -42,6 +47,12 @@ export class ProofSoFar {
         break
       case 'settings-changed':
         this.#settingsChangedIn ??= event.round
+        break
+      case 'gate-configuration':
+        this.#configuration = {
+          files: event.files.slice(0, MOST_FILES).map(({ path, how }) => ({ path: clipEnd(path, NAME_CHARS), how })),
+          count: event.count,
+        }
         break
       case 'protected-changed':
         this.#changeProtected(event)
@@ -72,6 +83,8 @@ export class ProofSoFar {
       reviewed: tree !== null && tree === this.#agreedTo,
       protected: gates.some(({ protect }) => protect.length > 0),
       settingsChangedIn: this.#settingsChangedIn,
+      whyNothing: claim.state === 'accepted' ? this.#whyNothing : null,
+      configuration: this.#configuration,
       protectedFiles: [...this.#protected.values()],
       protectedCount: Math.max(this.#protectedCount, this.#protected.size),
     }

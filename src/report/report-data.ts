@@ -91,6 +91,10 @@ export interface ReportProof {
   protected: boolean
   /** The first round that changed `codemachine.toml`; null if none did. */
   settingsChangedIn: number | null
+  /** Of a session that is done without any work: why nothing was needed, in the agent's words; null of any other. */
+  whyNothing: string | null
+  /** Configuration that gates run through and that is not what the session began with; at most 50 of `count`. */
+  configuration: { files: readonly { path: string; how: 'added' | 'changed' | 'deleted' }[]; count: number }
   protectedFiles: readonly { path: string; how: 'changed' | 'deleted' | 'skipped'; round: number }[]
   protectedCount: number
 }

@@ -3,7 +3,7 @@ import type { BoardRow } from '../core/contracts/view.ts'
 import { hasPassed } from '../core/events/outcome.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
 import { here, resumeWithMore } from '../words/commands.ts'
-import { type Tone, wordsForClass } from '../words/names.ts'
+import { type Tone, withRest, wordsForClass } from '../words/names.ts'
 import { formatCount, formatDuration, shortNumber } from '../words/numbers.ts'
 import { describeOutcome, type OutcomeInWords, wordsForCost, wordsForForecast } from '../words/outcome.ts'
 import {
@@ -65,18 +65,34 @@ export function reviewInWords(review: ReportReview): ProofLine {
 
 /** What weakens the proof: files that gates or rounds changed, changed settings, gates that protect nothing. */
 export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] {
-  const { gates, protectedCount, settingsChangedIn } = proof
+  const { gates, protectedCount, settingsChangedIn, whyNothing, configuration } = proof
   const changedByGates = gates.flatMap(({ name, changed, changedCount }) => {
     const words = wordsForChangedByGate({ changed, changedCount })
     return words === null ? [] : [{ text: `gate ${shortName(name)}: ${words}`, tone: 'warning' as const }]
   })
   return [
+    ...(whyNothing === null
+      ? []
+      : [
+          {
+            text: `no file was changed and no task written down; why nothing is needed, in the agent's words: ${whyNothing}`,
+            tone: 'warning' as const,
+          },
+        ]),
     ...changedByGates,
     ...(protectedCount === 0
       ? []
       : [
           {
             text: `rounds changed ${formatCount(protectedCount, 'file')} that gates protect`,
+            tone: 'warning' as const,
+          },
+        ]),
+    ...(configuration.count === 0
+      ? []
+      : [
+          {
+            text: `${formatCount(configuration.count, 'file')} that gates run through: ${namesOf(configuration)}`,
             tone: 'warning' as const,
           },
         ]),
@@ -90,6 +106,12 @@ export function notesOnProof({ proof }: Pick<ReportData, 'proof'>): ProofLine[] 
         ]),
     ...(gates.length === 0 || proof.protected ? [] : [{ text: UNPROTECTED, tone: 'quiet' as const }]),
   ]
+}
+
+/** The first of these files, each with how it differs, and how many more there are. */
+function namesOf({ files, count }: ReportData['proof']['configuration']): string {
+  const shown = files.slice(0, MOST_NAMED).map(({ path, how }) => `${path} (${how === 'added' ? 'new' : how})`)
+  return withRest(shown, count).join(', ')
 }
 
 const UNPROTECTED = 'no gate protects its files: nothing looks whether tests were weakened'

@@ -68,6 +68,7 @@ export class ClaimProof {
     if (stands.kind === 'none') return await this.#refused(tree, 'progress-left', TAKEN_BACK)
     if (stands.kind === 'refused') return await this.#refused(tree, stands.reason, stands.detail)
     const { claimed, pass, from, ran } = this.#begun(tree)
+    await proof.lookAtConfiguration(tree)
     const isProtectedChanged = await proof.isProtectedChanged(tree)
     const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []
     const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
@@ -114,9 +115,10 @@ export class ClaimProof {
     by: readonly string[],
     memory: MemorySnapshot,
   ): { kind: 'nominated' } | Exclude<Verdict, { kind: 'nominated' }> {
-    const { last } = this.#options.log.state
+    const { state } = this.#options.log
+    const { last } = state
     if (by.includes('template')) return { kind: 'nominated' }
-    return last === null ? { kind: 'none' } : judgeDone(memory, last)
+    return last === null ? { kind: 'none' } : judgeDone(memory, last, state)
   }
 
   get #round(): number {
@@ -216,10 +218,10 @@ export async function judgeClaim(snapshot: MemorySnapshot, options: JudgeOptions
   const { log, memory } = options
   const { last } = log.state
   if (!last) return null
-  const verdict = judgeDone(snapshot, last)
+  const verdict = judgeDone(snapshot, last, log.state)
   if (verdict.kind === 'none') return null
   const { round } = last
-  const claimed = verdict.kind === 'refused' ? {} : { tree: verdict.tree }
+  const claimed = verdict.kind === 'refused' ? {} : { tree: verdict.tree, ...whyNothingOf(verdict) }
   log.emit({ type: 'done-nominated', round, by: verdict.by, ...claimed })
   const { tree, refusal } =
     verdict.kind === 'refused' ? { tree: null, refusal: verdict } : await lookOnceMore(verdict.tree, options)
@@ -227,6 +229,10 @@ export async function judgeClaim(snapshot: MemorySnapshot, options: JudgeOptions
   log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail })
   await memory.withdrawClaim()
   return tree
+}
+
+function whyNothingOf({ whyNothing }: Extract<Verdict, { kind: 'nominated' }>): { whyNothing?: string } {
+  return whyNothing === null ? {} : { whyNothing }
 }
 
 /** Before a claim is believed, nothing may be left that could still change the tree that it is about. */

@@ -32,6 +32,15 @@ export interface ProofEnvironment {
     before: string,
     after: string,
   ): Promise<Pick<EventOf<'protected-changed'>, 'files' | 'count'>>
+  /** The configuration that gates run through and that differs between two trees; `programs`: those of then, null if not known. */
+  configuration(
+    gates: readonly Gate[],
+    before: string,
+    after: string,
+    programs: string | null,
+  ): Promise<Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'>>
+  /** A hash of the programs that scripts in the work directory find first. */
+  programs(): Promise<string>
   /** The thread and the input of a review of this tree. */
   reviewer(state: SessionState, tree: string): Promise<{ thread: ThreadSpec; input: string }>
 }
@@ -76,8 +85,10 @@ export class Proof {
   /** True once the first savepoint is kept and the gates have run that come before round 1. */
   get hasBegun(): boolean {
     if (this.#options.means === null) return true
-    const { savepoint, last } = this.#log.state
-    return (savepoint !== null || this.#isUnkept || last !== null) && (last !== null || this.#due.length === 0)
+    const { savepoint, last, gateConfiguration } = this.#log.state
+    if (last !== null) return true
+    const isLookedAt = gateConfiguration !== null || !this.#protects
+    return (savepoint !== null || this.#isUnkept) && this.#due.length === 0 && isLookedAt
   }
 
   /** Keeps what the session begins with, and runs the gates before round 1. Resolves with the fingerprint afterwards. */
@@ -92,7 +103,11 @@ export class Proof {
       return again
     }
     if (!isKept) await this.#tellProtected(0, state.protectFrom ?? tree, tree)
-    return state.last === null ? (await this.run(this.#due, 'before', tree)).tree : tree
+    if (state.last !== null) return tree
+    const { tree: after } = await this.run(this.#due, 'before', tree)
+    // What gates install by themselves is there by now.
+    if (this.#due.length === 0 && this.#protects) await this.#lookAtConfiguration(after, await this.#means.programs())
+    return after
   }
 
   /** Begins to keep the round's tree, and journals what the round did to protected files and the project's settings. */
@@ -104,6 +119,7 @@ export class Proof {
     })
     this.#saving.catch(() => {})
     if (round.treeBefore !== round.treeAfter) await this.#lookAtProtected(round)
+    await this.lookAtConfiguration(round.treeAfter)
   }
 
   /** Runs the gates that run after every round. Resolves with the fingerprint afterwards. */
@@ -169,6 +185,12 @@ export class Proof {
     return (await this.#means.changedProtected(gates, start, tree)).count > 0
   }
 
+  /** Looks at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
+  async lookAtConfiguration(tree: string): Promise<void> {
+    const { gateConfiguration } = this.#log.state
+    if (gateConfiguration !== null && this.#protects) await this.#lookAtConfiguration(tree)
+  }
+
   /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */
   async strayed(claimed: string, tree: string): Promise<readonly string[]> {
     const lost = await this.#means.lost(claimed, tree)
@@ -202,6 +224,21 @@ export class Proof {
     const { gates, before } = this.#log.state
     const done = new Set(before.map(({ gate }) => gate))
     return gates.filter(({ name }) => !done.has(name))
+  }
+
+  /** Whether a gate protects anything. */
+  get #protects(): boolean {
+    return this.#log.state.gates.some(({ protect }) => protect.length > 0)
+  }
+
+  async #lookAtConfiguration(tree: string, programs?: string): Promise<void> {
+    const { state } = this.#log
+    const { last, gates, gateConfiguration: known } = state
+    const start = protectedSince(state) ?? tree
+    const found = await this.#means.configuration(gates, start, tree, programs ?? known?.programs ?? null)
+    if (known !== null && known.digest === found.digest) return
+    const noted = programs === undefined ? {} : { programs }
+    this.#log.emit({ type: 'gate-configuration', round: last?.round ?? 0, ...found, ...noted })
   }
 
   get #means(): ProofEnvironment {

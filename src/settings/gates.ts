@@ -2,6 +2,7 @@ import * as v from 'valibot'
 import { UserError } from '../base/errors.ts'
 import { nearestName } from '../base/text.ts'
 import type { Gate } from '../core/events/outcome.ts'
+import { ownFilesOf } from '../core/rules/gate-files.ts'
 import { GATES, type Layer, shortened, type WrittenGate } from './entries.ts'
 import { command, globs, line, type Settings, shortDuration, trueOrFalse } from './schema.ts'
 
@@ -58,7 +59,7 @@ export function withVerified(
   return [
     ...known.filter(({ name }) => !added.includes(name)),
     ...added.map(run => ({ ...GATE_DEFAULTS, name: run, run, network })),
-  ]
+  ].map(withOwnFiles)
 }
 
 /** True if the commands of a round have network access. */
@@ -96,6 +97,12 @@ export interface GateEntry {
 }
 
 /** The values of a gate of which only the command is written. */
+/** A gate protects the files that its command runs by itself, such as the `Makefile` of `make test`. */
+function withOwnFiles(gate: Gate): Gate {
+  const own = ownFilesOf(gate.run).filter(path => !gate.protect.includes(path))
+  return own.length === 0 ? gate : { ...gate, protect: [...gate.protect, ...own] }
+}
+
 const GATE_DEFAULTS = { timeoutMs: 10 * 60_000, required: true, network: null, protect: [], everyRound: false } as const
 
 /**

@@ -18,6 +18,8 @@ export interface ReviewMatter {
   gates: readonly GateResult[]
   /** The files that gates protect and that are not what they were when the session began. */
   protectedFiles: EventOf<'protected-changed'>['files']
+  /** Configuration that gates run through and that is not what it was; left out: none. */
+  configuration?: EventOf<'gate-configuration'>['files']
   /** What the review before this one found; none: it is the first. */
   earlier: readonly Finding[]
   /** Unified diff (`diff --git …`) from what the session began with to what is reviewed; null: that is not known any more. */
@@ -43,10 +45,14 @@ const MOST = { goal: 250_000, said: 60_000, gates: 100_000, protectedFiles: 60_0
  * cut to its share, those that gates protect last, and what is not shown is named. Pure.
  */
 export function reviewInput(matter: ReviewMatter): string {
-  const { goal, said = [], gates, protectedFiles, earlier, diff, isCut = false } = matter
+  const { goal, said = [], gates, protectedFiles, configuration = [], earlier, diff, isCut = false } = matter
   const mark = createHash('sha256').update(JSON.stringify(matter)).digest('hex').slice(0, 16)
   const fenced = (text: string) => `[begin ${mark}]\n${text.trimEnd()}\n[end ${mark}]`
-  const { shown, missing } = fitDiff(diff ?? '', MOST.diff, new Set(protectedFiles.map(({ path }) => path)))
+  const { shown, missing } = fitDiff(
+    diff ?? '',
+    MOST.diff,
+    new Set([...protectedFiles, ...configuration].map(({ path }) => path)),
+  )
   const parts = [
     `The goal, in the words of the person:\n\n${clipEnd(goal, MOST.goal)}`,
     said.length === 0
@@ -59,6 +65,9 @@ export function reviewInput(matter: ReviewMatter): string {
     protectedFiles.length === 0
       ? null
       : `These files are what the checks are made of, and they were changed. Judge each of these changes by itself, and do not agree if one weakens what is checked:\n${fenced(clipEnd(protectedFiles.map(wordsForProtected).join('\n'), MOST.protectedFiles))}`,
+    configuration.length === 0
+      ? null
+      : `The checks run through these files, or find them first, and they are new or not what they were. Judge each of these by itself, read what git ignores (node_modules/.bin) yourself, and do not agree if one makes a check pass that would fail without it:\n${fenced(clipEnd(configuration.map(({ path, how }) => `- ${clipEnd(path, 1_000)} (${how})`).join('\n'), MOST.protectedFiles))}`,
     earlier.length === 0
       ? null
       : `This is what the review before this one found. Look whether it is mended:\n${fenced(clipEnd(earlier.map(wordsForFinding).join('\n'), MOST.earlier))}`,

@@ -42,6 +42,7 @@ import {
 } from './plan.ts'
 import {
   describeAccepted,
+  describeConfiguration,
   describeGate,
   describeProtected,
   describeQuestion,
@@ -135,6 +136,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
       'warning',
     ),
   'protected-changed': describeProtected,
+  'gate-configuration': describeConfiguration,
 
   'plan-refused': describeRefusedPlan,
   'plan-ready': describePlanReady,
@@ -146,8 +148,12 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
 
   'gate-started': null,
   'gate-ended': describeGate,
-  'done-nominated': ({ by }) =>
-    describe(`claimed done by ${by.map(each => (each === 'template' ? 'the template' : name(each))).join(' and ')}`),
+  'done-nominated': ({ by, whyNothing }) => {
+    const claimed = `claimed done by ${by.map(each => (each === 'template' ? 'the template' : name(each))).join(' and ')}`
+    return whyNothing === undefined
+      ? describe(claimed)
+      : describe(`${claimed}, without any work: ${oneLine(whyNothing, TEXT_CHARS)}`, 'warning')
+  },
   'review-started': describeReviewStart,
   'review-ended': describeReviewEnd,
   'done-refused': describeRefusal,

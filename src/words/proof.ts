@@ -40,6 +40,14 @@ export function describeProtected({ round, files, count }: RecordedOf<'protected
   return describe(lines.join('\n'), 'warning')
 }
 
+/** What a person is told of configuration that gates run through; null if nothing has ever differed. */
+export function describeConfiguration({ round, files, count }: RecordedOf<'gate-configuration'>): Description | null {
+  if (count === 0) return round === 0 ? null : describe('configuration that gates run through is what it was', 'quiet')
+  const shown = files.slice(0, MOST_FILES).map(({ path, how }) => `${name(path)}: ${how === 'added' ? 'new' : how}`)
+  const what = `${formatCount(count, 'file')} that gates run through ${count === 1 ? 'is' : 'are'} new or not what the session began with`
+  return describe([`${what}: done needs a review that agrees`, ...withRest(shown, count)].join('\n'), 'warning')
+}
+
 /** What a person is told of a question that is kept for them. */
 export function describeQuestion(
   { session, question, text, options, assumption }: RecordedOf<'question-asked'>,
@@ -234,6 +242,7 @@ const MOST_FINDINGS = 20
 const CAUSES: Readonly<Record<string, string>> = {
   asked: 'a review is wanted before done',
   protected: 'protected files are not what they were',
+  configuration: 'configuration that gates run through is not what it was',
 }
 
 /** How a finding is meant, by its severity. */

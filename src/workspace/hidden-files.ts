@@ -1,8 +1,9 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { systemErrorCode } from '../base/errors.ts'
+import { isTestRunnerConfig } from '../core/rules/gate-files.ts'
 import { fromLatin1, pathBytes, runGitOrThrow, splitAtNul, toLatin1 } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
-import { isBelow, isTestRunnerConfig, type ProtectedGlobs } from './protected-files.ts'
+import { isBelow, type ProtectedGlobs } from './protected-files.ts'
 
 interface HiddenFilesOptions {
   git: PrivateGit

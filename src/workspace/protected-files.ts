@@ -1,4 +1,9 @@
+import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { open, readdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import picomatch from 'picomatch'
+import { isGateConfiguration, isLockFile, isTestByName, isTestRunnerConfig } from '../core/rules/gate-files.ts'
 import { fromLatin1, GitError, runGitOrThrow, toLatin1 } from './git/git.ts'
 import type { PrivateGit } from './git/private-git.ts'
 import { addedLines, type ChangedFile, changedFiles, treeFiles } from './git/trees.ts'
@@ -27,11 +32,6 @@ export function protectedGlobs(globs: readonly string[]): ProtectedGlobs {
   }
 }
 
-/** Whether a file of this name configures a test runner, in whatever folder it lies. */
-export function isTestRunnerConfig(path: string): boolean {
-  return RUNNER_CONFIG.test(path.slice(path.lastIndexOf('/') + 1))
-}
-
 /** Whether a glob may match more than test files, such as a plain name or a test runner's configuration. */
 export function coversMoreThanTests(glob: string): boolean {
   return !picomatch.scan(glob).isGlob || !/\*[._-](?:test|spec)s?\.(?:\w+|\{[\w,]+\})$/.test(glob)
@@ -52,10 +52,6 @@ function compileGlob(glob: string): (path: string) => boolean {
 function endsInName(glob: string): boolean {
   return !picomatch.scan(glob.slice(glob.lastIndexOf('/') + 1)).isGlob
 }
-
-/** File names of test runner configuration. */
-const RUNNER_CONFIG =
-  /^(?:conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|\.coveragerc|nose2?\.cfg|unittest\.cfg|(?:vitest|vite|jest|playwright|cypress|karma|wdio|ava|jasmine|mocha|web-test-runner|cucumber)[\w.-]*\.(?:config|workspace|setup|conf)\.\w+|\.mocharc(?:\.\w+)?|\.(?:nycrc|taprc|c8rc)(?:\.\w+)?|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit(?:\.dist)?\.xml(?:\.dist)?|codeception\.ya?ml|junit-platform\.properties|testng\.xml|nextest\.toml|.+\.runsettings|xunit\.runner\.json|dart_test\.yaml|\.busted|test_helper\.exs)$/i
 
 const MATCH_OPTIONS = { dot: true, nonegate: true, windows: false }
 
@@ -113,6 +109,96 @@ export async function protectedChanges(options: ProtectedChangesOptions): Promis
     return [{ path: file.path, how, gates: by.map(({ name }) => name) }]
   })
   return { files: files.slice(0, MOST_FILES), count: files.length }
+}
+
+/** A file that gates run through, and how it differs; of programs beside the files, the folder. */
+interface ConfigurationFile {
+  path: string
+  how: 'added' | 'changed' | 'deleted'
+}
+
+/** Configuration that gates run through and that differs: the first 50 in git's order, and how many in all. */
+export interface GateConfiguration {
+  files: readonly ConfigurationFile[]
+  count: number
+  /** By which this very content of them is known again; null if none differs. */
+  digest: string | null
+}
+
+interface GateConfigurationOptions extends ProtectedChangesOptions {
+  /** `hashOfPrograms` of then, null if not known, and of now. */
+  programs: { before: string | null; after: string }
+}
+
+/**
+ * Finds configuration that gates may run through and that differs between two trees, and new files in what they protect
+ * that are no tests by their names; but for what `protectedChanges` finds. Programs count only if no lock file has changed,
+ * so that nothing was installed. Nothing differs where no gate protects anything, or where the older tree is gone.
+ */
+export async function gateConfiguration(options: GateConfigurationOptions): Promise<GateConfiguration> {
+  const { gates, before, after, git, programs } = options
+  const named = gates.filter(({ protect }) => protect.length > 0).map(({ protect }) => protectedGlobs(protect))
+  const changes = named.length === 0 ? null : await changedFiles(git, before, after)
+  if (changes === null) return NO_CONFIGURATION
+  const differing = changes.flatMap(({ path, how, after: hash }) => {
+    const name = path.normalize()
+    const isProtected = named.some(({ covers }) => covers(name))
+    // Those are told as protected files.
+    const isTold =
+      isProtected && (how !== 'added' || isTestRunnerConfig(name) || named.some(({ names }) => names.has(name)))
+    const counts = isGateConfiguration(name) || (isProtected && how === 'added' && !isTestByName(name))
+    return isTold || !counts ? [] : [{ path, how, hash }]
+  })
+  const arePrograms = programs.before !== null && programs.before !== programs.after
+  const installed = changes.some(({ path }) => isLockFile(path))
+  if (arePrograms && !installed) differing.push({ path: PROGRAMS, how: 'changed', hash: programs.after })
+  if (differing.length === 0) return NO_CONFIGURATION
+  // Where a link leads is not read: then any other tree is other content.
+  const isUnread = differing.some(({ how, hash }) => how !== 'deleted' && hash === null)
+  return {
+    files: differing.slice(0, MOST_FILES).map(({ path, how }) => ({ path, how })),
+    count: differing.length,
+    digest: createHash('sha256')
+      .update(JSON.stringify([differing, isUnread ? after : null]))
+      .digest('hex'),
+  }
+}
+
+const NO_CONFIGURATION: GateConfiguration = { files: [], count: 0, digest: null }
+
+/** The folder whose programs scripts of `npm` find first; git usually ignores it. */
+const PROGRAMS = 'node_modules/.bin'
+
+/**
+ * A hash (hex) of the programs in `node_modules/.bin` of the work directory: names, links, and the first 64 KiB of each of
+ * the first 2,000.
+ */
+export async function hashOfPrograms(directory: string): Promise<string> {
+  const folder = join(directory, PROGRAMS)
+  const names = (await readdir(folder).catch(() => [])).sort().slice(0, MOST_PROGRAMS)
+  const hash = createHash('sha256')
+  for (const name of names) {
+    const path = join(folder, name)
+    const link = await readlink(path).catch(() => null)
+    hash.update(JSON.stringify([name, link, await contentHash(path)]))
+  }
+  return hash.digest('hex')
+}
+
+const MOST_PROGRAMS = 2000
+const PROGRAM_BYTES = 64 * 1024
+
+/** A pipe in its place must not be waited for. */
+async function contentHash(path: string): Promise<string | null> {
+  try {
+    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const stat = await file.stat()
+    if (!stat.isFile()) return null
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(PROGRAM_BYTES), 0, PROGRAM_BYTES, 0)
+    return createHash('sha256').update(`${stat.size}:`).update(buffer.subarray(0, bytesRead)).digest('hex')
+  } catch {
+    return null
+  }
 }
 
 async function readChanges(

@@ -93,6 +93,10 @@ describe('each event is a line', () => {
       "put back what the round changed in the repository's own settings: .git/config, .git/hooks/pre-commit (kept as /records/set-aside/1)\n",
     savepoint: '',
     'settings-changed': 'warning: Round 1 changed codemachine.toml; what it says now counts from the next run on.\n',
+    'gate-configuration': `2 files that gates run through are new or not what the session began with: done needs a review that agrees
+          .npmrc: new
+          Makefile: changed
+`,
     'protected-changed': `round 1 touched 2 protected files: unless that is taken back, done needs a review that agrees
           tests/a.test.ts: tests in it marked to be skipped  (gate tests)
           tests/b.test.ts: deleted  (gate tests)
@@ -171,6 +175,9 @@ describe('each event is a line', () => {
 `,
     'nothing written': 'nothing was written: docs is a link.\n',
     'template claims': 'claimed done by the template\n',
+    'claims without work': 'claimed done by MAIN.md and tasks.json, without any work: X was built before.\n',
+    'usual configuration': '',
+    'configuration taken back': 'configuration that gates run through is what it was\n',
     'every limit':
       'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n',
     'goes on':

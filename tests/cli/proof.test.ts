@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { reply, shell } from '../../src/demo/model/reply.ts'
 import { git } from '../support/place.ts'
-import { claimDone, round, says } from '../support/rounds.ts'
+import { claimDone, flagDone, folder, round, says, writeTasks } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
 
@@ -63,6 +63,23 @@ test('an agent that lies about tests is not believed: it is told what fails, and
   expect(existsSync(`${gpg}-ran`)).toBe(false)
 })
 
+test('an agent that sets the flag and does nothing else is refused, and done only once it has said in MAIN.md why', async () => {
+  const reason = `printf '\\n## Why nothing is needed\\nX was built before, by \\033[31mhand\\n' >> ${folder}/MAIN.md`
+  await using scene = await openScene([round(flagDone), round(flagDone), round(reason, flagDone)])
+  const { exitCode, stdout } = await scene.run('--plain', 'build X')
+  expect(exitCode).toBe(0)
+  expect(scene.input(2)).toContain('no file has changed since the session began')
+  expect(scene.input(3)).toContain('MAIN.md does not say why nothing is needed')
+  expect(eventsOf(journalOf(scene), 'done-refused').map(({ reason }) => reason)).toEqual([
+    'nothing-done',
+    'nothing-done',
+  ])
+  expect(stdout).toContain('claimed done by MAIN.md, without any work: X was built before, by')
+  expect(stdout).toMatch(/note +no file was changed and no task written down;.*\n? *.*X was built before/)
+  expect(JSON.parse(scene.recorded('report.json')).proof.whyNothing).toContain('X was built before')
+  expect(scene.memory('report.md')).toContain('X was built before')
+})
+
 test('a gate runs with no more rights than the agent: a test that reaches outside the sandbox does not get there', async () => {
   // Codex lets commands write to the temporary directory, but not to this one.
   const outside = mkdtempSync('/var/tmp/codemachine-test-')
@@ -96,7 +113,10 @@ test('an agent that makes a gate flaky gets done, and it is said that the gate f
 })
 
 test('a gate that does not exist refuses done; one that changes files, and one that prints 100 MB, do no harm', async () => {
-  await using scene = await openScene([round(claimDone), round()])
+  await using scene = await openScene([
+    round(claimDone),
+    round(writeTasks([{ id: 'T1', name: 'find the gate', done: false }])),
+  ])
   const gates = ['date +%s%N > made-by-gate', 'yes | head -c 100000000', 'no-such-gate']
   const verify = gates.flatMap(run => ['--verify', run])
   const { exitCode, events } = await scene.run('--json', '--rounds', '2', ...verify, 'build X')
@@ -160,6 +180,41 @@ test('a reviewer that never agrees, and cannot write, has the last word with a p
   expect(stdout).toContain('The reviewer does not agree that it is done (3 reviews)')
   expect(scene.hasRecorded('done.json')).toBe(false)
   expect(stdout).toMatch(/left .*The docs are not true/s)
+})
+
+test('an agent that plants configuration which the gates run through gets done only from a review that has seen it', async () => {
+  await using scene = await openScene([
+    round('echo "script-shell=/bin/true" > .npmrc', 'echo "grep() { true; }" > tests/helper.sh'),
+    round(claimDone),
+    [says(finds('The shell of the tests is /bin/true.'))],
+    round('rm .npmrc tests/helper.sh', 'mkdir -p node_modules/.bin; echo exit > node_modules/.bin/grep'),
+    round(claimDone),
+    [says(agrees)],
+  ])
+  const { directory } = scene.place
+  await mkdir(join(directory, 'tests'))
+  await writeFile(join(directory, 'tests/a.test.sh'), 'exit 0\n')
+  await writeFile(join(directory, '.gitignore'), '.npmrc\nnode_modules\n')
+  await writeFile(
+    join(directory, 'codemachine.toml'),
+    '[[gates]]\nname = "tests"\nrun = "true"\nprotect = ["tests/**"]\n',
+  )
+  const { exitCode, stdout } = await scene.run('--plain', 'build X')
+  expect(exitCode).toBe(0)
+  const events = journalOf(scene)
+  expect(eventsOf(events, 'gate-configuration').map(({ files }) => files.map(({ path }) => path).join())).toEqual([
+    '',
+    '.npmrc,tests/helper.sh',
+    'node_modules/.bin',
+  ])
+  expect(eventsOf(events, 'review-started').map(({ causes }) => causes.join())).toEqual([
+    'configuration',
+    'configuration',
+  ])
+  expect(scene.input(3)).toContain('- .npmrc (added)\n- tests/helper.sh (added)')
+  expect(scene.input(6)).toContain('- node_modules/.bin (changed)')
+  expect(stdout).toContain('2 files that gates run through are new or not what the session began with')
+  expect(stdout).toMatch(/\n(?:note)? +1 file that gates run through: node_modules\/\.bin \(changed\)/)
 })
 
 test('an agent that deletes a test is flagged, and done waits for a review that has seen it', async () => {

@@ -8,7 +8,7 @@ import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { message, reply, shell } from '../../src/demo/model/reply.ts'
 import { BIN, codemachine } from '../support/codemachine.ts'
 import { git } from '../support/place.ts'
-import { claimDone, readMain, round, says, writeMemory, writeTasks } from '../support/rounds.ts'
+import { claimDone, flagDone, readMain, round, says, writeMemory, writeTasks } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { describe, test } from '../support/side-by-side.ts'
 
@@ -21,8 +21,8 @@ const contextFull: ScriptStep = {
 test('a goal is worked on in rounds, a claim in a round that changed files is refused, and the next one accepted', async () => {
   await using scene = await openScene([
     round('echo "export {}" > a.js', 'git add a.js && git commit -qm "Add a"'),
-    round('echo more > b.txt', claimDone),
-    round(claimDone),
+    round('echo more > b.txt', flagDone),
+    round(flagDone),
   ])
   const { exitCode, events } = await scene.run('--json', '--rounds', '8', 'build X')
   expect(exitCode).toBe(0)
@@ -41,17 +41,17 @@ describe('a done claim is refused, put back in MAIN.md, and the next round is to
   test.each<[string, ScriptStep[], string]>([
     [
       'tasks-left',
-      round(writeTasks([{ id: 'T1', name: 'Build', done: true }, unfinished]), claimDone),
+      round(writeTasks([{ id: 'T1', name: 'Build', done: true }, unfinished]), flagDone),
       'T2 Write the docs',
     ],
     [
       'progress-left',
-      round(`sed -i 's/^## Todo/## Todo\\n\\n- [ ] T7 the error page/' ${readMain.file}`, claimDone),
+      round(`sed -i 's/^## Todo/## Todo\\n\\n- [ ] T7 the error page/' ${readMain.file}`, flagDone),
       'T7 the error page',
     ],
-    ['tree-changed', round('touch forgotten.txt', claimDone), 'forgotten.txt'],
-    ['memory-broken', round(writeMemory('tasks.json', '{ "tasks": ['), claimDone), 'tasks.json could not be read'],
-    ['round-not-completed', [reply(shell(claimDone)), contextFull], 'did not come to its end'],
+    ['tree-changed', round('touch forgotten.txt', flagDone), 'forgotten.txt'],
+    ['memory-broken', round(writeMemory('tasks.json', '{ "tasks": ['), flagDone), 'tasks.json could not be read'],
+    ['round-not-completed', [reply(shell(flagDone)), contextFull], 'did not come to its end'],
   ])('%s', async (reason, claiming, missing) => {
     await using scene = await openScene([claiming, round(readMain.command)])
     const { exitCode, events } = await scene.run('--json', '--rounds', '2', 'build X')

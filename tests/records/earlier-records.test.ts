@@ -62,20 +62,21 @@ function asData(line: string): string {
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
-  const { step, steps, follows, providerInUse, providerTokens, run, usageTrends, maxUsage, heldMs, holdEnd, ...now } =
-    later
-  const { prices, cost, ...then } = now
-  const { problem, ...reviews } = then.reviews
+  const { step, steps, follows, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
+  const { hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, cost, ...then } = newer
+  const { problem, agreedConfiguration, ...reviews } = then.reviews
+  expect([gateConfiguration, agreedConfiguration]).toEqual([null, null])
   expect([step, steps, follows, run, maxUsage, holdEnd]).toEqual([null, 0, null, null, null, null])
   expect([prices, cost.amount]).toEqual([[], 0])
   expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])
   expect(heldMs).toBeGreaterThanOrEqual(0)
   expect([kind?.name, unknownPart, decision, decided, replayed]).toEqual([then.template, null, null, null, false])
   expect([outputs, problem]).toEqual([[], null])
+  expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens]).toEqual([null, {}])
   const rest = { ...then, claim: claimThen(then.claim), reviews }
-  const { plan: refused = { refusals: 0, problem: null }, ...others } = refusedAnswers
-  expect(others).toEqual({})
+  const { plan: refused = { refusals: 0, problem: null }, ...more } = refusedAnswers
+  expect(more).toEqual({})
   if (taskPlan === null) return { ...rest, build: null }
   const { asksPerson, state, ...plan } = taskPlan
   return { ...rest, build: { ...plan, asksPlan: asksPerson, plan: state, ...refused, ...workOf({ work }) } }
@@ -107,7 +108,9 @@ function reportThen(report: any): unknown {
     return row
   })
   expect([work.status, work.board, work.section?.text ?? null]).toEqual([null, null, report.build?.summary ?? null])
-  return { ...rest, changes: changed, totals: sums, rounds: { ...rounds, entries } }
+  const { whyNothing, configuration, ...proof } = rest.proof
+  expect([whyNothing, configuration.count]).toEqual([null, 0])
+  return { ...rest, proof, changes: changed, totals: sums, rounds: { ...rounds, entries } }
 }
 
 /** A status without the fields that were added to it since. */

@@ -464,6 +464,41 @@ describe('a review', () => {
     expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['protected']])
   })
 
+  test('is made where gates run through configuration that is not what it was, and once for this very content', async () => {
+    const reviewed = async (after: readonly string[]) => {
+      const hasHappened = (playing: Parameters<NonNullable<PlayOptions['tree']>>[0], wanted: string) =>
+        playing?.events.some(({ type }) => type === wanted) ?? false
+      let files: readonly string[] = []
+      const { outcome, events } = await claiming([works, agrees, works, agrees], {
+        begun: { gates: [gate('tests', { protect: ['tests/**'] })] },
+        configuration: () => files,
+        onEvent({ type }) {
+          if (type === 'round-started' && files.length === 0) files = ['.npmrc']
+          if (type === 'review-ended') files = after
+        },
+        tree: playing => (hasHappened(playing, 'review-ended') ? 'other' : 'same'),
+      })
+      expect(ofType(events, 'done-refused').map(({ reason }) => reason)).toEqual(['tree-changed'])
+      expect(outcome).toEqual({ kind: 'done', verified: true })
+      return ofType(events, 'review-started').map(({ causes }) => causes.join())
+    }
+    expect(await reviewed(['.npmrc'])).toEqual(['configuration'])
+    expect(await reviewed(['.npmrc', 'Makefile'])).toEqual(['configuration', 'configuration'])
+    expect(await reviewed([])).toEqual(['configuration'])
+  })
+
+  test('is told of configuration as it is now, and nothing is looked at where no gate protects anything', async () => {
+    const { events } = await claiming([works], {
+      begun: { gates: [gate('tests')] },
+      configuration: () => ['.npmrc'],
+    })
+    expect(typesOf(events).filter(type => type === 'gate-configuration' || type === 'review-started')).toEqual([])
+    const { events: protecting } = await claiming([works], {
+      begun: { gates: [gate('tests', { protect: ['tests/**'] })] },
+    })
+    expect(ofType(protecting, 'gate-configuration')).toMatchObject([{ round: 0, count: 0, programs: 'programs' }])
+  })
+
   test('is made where it is not known what the session began with', async () => {
     const { events, outcome } = await claiming([works, agrees], {
       begun: { gates: [gate('tests', { protect: ['tests/**'] })] },

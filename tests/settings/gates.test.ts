@@ -4,6 +4,8 @@ import type { Layer } from '../../src/settings/entries.ts'
 import { openSettings } from './settings-places.ts'
 
 const MINUTE = 60_000
+/** Those of a gate that runs make. */
+const MAKEFILES = ['GNUmakefile', 'makefile', 'Makefile']
 const byDefault = { timeoutMs: 10 * MINUTE, required: true, network: false, protect: [], everyRound: false }
 
 describe('a gate is read', () => {
@@ -96,7 +98,7 @@ describe('the gates of all places count', () => {
     await settings.person(person)
     await settings.project('[[gates]]\nname = "tests"\nrun = "true"\nrequired = false\n')
     const { gates, gatePlaces } = await settings.load()
-    expect(gates).toEqual([{ ...byDefault, name: 'tests', run: 'make check' }])
+    expect(gates).toEqual([{ ...byDefault, name: 'tests', run: 'make check', protect: MAKEFILES }])
     expect(gatePlaces.get('tests')).toBe(`${settings.ofPerson}:1`)
   })
 
@@ -231,7 +233,7 @@ describe('a session that goes on', () => {
   test('has to pass what --verify adds, and keeps what else is said of a gate that has this command', () => {
     expect(gatesAtResume({ ...given, verify: ['npm test', 'make'] }, online)).toEqual([
       { ...gate, required: true },
-      { ...byDefault, name: 'make', run: 'make', network: true },
+      { ...byDefault, name: 'make', run: 'make', network: true, protect: MAKEFILES },
     ])
   })
 

@@ -119,6 +119,8 @@ export interface PlayOptions {
   lost?: (before: string, after: string) => readonly string[]
   /** The protected files that differ between two trees. */
   protectedChanged?: (before: string, after: string) => readonly string[]
+  /** The configuration that gates run through and that differs between two trees. */
+  configuration?: (before: string, after: string) => readonly string[]
   folder: string
 }
 
@@ -144,7 +146,12 @@ export const UNCLAIMED: MemorySnapshot = {
   texts: { main: 'the plan\n', tasks: '' },
 }
 
-export const CLAIMED: MemorySnapshot = { ...UNCLAIMED, main: { ...UNCLAIMED.main, finiteIncantatem: true } }
+/** The one task is done, and so is the goal. */
+export const CLAIMED: MemorySnapshot = {
+  ...UNCLAIMED,
+  main: { ...UNCLAIMED.main, finiteIncantatem: true },
+  tasks: [{ id: 'T1', name: 'build it', done: true }],
+}
 
 /** Runs a session whose rounds are played by these functions, the last of them again and again; time costs nothing. */
 export async function playSession(plays: readonly Play[], options: PlayOptions): Promise<Ran> {
@@ -301,6 +308,12 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
       const paths = protectedChanged?.(before, after) ?? []
       return { files: paths.map(path => ({ path, how: 'changed', gates: ['tests'] })), count: paths.length }
     },
+    configuration: async (_, before, after) => {
+      const files = options.configuration?.(before, after) ?? []
+      const digest = files.length === 0 ? null : files.join(' ')
+      return { files: files.map(path => ({ path, how: 'added' })), count: files.length, digest }
+    },
+    programs: async () => 'programs',
     reviewer: async () => ({ thread: REVIEWER, input: 'Review it.' }),
   }
 }

@@ -19,8 +19,13 @@ export function held(until: Promise<unknown>): ScriptStep {
   return reply(message('Working.'), hold(until), shell('true'))
 }
 
-/** A command that claims done in MAIN.md. */
-export const claimDone = `sed -i 's/^finite_incantatem: false/finite_incantatem: true/' ${folder}/MAIN.md`
+/** A command that claims done in MAIN.md, and nothing else. */
+export const flagDone = `sed -i 's/^finite_incantatem: false/finite_incantatem: true/' ${folder}/MAIN.md`
+
+const DONE_TASKS = JSON.stringify({ tasks: [{ id: 'T1', name: 'build it', done: true }] })
+
+/** A command that claims done in MAIN.md; where there is no plan yet, its one task is written down as done. */
+export const claimDone = `grep -q '"id"' ${folder}/tasks.json || echo '${DONE_TASKS}' > ${folder}/tasks.json; ${flagDone}`
 
 /** A command that prints MAIN.md, and its path in a shell. */
 export const readMain = { command: `cat ${folder}/MAIN.md`, file: `${folder}/MAIN.md` }

@@ -187,6 +187,17 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     commits: [{ commit: '89abcdef89abcdef89ab', subject: 'Build the first part' }],
   },
   'settings-changed': { type: 'settings-changed', round: 1 },
+  'gate-configuration': {
+    type: 'gate-configuration',
+    round: 1,
+    files: [
+      { path: '.npmrc', how: 'added' },
+      { path: 'Makefile', how: 'changed' },
+    ],
+    count: 2,
+    digest: 'ab'.repeat(32),
+    programs: 'cd'.repeat(32),
+  },
   'protected-changed': {
     type: 'protected-changed',
     round: 1,
@@ -397,6 +408,7 @@ export const moreSamples = {
   },
   'nothing written': { ...sampleEvents.wrote, files: [], problem: 'docs is a link.' },
   'template claims': { type: 'done-nominated', step: 4, round: 0, by: ['template'], tree: '0123456789abcdef0123' },
+  'claims without work': { ...sampleEvents['done-nominated'], whyNothing: 'X was built before.' },
   'every limit': {
     ...sampleEvents['session-created'],
     limits: { rounds: 20, timeMs: 8 * HOUR, tokens: 5_000_000 },
@@ -544,6 +556,8 @@ export const moreSamples = {
     changedCount: 0,
   },
   'gate that changes much': { ...passed, changed: Array.from({ length: 50 }, (_, i) => `out/${i}`), changedCount: 900 },
+  'usual configuration': { ...sampleEvents['gate-configuration'], round: 0, files: [], count: 0, digest: null },
+  'configuration taken back': { ...sampleEvents['gate-configuration'], files: [], count: 0, digest: null },
   'many protected': { ...sampleEvents['protected-changed'], count: 70 },
   'open question': { ...sampleEvents['question-asked'], question: 'Q2', options: [] },
   'round on a provider': { ...sampleEvents['round-started'], provider: 'local', model: 'qwen3-coder:30b' },

@@ -153,7 +153,7 @@ test('a wait comes before what else is the case, a pause too', () => {
   expect(activityOf(signs)).toBe('waiting')
   expect(activityOf({ ...signs, pausedAt: 1 })).toBe('waiting')
   expect(activityOf({ ...signs, waiting: null, pausedAt: 1 })).toBe('paused')
-  const check = { kind: 'review', review: 1, since: 1, heard: [] } as const
+  const check = { kind: 'review', review: 1, since: 1, heard: [], configuration: null } as const
   const asked = { ...signs, waiting: null, pausedAt: 1, offlineSince: null, windingDown: null, stopAsked: false }
   expect(activityOf({ ...asked, checking: check }), 'a check is not broken off for a pause').toBe('running')
   expect(activityOf({ ...signs, waiting: null })).toBe('winding-down')

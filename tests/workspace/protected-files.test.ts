@@ -12,9 +12,12 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { TOP_CONFIGURATION } from '../../src/core/rules/gate-files.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import {
+  gateConfiguration,
+  hashOfPrograms,
   marksTestsSkipped,
   type ProtectingGate,
   protectedChanges,
@@ -261,4 +264,84 @@ test('globs that protect nothing are told from those that match a file, one that
   const globs = ['tests/**', 'tset/**', 'tests/*.py', 'ci/local', 'ci/other', '**/*.test.ts']
   expect([...(await unmatchedGlobs(prints.git, globs))]).toEqual(['tset/**', 'tests/*.py', 'ci/other'])
   expect([...(await unmatchedGlobs(prints.git, []))]).toEqual([])
+})
+
+/** What differs of the configuration that these gates run through, before a change and after each. */
+async function configurations(gates: readonly ProtectingGate[], ...changes: (() => void)[]) {
+  const prints = await open()
+  prints.protect([...gates.flatMap(({ protect }) => protect), ...TOP_CONFIGURATION])
+  const [before, was] = [await prints.take(), await hashOfPrograms(work)]
+  const found = []
+  for (const change of changes) {
+    change()
+    const [after, now] = [await prints.take(), await hashOfPrograms(work)]
+    found.push(
+      await gateConfiguration({ gates, before, after, git: prints.git, programs: { before: was, after: now } }),
+    )
+  }
+  return found.map(({ files, count, digest }) => ({
+    files: files.map(({ path, how }) => `${how} ${path}`),
+    count,
+    digest,
+  }))
+}
+
+test('configuration that a gate runs through counts where it differs, be it ignored by git, and each content of it is another', async () => {
+  write('.gitignore', '.npmrc\n')
+  write('Makefile', 'test:\n')
+  write('src/a.js', '1')
+  const [none, one, other, both, back] = await configurations(
+    protecting('tests/**'),
+    () => write('src/a.js', '2'),
+    () => write('.npmrc', 'script-shell=/bin/true'),
+    () => write('.npmrc', 'script-shell=/bin/false'),
+    () => write('Makefile', 'test:\n\ttrue\n'),
+    () => {
+      write('Makefile', 'test:\n')
+      remove('.npmrc')
+    },
+  )
+  expect(none).toEqual({ files: [], count: 0, digest: null })
+  expect([one?.files, other?.files]).toEqual([['added .npmrc'], ['added .npmrc']])
+  expect(both).toMatchObject({ files: ['added .npmrc', 'changed Makefile'], count: 2 })
+  expect(new Set([one?.digest, other?.digest, both?.digest]).size).toBe(3)
+  expect(back).toEqual(none)
+})
+
+test('a new file in what a gate protects counts unless it is a test by its name, or told as protected', async () => {
+  write('tests/a.test.js', '1')
+  const [found] = await configurations(protecting('tests/**'), () => {
+    for (const path of ['tests/grep', 'tests/b.test.js', 'tests/vitest.config.js', 'lib/helper.sh']) write(path, 'x')
+    write('tests/a.test.js', '2')
+  })
+  expect(found?.files).toEqual(['added tests/grep'])
+})
+
+test('where no gate protects anything, configuration is not looked at', async () => {
+  const [found] = await configurations(protecting(), () => write('.npmrc', 'script-shell=/bin/true'))
+  expect(found).toEqual({ files: [], count: 0, digest: null })
+})
+
+test('programs that scripts find first count, planted or rewritten, unless something was installed; a pipe holds nothing up', async () => {
+  write('.gitignore', 'node_modules\n')
+  write('package-lock.json', '{}')
+  write('node_modules/vitest/run.js', '1')
+  mkdirSync(join(work, 'node_modules/.bin'))
+  symlinkSync('../vitest/run.js', join(work, 'node_modules/.bin/vitest'))
+  const [planted, rewritten, back, installed] = await configurations(
+    protecting('tests/**'),
+    () => execFileSync('mkfifo', [join(work, 'node_modules/.bin/grep')]),
+    () => {
+      remove('node_modules/.bin/grep')
+      write('node_modules/vitest/run.js', 'process.exit(0)')
+    },
+    () => write('node_modules/vitest/run.js', '1'),
+    () => {
+      write('node_modules/.bin/other', 'x')
+      write('package-lock.json', '{ "packages": {} }')
+    },
+  )
+  expect([planted?.files, rewritten?.files]).toEqual([['changed node_modules/.bin'], ['changed node_modules/.bin']])
+  expect(planted?.digest).not.toBe(rewritten?.digest)
+  expect([back?.files, installed?.files]).toEqual([[], []])
 })

@@ -10,7 +10,7 @@ import { writeFileInside } from '../../workspace/files/inside-directory.ts'
 import { isFullyCommitted } from '../../workspace/git/commits.ts'
 import { readHead } from '../../workspace/git/git.ts'
 import { changedFiles } from '../../workspace/git/trees.ts'
-import { protectedChanges } from '../../workspace/protected-files.ts'
+import { gateConfiguration, hashOfPrograms, protectedChanges } from '../../workspace/protected-files.ts'
 import type { Run } from '../open-run.ts'
 import type { World } from '../world.ts'
 import { reviewThread } from './review.ts'
@@ -35,6 +35,7 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
       throw error
     }
   }
+  const { directory } = records
   const onGates = { door: commands, workTree: fingerprints, redact: (text: string) => redactor.text(text) }
   return {
     // Whether it is flaky matters where it decides.
@@ -53,6 +54,12 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
       return kept && { ...kept, ...(notLookedAt.count === 0 ? {} : { notLookedAt }) }
     },
     changedProtected,
+    configuration: async (gates, before, after, programs) =>
+      await gateConfiguration({
+        ...{ gates, before, after, git: fingerprints.git },
+        programs: { before: programs, after: await hashOfPrograms(directory) },
+      }),
+    programs: () => hashOfPrograms(directory),
     async lost(before, after) {
       const files = await changedFiles(fingerprints.git, before, after)
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
@@ -68,6 +75,7 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
           said: state.personSaid,
           gates: state.claim.state === 'nominated' ? state.claim.results : [],
           protectedFiles: files,
+          configuration: state.gateConfiguration?.files ?? [],
           earlier: state.reviews.last?.findings ?? [],
           diff: diff?.text ?? null,
           isCut: diff?.isCut ?? false,

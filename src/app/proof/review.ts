@@ -146,6 +146,7 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
     said: state.personSaid,
     gates,
     protectedFiles: files,
+    configuration: state.gateConfiguration?.files ?? [],
     earlier: openFindings(state),
   }
   return { session: id, since, tree, matter: { ...matter, diff: text, isCut } }

@@ -10,6 +10,8 @@ export interface MainFile {
   shortTitle: string | null
   /** Unchecked `- [ ]` entries and plain bullets under "In progress" and "Todo", in their order. */
   open: readonly string[]
+  /** What stands under "Why nothing is needed", on one line, at most 1,000 characters; left out: nothing. */
+  whyNothing?: string
 }
 
 export interface Task {

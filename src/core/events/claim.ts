@@ -23,6 +23,7 @@ const refusalReason = oneOf(
   'gate-failed',
   'review-findings',
   'person-said-more',
+  'nothing-done',
 )
 
 const reviewAnswer = fields({ verdict: oneOf('agreed', 'findings'), summary: text, findings: listOf(finding) })
@@ -58,6 +59,10 @@ export const claimEvent = variant('type', {
       optional(text),
       'fingerprint of the work tree of which it is claimed; left out if the claim was refused at once',
     ),
+    whyNothing: about(
+      optional(text),
+      'of a session in which nothing was done: what `MAIN.md` says why nothing is needed; left out: something was done',
+    ),
   },
   'review-started': {
     round: about(unchecked(number), 'the one whose claim is looked at'),
@@ -66,8 +71,8 @@ export const claimEvent = variant('type', {
       'its number in the session, from 1. One that gave no answer is made again with the same number',
     ),
     causes: about(
-      checkedAs(listOf(text), listOf(oneOf('asked', 'protected'))),
-      'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were)',
+      checkedAs(listOf(text), listOf(oneOf('asked', 'protected', 'configuration'))),
+      'why: `asked` (a person wants one before done), `protected` (files that gates protect are not what they were), `configuration` (nor is configuration that gates run through)',
     ),
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
@@ -93,7 +98,7 @@ export const claimEvent = variant('type', {
     round,
     reason: about(
       checkedAs(text, refusalReason),
-      '`tasks-left`, `progress-left` (also: the memory files do not claim it any more), `tree-changed`, `memory-broken`, `round-not-completed`, `gate-failed`, `review-findings` (those that are new) or `person-said-more` (while it was looked at)',
+      '`tasks-left`, `progress-left` (also: the memory files do not claim it any more), `tree-changed`, `memory-broken`, `round-not-completed`, `gate-failed`, `review-findings` (those that are new), `person-said-more` (while it was looked at) or `nothing-done` (no file was changed, and there is no task)',
     ),
     detail: about(text, 'the same as a sentence; the next round is told it'),
   },

@@ -64,4 +64,19 @@ export const fileEvent = variant('type', {
     ),
     count: about(number, 'how many in all'),
   },
+  'gate-configuration': {
+    round: about(number, 'the one that ended last; `0`: before round 1'),
+    files: about(
+      listOf(
+        fields({ path: about(text, 'relative to the work directory'), how: oneOf('added', 'changed', 'deleted') }),
+      ),
+      'at most 50, of all that differ by now from what the session began with: `[{ path, how }]`. `how`: `added`, `changed` or `deleted`',
+    ),
+    count: about(number, 'how many in all; `0`: none differs (any more)'),
+    digest: about(nullOr(text), 'by which this very content is known again; `null`: none differs'),
+    programs: about(
+      optional(text),
+      'before round 1: a hash of the programs in `node_modules/.bin`, which git usually ignores',
+    ),
+  },
 })

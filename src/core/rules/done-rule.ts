@@ -5,16 +5,20 @@ import type { EndedRound, SessionState } from '../state/state.ts'
 import { describeGate } from './notices.ts'
 import { type Finding, findingKey, type ReviewCause } from './review.ts'
 
-/** The verdict on the memory files after a round (docs/design.md, "When is a session done", parts 1 to 3). */
+/** The verdict on the memory files after a round (docs/design.md, "When is a session done", parts 1 to 4). */
 export type Verdict =
   | { kind: 'none' }
   | { kind: 'refused'; by: Nominators; reason: RefusalReason; detail: string }
-  | { kind: 'nominated'; by: Nominators; tree: string }
+  /** `whyNothing`: what `MAIN.md` says of a session in which nothing was done; null if something was. */
+  | { kind: 'nominated'; by: Nominators; tree: string; whyNothing: string | null }
 
 type Nominators = EventOf<'done-nominated'>['by']
 
+/** What tells whether a session has come to anything. */
+export type WorkSoFar = Pick<SessionState, 'savepoint' | 'hasChangedFiles' | 'toldNothingDone'>
+
 /** Judges the done claim that the memory files make after `round`, if they make one. Pure. */
-export function judgeDone(memory: MemorySnapshot, round: EndedRound): Verdict {
+export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkSoFar): Verdict {
   const by = nominators(memory, round)
   if (by.length === 0) return { kind: 'none' }
   const refused = (reason: RefusalReason, detail: string): Verdict => ({ kind: 'refused', by, reason, detail })
@@ -45,8 +49,26 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound): Verdict {
       `the round that claimed it changed ${count(round.changedCount, 'file')} (${some(round.changed)}). Look at the whole with fresh eyes; claim done only if nothing needs to change.`,
     )
   }
-  return { kind: 'nominated', by, tree: round.treeAfter }
+  if (!isNothingDone(memory, round, work)) return { kind: 'nominated', by, tree: round.treeAfter, whyNothing: null }
+  const { whyNothing = null } = memory.main
+  if (!work.toldNothingDone) return refused('nothing-done', NOTHING_DONE)
+  if (whyNothing === null) return refused('nothing-done', NO_REASON)
+  return { kind: 'nominated', by, tree: round.treeAfter, whyNothing }
 }
+
+/** The flag alone proves nothing: no task was ever written down, and all files are as the session found them. */
+function isNothingDone(
+  { tasks }: MemorySnapshot,
+  { treeAfter }: EndedRound,
+  { savepoint, hasChangedFiles }: WorkSoFar,
+): boolean {
+  return tasks.length === 0 && (!hasChangedFiles || treeAfter === (savepoint?.start ?? null))
+}
+
+const NOTHING_DONE =
+  'nothing has been done: tasks.json has no task, and no file has changed since the session began. Read the goal again, sentence by sentence, plan what it asks for, and do it. If it asks for nothing that is not there already, look at that by running something, and say in MAIN.md why nothing is needed, under the heading ## Why nothing is needed, before you claim it again.'
+const NO_REASON =
+  'nothing has been done, and MAIN.md does not say why nothing is needed. Write the reason under the heading ## Why nothing is needed, or do what the goal asks for.'
 
 /** Where there is a plan, all tasks are done before a round may claim, so that only its own word is a claim. */
 function nominators(memory: MemorySnapshot, { part }: EndedRound): Nominators {
@@ -96,9 +118,9 @@ export interface ProofNow {
 }
 
 /**
- * What comes next in the proof of the claim that has been made (docs/design.md, "When is a session done", part 4):
+ * What comes next in the proof of the claim that has been made (docs/design.md, "When is a session done", part 5):
  * every gate, all once more if they left another tree, for each has to pass on what is accepted; then a review if a
- * person wants one or a file that gates protect is not what it was. Pure.
+ * person wants one, or a file that gates protect or run through is not what it was. Pure.
  */
 export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   const { gates, reviews, review, notices } = state
@@ -115,12 +137,19 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
   if (notices.some(({ from }) => from === 'person'))
     return { kind: 'refuse', reason: 'person-said-more', detail: SAID_MORE }
 
+  const configuration = state.gateConfiguration?.digest ?? null
   const causes: ReviewCause[] = [
-    ...(review === null ? [] : ['asked' as const]),
-    ...(now.isProtectedChanged ? ['protected' as const] : []),
+    ...(reviews.agreedTo === now.tree ? [] : causesOfTree(review !== null, now.isProtectedChanged)),
+    // What has been agreed to once is not asked again, whatever else changes.
+    ...(configuration === null || reviews.agreedConfiguration === configuration ? [] : ['configuration' as const]),
   ]
-  if (causes.length > 0 && reviews.agreedTo !== now.tree) return afterReviews(state, now.tree, causes)
+  if (causes.length > 0) return afterReviews(state, now.tree, causes)
   return { kind: 'accept', verified: gates.some(({ required }) => required) }
+}
+
+/** Why a tree has to be reviewed to which no review has agreed. */
+function causesOfTree(isAsked: boolean, isProtectedChanged: boolean): ReviewCause[] {
+  return [...(isAsked ? ['asked' as const] : []), ...(isProtectedChanged ? ['protected' as const] : [])]
 }
 
 const SAID_MORE = 'a person has said something meanwhile that no round has been told yet.'

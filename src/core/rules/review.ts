@@ -23,6 +23,8 @@ export interface Reviews {
   withoutAnswer: number
   /** The tree that the last one agreed to; null if it did not agree. */
   agreedTo: string | null
+  /** The digest of the configuration that gates run through to which one has agreed; null if none has. */
+  agreedConfiguration: string | null
   /** Of what the last one that answered was; null if there was none. */
   of: { round: number; tree: string } | null
   /** What the last one found; null if there was none. */
@@ -39,6 +41,7 @@ export const NO_REVIEWS: Reviews = {
   answered: 0,
   withoutAnswer: 0,
   agreedTo: null,
+  agreedConfiguration: null,
   of: null,
   last: null,
   repeated: [],

@@ -30,7 +30,13 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
   'review-started': (state, event, at) => ({
     ...state,
     providerInUse: event.provider ?? null,
-    checking: { kind: 'review', review: event.review, since: at, heard: state.personSaid },
+    checking: {
+      kind: 'review',
+      review: event.review,
+      since: at,
+      heard: state.personSaid,
+      configuration: state.gateConfiguration?.digest ?? null,
+    },
   }),
   'review-ended': endReview,
   'done-refused': refuse,
@@ -41,6 +47,7 @@ function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionSta
   const refused: SessionState = {
     ...state,
     claim: { state: 'refused', reason: event.reason, detail: event.detail },
+    toldNothingDone: state.toldNothingDone || event.reason === 'nothing-done',
     stall: isJudged(state.last)
       ? stallAfterRefusal(state.stall, event.round, samenessOf(event, state.claim))
       : state.stall,
@@ -137,7 +144,8 @@ function withResult(results: readonly GateResult[], result: GateResult): readonl
 /** The state after a review: its turn fails and is tried again as that of a round is. */
 function endReview(state: SessionState, event: EventOf<'review-ended'>, at: number): SessionState {
   const { outcome } = event
-  const reviews = reviewsAfter(state.reviews, event)
+  const configuration = state.checking?.kind === 'review' ? state.checking.configuration : null
+  const reviews = reviewsAfter(state.reviews, event, configuration)
   return {
     ...state,
     checking: null,
@@ -157,13 +165,18 @@ function hasHeardAll({ checking, personSaid }: SessionState): boolean {
   return checking?.kind !== 'review' || checking.heard === personSaid
 }
 
-function reviewsAfter(before: Reviews, { round, outcome, answer, repeated, tree }: EventOf<'review-ended'>): Reviews {
+function reviewsAfter(
+  before: Reviews,
+  { round, outcome, answer, repeated, tree }: EventOf<'review-ended'>,
+  configuration: string | null,
+): Reviews {
   if (answer !== null) {
     return {
       answered: before.answered + 1,
       withoutAnswer: 0,
       of: { round, tree },
       agreedTo: answer.verdict === 'agreed' ? tree : null,
+      agreedConfiguration: answer.verdict === 'agreed' ? configuration : before.agreedConfiguration,
       last: answer,
       repeated,
       seen: [...new Set([...before.seen, ...answer.findings.map(findingKey)])],
@@ -203,7 +216,7 @@ export function reviewsAtResume({ reviews, ended }: SessionState): Reviews {
 
 /** The reviews once a person has said more: none of them has seen that. */
 function withoutAgreement(reviews: Reviews): Reviews {
-  return { ...reviews, agreedTo: null, of: null }
+  return { ...reviews, agreedTo: null, agreedConfiguration: null, of: null }
 }
 
 const MOST_SAID = 20

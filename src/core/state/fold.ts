@@ -125,6 +125,10 @@ const FILE_FOLDS: FoldsOf<FileEvent> = {
   'repository-restored': (state, event) => withNotice(state, restoredNotice(event.paths)),
   savepoint: (state, event) => ({ ...state, savepoint: savepointAfter(state, event) }),
   'settings-changed': state => state,
+  'gate-configuration': (state, { files, count, digest, programs }) => ({
+    ...state,
+    gateConfiguration: { files, count, digest, programs: programs ?? state.gateConfiguration?.programs ?? null },
+  }),
   'protected-changed': (state, event) =>
     withNotice({ ...state, protectedChanged: protectedChangedAfter(state, event.files) }, protectedNotice(event.files)),
 }
@@ -419,6 +423,7 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     agents: [],
     taskPlan: planAfterRound(state),
     last: { ...event, part: running?.part ?? null },
+    hasChangedFiles: state.hasChangedFiles || event.treeBefore !== event.treeAfter,
     roundsUsed: event.counts ? state.roundsUsed + 1 : state.roundsUsed,
     failures: failuresAfter(state.failures, event, running?.hasWorked ?? false, { ...state, at }),
     stall:

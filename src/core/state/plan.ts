@@ -1,3 +1,5 @@
+import { clipEnd } from '../../base/text.ts'
+import type { MemorySnapshot } from '../contracts/memory.ts'
 import type { EventOf } from '../events/events.ts'
 
 /** The verdicts of codemachine on a task of the plan; docs/events.md says what each means. */
@@ -148,4 +150,15 @@ export interface TaskBoard {
   tasks: readonly BoardTask[]
   /** Id of the task at work: the first in `## In progress` of MAIN.md that is a task, else the first not done. */
   current: string | null
+}
+
+const MOST_LEFT = 20
+const NAME_CHARACTERS = 200
+
+/** The `tasks` field of `round-ended`, by the memory files; empty if there are no tasks. Pure. */
+export function countTasks({ tasks }: Pick<MemorySnapshot, 'tasks'>): Pick<EventOf<'round-ended'>, 'tasks'> {
+  if (tasks.length === 0) return {}
+  const left = tasks.filter(({ done }) => !done)
+  const names = left.slice(0, MOST_LEFT).map(({ id, name }) => clipEnd(`${id} ${name}`, NAME_CHARACTERS))
+  return { tasks: { done: tasks.length - left.length, total: tasks.length, left: names } }
 }

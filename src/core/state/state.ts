@@ -1,5 +1,3 @@
-import { clipEnd } from '../../base/text.ts'
-import type { MemorySnapshot } from '../contracts/memory.ts'
 import type { PartKind, TemplateKind } from '../contracts/template.ts'
 import type { EventOf, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
 import type {
@@ -83,8 +81,8 @@ export interface PlanStep {
 /** A gate or review that runs between two rounds. `since`: Unix time, ms. */
 export type Checking =
   | { kind: 'gate'; gate: string; when: GateTime; since: number }
-  /** `heard`: `personSaid` when the review began. */
-  | { kind: 'review'; review: number; since: number; heard: readonly string[] }
+  /** `heard`: `personSaid` when the review began; `configuration`: the digest of what gates run through. */
+  | { kind: 'review'; review: number; since: number; heard: readonly string[]; configuration: string | null }
 
 /** The state of a session: the pure fold of its journal. Its size does not grow with the number of events. */
 export interface SessionState {
@@ -137,6 +135,9 @@ export interface SessionState {
   failures: Failures
   stall: Stall
   claim: Claim
+  /** Whether a round has changed files; and whether a claim was refused because nothing had been done. */
+  hasChangedFiles: boolean
+  toldNothingDone: boolean
   /** The commands that have to pass before done; and the reviewer's model and effort, null if no review is asked for. */
   gates: readonly Gate[]
   review: ReviewTerms | null
@@ -160,6 +161,13 @@ export interface SessionState {
   protectFrom: string | null
   /** Protected files that rounds have changed, the last 50. */
   protectedChanged: readonly string[]
+  /**
+   * Configuration that gates run through and that differs from what the session began with; `programs`: what those of
+   * `node_modules/.bin` were like then, null if not known. Null: nobody has looked, for no gate protects anything.
+   */
+  gateConfiguration:
+    | (Pick<EventOf<'gate-configuration'>, 'files' | 'count' | 'digest'> & { programs: string | null })
+    | null
   /** The savepoint made last; `start`: the tree that the session began with, null if that was not kept. */
   savepoint: { round: number; commit: string; tree: string; start: string | null } | null
   /** How many questions were noted, and their keys (`questionKey`). */
@@ -256,6 +264,7 @@ export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unkn
 
 const NEVER_HELD = { pausedAt: null, heldSince: null, heldMs: 0, holdEnd: null } as const
 const NOTHING_SPENT = { prices: [], cost: NO_COST, usageTrends: NO_TRENDS, maxUsage: null }
+const NOTHING_YET = { hasChangedFiles: false, toldNothingDone: false, protectedChanged: [], gateConfiguration: null }
 
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {
@@ -293,6 +302,7 @@ export function emptyState(id: string): SessionState {
     failures: NO_FAILURES,
     stall: NO_STALL,
     claim: { state: 'none' },
+    ...NOTHING_YET,
     gates: [],
     review: null,
     before: [],
@@ -306,7 +316,6 @@ export function emptyState(id: string): SessionState {
     refusedAnswers: {},
     outputs: [],
     protectFrom: null,
-    protectedChanged: [],
     savepoint: null,
     questions: 0,
     asked: [],
@@ -454,15 +463,4 @@ export function interruptRound(state: SessionState): SessionState {
 export function discountSleep(state: SessionState, ms: number): SessionState {
   if (ms <= 60_000) return state
   return { ...state, beganAt: state.beganAt + ms, failures: failuresLater(state.failures, ms) }
-}
-
-const MOST_LEFT = 20
-const NAME_CHARACTERS = 200
-
-/** The `tasks` field of `round-ended`, by the memory files; empty if there are no tasks. Pure. */
-export function countTasks({ tasks }: Pick<MemorySnapshot, 'tasks'>): Pick<EventOf<'round-ended'>, 'tasks'> {
-  if (tasks.length === 0) return {}
-  const left = tasks.filter(({ done }) => !done)
-  const names = left.slice(0, MOST_LEFT).map(({ id, name }) => clipEnd(`${id} ${name}`, NAME_CHARACTERS))
-  return { tasks: { done: tasks.length - left.length, total: tasks.length, left: names } }
 }

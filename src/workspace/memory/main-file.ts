@@ -14,7 +14,9 @@ export function parseMainFile(text: string): Parsed<MainFile> {
     const withdrawn = withoutClaim(text)
     if (!withdrawn.ok) return withdrawn
   }
-  return { ok: true, value: { ...keys.value, open: listOpenEntries(front.value.body) } }
+  const whyNothing = textUnder(front.value.body, 'whynothingisneeded')
+  const why = whyNothing === '' ? {} : { whyNothing }
+  return { ok: true, value: { ...keys.value, open: listOpenEntries(front.value.body), ...why } }
 }
 
 /** The text with `finite_incantatem: false` and `status: in-progress` in place of `done`; otherwise unchanged. */
@@ -41,7 +43,7 @@ const claimingFlag =
   /^((?:finite_incantatem|"finite_incantatem"|'finite_incantatem')[ \t]*:[ \t]+)true(?=[ \t]*(?:#|\r?$))/im
 const claimingStatus = /^((?:status|"status"|'status')[ \t]*:[ \t]+["']?)done(?=["']?[ \t]*(?:#|\r?$))/im
 
-function readKeys(data: Readonly<Record<string, unknown>>): Parsed<Omit<MainFile, 'open'>> {
+function readKeys(data: Readonly<Record<string, unknown>>): Parsed<Omit<MainFile, 'open' | 'whyNothing'>> {
   const status = ownValue(data, 'status')
   if (typeof status !== 'string') {
     return { ok: false, problem: `status ${describeValue(status)}; use a word such as in-progress or done.` }
@@ -198,6 +200,21 @@ export function listOpenEntries(markdown: string, under: readonly Heading[] = OP
   }
   return open
 }
+
+/** The visible text under a heading, on one line and cut; empty if there is none that says anything. */
+function textUnder(markdown: string, title: string): string {
+  const found: string[] = []
+  let isUnder = false
+  for (const line of visibleLines(markdown)) {
+    const heading = /^ {0,3}#{1,6}(?:[ \t]+(.*))?$/s.exec(line)
+    if (heading !== null) isUnder = (heading[1] ?? '').toLowerCase().replace(/[^a-z]/g, '') === title
+    else if (isUnder) found.push(line)
+  }
+  const text = found.join(' ').slice(0, MOST_WHY_CHARACTERS).toWellFormed().replace(/\s+/g, ' ').trim()
+  return meansNothing(text) ? '' : text
+}
+
+const MOST_WHY_CHARACTERS = 1000
 
 function sectionAfter(section: Section, under: readonly Heading[], level: number, heading: string): Section {
   const title = heading.toLowerCase().replace(/[^a-z]/g, '')

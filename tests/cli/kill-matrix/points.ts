@@ -198,6 +198,7 @@ export const MADE: readonly string[] = Object.keys({
   savepoint: true,
   'settings-changed': true,
   'protected-changed': true,
+  'gate-configuration': true,
   'step-started': true,
   looked: true,
   'command-ran': true,

@@ -4,7 +4,7 @@ import { claimDone, folder, held, round, says, writeTasks } from '../../support/
 import { eventsOf, IMPATIENT, openScene } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
-const claimInFirst = claimDone.replace('tail', 'head')
+const claimInFirst = claimDone.replaceAll('tail', 'head')
 const never = new Promise<never>(() => {})
 const isWords = ({ item }: { item: { kind: string } }) => item.kind === 'agent-message'
 const busy = { kind: 'status', status: 429, body: { error: { message: 'slow down' } } } as const

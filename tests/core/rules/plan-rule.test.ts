@@ -4,7 +4,8 @@ import type { Gate, GateStatus } from '../../../src/core/events/outcome.ts'
 import { judgeDone } from '../../../src/core/rules/done-rule.ts'
 import { changedTasks, gatesForTasks, judgeTasks } from '../../../src/core/rules/plan-rule.ts'
 import { emptyPlan, type PlanTask, type TaskPlan } from '../../../src/core/state/plan.ts'
-import { created, ended, foldAll, resumed, started, worked } from '../../support/session-events.ts'
+import { emptyState } from '../../../src/core/state/state.ts'
+import { created, ended, foldAll, resumed, SESSION, started, worked } from '../../support/session-events.ts'
 
 const task: PlanTask = {
   id: 'T1',
@@ -183,8 +184,8 @@ test('only the word of the last look itself is a claim, for all tasks are done b
     fingerprint: '',
     texts: { main: '', tasks: '' },
   }
-  expect(judgeDone({ ...snapshot, main }, last)).toEqual({ kind: 'none' })
-  const claimed = judgeDone({ ...snapshot, main: { ...main, finiteIncantatem: true } }, last)
+  expect(judgeDone({ ...snapshot, main }, last, emptyState(SESSION))).toEqual({ kind: 'none' })
+  const claimed = judgeDone({ ...snapshot, main: { ...main, finiteIncantatem: true } }, last, emptyState(SESSION))
   expect(claimed).toMatchObject({ kind: 'nominated', by: ['MAIN.md', 'tasks.json'] })
 })
 

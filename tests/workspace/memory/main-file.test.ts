@@ -17,6 +17,30 @@ function problem(text: string): string {
   return main.ok ? 'no problem' : main.problem
 }
 
+describe('why nothing is needed', () => {
+  const why = (body: string) => {
+    const main = parseMainFile(front(good, body))
+    return main.ok ? main.value.whyNothing : main.problem
+  }
+
+  it('is what stands under its heading, on one line and cut', () => {
+    expect(why('## Done\n\n## Why nothing is needed\n\nThe flag *exists*:\n`--dry-run` works.\n\n## Notes\nmore')).toBe(
+      'The flag *exists*: `--dry-run` works.',
+    )
+    expect(why(`### why nothing is needed:\n${'x'.repeat(5000)}`)).toHaveLength(1000)
+  })
+
+  it.each([
+    'Why nothing is needed: it is there.',
+    '## Why nothing is needed\n\n<!-- nothing -->\n',
+    '## Why nothing is needed\n-\n## Done\nAll.',
+    '```\n## Why nothing is needed\nIt is there.\n```',
+    '## Why nothing is needed\nNothing.',
+  ])('is not said by: %j', body => {
+    expect(why(body)).toBeUndefined()
+  })
+})
+
 describe('the front matter', () => {
   it('says status, flag and title', () => {
     expect(parseMainFile(front(good))).toEqual({

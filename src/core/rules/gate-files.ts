@@ -1,0 +1,91 @@
+// Which files a gate runs through by their names. Paths are relative to the work directory, with `/`.
+
+/** Whether a file of this name configures a test runner, in whatever folder it lies. */
+export function isTestRunnerConfig(path: string): boolean {
+  return RUNNER_CONFIG.test(nameOf(path))
+}
+
+/** File names of test runner configuration. */
+const RUNNER_CONFIG =
+  /^(?:conftest\.py|\.?pytest\.ini|tox\.ini|setup\.cfg|\.coveragerc|nose2?\.cfg|unittest\.cfg|(?:vitest|vite|jest|playwright|cypress|karma|wdio|ava|jasmine|mocha|web-test-runner|cucumber)[\w.-]*\.(?:config|workspace|setup|conf)\.\w+|\.mocharc(?:\.\w+)?|\.(?:nycrc|taprc|c8rc)(?:\.\w+)?|\.rspec|(?:spec|rails|test)_helper\.rb|phpunit(?:\.dist)?\.xml(?:\.dist)?|codeception\.ya?ml|junit-platform\.properties|testng\.xml|nextest\.toml|.+\.runsettings|xunit\.runner\.json|dart_test\.yaml|\.busted|test_helper\.exs)$/i
+
+/**
+ * Whether what a gate starts may run through this file, whatever it tests: configuration of package managers, test runners,
+ * interpreters and git attributes, makefiles, and what is found first on an `npm` script's PATH.
+ */
+export function isGateConfiguration(path: string): boolean {
+  return isTestRunnerConfig(path) || RUN_THROUGH.test(nameOf(path)) || RUN_THROUGH_BELOW.test(path)
+}
+
+const RUN_THROUGH =
+  /^(?:\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.[cm]?js|pnpm-workspace\.yaml|bunfig\.toml|(?:site|user)customize\.py|.+\.pth|noxfile\.py|(?:gnu)?makefile|.+\.mk|\.?justfile|rakefile|taskfile\.ya?ml|rust-toolchain(?:\.toml)?|\.gitattributes|\.envrc|\.proverc)$/i
+const RUN_THROUGH_BELOW =
+  /(?:^|\/)(?:\.cargo\/config(?:\.toml)?|\.mvn\/[^/]+|\.bundle\/config|node_modules\/\.bin\/[^/]+)$/i
+
+/** Configuration at the top that counts where git ignores it, too: a list of tokens such as `.npmrc` is often ignored. */
+export const TOP_CONFIGURATION: readonly string[] = [
+  ...['.npmrc', '.yarnrc', '.yarnrc.yml', '.pnpmfile.cjs', '.pnpmfile.mjs', 'pnpm-workspace.yaml', 'bunfig.toml'],
+  ...['GNUmakefile', 'makefile', 'Makefile', 'conftest.py', 'pytest.ini', 'sitecustomize.py', 'usercustomize.py'],
+  ...['.cargo/config.toml', '.cargo/config', '.gitattributes', '.envrc'],
+]
+
+/** Whether a file is what an install writes when it changes what is installed. */
+export function isLockFile(path: string): boolean {
+  return /^(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?)$/.test(nameOf(path))
+}
+
+/** Whether a file is a test by its name: `a.test.ts`, `test_a.py`, `ATest.java`, `a.bats`, a snapshot of such. */
+export function isTestByName(path: string): boolean {
+  return TEST_NAME.test(nameOf(path))
+}
+
+const TEST_NAME =
+  /^(?:tests?|spec)[._-]|[._-](?:tests?|spec|cy|e2e|it)[._-]|[A-Za-z\d](?:Tests?|Spec)\.|[a-z\d]IT\.|^Test[A-Z]|\.(?:bats|t|feature|snap)$/
+
+/**
+ * The files that the command of a gate runs by itself: the makefiles of `make`, likewise of its like, and each configuration
+ * file that it names.
+ * @param run a line for a shell
+ */
+export function ownFilesOf(run: string): string[] {
+  const commands = run.split(/&&|\|\||[;|&()]/).map(command => command.replaceAll(/['"]/g, '').trim().split(/\s+/))
+  return [...new Set(commands.flatMap(filesOfCommand))]
+}
+
+function filesOfCommand(words: readonly string[]): string[] {
+  const start = words.findIndex((word, at) => !isBeforeProgram(word, words[at - 1]))
+  const [program = '', ...rest] = start === -1 ? [] : words.slice(start)
+  const after = (...flags: string[]) => rest[rest.findIndex(word => flags.includes(word)) + 1]
+  const folder = rest.includes('-C') ? `${after('-C')}/` : ''
+  const files = MAKERS.get(nameOf(program)) ?? []
+  const named = [program, ...rest].map(word => word.replace(/^--?\w[\w-]*=/, ''))
+  const own = [...files, ...named.filter(isGateConfiguration)]
+  if (files.length > 0 && (rest.includes('-f') || rest.includes('--file'))) own.push(after('-f', '--file') ?? '')
+  return own.map(path => `${folder}${path}`.replace(/^(?:\.\/+)+/, '')).filter(path => PLAIN_PATH.test(path))
+}
+
+/** `CI=1 timeout 60 make`: what stands before the program. */
+function isBeforeProgram(word: string, before: string | undefined): boolean {
+  if (/^\w+=/.test(word) || WRAPPERS.has(word)) return true
+  return before !== undefined && WRAPPERS.has(before) && /^[\d-]/.test(word)
+}
+
+const WRAPPERS = new Set(['env', 'time', 'exec', 'nice', 'command', 'timeout', '!'])
+
+const MAKEFILES = ['GNUmakefile', 'makefile', 'Makefile']
+const MAKERS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['make', MAKEFILES],
+  ['gmake', MAKEFILES],
+  ['just', ['justfile', 'Justfile', '.justfile']],
+  ['rake', ['Rakefile', 'rakefile']],
+  ['task', ['Taskfile.yml', 'Taskfile.yaml']],
+  ['nox', ['noxfile.py']],
+  ['tox', ['tox.ini']],
+])
+
+/** A path in the work directory, without what is special in a glob or in a shell. */
+const PLAIN_PATH = /^(?![/~])(?!.*(?:^|\/)\.\.(?:\/|$))[\w@+.,/ -]*[\w@+-]$/
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest'
+import { isGateConfiguration, isTestByName, ownFilesOf, TOP_CONFIGURATION } from '../../../src/core/rules/gate-files.ts'
+
+test.each([
+  ...[
+    '.npmrc',
+    'web/.npmrc',
+    '.yarnrc',
+    '.yarnrc.yml',
+    '.pnpmfile.cjs',
+    'bunfig.toml',
+    'conftest.py',
+    'lib/sitecustomize.py',
+  ],
+  ...[
+    'Makefile',
+    'GNUmakefile',
+    'sub/makefile',
+    'rules.mk',
+    'jest.config.js',
+    'vitest.config.mts',
+    'pytest.ini',
+    'tox.ini',
+  ],
+  ...[
+    'node_modules/.bin/vitest',
+    'web/node_modules/.bin/grep',
+    '.cargo/config.toml',
+    'a/.cargo/config',
+    '.gitattributes',
+  ],
+])('a gate may run through %s', path => {
+  expect(isGateConfiguration(path)).toBe(true)
+})
+
+test.each([
+  ...[
+    'src/main.ts',
+    'package.json',
+    'README.md',
+    'npmrc',
+    'docs/Makefile.md',
+    'node_modules/vitest/package.json',
+    'config.toml',
+  ],
+  ...['tests/a.test.ts', '.gitignore', 'Cargo.toml', 'makefiles/a.txt', '.bin/vitest'],
+])('no gate runs through %s by its name alone', path => {
+  expect(isGateConfiguration(path)).toBe(false)
+})
+
+test('all that is looked at where git ignores it is configuration by its name', () => {
+  expect(TOP_CONFIGURATION.filter(path => !isGateConfiguration(path))).toEqual([])
+})
+
+test('a test is known by its name, and a helper beside it is none', () => {
+  const tests = [
+    'a.test.ts',
+    'x/test_a.py',
+    'a_test.go',
+    'a.spec.js',
+    'ATest.java',
+    'AppTests.swift',
+    'a_spec.rb',
+    'a.bats',
+  ]
+  const more = [
+    'tests/__snapshots__/a.test.ts.snap',
+    'TestApp.cs',
+    'PaymentIT.java',
+    't/basic.t',
+    'login.feature',
+    'a.cy.ts',
+  ]
+  const helpers = [
+    'tests/helper.sh',
+    'tests/setup.ts',
+    'tests/latest.js',
+    'tests/grep',
+    'tests/contest.py',
+    'tests/__init__.py',
+  ]
+  expect([...tests, ...more].filter(path => !isTestByName(path))).toEqual([])
+  expect(helpers.filter(isTestByName)).toEqual([])
+})
+
+test.each<[string, readonly string[]]>([
+  ['make test', ['GNUmakefile', 'makefile', 'Makefile']],
+  ['CI=1 timeout 60 make -C sub test', ['sub/GNUmakefile', 'sub/makefile', 'sub/Makefile']],
+  ['make -f ci.mk test', ['GNUmakefile', 'makefile', 'Makefile', 'ci.mk']],
+  ['npm ci && just check', ['justfile', 'Justfile', '.justfile']],
+  ['./node_modules/.bin/vitest run', ['node_modules/.bin/vitest']],
+  ['npx vitest run --config=ci/vitest.config.ts', ['ci/vitest.config.ts']],
+  ['pytest -c "pytest.ini" tests', ['pytest.ini']],
+  ['npm test', []],
+  ['echo make', []],
+  ['make -C /etc test; make -C ../up', []],
+])('%s runs %j by itself', (run, files) => {
+  expect(ownFilesOf(run)).toEqual(files)
+})
