@@ -61,8 +61,8 @@ export interface PlayOptions {
   /** What else the session begins with. */
   begun?: Partial<EventOf<'session-created'>>
   policy?: Partial<RunnerPolicy>
-  tree?: (playing: Playing | null) => string
-  memory?: (rounds: number) => MemorySnapshot
+  tree?: (playing: Playing | null) => string | Promise<string>
+  memory?: (rounds: number) => MemorySnapshot | Promise<MemorySnapshot>
   append?: (event: Recorded) => void
   /** Called when the journal is to be brought to the disk. */
   sync?: () => void
@@ -77,7 +77,7 @@ export interface PlayOptions {
   /** Called with what is written of tasks into their file. */
   onMark?: (marks: readonly TaskMark[]) => void
   /** Called when the done claim is put back, with how many rounds have begun. */
-  onWithdraw?: (rounds: number) => void
+  onWithdraw?: (rounds: number) => unknown
   /** What codex says of the account's usage before the first round. */
   usage?: UsageLimits
   /** As `usage`, when it resolves. */
@@ -89,7 +89,7 @@ export interface PlayOptions {
   /** What else it is resumed with. */
   resumed?: Partial<EventOf<'session-resumed'>>
   /** Whether what a round left can be kept; it can if left out. */
-  savepoint?: (of: { round: number; tree: string }) => boolean
+  savepoint?: (of: { round: number; tree: string }) => boolean | Promise<boolean>
   /** The session is resumed from these. */
   journal?: readonly Recorded[]
   /** Called just before the session begins. */
@@ -218,7 +218,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     providers: { byName: new Map(), usual: CODEX_PROVIDER, remoteModel: null, ask: async () => null },
     memory: {
       read: async () => memory(),
-      withdrawClaim: async () => options.onWithdraw?.(ran.inputs.length),
+      withdrawClaim: async () => void (await options.onWithdraw?.(ran.inputs.length)),
       markTasks: async marks => options.onMark?.(marks),
     },
     workTree: {
@@ -294,7 +294,7 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
       return { ...PASSED, gate: name, tree: 'same', changed: [], changedCount: 0, ...came }
     },
     keepSavepoint: async of =>
-      options.savepoint?.(of) === false
+      (await options.savepoint?.(of)) === false
         ? null
         : {
             commit: `c${of.round}`,
