@@ -49,6 +49,7 @@ import { certify, proofEnvironment } from './proof/proof.ts'
 import { optionsOf, policyOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
 import { templateNamed, unknownTemplate } from './start/templates.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
+import type { RunObserver } from './work-through.ts'
 import type { World } from './world.ts'
 
 /** What a new session begins with. */
@@ -65,12 +66,8 @@ export interface NewSession {
   terms?: Omit<PromptTerms, 'template'>
 }
 
-/** Who sees the sessions, whether they can be asked to decide, and whether it is a screen (left out: no): then no default is taken. */
-interface SessionsObserver {
-  view: View
-  canAsk: boolean
-  hasScreen?: boolean
-}
+/** Who sees the sessions. */
+type SessionsObserver = Pick<RunObserver, 'view' | 'canAsk' | 'hasScreen'>
 
 /** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
 export class Sessions implements AsyncDisposable {
@@ -125,9 +122,8 @@ export class Sessions implements AsyncDisposable {
     observer: SessionsObserver,
     allowance: RunAllowance | null,
   ): Promise<Sessions> {
-    const { clock, pid, platform } = world
-    const owner = { pid, startTime: await startTimeOf(pid, platform) }
-    const live = new LiveShare({ path: run.records.live, owner, redactor: run.redactor, clock })
+    const owner = { pid: world.pid, startTime: await startTimeOf(world.pid, world.platform) }
+    const live = new LiveShare({ path: run.records.live, owner, redactor: run.redactor, clock: world.clock })
     const sessions = new Sessions(world, run, observer, live, allowance)
     await makeProjectFolders(run.records.directory)
     await writeAgentsConfig(run.records.directory, run.agents)
@@ -137,10 +133,8 @@ export class Sessions implements AsyncDisposable {
 
   /** Asks the session that runs for something, and answers with what came of it. */
   ask(command: Command): Promise<Reply> {
-    return handleCommand(command, this.#current, watcher => {
-      this.#live.watched()
-      this.#watchers.watched(watcher)
-    })
+    if (command.type === 'watch') this.#live.watched()
+    return handleCommand(command, this.#current, watcher => this.#watchers.watched(watcher))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
