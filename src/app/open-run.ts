@@ -1,5 +1,6 @@
+import { realpath } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { inboxFolder } from '../agents/inbox.ts'
 import { Cleanup, UserError } from '../base/errors.ts'
@@ -334,7 +335,7 @@ export async function fingerprintOptions(
   { git, directory, root, key }: Records,
   onWarning: (warning: string) => void,
 ): Promise<FingerprintOptions> {
-  const { env, platform, pid } = world
+  const { env, home, platform, pid } = world
   const owner = { pid, startTime: await startTimeOf(pid, platform) }
   return {
     gitDir: git,
@@ -344,6 +345,7 @@ export async function fingerprintOptions(
     env: { ...env, [MARK_VARIABLE]: makeMark({ key, owner, n: NO_APP_SERVER }) },
     // What codemachine prints into the work directory is no work of an agent's.
     leaveOut: [root, ...(await outputFiles(platform))],
+    codexHome: await realOrSame(resolve(env.CODEX_HOME || join(home, '.codex'))),
     ...(await maxFileSizeOf(world, directory)),
     onWarning,
   }
@@ -358,6 +360,10 @@ async function maxFileSizeOf(world: World, directory: string): Promise<Pick<Fing
     if (!(error instanceof UserError)) throw error
     return {}
   }
+}
+
+function realOrSame(path: string): Promise<string> {
+  return realpath(path).catch(() => path)
 }
 
 /** For what is no goal. */

@@ -25,6 +25,7 @@ import {
 } from './git/private-git.ts'
 import { type IndexDifferences, stagePaths } from './git/trees.ts'
 import { findHiddenFiles } from './hidden-files.ts'
+import { codexHomeRules, literal } from './ignored/well-known.ts'
 import { coversMoreThanTests, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
 import {
   forgetReplaced,
@@ -40,6 +41,8 @@ export interface FingerprintOptions extends PrivateGitOptions {
    * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` is always left out.
    */
   leaveOut?: readonly string[]
+  /** Absolute path of codex's home: what codex keeps there for itself is left out, what a person configures it with is not. */
+  codexHome?: string
   /** The size of the largest file whose content is read, bytes; `MAX_FILE_SIZE` if left out. */
   maxFileSize?: number
   /** Called once for each path that cannot be read and is therefore not in the fingerprint. */
@@ -90,7 +93,9 @@ export class Fingerprints {
   #working: PrivateGit
   #signal: AbortSignal | undefined
   readonly #never: readonly string[]
+  /** What is left out by rules; `#own`: but for what codex keeps for itself. */
   readonly #rules: readonly string[]
+  readonly #own: readonly string[]
   readonly #onWarning: (message: string) => void
   readonly #told = new Set<string>()
   readonly #unread: UnreadFiles
@@ -112,7 +117,9 @@ export class Fingerprints {
     this.#unread = new UnreadFiles(maxFileSize, message => this.#warn(message))
     const never = [join(directory, '.codemachine'), gitDir, ...leaveOut]
     this.#never = never.flatMap(path => relativeToTop(git.setting.directory, path))
-    this.#rules = this.#never.map(excludeRule)
+    this.#own = this.#never.map(excludeRule)
+    const ofCodex = options.codexHome === undefined ? [] : relativeToTop(git.setting.directory, options.codexHome)
+    this.#rules = [...this.#own, ...ofCodex.flatMap(codexHomeRules).map(rule => `--exclude=${rule}`)]
   }
 
   /** The private git directory; without borrowed objects once git would wait at one of them. */
@@ -198,7 +205,7 @@ export class Fingerprints {
 
   /** Lets go of what is ignored now and was not when it was first included, but for what the person has committed. */
   async forgetIgnored(): Promise<void> {
-    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#within]
+    const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#rules, ...this.#within]
     const ignored = splitAtNul(await this.#list(args))
     if (ignored.length === 0) return
     const committed = new Set((await this.#committed()).map(entry => entry.slice(entry.indexOf('\t') + 1)))
@@ -215,7 +222,7 @@ export class Fingerprints {
 
   /** What lies in the work directory and no fingerprint includes: a folder of which nothing counts ends in `/`. */
   async leftOut(): Promise<ChangedPaths> {
-    const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...this.#rules, ...this.#within]
+    const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...this.#own, ...this.#within]
     // Nothing hangs on it: what git would wait at is the next fingerprint's to say.
     const listed = await runGit(this.git.setting, args).catch((error: unknown) => {
       if (error instanceof UserError) return null
@@ -465,7 +472,7 @@ function readOnlyFailure(cause: GitError): UserError {
 
 /** An exclude rule for the command line, where it is stronger than any `.gitignore`. */
 function excludeRule(inside: string): string {
-  return `--exclude=/${inside.replace(/[\\*?[\]]/g, '\\$&').replace(/ $/, '\\ ')}`
+  return `--exclude=/${literal(inside)}`
 }
 
 /** The path relative to `top`, with `/`; an empty list if it lies outside. */

@@ -89,3 +89,18 @@ test('work that a round hides behind an ignore rule is work: claims see it, veri
   await scene.run('rewind', 'before-rewind-1')
   expect(readFileSync(join(place.directory, 'src/c'), 'utf8')).toBe('new')
 })
+
+test('in a directory that holds the home of codex, what codex keeps there for itself is nobody’s work', async () => {
+  await using scene = await openScene([
+    round('echo work > app.ts; echo "# mine" >> codex-home/AGENTS.md'),
+    round(claimDone),
+  ])
+  const { place } = scene
+  const { exitCode, stdout } = await scene.run('-C', place.root, '--plain', '--rounds', '3', 'build X')
+  expect(stdout).not.toContain('claim refused')
+  expect(exitCode).toBe(0)
+  const kept = await scene.run('diff', '-C', place.root, 'start', '2', '--stat')
+  expect(kept.stdout).toContain('app.ts')
+  expect(kept.stdout).toContain('codex-home/AGENTS.md')
+  expect(kept.stdout).not.toMatch(/sqlite|sessions|auth\.json/)
+})

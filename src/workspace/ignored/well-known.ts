@@ -27,6 +27,18 @@ const WRITTEN_FILES = [
   ...'npm-debug.log* pip-log.txt *.pid *.pid.lock *.seed hs_err_pid* replay_pid* .DS_Store'.split(' '),
 ]
 
+/** What a person writes into codex's home. */
+const CODEX_CONFIGURATION = [
+  ...'config.toml *.config.toml AGENTS.md AGENTS.override.md instructions.md'.split(' '),
+  ...'prompts skills rules agents hooks hooks.json'.split(' '),
+]
+
+/** Exclude rules for what codex keeps in its home for itself: all but what it is configured with. `home`: relative to the top. */
+export function codexHomeRules(home: string): string[] {
+  const folder = `/${literal(home)}`
+  return [`${folder}/*`, ...CODEX_CONFIGURATION.map(name => `!${folder}/${name}`), `${folder}/skills/.system`]
+}
+
 /** The text that stands in a rule for a path: no character of it is a pattern. */
 export function literal(path: string): string {
   return path.replace(/[\\*?[\]]/g, '\\$&').replace(/ $/, '\\ ')
