@@ -204,9 +204,7 @@ async function readSession(
     effort: state.effortInUse ?? state.effort,
     last,
     waiting: waiting && { ...waiting, until: isoTime(waiting.until), since: isoTime(waiting.since) },
-    pausedAt: isRunning && state.pausedAt !== null ? isoTime(state.pausedAt) : null,
-    hold: isRunning && state.holdEnd !== null ? { until: isoTime(state.holdEnd.at), how: state.holdEnd.how } : null,
-    decision: isRunning && state.decision !== null ? decisionReport(state.decision) : null,
+    ...(isRunning ? heldReport(state) : { pausedAt: null, hold: null, decision: null }),
     replanAsked: state.replan !== null,
     stopAsked: isRunning && state.stopAsked,
     offlineSince: isRunning && state.offlineSince !== null ? isoTime(state.offlineSince) : null,
@@ -222,6 +220,19 @@ async function readSession(
     forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
     primaryWindow: state.primaryWindow,
     secondaryWindow: state.secondaryWindow,
+  }
+}
+
+/** What a running session waits for a person in. */
+function heldReport({
+  pausedAt,
+  holdEnd,
+  decision,
+}: SessionState): Pick<SessionReport, 'pausedAt' | 'hold' | 'decision'> {
+  return {
+    pausedAt: pausedAt === null ? null : isoTime(pausedAt),
+    hold: holdEnd === null ? null : { until: isoTime(holdEnd.at), how: holdEnd.how },
+    decision: decision === null ? null : decisionReport(decision),
   }
 }
 

@@ -34,7 +34,7 @@ function costOf({ input, cachedInput, output }: TokenCounts, price: Price): numb
 }
 
 /** The price of a model; null if there is none, or nobody knows which model it is. */
-export function priceOf(prices: readonly ModelPrice[], model: string | null | undefined): Price | null {
+function priceOf(prices: readonly ModelPrice[], model: string | null | undefined): Price | null {
   return prices.find(each => each.model === model) ?? null
 }
 

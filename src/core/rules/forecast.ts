@@ -2,7 +2,7 @@ import { isFinished, type UsageWindow } from '../events/outcome.ts'
 import type { SessionState } from '../state/state.ts'
 
 /** How much of one usage window the rounds of a session have used: the part of the window that they have seen whole. */
-export interface WindowTrend {
+interface WindowTrend {
   /** When the window is renewed; Unix time, ms. */
   resetsAt: number
   /** Per cent that was used when the first of `rounds` began, and that is used now. */

@@ -14,7 +14,7 @@ export type LimitName = keyof SessionLimits & keyof Used
 type OwnLimits = { readonly [Name in LimitName]?: number | undefined }
 
 /** Every limit, in the order in which they are looked at. */
-export const LIMIT_NAMES = ['rounds', 'timeMs', 'tokens', 'cost'] as const satisfies readonly LimitName[]
+const LIMIT_NAMES = ['rounds', 'timeMs', 'tokens', 'cost'] as const satisfies readonly LimitName[]
 
 /** Nothing of any limit. */
 export const NOTHING_USED: Used = { rounds: 0, timeMs: 0, tokens: 0 }
