@@ -1,9 +1,7 @@
 import { stat } from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
-import { systemErrorCode, UserError } from '../base/errors.ts'
-import { pathInside } from '../platform/files.ts'
-import { findObstacle, renameAsBroken } from './files/inside-directory.ts'
-import { type BlockingFile, GitBlocked, shownPath } from './git/blocking-files.ts'
+import { join, relative, sep } from 'node:path'
+import { UserError } from '../base/errors.ts'
+import { blockedObject, GitBlocked, mending, notBorrowed, putAside } from './git/blocking-files.ts'
 import {
   fromLatin1,
   GitError,
@@ -427,45 +425,6 @@ interface Seen extends IndexDifferences {
 
 const NONE_KNOWN: ReadonlyMap<string, string> = new Map()
 
-/** Runs an action again for as long as what it has thrown could be mended; at most 20 times. */
-async function mending<T>(action: () => Promise<T>, mend: (error: unknown) => Promise<boolean> | false): Promise<T> {
-  for (let left = MOST_MENDS; ; left -= 1) {
-    try {
-      return await action()
-    } catch (error) {
-      if (left <= 0 || !(await mend(error))) throw error
-    }
-  }
-}
-
-function blockedObject(error: unknown): BlockingFile | null {
-  return error instanceof GitBlocked ? (error.files.find(({ kind }) => kind === 'objects') ?? null) : null
-}
-
-function notBorrowed(directory: string, { path, why }: BlockingFile): string {
-  return `${shownPath(directory, path)} ${why}: codemachine reads no objects of the repository any more.`
-}
-
-/**
- * Renames the files of the work directory at which git would wait, so that it does not; false if that was not what was
- * thrown, or one of them cannot be renamed.
- */
-async function putAside(error: unknown, directory: string, warn: (message: string) => void): Promise<boolean> {
-  const files = error instanceof GitBlocked ? error.files.filter(({ kind }) => kind === 'rules') : []
-  for (const { path, why } of files) {
-    const inside = pathInside(directory, path)
-    if (inside === null || (await findObstacle(directory, dirname(inside))) !== null) return false
-    try {
-      const aside = await renameAsBroken(directory, inside)
-      warn(`${shownPath(directory, path)} ${why}; it was renamed to ${shownPath(directory, join(directory, aside))}.`)
-    } catch (failure) {
-      if (systemErrorCode(failure) === null) throw failure
-      return false
-    }
-  }
-  return files.length > 0
-}
-
 function readOnlyFailure(cause: GitError): UserError {
   return new UserError('The work directory cannot be looked at while a session begins or ends; try again.', { cause })
 }
@@ -482,7 +441,6 @@ function relativeToTop(top: string, path: string): string[] {
 }
 
 const MOST_PATHS = 50
-const MOST_MENDS = 20
 const MANY_FILES = 1000
 const MOST_WARNINGS = 20
 const PLACEHOLDER = '.codemachine-looks-in-here'

@@ -1,8 +1,9 @@
 import { lstatSync, type Stats, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
-import { delimiter, join, relative, sep } from 'node:path'
-import { UserError } from '../../base/errors.ts'
-import { readBoundedText } from '../../platform/files.ts'
+import { delimiter, dirname, join, relative, sep } from 'node:path'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import { pathInside, readBoundedText } from '../../platform/files.ts'
+import { findObstacle, renameAsBroken } from '../files/inside-directory.ts'
 
 /** Something at which git would wait for ever, or over which it would sit for minutes: a pipe in the place of a file. */
 export interface BlockingFile {
@@ -184,3 +185,49 @@ const MOST_NAMES = 500_000
 const MOST_FOUND = 10_000
 const MOST_FOLDERS = 100
 const MOST_BYTES = 32 * 1024 * 1024
+
+/** Runs an action again for as long as what it has thrown could be mended; at most 20 times. */
+export async function mending<T>(
+  action: () => Promise<T>,
+  mend: (error: unknown) => Promise<boolean> | false,
+): Promise<T> {
+  for (let left = MOST_MENDS; ; left -= 1) {
+    try {
+      return await action()
+    } catch (error) {
+      if (left <= 0 || !(await mend(error))) throw error
+    }
+  }
+}
+
+/** The object, or file that names further ones, at which git would wait; null if that was not what was thrown. */
+export function blockedObject(error: unknown): BlockingFile | null {
+  return error instanceof GitBlocked ? (error.files.find(({ kind }) => kind === 'objects') ?? null) : null
+}
+
+/** Says that the objects of the person's repository are done without. */
+export function notBorrowed(directory: string, { path, why }: BlockingFile): string {
+  return `${shownPath(directory, path)} ${why}: codemachine reads no objects of the repository any more.`
+}
+
+/**
+ * Renames the files of the work directory at which git would wait, so that it does not; false if that was not what was
+ * thrown, or one of them cannot be renamed.
+ */
+export async function putAside(error: unknown, directory: string, warn: (message: string) => void): Promise<boolean> {
+  const files = error instanceof GitBlocked ? error.files.filter(({ kind }) => kind === 'rules') : []
+  for (const { path, why } of files) {
+    const inside = pathInside(directory, path)
+    if (inside === null || (await findObstacle(directory, dirname(inside))) !== null) return false
+    try {
+      const aside = await renameAsBroken(directory, inside)
+      warn(`${shownPath(directory, path)} ${why}; it was renamed to ${shownPath(directory, join(directory, aside))}.`)
+    } catch (failure) {
+      if (systemErrorCode(failure) === null) throw failure
+      return false
+    }
+  }
+  return files.length > 0
+}
+
+const MOST_MENDS = 20
