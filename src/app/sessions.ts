@@ -272,7 +272,8 @@ export class Sessions implements AsyncDisposable {
     fingerprints.protect(globs.length === 0 ? [] : [...globs, ...TOP_CONFIGURATION])
     const rules = await openSessionRules(fingerprints, { path: records.ignoreRules(id), state: () => log.state })
     remarks.push(...rules.remarks)
-    if (log.state.last === null) remarks.push(...(await remarksOnProof(fingerprints.git, { ...settings, gates })))
+    if (log.state.last === null)
+      remarks.push(...(await fingerprints.mending(git => remarksOnProof(git, { ...settings, gates }))))
     const guard = await openRepositoryGuard({
       repository,
       workTree: records.directory,

@@ -135,8 +135,16 @@ export class Fingerprints {
    */
   async take(signal?: AbortSignal): Promise<string> {
     this.#signal = signal
+    return await this.mending(() => this.#takeOrRepair())
+  }
+
+  /**
+   * Runs what calls git. With the run lock a file at which git would wait is renamed or done without, as by `take`, and it
+   * runs again.
+   */
+  async mending<T>(run: (git: PrivateGit) => Promise<T>): Promise<T> {
     return await mending(
-      () => this.#takeOrRepair(),
+      () => run(this.git),
       error => (this.#isReadOnly ? false : this.#doWithout(error)),
     )
   }
@@ -202,7 +210,11 @@ export class Fingerprints {
   }
 
   /** Lets go of what is ignored now and was not when it was first included, but for what the person has committed. */
-  async forgetIgnored(): Promise<void> {
+  forgetIgnored(): Promise<void> {
+    return this.mending(() => this.#forgetIgnored())
+  }
+
+  async #forgetIgnored(): Promise<void> {
     const args = ['ls-files', '-c', '-i', '-z', '--exclude-standard', ...this.#rules, ...this.#within]
     const ignored = splitAtNul(await this.#list(args))
     if (ignored.length === 0) return
@@ -235,7 +247,7 @@ export class Fingerprints {
   async changed(before: string, after: string): Promise<ChangedPaths> {
     if (before === after) return { paths: [], count: 0 }
     const args = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', '--end-of-options', before, after]
-    const { ok, stdout } = await runGit(this.git.setting, args)
+    const { ok, stdout } = await this.mending(git => runGit(git.setting, args))
     if (!ok)
       this.#warn('An earlier fingerprint of the work directory is gone: what has changed since cannot be listed.')
     const paths = ok ? splitAtNul(stdout) : []

@@ -25,7 +25,7 @@ const COMMAND_CHARACTERS = 16_000
 export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
   const { commands, fingerprints, savepoints, redactor, settings, records } = run
   const changedProtected: ProofEnvironment['changedProtected'] = (gates, before, after) =>
-    protectedChanges({ gates, before, after, git: fingerprints.git })
+    fingerprints.mending(git => protectedChanges({ gates, before, after, git }))
   /** Null if what it began with is no longer there. */
   const diffSince = async (start: string, tree: string) => {
     try {
@@ -54,14 +54,13 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
       return kept && { ...kept, ...(notLookedAt.count === 0 ? {} : { notLookedAt }) }
     },
     changedProtected,
-    configuration: async (gates, before, after, programs) =>
-      await gateConfiguration({
-        ...{ gates, before, after, git: fingerprints.git },
-        programs: { before: programs, after: await hashOfPrograms(directory) },
-      }),
+    configuration: async (gates, before, after, programs) => {
+      const both = { before: programs, after: await hashOfPrograms(directory) }
+      return await fingerprints.mending(git => gateConfiguration({ gates, before, after, git, programs: both }))
+    },
     programs: () => hashOfPrograms(directory),
     async lost(before, after) {
-      const files = await changedFiles(fingerprints.git, before, after)
+      const files = await fingerprints.mending(git => changedFiles(git, before, after))
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
     },
     async reviewer(state, tree) {
@@ -103,7 +102,8 @@ export async function certify(
     const text = certificateText(
       certificateOf(ended, {
         head,
-        headHoldsAll: commit === null ? null : await isFullyCommitted(fingerprints.git, commit, claim.tree),
+        headHoldsAll:
+          commit === null ? null : await fingerprints.mending(git => isFullyCommitted(git, commit, claim.tree)),
         savepoint: savepoint?.tree === claim.tree ? savepoint.commit : null,
         notLookedAt: await fingerprints.leftOut(),
         versions: { codemachine: version, codex: engines.of({}).version, node, platform },

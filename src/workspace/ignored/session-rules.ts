@@ -60,11 +60,12 @@ async function keepIgnoreRules(fingerprints: Fingerprints, path: string, named: 
   // Opens nested repositories, of which git lists nothing before that.
   await fingerprints.take()
   await fingerprints.forgetIgnored()
-  const { git } = fingerprints
-  const { rules, remarks } = await rulesNow(git)
-  const place = await ruleThatHidesAll(git, rules)
+  const { rules, remarks, place } = await fingerprints.mending(async git => {
+    const now = await rulesNow(git)
+    return { ...now, place: await ruleThatHidesAll(git, now.rules) }
+  })
   const atStart = place === null ? rules : ''
-  await writeWholeFile(path, Buffer.from(sessionRules(git, named, atStart), 'latin1'))
+  await writeWholeFile(path, Buffer.from(sessionRules(fingerprints.git, named, atStart), 'latin1'))
   if (place === null) return remarks
   const remark = `${place} ignores everything in the work directory, so no ignore rule of the session's start counts: all files are looked at and kept, but for well-known dependencies, caches and build output. Take that rule out, or have it name what is to be ignored.`
   return [...remarks, remark]

@@ -1,7 +1,9 @@
+import { renameSync, symlinkSync, unlinkSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { UserError } from '../../../src/base/errors.ts'
 import { writeFileInside } from '../../../src/workspace/files/inside-directory.ts'
 
 let home: string
@@ -33,3 +35,30 @@ it('a link in place of the file is replaced, and nothing else is left behind', a
   expect(await readFile(join(home, 'outside/file'), 'utf8')).toBe('theirs')
   expect(await readdir(join(root, 'a'))).toEqual(['file'])
 })
+
+it('a folder that is swapped for a link at any moment of a write never leads it outside', async () => {
+  const folder = join(root, 'a')
+  const outside = join(home, 'outside/b')
+  let refused = 0
+  const end = performance.now() + 1500
+  for (let delay = 0; performance.now() < end && refused < ENOUGH; delay = (delay + 1) % MOMENTS) {
+    const written = writeFileInside(root, 'a/file', 'x').then(
+      () => null,
+      (error: unknown) => error,
+    )
+    // Each turn of the loop of events lies between other two of the write's steps.
+    for (let turn = 0; turn < delay; turn += 1) await new Promise(setImmediate)
+    renameSync(folder, `${folder}.aside`)
+    symlinkSync(outside, folder)
+    if ((await written) instanceof UserError) refused += 1
+    expect(await readdir(outside)).toEqual([])
+    unlinkSync(folder)
+    renameSync(`${folder}.aside`, folder)
+    await rm(join(folder, 'file'), { force: true })
+  }
+  expect(refused).toBeGreaterThan(0)
+})
+
+/** How many turns of the loop of events a write takes, about. */
+const MOMENTS = 60
+const ENOUGH = 200

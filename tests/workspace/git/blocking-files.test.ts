@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
 import { findRepository, GitStopped } from '../../../src/workspace/git/git.ts'
+import { unmatchedGlobs } from '../../../src/workspace/protected-files.ts'
 import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
 
 let base: string
@@ -116,6 +117,27 @@ describe('a file at which git would wait for ever', () => {
       expect(warnings.join('\n')).toContain(`${object} is a pipe`)
       expect(await prints.take()).toBe(tree)
       expect(await savepoints.keep(what)).toMatchObject({ tree })
+    },
+    SECONDS,
+  )
+
+  it(
+    'is no end of what else asks git: which files a gate protects, and what has changed',
+    async () => {
+      repository()
+      write('tests/a', 'a')
+      commit()
+      const prints = await open()
+      const before = await prints.take()
+      pipe('.gitignore')
+      expect(await prints.mending(each => unmatchedGlobs(each, ['tests/**', 'none/**']))).toEqual(new Set(['none/**']))
+      expect(warnings.join('\n')).toContain('.gitignore is a pipe')
+      const tree = `.git/objects/${before.replace(/^../, '$&/')}`
+      unlinkSync(join(work, tree))
+      pipe(tree)
+      expect(await prints.changed(before, '1'.repeat(40))).toEqual({ paths: [], count: 0 })
+      expect(warnings.join('\n')).toContain(`${tree} is a pipe`)
+      expect(warnings.join('\n')).toContain('An earlier fingerprint of the work directory is gone')
     },
     SECONDS,
   )
