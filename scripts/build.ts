@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
-import { build, type Plugin, transform } from 'esbuild'
+import { build, type Metafile, type Plugin, transform } from 'esbuild'
+import { minify } from 'rolldown/utils'
 import { writeDeclarations } from './declarations.ts'
 import { readWithoutFile, thirdParty } from './third-party.ts'
 
@@ -29,7 +30,10 @@ const withoutDeveloperTools: Plugin = {
   },
 }
 
-/** Short names in what is not ours: a third of the package is libraries. Ours keep theirs: a stack trace is to be read. */
+/**
+ * Short names in what is not ours: a third of the package is libraries. Our functions and classes keep theirs: a stack
+ * trace is to be read (`shortenInside`).
+ */
 const shortNamesOfLibraries: Plugin = {
   name: 'short-names-of-libraries',
   setup(builds) {
@@ -70,6 +74,7 @@ const { metafile } = await build({
     ].join(''),
   },
 })
+await shortenInside(metafile)
 // What is in which file, for the tests; it is not packed.
 await writeFile('dist/metafile.json', JSON.stringify(metafile))
 
@@ -79,3 +84,18 @@ await writeFile('dist/THIRD-PARTY.txt', text)
 for (const problem of problems) console.error(problem)
 if (problems.length > 0) process.exitCode = 1
 else await writeDeclarations('dist')
+
+/** Short names for what is declared inside functions, which no stack trace shows: esbuild does that for all names or none. */
+async function shortenInside({ outputs }: Metafile): Promise<void> {
+  const files = Object.keys(outputs).filter(file => file.endsWith('.js'))
+  for (const file of files) {
+    const { code, errors } = await minify(file, await readFile(file, 'utf8'), {
+      module: true,
+      compress: false,
+      mangle: { toplevel: false, keepNames: true },
+      codegen: { removeWhitespace: true },
+    })
+    for (const { message } of errors) throw new Error(`${file}: ${message}`)
+    await writeFile(file, code)
+  }
+}
