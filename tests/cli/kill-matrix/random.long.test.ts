@@ -124,8 +124,9 @@ describe.concurrent('killed at random moments, a session comes to the tree of an
       expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['build X', 'build Y'])
       const done = eventsOf(events, 'session-ended').filter(({ outcome }) => outcome.kind === 'done')
       expect(done.map(({ session }) => session)).toEqual(sessions.filter(id => eventsOfSession(scene, id).length > 0))
+      // A round that ended in the moment of a kill may have no savepoint of its own: the way back is that of the rewind.
       for (let turn = 0; turn < 2 || !night.isOver(); turn++) {
-        const to = turn % 2 === 0 ? `${done[0]?.session}/start` : `${done.at(-1)?.session}/1`
+        const to = turn % 2 === 0 ? `${done[0]?.session}/start` : 'before-rewind-1'
         while (!(await night.run('rewind', to)));
         expect(treeOf(scene.place)).toBe(turn % 2 === 0 ? trees.start : trees.goal)
       }
