@@ -1,12 +1,12 @@
 import * as v from 'valibot'
 import { UserError, unreachable } from '../base/errors.ts'
 import type { Redactor } from '../base/redactor.ts'
-import { CODEX_PROVIDER } from '../core/contracts/provider.ts'
+import { CODEX_PROVIDER, type Providers } from '../core/contracts/provider.ts'
 import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { TemplateKind } from '../core/contracts/template.ts'
 import type { RunOverrides } from '../core/events/events.ts'
 import { type Gate, limitReached, type SessionLimits } from '../core/events/outcome.ts'
-import { problemOfModel } from '../core/rules/cost.ts'
+import { type ModelPrice, problemOfModel } from '../core/rules/cost.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import {
   allowanceAtResume,
@@ -218,17 +218,13 @@ function costAtResume({ id, limits, cost }: SessionState, { maxCost }: LimitOpti
  * chooses by itself is seen when a thread starts.
  */
 export async function refuseUnpriced(
-  run: Pick<Run, 'settings' | 'prices' | 'providers' | 'askForModels'>,
+  run: Pick<Run, 'settings' | 'prices' | 'askForModels'> & { providers: Pick<Providers, 'byName' | 'usual'> },
   kind: Pick<TemplateKind, 'parts'>,
   { cost }: SessionLimits,
 ): Promise<void> {
   if (cost === undefined) return
   const { settings, prices, providers } = run
-  if (prices.length === 0) {
-    throw new UserError(
-      'There are no prices, so --max-cost cannot be kept; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',
-    )
-  }
+  refuseWithoutPrices(prices)
   const isTeam = Object.values(kind.parts).some(({ delegates }) => delegates)
   const { main, sub } = isTeam ? (await run.askForModels()).agents : { main: [], sub: [] }
   const models = [
@@ -236,10 +232,30 @@ export async function refuseUnpriced(
     settings.reviewer.model,
     ...[...main, ...sub].map(agent => (agent.enabled ? agent.model : null)),
   ]
-  for (const model of models) {
-    const problem = model === null ? null : problemOfModel(prices, model)
-    if (problem !== null) throw new UserError(problem)
-  }
+  for (const model of models) refuseUnpricedModel(prices, model)
+}
+
+/** Refuses a limit of cost as `refuseUnpriced` does, for one agent that works by itself; `model`: what it works with, null: not known. */
+export function refuseUnpricedAgent(
+  prices: readonly ModelPrice[],
+  model: string | null,
+  { cost }: Pick<SessionLimits, 'cost'>,
+): void {
+  if (cost === undefined) return
+  refuseWithoutPrices(prices)
+  refuseUnpricedModel(prices, model)
+}
+
+function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
+  if (prices.length > 0) return
+  throw new UserError(
+    'There are no prices, so --max-cost cannot be kept; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',
+  )
+}
+
+function refuseUnpricedModel(prices: readonly ModelPrice[], model: string | null): void {
+  const problem = model === null ? null : problemOfModel(prices, model)
+  if (problem !== null) throw new UserError(problem)
 }
 
 /** What may have to pass before done in a session that goes on. */

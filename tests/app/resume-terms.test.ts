@@ -1,10 +1,19 @@
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
+import { loadAgents } from '../../src/agents/agent.ts'
 import { settingsOf } from '../../src/app/open-run.ts'
-import { limitsAtResume, optionsAtResume, optionsOf, runOverridesOf, termsAtStart } from '../../src/app/resume-terms.ts'
+import {
+  limitsAtResume,
+  optionsAtResume,
+  optionsOf,
+  refuseUnpriced,
+  runOverridesOf,
+  termsAtStart,
+} from '../../src/app/resume-terms.ts'
 import { nothingSecret } from '../../src/base/redactor.ts'
+import type { Agent } from '../../src/core/contracts/agent.ts'
 import { openSettings } from '../settings/settings-places.ts'
-import { created, ended, foldAll, started, worked } from '../support/session-events.ts'
+import { created, ended, foldAll, started, usage, worked } from '../support/session-events.ts'
 
 const loaded = async (options: Parameters<typeof settingsOf>[2]) => {
   await using places = await openSettings()
@@ -74,4 +83,49 @@ test('a session that lacks nothing but its end goes on, though its rounds are us
   expect(() => limitsAtResume(foldAll(used), {}, settings)).toThrow('has used 1 of its 1 rounds')
   const accepted = foldAll([...used, { type: 'done-accepted', round: 1, tree: 'b' }])
   expect(limitsAtResume(accepted, {}, settings)).toMatchObject({ rounds: 1 })
+})
+
+describe('a limit of cost', () => {
+  const prices = [{ model: 'small', in: 1, cached: 1, out: 1 }]
+  const roster = loadAgents()
+  const limits = { rounds: 3, timeMs: null, tokens: null, cost: 5 }
+  /** A run in which the agents with these names have a model. */
+  const runWith = async (models: Record<string, string>) => {
+    const { settings } = await loaded({})
+    const withModel = (agent: Agent) => ({ ...agent, model: models[agent.name] ?? null })
+    const agents = { main: roster.main.map(withModel), sub: roster.sub.map(withModel), goal: roster.goal }
+    const profiles = { usable: new Set<string>(), byHand: new Map(), unreadable: new Map(), remarks: [] }
+    const askForModels = async () => ({ agents, profiles, offered: null, remarks: [] })
+    return { settings, prices, providers: { byName: new Map(), usual: 'codex' }, askForModels }
+  }
+  const part = (delegates: boolean) => ({
+    parts: { a: { words: '', claims: false, free: false, countsForStall: true, delegates, keepsWords: 0 } },
+  })
+
+  test('is refused at the start where an agent of a build, or the reviewer, has a model without a price', async () => {
+    const [name = ''] = roster.sub.map(agent => agent.name)
+    const run = await runWith({ [name]: 'large' })
+    await expect(refuseUnpriced(run, part(true), limits)).rejects.toThrow('The model large has no price')
+    await refuseUnpriced(run, part(false), limits)
+    await refuseUnpriced(await runWith({ [name]: 'small' }), part(true), limits)
+    const unreviewed = await runWith({})
+    const reviewed = { ...unreviewed, settings: { ...unreviewed.settings, reviewer: { model: 'large', effort: null } } }
+    await expect(refuseUnpriced(reviewed, part(false), limits)).rejects.toThrow('The model large has no price')
+  })
+
+  test('is refused for a session that has used tokens of which nobody knows the price', async () => {
+    const { settings } = await loaded({ maxCost: 5 })
+    const priced = (model: string) =>
+      foldAll([
+        { ...created({ rounds: 9 }), prices },
+        started(1),
+        { ...usage(1, 'main', 2000), model },
+        ended(1, worked),
+      ])
+    expect(() => limitsAtResume(priced('large'), { maxCost: 5 }, settings)).toThrow(
+      'has used 2k tokens of which nobody knows the price, so --max-cost cannot be kept; use --max-tokens.',
+    )
+    expect(limitsAtResume(priced('large'), {}, settings).cost).toBeUndefined()
+    expect(limitsAtResume(priced('small'), { maxCost: 5 }, settings)).toMatchObject({ cost: 5 })
+  })
 })

@@ -206,6 +206,26 @@ test('where a key is not taken, the way to a login is told; sandbox and -c of th
   expect(scene.model.requests[0]?.developerTexts.join()).toMatch(/The writable root is `[^`]*\/\.codemachine`/)
 })
 
+test('a limit of cost holds for an agent by itself: it is refused without a price, and charged with one', async () => {
+  const usage = { input: 1_000_000, cachedInput: 0, output: 100_000, reasoning: 0 }
+  await using scene = await openProject([{ ...reply(shell('true')), usage }, final('Stopped.')])
+  const { place } = scene
+  const without = await callAgent(place, { flags: { maxCost: '2' } })
+  expect([without.exitCode, without.sessions]).toEqual([
+    expect.stringContaining('2: There are no prices, so --max-cost cannot be kept;'),
+    [],
+  ])
+  const config = join(place.home, '.config', 'codemachine', 'config.toml')
+  await writeFile(config, 'codex_home = "codemachine"\n[prices.scripted]\nin = 2\nout = 10\n')
+  const other = await callAgent(place, { flags: { maxCost: '2', model: 'other' } })
+  expect([other.exitCode, other.sessions]).toEqual([expect.stringContaining('2: The model other has no price'), []])
+  const { sessions } = await callAgent(place, { flags: { maxCost: '2', model: 'scripted' } })
+  expect(sessions).toMatchObject([{ limits: { cost: 2 }, prices: [{ model: 'scripted' }] }])
+  expect(sessions[0]?.cost.amount).toBeGreaterThanOrEqual(3)
+  const journal = await readFile((await recordsOf(place)).journal(sessions[0]?.id ?? ''), 'utf8')
+  expect(journal).toContain('"type":"winding-down"')
+})
+
 test('a server that has no room is told at once, for somebody waits for the answer', async () => {
   await using scene = await openProject([tooManyRequests()])
   const { exitCode, stdout, sessions } = await callAgent(scene.place, {})

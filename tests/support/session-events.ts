@@ -88,7 +88,7 @@ export function ran(round: number, durationMs: number): SessionEvent {
   return { type: 'item-completed', round, item: { ...item, status: 'completed', durationMs } }
 }
 
-export function usage(round: number, thread: string, total: number): SessionEvent {
+export function usage(round: number, thread: string, total: number): EventOf<'usage'> {
   const counts = { input: total, cachedInput: 0, output: 0, reasoning: 0, total }
   return { type: 'usage', round, thread, total: counts, last: counts, contextWindow: 258_400 }
 }

@@ -11,7 +11,8 @@ import { NO_MEMORY } from '../../core/contracts/memory.ts'
 import type { Providers } from '../../core/contracts/provider.ts'
 import type { Template } from '../../core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, View } from '../../core/events/events.ts'
-import type { SessionOutcome } from '../../core/events/outcome.ts'
+import type { SessionLimits, SessionOutcome } from '../../core/events/outcome.ts'
+import type { ModelPrice } from '../../core/rules/cost.ts'
 import { limitsInRun } from '../../core/rules/run-limits.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { CodexEngine, type CodexEngineOptions } from '../../engines/codex/engine.ts'
@@ -45,7 +46,7 @@ import {
 import { projectAround } from '../find.ts'
 import type { RunOptions } from '../library.ts'
 import { settingsOf } from '../open-run.ts'
-import { allowanceAtStart, policyOf, runOverridesOf } from '../resume-terms.ts'
+import { allowanceAtStart, policyOf, refuseUnpricedAgent, runOverridesOf } from '../resume-terms.ts'
 import { openAgentBook } from '../sessions.ts'
 import { Watchers } from '../watch/live-share.ts'
 import { directoryOf, type World } from '../world.ts'
@@ -116,6 +117,9 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
       ...(profile.developerInstructions === null ? {} : { instructions: profile.developerInstructions }),
     },
   })
+  const { prices } = loaded
+  const limits = limitsInRun(allowanceAtStart(settings, sources), {}, AGENT_CALLS.defaultRounds({}) ?? settings.rounds)
+  refuseUnpricedAgent(prices, agentNamed(agents, name).model, limits)
   const remarks = [...codex.binary.remarks, ...ofAgents, ...(await endWhatWasLeft(world, records))]
   for (const remark of remarks) call.onRemark(remark)
   await tidyCalls(world, records)
@@ -128,6 +132,8 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     records,
     settings,
     sources,
+    limits,
+    prices,
     providers,
     codex,
     agents,
@@ -157,6 +163,8 @@ interface Work {
   records: Records
   settings: Settings
   sources: SettingSources
+  limits: SessionLimits
+  prices: readonly ModelPrice[]
   providers: Providers
   codex: ChosenCodex
   agents: AgentRoster
@@ -263,13 +271,14 @@ function notDone(name: string, outcome: SessionOutcome, { last }: SessionState):
   })
 }
 
-function createdOf({ call, task, records, settings, sources }: Work): EventOf<'session-created'> {
+function createdOf({ call, task, records, settings, sources, limits, prices }: Work): EventOf<'session-created'> {
   return {
     type: 'session-created',
     goal: task,
     template: AGENT_CALLS.name,
     directory: records.directory,
-    limits: limitsInRun(allowanceAtStart(settings, sources), {}, AGENT_CALLS.defaultRounds({}) ?? settings.rounds),
+    limits,
+    ...(prices.length === 0 ? {} : { prices }),
     sandbox: settings.sandbox,
     network: settings.network,
     model: settings.model,

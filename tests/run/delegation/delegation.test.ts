@@ -5,7 +5,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { redactorOf } from '../../../src/base/redactor.ts'
 import { ofType } from '../../support/played-session.ts'
-import { ended, started, usage, worked } from '../../support/session-events.ts'
+import { ended, resumed, started, turn, usage, worked } from '../../support/session-events.ts'
 import { forever, openScene, says, until } from './delegation-scene.ts'
 
 /** Keeps what whoever follows an agent is told. */
@@ -53,6 +53,42 @@ test('what an agent does is journaled as its own, its tokens are counted once, a
   expect(scene.remembered).toEqual([{ agent: 'frontend-dev', instance, request, result: 'The page is there.' }])
   expect(await readFile(join(scene.rounds, `001-${instance}.ndjson`), 'utf8')).toBe('{"line":1}\n')
   expect(scene.log.state).toMatchObject({ agents: [], running: { thread: 'main', lastWords: null } })
+})
+
+describe('where the cost is limited', () => {
+  const limits = { rounds: 9, timeMs: null, tokens: null, cost: 5 }
+  const prices = [{ model: 'small', in: 1, cached: 1, out: 1 }]
+  const atWork = { ...started(1), part: 'orchestration' }
+  const before = [{ ...resumed(), limits, prices }, atWork, turn(1, 'main')]
+
+  test('what an agent uses is charged at the price of its own model', async () => {
+    await using scene = await openScene({
+      before,
+      threads: { 'frontend-dev': { model: 'small' } },
+      plays: {
+        'frontend-dev': ({ run, thread }) => {
+          run.onEvent(usage(1, thread, 2_000_000))
+          return worked
+        },
+      },
+    })
+    await scene.ask('frontend-dev', 'T1: Go.')
+    expect(scene.log.state.cost).toEqual({ amount: 2, unpriced: 0 })
+  })
+
+  test.each([
+    // As with `codex exec`, which does not say with which model it works.
+    [null, 'name one with --model'],
+    ['large', 'The model large has no price'],
+  ])('an agent whose model is %s is ended at once, and never free', async (model, said) => {
+    await using scene = await openScene({
+      before,
+      threads: { 'frontend-dev': { model } },
+      plays: { 'frontend-dev': until(forever) },
+    })
+    const answer = await scene.ask('frontend-dev', 'T1: Go.')
+    expect(answer).toMatchObject({ success: false, status: 'error', text: expect.stringContaining(said) })
+  })
 })
 
 test('agents work side by side up to the limit, and one that waits has not been started', async () => {
