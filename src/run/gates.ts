@@ -5,6 +5,7 @@ import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
 import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
 import { markFlaky } from '../core/state/fold-claim.ts'
 import type { EndedRound, SessionState } from '../core/state/state.ts'
+import { GitStopped } from '../workspace/git/git.ts'
 import { emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
@@ -57,6 +58,8 @@ export interface ProofOptions {
 }
 
 const LAST_UNKEPT = 'What the last rounds left is in no savepoint: git failed twice, see the warnings before.'
+const NOT_RUN_AT_LIMIT =
+  'Not all gates ran once more at the limit: git did not come to the end of its look at the files in the time that was left.'
 const UNKEPT =
   'What the session began with could not be kept: nothing can be put back to it, and what gates protect counts as changed.'
 
@@ -142,7 +145,9 @@ export class Proof {
     if (this.#options.means === null || last === null || replayed) return
     await this.#saving
     const due = gates.filter(({ name }) => !gateRuns.some(({ gate, round }) => gate === name && round === last.round))
-    if (due.length > 0) await this.run(due, 'limit', await this.#options.workTree.take())
+    if (due.length === 0) return
+    const ran = await unlessStopped(async () => await this.run(due, 'limit', await this.#options.workTree.take()))
+    if (ran === null) this.#log.emit({ type: 'warning', round: last.round, message: NOT_RUN_AT_LIMIT })
   }
 
   /** Runs gates one after the other; `isComplete` is false if a person broke in before the last one had ended. */
@@ -215,7 +220,7 @@ export class Proof {
     await this.#saving
     const { last } = this.#log.state
     if (!this.#isLastUnkept || last === null) return
-    const isKept = await this.#save(last.round, await this.#options.workTree.take())
+    const isKept = await unlessStopped(async () => await this.#save(last.round, await this.#options.workTree.take()))
     if (!isKept) this.#log.emit({ type: 'warning', round: last.round, message: LAST_UNKEPT })
   }
 
@@ -276,6 +281,16 @@ export class Proof {
     // Not all that a large round changed is listed.
     if (changedCount <= changed.length) return false
     return (await this.#means.lost(treeBefore, treeAfter))?.includes(PROJECT_FILE) ?? false
+  }
+}
+
+/** What an action at the end of a session resolves with; null where its look at the files was ended. */
+async function unlessStopped<T>(action: () => Promise<T>): Promise<T | null> {
+  try {
+    return await action()
+  } catch (error) {
+    if (error instanceof GitStopped) return null
+    throw error
   }
 }
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { Gate } from '../../src/core/events/outcome.ts'
 import type { Finding, ReviewAnswer } from '../../src/core/rules/review.ts'
+import { GitStopped } from '../../src/workspace/git/git.ts'
 import { runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import {
   CLAIMED,
@@ -315,6 +316,23 @@ describe('gates', () => {
     // What they came to is told when it goes on.
     const { inputs } = await claiming([works], { journal: events, resumed: {} })
     expect(inputs[0]).toContain('The check `tests` fails (exit code 1).')
+  })
+
+  test('do not run once more where the look at the files does not come to its end either, and the limit stays the end', async () => {
+    const { outcome, events } = await playSession([works], {
+      limits: { rounds: 1 },
+      begun: { gates: [gate('tests')] },
+      savepoint: ({ round }) => round === 0,
+      tree(playing) {
+        if (playing?.events.some(({ type }) => type === 'round-ended')) throw new GitStopped('git was ended')
+        return 'same'
+      },
+      folder,
+    })
+    expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
+    const said = ofType(events, 'warning').map(({ message }) => message)
+    expect(said).toEqual([expect.stringContaining('Not all gates ran'), expect.stringContaining('in no savepoint')])
+    expect(events.at(-1)?.type).toBe('session-ended')
   })
 
   test('that ran after the last round are not run again at a limit, and none is where a person ends the session', async () => {
