@@ -10,14 +10,24 @@ import { emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
+/** On what a gate is run. */
+interface ProofPlace {
+  /** What it is looked at with before and after, no longer than the session may take. */
+  workTree: WorkTree
+  /** Its fingerprint now. */
+  tree: string
+  /** Aborted when the gate is to be broken off. */
+  signal: AbortSignal
+}
+
 /** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
 export interface ProofEnvironment {
   /** Runs a gate on this work tree, in the sandbox of the rounds. Every end of the gate is a result; never rejects for one. */
-  runGate(gate: Gate, on: { when: GateTime; tree: string; signal: AbortSignal }): Promise<GateResult>
+  runGate(gate: Gate, on: ProofPlace & { when: GateTime }): Promise<GateResult>
   /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
   runCommand(
     command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'>,
-    on: { tree: string; signal: AbortSignal },
+    on: ProofPlace,
   ): Promise<Omit<GateResult, 'gate'>>
   /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
   keepSavepoint(of: {
@@ -168,7 +178,7 @@ export class Proof {
       const round = this.#log.state.last?.round ?? 0
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
       const timeoutMs = Math.min(gate.timeoutMs, mostGateMs(), leftMs)
-      const ran = await means.runGate({ ...gate, timeoutMs }, { when, tree: after, signal })
+      const ran = await means.runGate({ ...gate, timeoutMs }, { when, workTree, tree: after, signal })
       const result = markFlaky(ran, gate, this.#log.state.gateFailures)
       after = await workTree.take()
       this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter: after })

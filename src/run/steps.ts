@@ -127,7 +127,7 @@ export class OwnSteps {
     if (means === null) throw new Error('Nothing is run in this session but its rounds.')
     const timeoutMs = Math.min(command.timeoutMs, mostCommandMs())
     const name = clipEnd(command.name, NAME_CHARACTERS)
-    const ran = await means.runCommand({ ...command, timeoutMs }, { tree, signal: this.#until() })
+    const ran = await means.runCommand({ ...command, timeoutMs }, { workTree, tree, signal: this.#until() })
     const treeAfter = await workTree.take()
     const { status, ...how } = ran
     const isKept = status !== 'broken-off' && how.output !== ''

@@ -335,6 +335,29 @@ describe('gates', () => {
     expect(events.at(-1)?.type).toBe('session-ended')
   })
 
+  test('do not outlast the session where a look at what they left hangs', async () => {
+    let hangs = false
+    const { outcome, events, tookMs } = await playSession([works], {
+      begun: { gates: [gate('tests')] },
+      async gate(_gate, _runs, _signal, look) {
+        hangs = true
+        await look()
+        return {}
+      },
+      tree(playing, signal) {
+        if (!hangs) return 'same'
+        playing?.asked.endNow('stop')
+        return new Promise((_, reject) => {
+          signal?.addEventListener('abort', () => reject(new GitStopped('git was ended')))
+        })
+      },
+      folder,
+    })
+    expect(outcome).toEqual({ kind: 'interrupted', by: 'stop' })
+    expect(tookMs).toBe(20_000)
+    expect(events.at(-1)?.type).toBe('session-ended')
+  })
+
   test('that ran after the last round are not run again at a limit, and none is where a person ends the session', async () => {
     const session = (options: Partial<PlayOptions>) =>
       claiming([works], { limits: { rounds: 1 }, begun: { gates: [gate('tests'), gate('lint')] }, ...options })

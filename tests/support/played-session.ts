@@ -61,7 +61,7 @@ export interface PlayOptions {
   /** What else the session begins with. */
   begun?: Partial<EventOf<'session-created'>>
   policy?: Partial<RunnerPolicy>
-  tree?: (playing: Playing | null) => string | Promise<string>
+  tree?: (playing: Playing | null, signal?: AbortSignal) => string | Promise<string>
   memory?: (rounds: number) => MemorySnapshot | Promise<MemorySnapshot>
   append?: (event: Recorded) => void
   /** Called when the journal is to be brought to the disk. */
@@ -105,8 +105,13 @@ export interface PlayOptions {
   audience?: Audience
   /** What a person asked for while the session before it ran. */
   asked?: PersonAsked
-  /** How a gate comes out, by how often any has run; passed if left out. */
-  gate?: (gate: Gate, runs: number, signal: AbortSignal) => Partial<GateResult> | Promise<Partial<GateResult>>
+  /** How a gate comes out, by how often any has run; passed if left out. `look`: takes a fingerprint as a gate does. */
+  gate?: (
+    gate: Gate,
+    runs: number,
+    signal: AbortSignal,
+    look: () => Promise<string>,
+  ) => Partial<GateResult> | Promise<Partial<GateResult>>
   /** The templates that there are; codemachine's own if left out. */
   templates?: TemplateKinds
   /** How a command of the template comes out; passed if left out. */
@@ -222,7 +227,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       markTasks: async marks => options.onMark?.(marks),
     },
     workTree: {
-      take: async () => options.tree?.(playing) ?? 'same',
+      take: async signal => options.tree?.(playing, signal) ?? 'same',
       changed: async () => ({ paths: ['a'], count: 1 }),
     },
     lacksRoom: async () => options.lacksRoom ?? false,
@@ -288,9 +293,9 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
       const came = (await options.command?.(name, signal, timeoutMs)) ?? {}
       return { ...PASSED, tree, changed: [], changedCount: 0, ...came }
     },
-    async runGate(gateToRun, { signal }) {
+    async runGate(gateToRun, { signal, workTree }) {
       const { name } = gateToRun
-      const came = (await gate?.(gateToRun, ++runs, signal)) ?? {}
+      const came = (await gate?.(gateToRun, ++runs, signal, () => workTree.take())) ?? {}
       return { ...PASSED, gate: name, tree: 'same', changed: [], changedCount: 0, ...came }
     },
     keepSavepoint: async of =>

@@ -36,15 +36,14 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
     }
   }
   const { directory } = records
-  const onGates = { door: commands, workTree: fingerprints, redact: (text: string) => redactor.text(text) }
+  const onGates = { door: commands, redact: (text: string) => redactor.text(text) }
   return {
     // Whether it is flaky matters where it decides.
-    runGate: (gate, { when, tree, signal }) =>
-      runGate(gate, { ...onGates, tree, signal, isAgainOnFailure: when === 'claim' }),
-    runCommand: (command, { tree, signal }) =>
+    runGate: (gate, { when, ...place }) => runGate(gate, { ...onGates, ...place, isAgainOnFailure: when === 'claim' }),
+    runCommand: (command, place) =>
       runGate(
         { ...command, required: false, protect: [], everyRound: false },
-        { ...onGates, tree, signal, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS },
+        { ...onGates, ...place, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS },
       ),
     async keepSavepoint(of) {
       const [kept, notLookedAt] = await Promise.all([
