@@ -270,7 +270,8 @@ export class Sessions implements AsyncDisposable {
     const { id, gates } = log.state
     const globs = gates.flatMap(({ protect }) => protect)
     fingerprints.protect(globs.length === 0 ? [] : [...globs, ...TOP_CONFIGURATION])
-    const rules = await openSessionRules(fingerprints, { path: records.ignoreRules(id), state: () => log.state })
+    const [path, { ending }] = [records.ignoreRules(id), this.#asked]
+    const rules = await openSessionRules(fingerprints, { path, ending, state: () => log.state })
     remarks.push(...rules.remarks)
     if (log.state.last === null)
       remarks.push(...(await fingerprints.mending(git => remarksOnProof(git, { ...settings, gates }))))

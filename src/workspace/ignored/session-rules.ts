@@ -3,7 +3,7 @@ import type { SessionState } from '../../core/state/state.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile } from '../files/inside-directory.ts'
 import type { Fingerprints } from '../fingerprint.ts'
-import { fromLatin1, runGit, runGitOrThrow, toLatin1, withVariables } from '../git/git.ts'
+import { fromLatin1, GitStopped, runGit, runGitOrThrow, toLatin1, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import { exceptionRules, literal } from './well-known.ts'
 
@@ -11,6 +11,8 @@ import { exceptionRules, literal } from './well-known.ts'
 interface SessionRulesOptions {
   /** Of the file that keeps them: in the session's records, never in the work directory. */
   path: string
+  /** Aborted when the session is to end: then no rules are kept, and it begins with those that hold when it goes on. */
+  ending: AbortSignal
   state(): SessionState
 }
 
@@ -27,12 +29,12 @@ interface SessionRules {
  */
 export async function openSessionRules(
   fingerprints: Fingerprints,
-  { path, state }: SessionRulesOptions,
+  { path, ending, state }: SessionRulesOptions,
 ): Promise<SessionRules> {
   const { savepoint, last, running } = state()
   let named = textsThatName(state())
   const isNew = savepoint === null && last === null && running === null
-  const remarks = isNew && !(await pathExists(path)) ? await keepIgnoreRules(fingerprints, path, named) : []
+  const remarks = isNew && !(await pathExists(path)) ? await keepIgnoreRules(fingerprints, path, named, ending) : []
   await followIgnoreRules(fingerprints, path)
   return {
     remarks,
@@ -55,11 +57,19 @@ function textsThatName({ gates, goal, personSaid }: SessionState): string[] {
   return [...gates.flatMap(({ run, protect }) => [run, ...protect]), goal, ...personSaid]
 }
 
-async function keepIgnoreRules(fingerprints: Fingerprints, path: string, named: readonly string[]): Promise<string[]> {
+async function keepIgnoreRules(
+  fingerprints: Fingerprints,
+  path: string,
+  named: readonly string[],
+  ending: AbortSignal,
+): Promise<string[]> {
   fingerprints.ignoreBy(null)
   // Opens nested repositories, of which git lists nothing before that.
-  await fingerprints.take()
-  await fingerprints.forgetIgnored()
+  const isWhole = await unlessEnded(async () => {
+    await fingerprints.take(ending)
+    await fingerprints.forgetIgnored()
+  })
+  if (!isWhole) return []
   const { rules, remarks, place } = await fingerprints.mending(async git => {
     const now = await rulesNow(git)
     return { ...now, place: await ruleThatHidesAll(git, now.rules) }
@@ -69,6 +79,17 @@ async function keepIgnoreRules(fingerprints: Fingerprints, path: string, named: 
   if (place === null) return remarks
   const remark = `${place} ignores everything in the work directory, so no ignore rule of the session's start counts: all files are looked at and kept, but for well-known dependencies, caches and build output. Take that rule out, or have it name what is to be ignored.`
   return [...remarks, remark]
+}
+
+/** False where a look was ended in the middle of it. */
+async function unlessEnded(action: () => Promise<void>): Promise<boolean> {
+  try {
+    await action()
+    return true
+  } catch (error) {
+    if (error instanceof GitStopped) return false
+    throw error
+  }
 }
 
 async function nameInRules({ git }: Fingerprints, path: string, named: readonly string[]): Promise<void> {

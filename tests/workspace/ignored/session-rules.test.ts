@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -187,9 +187,17 @@ describe('a rule that ignores everything when a session begins', () => {
   })
 })
 
-async function begin() {
+it('a session that is ended while its first look at the files runs keeps no rules, and those of when it goes on', async () => {
+  write('.gitignore', '*.before\n')
+  expect((await begin(AbortSignal.abort())).remarks).toEqual([])
+  expect(existsSync(rulesFile())).toBe(false)
+  await begin()
+  expect(readFileSync(rulesFile(), 'utf8')).toContain('*.before')
+})
+
+async function begin(ending = new AbortController().signal) {
   const prints = await openFingerprints(await options())
-  const rules = await openSessionRules(prints, { path: rulesFile(), state: () => state })
+  const rules = await openSessionRules(prints, { path: rulesFile(), ending, state: () => state })
   return { prints, remarks: rules.remarks, refresh: () => rules.refresh() }
 }
 
