@@ -127,6 +127,21 @@ describe('a savepoint', () => {
     expect((await savepoints.diff(tree, tree, { mostBytes: 1000 })).text).toBe('')
   })
 
+  it('of what a rewind is about to replace is whole once the person’s repository is gone', async () => {
+    repository(work)
+    write('a', '1')
+    commit('first')
+    await open()
+    await keep(0)
+    write('a', '2')
+    write('deep/er/b', 'b')
+    commit('second')
+    const { commit: made } = await savepoints.keepBeforeRewind(await prints.take(), 2_000_000)
+    rmSync(join(work, '.git'), { recursive: true })
+    expect(fsck()).toEqual([])
+    expect([own('show', `${made}:a`), own('show', `${made}:deep/er/b`)]).toEqual(['2', 'b'])
+  })
+
   it('takes no part of what an agent has put into the repository under the hash of another content', async () => {
     repository(work)
     write('a', 'honest')
