@@ -1,4 +1,5 @@
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { UserError } from '../../base/errors.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile } from '../files/inside-directory.ts'
@@ -19,7 +20,10 @@ interface SessionRulesOptions {
 /** The ignore rules of a session at work. `remarks`: what a person should know, a sentence each. */
 interface SessionRules {
   remarks: readonly string[]
-  /** To be called before a fingerprint: what a person has said meanwhile may name more files. */
+  /**
+   * To be called before a fingerprint: what a person has said meanwhile may name more files. Throws a `UserError` where the
+   * records have been deleted.
+   */
   refresh(): Promise<void>
 }
 
@@ -39,12 +43,20 @@ export async function openSessionRules(
   return {
     remarks,
     async refresh() {
+      if (fingerprints.ignoredBy !== null && !(await pathExists(path))) throw recordsGone(path)
       const now = textsThatName(state())
       if (now.length === named.length && now.every((text, index) => text === named[index])) return
       named = now
       await nameInRules(fingerprints, path, named)
     },
   }
+}
+
+function recordsGone(path: string): UserError {
+  return new UserError(
+    `The records of the session are gone: ${dirname(path)} was deleted while it ran. Its work is in the work directory, as it is.`,
+    { hint: 'Begin a new session there; this one cannot be gone on with.', exitCode: 4 },
+  )
 }
 
 /** Has fingerprints go by the rules that were kept of a session; by those that files have now if none were. */

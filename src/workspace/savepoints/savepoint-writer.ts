@@ -3,7 +3,7 @@ import type { TreeChanges } from '../../core/events/events.ts'
 import type { Fingerprints } from '../fingerprint.ts'
 import { GitBlocked } from '../git/blocking-files.ts'
 import { type NewCommit, newCommits } from '../git/commits.ts'
-import { GitError, readHead, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
+import { GitError, readHead, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
 import { FSYNC_ALL, repackObjects } from '../git/objects.ts'
 import { type PrivateGit, withoutIndex } from '../git/private-git.ts'
 import { gitErrorAsUserError, refName, type Savepoint, SavepointStore } from './savepoint-store.ts'
@@ -107,7 +107,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
 
   async #keepOrTell(what: NewSavepoint): Promise<SavepointFacts | null> {
     try {
-      return await this.#writing(() => this.#keep(what))
+      return await this.#writing(() => this.#keepOrBeginAnew(what))
     } catch (error) {
       if (!(error instanceof GitError || error instanceof GitBlocked)) throw error
       const why = messageOf(error).split('\n').at(-1)?.slice(-MOST_REASON_CHARS) ?? ''
@@ -116,6 +116,22 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
       this.#fingerprints.readAgain(error)
       return null
     }
+  }
+
+  /** Where earlier savepoints have been deleted, new ones follow none of them. */
+  async #keepOrBeginAnew(what: NewSavepoint): Promise<SavepointFacts> {
+    const known = this.#chains.get(what.session)
+    try {
+      return await this.#keep(what)
+    } catch (error) {
+      if (!(error instanceof GitError) || known === undefined) throw error
+      this.#chains.delete(what.session)
+      if ((await this.#chain(what.session))?.newest.commit === known.newest.commit) throw error
+    }
+    this.#warn(
+      `Savepoints before that of round ${what.round} are gone from ${this.#git.gitDir}: somebody has deleted them. New ones are kept from now on.`,
+    )
+    return await this.#keep(what)
   }
 
   async #keep({ session, round, tree, at }: NewSavepoint): Promise<SavepointFacts> {
@@ -166,8 +182,8 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
   /** The person's commit at the savepoint before; `null` for the first. */
   async #before({ parent }: Savepoint): Promise<{ head: string | null } | null> {
     if (parent === null) return null
-    const text = await runGitOrThrow(withoutIndex(this.#git), ['cat-file', 'commit', parent])
-    return { head: text.match(/^Head: ([0-9a-f]{40,64})$/m)?.[1] ?? null }
+    const { stdout } = await runGit(withoutIndex(this.#git), ['cat-file', 'commit', parent])
+    return { head: stdout.match(/^Head: ([0-9a-f]{40,64})$/m)?.[1] ?? null }
   }
 
   async #head(): Promise<string | null> {

@@ -218,6 +218,46 @@ describe('what was not finished', () => {
   })
 })
 
+describe('a private git of which a part was deleted while a session runs', () => {
+  it.each<[string, (gitDir: string) => void, boolean]>([
+    ['the whole', gitDir => rmSync(gitDir, { recursive: true }), true],
+    ['all objects', gitDir => rmSync(join(gitDir, 'objects'), { recursive: true }), true],
+    [
+      'the newest savepoint',
+      gitDir => rmSync(objectIn(gitDir, own('rev-parse', `refs/savepoints/${session}/001`))),
+      true,
+    ],
+    [
+      'the tree of the newest',
+      gitDir => rmSync(objectIn(gitDir, own('rev-parse', `refs/savepoints/${session}/001^{tree}`))),
+      false,
+    ],
+    ['the references', gitDir => rmSync(join(gitDir, 'refs'), { recursive: true }), false],
+    ['HEAD', gitDir => rmSync(join(gitDir, 'HEAD')), false],
+    ['config', gitDir => rmSync(join(gitDir, 'config')), false],
+  ])('%s: the next savepoints are whole', async (_part, remove, isSaid) => {
+    await open()
+    write('a', '1')
+    await keep(0)
+    write('d/b', '1')
+    await keep(1)
+    remove(join(base, 'records/git'))
+    write('c', '1')
+    const third = await keep(2)
+    write('c', '2')
+    const fourth = await keep(3)
+    expect(own('ls-tree', '-r', '--name-only', third.commit).split('\n')).toEqual(['a', 'c', 'd/b'])
+    expect(own('rev-parse', `${fourth.commit}^`)).toBe(third.commit)
+    expect(['a', 'c', 'd/b'].map(path => own('show', `${fourth.commit}:${path}`))).toEqual(['1', '2', '1'])
+    expect(warnings.filter(text => text.startsWith('Savepoints before that of round 2 are gone'))).toHaveLength(
+      isSaid ? 1 : 0,
+    )
+    expect((await savepoints.list()).map(({ id }) => id)).toEqual(
+      expect.arrayContaining([`${session}/2`, `${session}/3`]),
+    )
+  })
+})
+
 describe('what a person calls a savepoint', () => {
   it('is a round of the newest session, of another one, its start, now, or the files as a rewind found them', async () => {
     await open()
@@ -380,6 +420,10 @@ function commit(message: string): void {
 /** In the private git directory, without what it borrows. */
 function own(...args: string[]): string {
   return git(base, `--git-dir=${join(base, 'records/git')}`, ...args)
+}
+
+function objectIn(gitDir: string, id: string): string {
+  return join(gitDir, 'objects', id.slice(0, 2), id.slice(2))
 }
 
 function fsck(): string[] {
