@@ -203,7 +203,7 @@ describe('what only a person can mend ends the session at once with exit code 4,
     ],
   ])('%s', async (_what, fault, words, mend) => {
     await using scene = await openScene([[fault], round(claimDone), round(claimDone)], { provider: IMPATIENT })
-    const night = startNight(scene, ['--rounds', '1', 'build X'])
+    const night = startNight(scene, ['--rounds', '2', 'build X'])
     await night.run.event('session-created')
     expect(await night.meanwhile('queue', 'add', 'then Y').ended).toMatchObject({ exitCode: 0 })
     const { exitCode, events, stderr } = await night.run.ended

@@ -152,7 +152,9 @@ test('a round that empties the settings and hides files from git does not get ar
   expect(eventsOf(journalOf(scene), 'protected-changed')).toMatchObject([
     { files: [{ path: 'tests/conftest.py', how: 'changed', gates: ['tests'] }] },
   ])
-  expect(eventsOf(events, 'review-started').map(({ causes }) => causes)).toEqual([['asked', 'protected']])
+  expect(eventsOf(events, 'review-started').map(({ causes }) => causes)).toEqual([
+    ['asked', 'protected', 'configuration'],
+  ])
   expect(JSON.parse(scene.recorded('done.json'))).toMatchObject({
     verified: true,
     review: { agreed: true, reviews: 1 },

@@ -148,7 +148,7 @@ describe('codemachine rewind', () => {
     const { exitCode, stderr } = await codemachine(place, ['rewind', 'start'])
     expect([exitCode, stderr]).toEqual([
       2,
-      'codemachine: Nothing was changed, for a/precious is in the way, and no savepoint has it (it is ignored, or no plain file); move it elsewhere and rewind again.\n  The same goes for build.\n',
+      'codemachine: Nothing was changed, for a/precious is in the way, and no savepoint has it (it is ignored, larger than max_file_size, or no plain file); move it elsewhere and rewind again.\n  The same goes for build.\n',
     ])
     expect(filesOf(directory)).toEqual(before)
     expect((await codemachine(place, ['savepoints'])).stdout).not.toContain('before-rewind')

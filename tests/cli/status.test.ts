@@ -64,7 +64,7 @@ test('of a running session: the round, what it does, what it has used, and what 
   expect(lines).toEqual([
     '  session  20261120_1  build X',
     '  state    running',
-    '  so far   round 1 of 20 for 9 s, 10 s of 8 h, 45.2k of 5M tokens',
+    '  so far   round 1 of 20 for 9 s, 10 s of 8 h, 45.2k of 5M tokens, cost 0.06',
     '  model    gpt-6 high',
     '  last     22:41  All is well.',
     '  plan     [x] a  [>] b  [ ] c',
@@ -220,10 +220,10 @@ describe('what it is doing', () => {
 test('without limits, it says only what is used', async () => {
   const unlimited = moreSamples['no limit']
   expect(await said([unlimited, started, sampleEvents.usage])).toMatchObject({
-    'so far': 'round 1 for 9 s, 10 s, 45.2k tokens',
+    'so far': 'round 1 for 9 s, 10 s, 45.2k tokens, cost 0.06',
   })
   expect(await said([unlimited, started, sampleEvents['round-ended']], { ms: 3_720_000 })).toMatchObject({
-    'so far': '1 round, 1 h 2 min, 0 tokens',
+    'so far': '1 round, 1 h 2 min, 0 tokens, cost 0.00',
   })
 })
 
@@ -240,7 +240,7 @@ test('that it has got stuck, what was done about it, when usage is renewed, and 
   ])
   const lines = await said([created, sampleEvents['keep-awake'], ...idle, stuck, limits])
   expect(lines).toMatchObject({
-    'so far': '3 of 20 rounds, 10 s of 8 h, 0 of 5M tokens',
+    'so far': '3 of 20 rounds, 10 s of 8 h, 0 of 5M tokens, cost 0.00',
     stuck: 'no progress in 3 rounds: asked for another way',
     // Two lines have this label: the last one counts here.
     usage: '12 % of the window until 22:00',
