@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, rm, rmdir, writeFile } from 'node:fs/promises'
-import { basename, dirname, join, relative, sep } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { UserError } from '../base/errors.ts'
-import { isWithin, pathExists } from '../platform/files.ts'
+import { isWithin, isWritableByAgents, pathExists, writableByAgents } from '../platform/files.ts'
 import type { Records } from '../records/records.ts'
 import { holderAlive, type LockHolder, readRunLock } from '../records/run-lock.ts'
 import { shellWord } from '../words/commands.ts'
@@ -25,14 +25,14 @@ interface OtherRun {
  * Keeps a run from the files of another: of one in the same directory with other records (another HOME), in a folder of it,
  * or in one around it. Throws a `UserError` with exit code 6 where there is one. A folder that is a git repository of its own
  * and ignored by the outer run is no file of that. Leaves a marker in `.codemachine` for runs with other records, which is
- * believed only as long as this process lives; disposing takes it away.
+ * believed only as long as this process lives and its lock, in the records, says the same; disposing takes it away.
  */
 export async function holdFiles(world: World, records: Records, holder: LockHolder): Promise<AsyncDisposable> {
   const marker = join(records.directory, MARKER)
   // Before the look: of two that begin at once at least one sees the other.
-  const isOthers = (await otherAt(world, records.directory, holder)) !== null
+  const isOthers = (await otherAt(world, records.directory, records, holder)) !== null
   const isNew = !(await pathExists(dirname(marker)))
-  const isWritten = !isOthers && dirname(marker) !== records.root && (await writeMarker(records.directory, holder))
+  const isWritten = !isOthers && dirname(marker) !== records.root && (await writeMarker(records, holder))
   const release = async () => {
     if (!isWritten) return
     await rm(marker, { force: true }).catch(() => undefined)
@@ -53,11 +53,11 @@ const MARKER = join(memoryRoot, 'running.json')
 const MARKER_BYTES = 64 * 1024
 
 /** Whether it could be written: it helps, and stands in no run's way. */
-async function writeMarker(directory: string, holder: LockHolder): Promise<boolean> {
+async function writeMarker({ directory, lock }: Records, holder: LockHolder): Promise<boolean> {
   try {
     if ((await makeMemoryFolder(directory, memoryRoot)) !== null) return false
-    // It is found where it lies; a path in it would be believed by nobody.
-    await writeFileInside(directory, MARKER, `${JSON.stringify({ ...holder, directory: undefined })}\n`)
+    // It is found where it lies; a directory named in it would be believed by nobody.
+    await writeFileInside(directory, MARKER, `${JSON.stringify({ ...holder, directory: undefined, lock })}\n`)
     return true
   } catch {
     return false
@@ -72,7 +72,8 @@ async function removeEmpty(folder: string): Promise<void> {
   await rmdir(folder).catch(() => undefined)
 }
 
-async function otherRuns(world: World, { root, directory }: Records, own: LockHolder): Promise<OtherRun[]> {
+async function otherRuns(world: World, records: Records, own: LockHolder): Promise<OtherRun[]> {
+  const { root, directory } = records
   const found = new Map<string, OtherRun>()
   for (const key of await readdir(join(root, 'state')).catch(() => [])) {
     const lock = await readRunLock(join(root, 'state', key, 'lock'), world.platform)
@@ -82,7 +83,7 @@ async function otherRuns(world: World, { root, directory }: Records, own: LockHo
       found.set(other, { directory: other, holder: lock.holder, marker: null })
   }
   for await (const each of placesOfMarkers(directory, root)) {
-    const other = await otherAt(world, each, own)
+    const other = await otherAt(world, each, records, own)
     if (other !== null && !found.has(each)) found.set(each, other)
   }
   return [...found.values()]
@@ -104,11 +105,21 @@ async function* placesOfMarkers(directory: string, root: string): AsyncGenerator
 /** Nobody has codemachine work in these. */
 const PASSED_OVER: ReadonlySet<string> = new Set(['.git', 'node_modules', memoryRoot])
 
-async function otherAt({ platform }: World, directory: string, own: LockHolder): Promise<OtherRun | null> {
+/** The run that a marker in this directory names, if the lock that it names as well says the same. */
+async function otherAt(world: World, directory: string, records: Records, own: LockHolder): Promise<OtherRun | null> {
+  const { platform, env } = world
   const path = join(directory, MARKER)
   const read = await readTextFile(path, MARKER_BYTES)
   const holder = read.kind === 'text' ? await holderAlive(read.text, platform) : null
-  return holder === null || holder.nonce === own.nonce ? null : { directory, holder, marker: path }
+  if (read.kind !== 'text' || holder === null || holder.nonce === own.nonce) return null
+  const { lock } = JSON.parse(read.text) as { lock?: unknown }
+  if (typeof lock !== 'string' || !isAbsolute(lock)) return null
+  // An agent can forge a lock too where it can write; then our own is no better.
+  const where = writableByAgents(records.directory, env, [directory])
+  if (isWritableByAgents(lock, where) && !isWritableByAgents(records.lock, where)) return null
+  const found = await readRunLock(lock, platform)
+  if (found.state !== 'held' || found.holder.nonce !== holder.nonce) return null
+  return found.holder.directory === directory ? { directory, holder, marker: path } : null
 }
 
 /** Whether the inner of two directories is, or lies in, a git repository of its own that the outer one ignores. */

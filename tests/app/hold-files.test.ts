@@ -4,6 +4,7 @@ import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openWorkDirectory } from '../../src/app/open-run.ts'
+import { startTimeOf } from '../../src/platform/processes.ts'
 import { openRecords } from '../../src/records/records.ts'
 import { cliContext } from '../support/cli-context.ts'
 import { codemachineHere } from '../support/in-process.ts'
@@ -97,6 +98,15 @@ test('the marker of a run is seen by no git and no fingerprint, and goes with it
     '{',
   ]) {
     await writeFile(forged, text)
+    await using _ = await hold(place, '')
+  }
+  // A living process that is no run of codemachine, which an agent can name.
+  const alive = { bootId: boot, startTime: await startTimeOf(process.pid, process.platform) }
+  const planted = join(place.directory, 'sub/lock')
+  const lock = JSON.stringify({ ...holder, ...alive, directory: join(place.directory, 'elsewhere') })
+  for (const named of [undefined, 7, '/nowhere/lock', '/dev/zero', planted]) {
+    await writeFile(planted, lock)
+    await writeFile(forged, JSON.stringify({ ...holder, ...alive, lock: named }))
     await using _ = await hold(place, '')
   }
   await rm(forged)
