@@ -127,6 +127,7 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
       network: settings.network,
       writable,
     },
+    onWarning: (sentence: string) => remark(redactor.text(sentence)),
   }
   const { owner } = codexOptions
   const chosen = { settings, inProfiles: lasting, overrides, provider }

@@ -97,6 +97,8 @@ export interface EngineSetup {
   networkMs?: number
   /** Told what is of use to debug. */
   log(message: string): void
+  /** Told a sentence that a person should know; left out: it is logged. */
+  onWarning?: ((sentence: string) => void) | undefined
 }
 
 /** A kind of engine, by which a run opens it. */

@@ -223,18 +223,23 @@ export interface CodexOptions {
   /** What codex gets to end by itself, and what it left running then, ms. */
   endMs: number
   log(message: string): void
+  /** Told a sentence that a person should know; left out: it is logged. */
+  onWarning?: ((sentence: string) => void) | undefined
 }
 
 export interface AppServersOptions
   extends Pick<
     CodexOptions,
-    'binary' | 'overrides' | 'directory' | 'key' | 'owner' | 'platform' | 'clock' | 'endMs' | 'log'
+    'binary' | 'overrides' | 'directory' | 'key' | 'owner' | 'platform' | 'clock' | 'endMs' | 'log' | 'onWarning'
   > {
   /** What they run with, but for the mark. */
   env: NodeJS.ProcessEnv
   /** What each is for, as it is logged: `round`. */
   work: string
 }
+
+/** How many processes a warning names. */
+const MOST_NAMED = 5
 
 /** How often, at most, what they left running is looked for without being asked for, ms. */
 const SWEEP_MS = 5_000
@@ -328,11 +333,13 @@ export class AppServers {
   /** Detached commands outlive the process group of their app-server, and are found by its mark. */
   async #endLeftovers(marks: ReadonlySet<string>): Promise<void> {
     if (marks.size === 0) return
-    const { clock, platform, owner, endMs, work, log } = this.#options
+    const { clock, platform, owner, endMs, work, log, onWarning = log } = this.#options
     const options = { clock, platform, self: owner.pid, graceMs: endMs }
     const { ended, left } = await endMarked(MARK_VARIABLE, value => marks.has(value), options)
     for (const { pid, command } of ended) log(`Ended what a ${work} left running: ${command} (${pid}).`)
-    for (const { pid, command } of left) log(`Could not end ${command} (${pid}).`)
+    const named = left.slice(0, MOST_NAMED).map(({ pid, command }) => `${command} (${pid})`)
+    const more = left.length > named.length ? ` and ${left.length - named.length} more` : ''
+    if (left.length > 0) onWarning(`A ${work} left this running, and it cannot be ended: ${named.join(', ')}${more}.`)
   }
 }
 

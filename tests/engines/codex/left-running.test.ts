@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process'
+import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { AppServers } from '../../../src/engines/codex/app-server.ts'
+import { findMarked, MARK_VARIABLE } from '../../../src/platform/end-processes.ts'
+import { startTimeOf } from '../../../src/platform/processes.ts'
+import { isLinux, unless } from '../../support/skipped.ts'
+
+/** Starts each of 20 processes again as soon as it has been killed; what starts them is not marked itself. */
+const RESPAWNS = `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  (while :; do ${MARK_VARIABLE}=$MARK sleep 1000; done) &
+done
+wait`
+
+const skipped = unless(isLinux, 'marks are found by /proc here')
+
+test.runIf(isLinux)(
+  `what a round left running and cannot be ended is named to a person, with its pid${skipped}`,
+  async () => {
+    const directory = await realpath(await mkdtemp(join(tmpdir(), 'codemachine-left-')))
+    const warnings: string[] = []
+    const { pid, platform } = process
+    const servers = new AppServers({
+      binary: { path: '/bin/true' },
+      overrides: [],
+      directory,
+      key: 'left-running',
+      owner: { pid, startTime: await startTimeOf(pid, platform) },
+      platform,
+      clock: systemClock,
+      endMs: 200,
+      log: () => {},
+      onWarning: sentence => warnings.push(sentence),
+      env: process.env,
+      work: 'round',
+    })
+    const { server, mark } = servers.start()
+    const { [MARK_VARIABLE]: _, ...plain } = process.env
+    const respawns = spawn('/bin/sh', ['-c', RESPAWNS], {
+      env: { ...plain, MARK: mark },
+      detached: true,
+      stdio: 'ignore',
+    })
+    const marked = () => findMarked(MARK_VARIABLE, value => value === mark, platform)
+    try {
+      await expect
+        .poll(async () => (await marked()).length, { timeout: 30_000, interval: 10 })
+        .toBeGreaterThanOrEqual(20)
+      await server.exit
+      await servers.close()
+    } finally {
+      if (respawns.pid !== undefined) process.kill(-respawns.pid, 'SIGKILL')
+      await rm(directory, { recursive: true })
+    }
+    expect(warnings).toEqual([
+      expect.stringMatching(/^A round left this running, and it cannot be ended: .*sleep 1000 \(\d+\)/),
+    ])
+  },
+)
