@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
@@ -14,10 +15,13 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/base/clock.ts'
+import { endMarked, findMarked, MARK_VARIABLE } from '../../../src/platform/end-processes.ts'
 import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
 import { findRepository, GitStopped } from '../../../src/workspace/git/git.ts'
 import { unmatchedGlobs } from '../../../src/workspace/protected-files.ts'
 import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
+import { isLinux, unless } from '../../support/skipped.ts'
 
 let base: string
 let work: string
@@ -197,6 +201,28 @@ it('a look that nobody waits for any more is ended at once, and the next one is 
   expect(await names(prints)).toEqual(['sub/a'])
 })
 
+it.runIf(isLinux)(
+  `a git that hangs carries the mark by which the next start finds what is left${unless(isLinux, 'it is looked for in /proc')}`,
+  async () => {
+    const mark = `blocking-files-${randomUUID()}`
+    const marked = () => findMarked(MARK_VARIABLE, value => value === mark, process.platform)
+    write('sub/a', 'a')
+    const prints = await open({ [MARK_VARIABLE]: mark })
+    pipe('sub/.gitignore')
+    const over = new AbortController()
+    const looking = prints.take(over.signal).catch(() => null)
+    await expect
+      .poll(async () => (await marked()).map(each => each.command).join(), { interval: 5 })
+      .toMatch(/git.* ls-files/)
+    // As the next start does with the marks of a codemachine that was killed.
+    const options = { clock: systemClock, platform: process.platform, self: process.pid, graceMs: 2000 }
+    const { ended } = await endMarked(MARK_VARIABLE, value => value === mark, options)
+    expect(ended.map(each => each.command).join()).toContain('git')
+    over.abort()
+    await looking
+  },
+)
+
 it('a link in the place of a .gitignore is no pipe', async () => {
   write('rules', '*.log\n')
   symlinkSync('rules', join(work, '.gitignore'))
@@ -209,12 +235,12 @@ function environment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH, HOME: join(base, 'home') }
 }
 
-async function open(): Promise<Fingerprints> {
+async function open(variables: NodeJS.ProcessEnv = {}): Promise<Fingerprints> {
   return await openFingerprints({
     gitDir: join(base, 'records'),
     directory: work,
     repository: await findRepository(work),
-    env: environment(),
+    env: { ...environment(), ...variables },
     onWarning: message => warnings.push(message),
   })
 }
