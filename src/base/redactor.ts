@@ -41,19 +41,21 @@ export function redactorOf(secrets: readonly Secret[]): Redactor {
 
 /**
  * What a terminal shows nothing of: escape sequences, as they are and as JSON writes them, once or twice, and control
- * characters but for tabs and line ends. Written by hand too, as `\\e` and `\\033`.
+ * characters but for tabs and line ends. Written by hand too, as `\\e` and `\\033`. `row`: the backslashes of what is written.
  */
-const STEERING = new RegExp(
-  [
+function steering(row: string): string {
+  return [
     // Escape sequences: of colours and the like, of titles and links, and short ones.
-    String.raw`(?:\x1b|\\+(?:u001b|x1b|033|e))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\\]*(?:\x07|\x1b\\|\\+u0007|\\+u001b\\+)|[ -/]*[0-Z\\^-~])`,
+    String.raw`(?:\x1b|${row}(?:u001b|x1b|033|e))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\\]*(?:\x07|\x1b\\|\\+u0007|\\+u001b\\+)|[ -/]*[0-Z\\^-~])`,
     String.raw`\x9b[0-?]*[ -/]*[@-~]`,
     String.raw`[\0-\x08\x0b\x0c\x0e-\x1f\x7f]`,
-    String.raw`\\+(?:[bf]|u00(?:0[0-8bcef]|1[0-9a-f]|7f))`,
-  ].join('|'),
-  'gi',
-)
-const STEERS = new RegExp(STEERING.source, 'i')
+    `${row}(?:[bf]|u00(?:0[0-8bcef]|1[0-9a-f]|7f))`,
+  ].join('|')
+}
+// A row of backslashes is gone through once and not from each of them, which would take its square in time: a text is
+// searched for rows that begin, and of those that steer nothing each is taken as a whole.
+const STEERS = new RegExp(steering(String.raw`(?<!\\)\\+`), 'i')
+const STEERING = new RegExp(String.raw`${steering(String.raw`\\+`)}|(?<row>\\+)`, 'gi')
 
 /** A text without what steers a terminal; `at`: where each of its characters stood, and last the length of the whole. */
 function withoutSteering(text: string): { plain: string; at: number[] } {
@@ -64,7 +66,8 @@ function withoutSteering(text: string): { plain: string; at: number[] } {
     for (let each = from; each < to; each++) at.push(each)
     plain += text.slice(from, to)
   }
-  for (const { 0: found, index } of text.matchAll(STEERING)) {
+  for (const { 0: found, index, groups } of text.matchAll(STEERING)) {
+    if (groups?.row !== undefined) continue
     keep(index)
     from = index + found.length
   }

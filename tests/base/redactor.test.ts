@@ -70,6 +70,14 @@ describe('a secret that is cut in pieces by what steers a terminal', () => {
     expect(redactor.text(text)).toBe(text)
     expect(cpuMs() - before).toBeLessThan(1000)
   })
+
+  test('a long row of backslashes costs little, alone and beside what steers, and is passed over whole', () => {
+    const row = '\\'.repeat(20_000)
+    const before = cpuMs()
+    for (const text of [row, `\x1b[0m${row} ${row}`, `${row}\x1b]${row}`]) expect(redactor.text(text)).toBe(text)
+    expect(cpuMs() - before).toBeLessThan(1000)
+    expect(redactor.text(`${row} ${pieces.join('\x1b[0m')}`)).toBe(`${row} [secret MY_API_KEY]`)
+  })
 })
 
 describe('an event', () => {
