@@ -280,6 +280,13 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       expect(await hasRun()).toBe(false)
     })
 
+    test('in the work directory is copied once where several commands name it at the same time', async () => {
+      const flag = await npmPackage('work/node_modules')
+      const found = await Promise.all(Array.from({ length: 8 }, () => search({ flag })))
+      expect(new Set(found.map(({ path, version }) => `${version} ${path}`)).size).toBe(1)
+      expect(await readdir(join(root, 'records/bin'))).toHaveLength(1)
+    })
+
     test('in the work directory is not copied by a command that writes no records', async () => {
       const flag = await codex('work/codex')
       const copies = { folder: join(root, 'records/bin'), makes: false }

@@ -4,7 +4,7 @@ import { copyFile, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import * as v from 'valibot'
 import { UserError, writing } from '../../../base/errors.ts'
-import { readBoundedText, writeWholeFile } from '../../../platform/files.ts'
+import { pathExists, readBoundedText, writeWholeFile } from '../../../platform/files.ts'
 
 /** A codex in the work directory that a person has named, and where its copy is kept. */
 interface CodexToCopy {
@@ -85,12 +85,25 @@ async function makeCopy(codex: CodexToCopy, kept: string): Promise<Manifest> {
     }
     const manifest = { program: relative(from, codex.path), files }
     await writeWholeFile(join(staged, MANIFEST), JSON.stringify(manifest))
-    await rm(kept, { recursive: true, force: true })
-    await rename(staged, kept)
-    return manifest
+    return await putInPlace(staged, kept, manifest)
   } finally {
     await rm(staged, { recursive: true, force: true })
   }
+}
+
+/** Answers what is in place then: a whole copy that another process has made meanwhile stays, for it may run. */
+async function putInPlace(staged: string, kept: string, manifest: Manifest): Promise<Manifest> {
+  try {
+    await rename(staged, kept)
+    return manifest
+  } catch (error) {
+    const other = await readManifest(kept)
+    if (other !== null) return other
+    if (!(await pathExists(kept))) throw error
+  }
+  await rm(kept, { recursive: true, force: true })
+  await rename(staged, kept)
+  return manifest
 }
 
 /** What has to be copied, relative to `from`: the native binary and what codex finds beside it (its helper, rg, bwrap). */
