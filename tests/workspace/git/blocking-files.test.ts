@@ -18,7 +18,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/base/clock.ts'
 import { endMarked, findMarked, MARK_VARIABLE } from '../../../src/platform/end-processes.ts'
 import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
-import { findRepository, GitStopped } from '../../../src/workspace/git/git.ts'
+import { findRepository, GitStopped, runGit } from '../../../src/workspace/git/git.ts'
 import { unmatchedGlobs } from '../../../src/workspace/protected-files.ts'
 import { openSavepoints } from '../../../src/workspace/savepoints/savepoint-writer.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
@@ -199,6 +199,14 @@ it('a look that nobody waits for any more is ended at once, and the next one is 
   await expect(looking).rejects.toThrow(GitStopped)
   unlinkSync(join(work, 'sub/.gitignore'))
   expect(await names(prints)).toEqual(['sub/a'])
+})
+
+it('a git that waits for something else than a file ends, too, once nobody waits for it', async () => {
+  const over = new AbortController()
+  const hangs = { program: '/bin/sleep', directory: work, env: environment(), signal: over.signal }
+  const running = runGit(hangs, ['300'])
+  over.abort()
+  await expect(running).rejects.toThrow(GitStopped)
 })
 
 it.runIf(isLinux)(
