@@ -202,8 +202,7 @@ export class Proof {
 
   /** Looks at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
   async lookAtConfiguration(tree: string): Promise<void> {
-    const { gateConfiguration } = this.#log.state
-    if (gateConfiguration !== null && this.#protects) await this.#lookAtConfiguration(tree)
+    if (this.#protects) await this.#lookAtConfiguration(tree)
   }
 
   /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */
@@ -251,7 +250,9 @@ export class Proof {
     const { last, gates, gateConfiguration: known } = state
     const start = protectedSince(state) ?? tree
     const found = await this.#means.configuration(gates, start, tree, programs ?? known?.programs ?? null)
-    if (known !== null && known.digest === found.digest) return
+    // Nobody has looked before in a session of an earlier version, or of which gates protect something only since it was resumed.
+    const isFirst = known === null && (programs !== undefined || found.digest !== null)
+    if (!isFirst && (known?.digest ?? null) === found.digest) return
     const noted = programs === undefined ? {} : { programs }
     this.#log.emit({ type: 'gate-configuration', round: last?.round ?? 0, ...found, ...noted })
   }

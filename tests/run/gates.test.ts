@@ -528,6 +528,23 @@ describe('a review', () => {
     expect(await reviewed([])).toEqual(['configuration'])
   })
 
+  test('is made of configuration that differs in a session that goes on in which nobody has looked at it before', async () => {
+    const cut = await playSession([works], { limits: { rounds: 1 }, begun: { gates: [gate('tests')] }, folder })
+    const files: string[] = []
+    const { events, outcome } = await claiming([works, agrees], {
+      journal: cut.events,
+      resumed: {
+        gates: [gate('tests', { protect: ['tests/**'] })],
+        limits: { rounds: 3, timeMs: null, tokens: null },
+      },
+      configuration: () => files,
+      onEvent: ({ type }) => void (type === 'round-started' && files.push('.npmrc')),
+    })
+    expect(ofType(events, 'gate-configuration')).toMatchObject([{ count: 1 }])
+    expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['configuration']])
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+  })
+
   test('is told of configuration as it is now, and nothing is looked at where no gate protects anything', async () => {
     const { events } = await claiming([works], {
       begun: { gates: [gate('tests')] },
