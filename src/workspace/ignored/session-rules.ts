@@ -38,7 +38,10 @@ export async function openSessionRules(
   const { savepoint, last, running } = state()
   let named = textsThatName(state())
   const isNew = savepoint === null && last === null && running === null
-  const remarks = isNew && !(await pathExists(path)) ? await keepIgnoreRules(fingerprints, path, named, ending) : []
+  const isToBeKept = isNew && !(await pathExists(path))
+  const remarks = isToBeKept ? await keepIgnoreRules(fingerprints, path, named, ending) : []
+  // Gates may have come since, and what a person said just before it was cut off.
+  if (!isToBeKept) await nameInRules(fingerprints, path, named)
   await followIgnoreRules(fingerprints, path)
   return {
     remarks,

@@ -99,6 +99,17 @@ describe('what is ignored in a session', () => {
     expect(await changes(prints, before)).toEqual([...seen, 'result.log', 'target/app'])
   })
 
+  it('is seen where it is named when the session goes on: by a gate that came then, or by what was said before a cut', async () => {
+    const { prints } = await begin()
+    const before = await prints.take()
+    write('.gitignore', 'dist\n')
+    write('dist/app.js', '1')
+    expect(await changes(prints, before)).toEqual(['.gitignore'])
+    const savepoint = { round: 1, commit: before, tree: before, start: before }
+    state = { ...state, savepoint, personSaid: ['Write dist/app.js, too.'] }
+    expect(await changes((await begin()).prints, before)).toEqual(['.gitignore', 'dist/app.js'])
+  })
+
   it('stays that when the session goes on in another process, and is looked at by those who only look', async () => {
     const { prints } = await begin()
     write('.gitignore', '*\n')
