@@ -132,26 +132,31 @@ interface GateConfigurationOptions extends ProtectedChangesOptions {
 
 /**
  * Finds configuration that gates may run through and that differs between two trees, and new files in what they protect
- * that are no tests by their names; but for what `protectedChanges` finds. Programs count only if no lock file has changed,
- * so that nothing was installed. Nothing differs where no gate protects anything, or where the older tree is gone.
+ * that are no tests by their names; but for what `protectedChanges` finds. Programs count only if no lock file beside or
+ * above them has changed, so that nothing was installed. Nothing differs where no gate protects anything, or where the older tree is gone.
  */
 export async function gateConfiguration(options: GateConfigurationOptions): Promise<GateConfiguration> {
   const { gates, before, after, git, programs } = options
   const named = gates.filter(({ protect }) => protect.length > 0).map(({ protect }) => protectedGlobs(protect))
   const changes = named.length === 0 ? null : await changedFiles(git, before, after)
   if (changes === null) return NO_CONFIGURATION
+  const locks = changes
+    .filter(({ path }) => isLockFile(path))
+    .map(({ path }) => path.slice(0, path.lastIndexOf('/') + 1))
+  /** Whether there was an install into this folder, which ends in `/`; '' is the work directory. */
+  const isInstalled = (folder: string) => locks.some(lock => folder.startsWith(lock))
   const differing = changes.flatMap(({ path, how, after: hash }) => {
     const name = path.normalize()
     const isProtected = named.some(({ covers }) => covers(name))
     // Those are told as protected files.
     const isTold =
       isProtected && (how !== 'added' || isTestRunnerConfig(name) || named.some(({ names }) => names.has(name)))
+    if (IN_PROGRAMS.test(name) && isInstalled(name.slice(0, name.lastIndexOf(`${PROGRAMS}/`)))) return []
     const counts = isGateConfiguration(name) || (isProtected && how === 'added' && !isTestByName(name))
     return isTold || !counts ? [] : [{ path, how, hash }]
   })
   const arePrograms = programs.before !== null && programs.before !== programs.after
-  const installed = changes.some(({ path }) => isLockFile(path))
-  if (arePrograms && !installed) differing.push({ path: PROGRAMS, how: 'changed', hash: programs.after })
+  if (arePrograms && !isInstalled('')) differing.push({ path: PROGRAMS, how: 'changed', hash: programs.after })
   if (differing.length === 0) return NO_CONFIGURATION
   // Where a link leads is not read: then any other tree is other content.
   const isUnread = differing.some(({ how, hash }) => how !== 'deleted' && hash === null)
@@ -168,6 +173,7 @@ const NO_CONFIGURATION: GateConfiguration = { files: [], count: 0, digest: null 
 
 /** The folder whose programs scripts of `npm` find first; git usually ignores it. */
 const PROGRAMS = 'node_modules/.bin'
+const IN_PROGRAMS = /(?:^|\/)node_modules\/\.bin\/[^/]+$/
 
 /**
  * A hash (hex) of the programs in `node_modules/.bin` of the work directory: names, links, and the first 64 KiB of each of

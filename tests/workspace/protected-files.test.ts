@@ -345,3 +345,21 @@ test('programs that scripts find first count, planted or rewritten, unless somet
   expect(planted?.digest).not.toBe(rewritten?.digest)
   expect([back?.files, installed?.files]).toEqual([[], []])
 })
+
+test('programs that git does not ignore count likewise, by the lock file beside or above them', async () => {
+  const program = 'packages/a/node_modules/.bin/vitest'
+  const [planted, elsewhere, beside, above] = await configurations(
+    protecting('tests/**'),
+    () => {
+      write('node_modules/.bin/vitest', '1')
+      write(program, '1')
+    },
+    () => write('docs/yarn.lock', '1'),
+    () => write('packages/a/yarn.lock', '1'),
+    () => write('package-lock.json', '{}'),
+  )
+  const atTop = ['added node_modules/.bin/vitest', 'changed node_modules/.bin']
+  const all = [atTop[0], `added ${program}`, atTop[1]]
+  expect([planted?.files, elsewhere?.files]).toEqual([all, all])
+  expect([beside?.files, above?.files]).toEqual([atTop, []])
+})
