@@ -14,7 +14,7 @@ import { inEffect } from '../core/contracts/template.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
-import { TOP_CONFIGURATION } from '../core/rules/gate-files.ts'
+import { globsLookedAt } from '../core/rules/gate-files.ts'
 import { FOLLOWS, nextOutput } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
@@ -268,8 +268,7 @@ export class Sessions implements AsyncDisposable {
     const { records, settings, engines, providers, fingerprints, traces, repository, remarks, redactor } = this.#run
     const { clock } = this.#world
     const { id, gates } = log.state
-    const globs = gates.flatMap(({ protect }) => protect)
-    fingerprints.protect(globs.length === 0 ? [] : [...globs, ...TOP_CONFIGURATION])
+    fingerprints.protect(globsLookedAt(gates))
     const [path, { ending }] = [records.ignoreRules(id), this.#asked]
     const rules = await openSessionRules(fingerprints, { path, ending, state: () => log.state })
     remarks.push(...rules.remarks)

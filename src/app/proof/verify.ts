@@ -8,6 +8,7 @@ import {
   type CertifiedGate,
   parseCertificate,
 } from '../../core/rules/certificate.ts'
+import { globsLookedAt } from '../../core/rules/gate-files.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { openSandboxCommands, type SandboxCommandsOptions } from '../../engines/codex/sandbox-commands.ts'
 import { pathExists, readBoundedText } from '../../platform/files.ts'
@@ -72,12 +73,14 @@ async function verifyLocked(
   world: World,
   options: VerifyOptions,
   records: Records,
-  { certificate, overrides }: Found,
+  { certificate, overrides, gates: protecting }: Found,
 ): Promise<Verification> {
   const { say } = options
   await using opened = new Cleanup()
   const work = opened.use(await openWorkDirectory(world, records, say, WAIT_FOR_ITS_END))
   const { repository, fingerprints } = work
+  // What counted then counts now, though git ignores it and a session since has let go of it.
+  fingerprints.protect(globsLookedAt(protecting))
   await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
   const tree = await fingerprints.take()
   const notLookedAt = await fingerprints.leftOut()
@@ -173,6 +176,7 @@ interface Found {
   certificate: Certificate
   /** `key=value` pairs handed to codex. */
   overrides: readonly string[]
+  gates: SessionState['gates']
 }
 
 /**
@@ -196,7 +200,7 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
   const certificate = parseCertificate(read.text, path)
   if (certificate.session !== id) throw new UserError(`${path} is the certificate of another session.`)
   await compareCopy(records.directory, id, read.text, say)
-  return { certificate, overrides: state.overrides }
+  return { certificate, overrides: state.overrides, gates: state.gates }
 }
 
 async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState> {

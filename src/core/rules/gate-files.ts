@@ -29,6 +29,12 @@ export const TOP_CONFIGURATION: readonly string[] = [
   ...['.cargo/config.toml', '.cargo/config', '.gitattributes', '.envrc'],
 ]
 
+/** The globs of what is looked at for these gates, be it ignored or not: what they protect, and if they do, `TOP_CONFIGURATION`. */
+export function globsLookedAt(gates: readonly { protect: readonly string[] }[]): string[] {
+  const globs = gates.flatMap(({ protect }) => protect)
+  return globs.length === 0 ? [] : [...globs, ...TOP_CONFIGURATION]
+}
+
 /** Whether a file is what an install writes when it changes what is installed. */
 export function isLockFile(path: string): boolean {
   return /^(?:package-lock\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?)$/.test(nameOf(path))

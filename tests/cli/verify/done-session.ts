@@ -5,6 +5,7 @@ import { verify } from '../../../src/cli/commands/verify.ts'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Gate } from '../../../src/core/events/outcome.ts'
 import { certificateOf, certificateText } from '../../../src/core/rules/certificate.ts'
+import { globsLookedAt } from '../../../src/core/rules/gate-files.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { openJournal } from '../../../src/records/journal.ts'
 import { openRecords, type Records } from '../../../src/records/records.ts'
@@ -48,6 +49,7 @@ export async function endSession(
     repository,
     env: place.env,
   })
+  fingerprints.protect(globsLookedAt(gates))
   const tree = await fingerprints.take()
   await using savepoints = openSavepoints(fingerprints)
   const kept = await savepoints.keep({ session: SESSION, round: 1, tree, at: 0 })

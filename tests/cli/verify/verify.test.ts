@@ -51,6 +51,17 @@ test('what was proved is still true, of the very same files and of others that p
   expect(answer()).toMatchObject({ verdict: { kind: 'still-true' }, changed: { count: 1, paths: ['more.txt'] } })
 })
 
+test('what was looked at although git ignores it is looked at again, and has not changed if a session since let go of it', async () => {
+  await using place = await makePlace('')
+  await commit(place, 'Work', { 'check.sh': NEEDS_GOOD, 'app.txt': 'good\n', '.gitignore': '.npmrc\n' })
+  await write(place, '.npmrc', 'loglevel=warn\n')
+  const records = await endSession(place, [{ ...CHECK, protect: ['check.sh'] }])
+  await rm(join(records.git, 'index'))
+  expect((await runVerify(place)).answer()).toMatchObject({ changed: { count: 0 } })
+  await write(place, '.npmrc', 'script-shell=/bin/true\n')
+  expect((await runVerify(place)).answer()).toMatchObject({ changed: { count: 1, paths: ['.npmrc'] } })
+})
+
 test('the commit that broke it is named, of work that nobody had committed when it was done', async () => {
   await using place = await makePlace('')
   await write(place, 'check.sh', NEEDS_GOOD)
