@@ -96,13 +96,13 @@ export interface GateEntry {
   gate: Omit<Gate, 'network'> & { network: boolean | null }
 }
 
-/** The values of a gate of which only the command is written. */
 /** A gate protects the files that its command runs by itself, such as the `Makefile` of `make test`. */
 function withOwnFiles(gate: Gate): Gate {
   const own = ownFilesOf(gate.run).filter(path => !gate.protect.includes(path))
   return own.length === 0 ? gate : { ...gate, protect: [...gate.protect, ...own] }
 }
 
+/** The values of a gate of which only the command is written. */
 const GATE_DEFAULTS = { timeoutMs: 10 * 60_000, required: true, network: null, protect: [], everyRound: false } as const
 
 /**

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Used } from '../../../src/core/events/outcome.ts'
 import {
   allowanceAtResume,
   beyondRun,
@@ -12,7 +13,7 @@ import {
 const HOUR = 3_600_000
 const NONE = { rounds: null, timeMs: null, tokens: null }
 const night: RunAllowance = { limits: { ...NONE, timeMs: 8 * HOUR, tokens: 5_000_000 }, used: NOTHING_USED }
-const having = (...sessions: { tokens?: number; timeMs?: number }[]) =>
+const having = (...sessions: Partial<Used>[]) =>
   sessions.reduce((run, used) => withUsed(run, { ...NOTHING_USED, ...used }), night)
 
 describe('the limits of a run', () => {
@@ -49,12 +50,17 @@ describe('the limits of a run', () => {
   })
 
   test('that a person names at resume are for that session and what waits behind it', () => {
-    const run = having({ tokens: 4_900_000, timeMs: HOUR })
+    const run = having({ rounds: 4, tokens: 4_900_000, timeMs: HOUR, cost: 3 })
     expect(allowanceAtResume(run, {})).toEqual(run)
+    const said = { rounds: 9, timeMs: HOUR, cost: 7 }
+    expect(allowanceAtResume(run, said)).toEqual({
+      limits: { ...said, tokens: 5_000_000 },
+      used: { ...NOTHING_USED, tokens: 4_900_000 },
+    })
     const more = allowanceAtResume(run, { tokens: 6_000_000 })
     expect(more).toEqual({
       limits: { ...NONE, timeMs: 8 * HOUR, tokens: 6_000_000 },
-      used: { rounds: 0, timeMs: HOUR, tokens: 0 },
+      used: { rounds: 4, timeMs: HOUR, tokens: 0, cost: 3 },
     })
   })
 })
