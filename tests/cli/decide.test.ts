@@ -39,7 +39,7 @@ test('a person answers from another terminal, of the session that they mean, onc
     onEvent: event => event.type === 'decision-asked' && asking.resolve(event),
   })
   const { at, until, session } = await asking.promise
-  expect(Date.parse(until) - Date.parse(at)).toBe(10 * 60_000)
+  expect(Date.parse(until) - Date.parse(at)).toBe(30 * 60_000)
 
   const says = async (words: readonly string[], isTTY: boolean) => {
     const stdin = Object.assign(new PassThrough(), { isTTY })

@@ -113,12 +113,17 @@ async function othersThan(path: string, files: readonly string[], search: CodexS
 
 /** What a person named: a path, or, without a slash, a command that PATH leads to. */
 async function namedFile(name: string, source: 'flag' | 'CODEX_BIN', search: CodexSearch): Promise<string> {
-  const path = resolve(search.directory ?? '', name)
-  const onPath = /[\\/]/.test(name) ? null : (await fileOnPath(name, search)).file
-  if (onPath !== null) return onPath
-  if (await isFile(path)) return path
   const place = source === 'flag' ? '--codex-bin' : 'CODEX_BIN'
-  throw new UserError(`${NAMED_BY[source]} ${path}, and there is no such file; correct ${place} or leave it out.`)
+  const mend = `correct ${place} or leave it out.`
+  if (/[\\/]/.test(name)) {
+    const path = resolve(search.directory ?? '', name)
+    if (await isFile(path)) return path
+    throw new UserError(`${NAMED_BY[source]} ${path}, and there is no such file; ${mend}`)
+  }
+  const { file, passedOver } = await fileOnPath(name, search)
+  if (file !== null) return file
+  const hint = passedOver.length === 0 ? {} : { hint: passedOverInWords(passedOver) }
+  throw new UserError(`${NAMED_BY[source]} ${name}, and there is none on PATH; name its path, or ${mend}`, hint)
 }
 
 async function fileOnPath(

@@ -45,7 +45,7 @@ export class GitBlocked extends UserError {
 }
 
 /** A path as it is shown: relative to the directory where it lies in there. */
-export function shownPath(directory: string, path: string): string {
+function shownPath(directory: string, path: string): string {
   const inside = relative(directory, path)
   return (inside.startsWith('..') ? path : inside).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, '?').slice(0, 300)
 }
@@ -137,7 +137,7 @@ async function withAlternates(folders: readonly string[]): Promise<string[]> {
     if (all.size > MOST_FOLDERS) break
     const read = await readBoundedText(join(folder, ALTERNATES), MOST_BYTES)
     if (read === 'missing' || 'problem' in read) continue
-    for (const line of read.text.split('\n')) if (line.startsWith(sep)) all.add(line)
+    for (const line of read.text.split('\n', MOST_FOLDERS)) if (line.startsWith(sep)) all.add(line)
   }
   return [...all]
 }

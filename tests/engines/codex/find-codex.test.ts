@@ -235,7 +235,8 @@ describe.skipIf(isWindows)(`which codex runs the rounds${unless(!isWindows, 'the
       await mkdir(join(root, 'bin'))
       await symlink(await planted('work/codex'), join(root, 'bin/codex'))
       expect((await fault()).hint).toContain(`${root}/bin/codex`)
-      expect((await fault({ flag: 'codex' })).message).toContain('there is no such file')
+      await planted('codex')
+      expect((await fault({ flag: 'codex' })).message).toContain('there is none on PATH')
       expect(await hasRun()).toBe(false)
     })
 
