@@ -207,7 +207,10 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   const first = running === null ? '' : `Round ${running.round} is interrupted. `
   const soon = windingDown === null ? 'now' : 'once the usage limit is renewed'
   const when = waiting === null ? soon : 'once its wait is over'
-  const then = go ? 'Then it goes on by itself.' : 'Then it holds; codemachine unpause goes on.'
+  const held = asksAboutPlan(session)
+    ? 'Then it asks about the plan again.'
+    : 'Then it holds; codemachine unpause goes on.'
+  const then = go ? 'Then it goes on by itself.' : held
   return done(
     `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,
   )

@@ -99,6 +99,17 @@ test('the work of a session is reviewed by its goal and all that it changed, com
   })
 })
 
+test('what a session hid behind an ignore rule is in its review, after a later session too', async () => {
+  await using scene = await openScene([
+    round('echo two > two.txt', 'echo two.txt > .gitignore'),
+    round('echo three > three.txt'),
+    [says(agrees)],
+  ])
+  for (const goal of ['Write a file.', 'Write another file.']) await scene.run(goal, '--rounds', '1', '--json')
+  expect(await scene.run('review', '1')).toMatchObject({ exitCode: 0 })
+  expect(scene.input(3)).toContain('+++ b/two.txt')
+})
+
 test('while a session runs there is no review beside it', async () => {
   const release = Promise.withResolvers<void>()
   await using scene = await openScene([[held(release.promise), says('Done.')]])

@@ -6,6 +6,7 @@ import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { View } from '../../core/events/events.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { parseAnswer } from '../../core/rules/answer.ts'
+import { globsLookedAt } from '../../core/rules/gate-files.ts'
 import { type Finding, REVIEW, type ReviewAnswer, type ReviewTerms, readReview } from '../../core/rules/review.ts'
 import { emptyState, roundTokens, type SessionState } from '../../core/state/state.ts'
 import { pathInside } from '../../platform/files.ts'
@@ -19,6 +20,7 @@ import { type ReviewMatter, reviewInput, reviewInstructions } from '../../templa
 import { treeRevision } from '../../workspace/git/commits.ts'
 import { readHead, runGit, runGitOrThrow } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
+import { followIgnoreRules } from '../../workspace/ignored/session-rules.ts'
 import { protectedChanges } from '../../workspace/protected-files.ts'
 import type { Run } from '../open-run.ts'
 import type { World } from '../world.ts'
@@ -135,6 +137,9 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
   if (!(await runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`])).ok) {
     throw new UserError(`What ${id} began with is no longer kept, so nothing tells what it changed.`)
   }
+  // What counted in the session counts now, though git ignores it and a later session has let go of it.
+  run.fingerprints.protect(globsLookedAt(state.gates))
+  await followIgnoreRules(run.fingerprints, run.records.ignoreRules(id))
   const tree = await run.fingerprints.take()
   const [{ text, isCut }, { files }] = await Promise.all([
     run.savepoints.diff(since, tree, { mostBytes: MOST_BYTES }),
