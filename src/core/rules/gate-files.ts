@@ -55,14 +55,23 @@ const TEST_NAME =
  */
 export function ownFilesOf(run: string): string[] {
   const commands = run.split(/&&|\|\||[;|&()]/).map(command => command.replaceAll(/['"]/g, '').trim().split(/\s+/))
-  return [...new Set(commands.flatMap(filesOfCommand))]
+  let folder = ''
+  const files: string[] = []
+  for (const words of commands) {
+    const [program, target = ''] = words
+    // What a `cd` of another line of its own, or in brackets, leads to is not followed back.
+    if (program === 'cd') folder = `${folder}${target.replace(/\/*$/, '/')}`
+    else files.push(...filesOfCommand(words, folder))
+  }
+  return [...new Set(files)]
 }
 
-function filesOfCommand(words: readonly string[]): string[] {
+/** @param directory where the command runs: empty, or ending in a slash */
+function filesOfCommand(words: readonly string[], directory: string): string[] {
   const start = words.findIndex((word, at) => !isBeforeProgram(word, words[at - 1]))
   const [program = '', ...rest] = start === -1 ? [] : words.slice(start)
   const after = (...flags: string[]) => rest[rest.findIndex(word => flags.includes(word)) + 1]
-  const folder = rest.includes('-C') ? `${after('-C')}/` : ''
+  const folder = rest.includes('-C') ? `${directory}${after('-C')}/` : directory
   const files = MAKERS.get(nameOf(program)) ?? []
   const named = [program, ...rest].map(word => word.replace(/^--?\w[\w-]*=/, ''))
   const own = [...files, ...named.filter(isGateConfiguration)]
@@ -70,13 +79,13 @@ function filesOfCommand(words: readonly string[]): string[] {
   return own.map(path => `${folder}${path}`.replace(/^(?:\.\/+)+/, '')).filter(path => PLAIN_PATH.test(path))
 }
 
-/** `CI=1 timeout 60 make`: what stands before the program. */
+/** `CI=1 timeout 60 make`, `bash -c "make"`: what stands before the program. */
 function isBeforeProgram(word: string, before: string | undefined): boolean {
   if (/^\w+=/.test(word) || WRAPPERS.has(word)) return true
   return before !== undefined && WRAPPERS.has(before) && /^[\d-]/.test(word)
 }
 
-const WRAPPERS = new Set(['env', 'time', 'exec', 'nice', 'command', 'timeout', '!'])
+const WRAPPERS = new Set(['env', 'time', 'exec', 'nice', 'command', 'timeout', 'sh', 'bash', 'dash', 'zsh', '!'])
 
 const MAKEFILES = ['GNUmakefile', 'makefile', 'Makefile']
 const MAKERS: ReadonlyMap<string, readonly string[]> = new Map([

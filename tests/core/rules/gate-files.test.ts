@@ -86,6 +86,9 @@ test('a test is known by its name, and a helper beside it is none', () => {
 test.each<[string, readonly string[]]>([
   ['make test', ['GNUmakefile', 'makefile', 'Makefile']],
   ['CI=1 timeout 60 make -C sub test', ['sub/GNUmakefile', 'sub/makefile', 'sub/Makefile']],
+  ['cd sub && make test', ['sub/GNUmakefile', 'sub/makefile', 'sub/Makefile']],
+  ['cd /tmp; make', []],
+  ['bash -lc "make test"', ['GNUmakefile', 'makefile', 'Makefile']],
   ['make -f ci.mk test', ['GNUmakefile', 'makefile', 'Makefile', 'ci.mk']],
   ['npm ci && just check', ['justfile', 'Justfile', '.justfile']],
   ['./node_modules/.bin/vitest run', ['node_modules/.bin/vitest']],
