@@ -37,6 +37,7 @@ const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   steered: () => ({ turnout: asked({ type: 'steer', text: 'Mind the draught.' }) }),
   paused: () => ({ turnout: asked({ type: 'pause' }) }),
   held: () => ({ turnout: asked({ type: 'pause' }) }),
+  counted: () => ({ turnout: asked({ type: 'pause' }) }),
   unpaused: () => ({ turnout: asked({ type: 'pause' }, { type: 'unpause' }) }),
   stopped: () => ({ turnout: asked({ type: 'stop', now: false }) }),
   interrupted: () => ({ turnout: asked({ type: 'interrupt' }) }),
