@@ -131,7 +131,10 @@ async function playNight(random: Random, told: string[]): Promise<{ acts: number
   await guard.close()
   look(night)
   expect(existsSync(canary), 'what the agent planted has run').toBe(false)
-  expect(readFileSync(join(outside, 'kept'), 'utf8').trim()).toMatch(/^(kept|right|wrong|\d)$/)
+  // What the agent writes through a link of its own is no fault: its commands run without a sandbox here.
+  const linked = told.findIndex(act => act.includes(`${outside}/kept $M/`))
+  if (linked === -1 || !told.slice(linked).some(act => act.includes('> $M/')))
+    expect(readFileSync(join(outside, 'kept'), 'utf8').trim()).toMatch(/^(kept|right|wrong|\d)$/)
   const verified = outcome.kind === 'done' && outcome.verified
   if (verified) {
     expect(isTrue(), 'verified, and not true').toBe(true)

@@ -38,6 +38,7 @@ const sessions: Record<keyof typeof eventfulChains, () => SurviveOptions> = {
   paused: () => ({ turnout: asked({ type: 'pause' }) }),
   held: () => ({ turnout: asked({ type: 'pause' }) }),
   counted: () => ({ turnout: asked({ type: 'pause' }) }),
+  configured: () => ({ turnout: reviewed, scene: { person: PROTECTING } }),
   unpaused: () => ({ turnout: asked({ type: 'pause' }, { type: 'unpause' }) }),
   stopped: () => ({ turnout: asked({ type: 'stop', now: false }) }),
   interrupted: () => ({ turnout: asked({ type: 'interrupt' }) }),

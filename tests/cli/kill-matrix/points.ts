@@ -101,6 +101,7 @@ export const eventfulChains = {
   paused: [after('paused')],
   held: [after('held')],
   counted: [after('hold-until')],
+  configured: [after('gate-configuration')],
   unpaused: [after('unpaused')],
   stopped: [after('stop-asked')],
   interrupted: [after('interrupt-asked')],
