@@ -17,8 +17,9 @@ export default defineConfig({
     // Real processes on two cores: the bound is for a machine that is busy, not for a test that waits.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    maxWorkers: 2,
-    // Tests side by side within a file. Two files run at a time too.
+    // More than two: where a file has one test at a time, its worker uses half a core and waits for the other half.
+    maxWorkers: 3,
+    // Tests side by side within a file, beside the other files.
     maxConcurrency: 2,
     // A worker takes one file after the other, and loads and compiles what they share once.
     isolate: false,

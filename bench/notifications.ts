@@ -74,6 +74,7 @@ async function rateOf(peer: string, directory: string): Promise<number> {
     requestMs: 60_000,
     endMs: 2_000,
     checkLogin: false,
+    onRun: () => {},
     onIdle() {},
     log() {},
   })

@@ -201,15 +201,14 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
       'limit-reached',
       `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
     )
-  const isTaken =
-    asksAboutPlan(session) && !go ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
+  // Once it is taken nothing is asked any more until the plan is changed.
+  const isAnswer = asksAboutPlan(session) && !go
+  const isTaken = isAnswer ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
   if (!isTaken) return NOBODY
   const first = running === null ? '' : `Round ${running.round} is interrupted. `
   const soon = windingDown === null ? 'now' : 'once the usage limit is renewed'
   const when = waiting === null ? soon : 'once its wait is over'
-  const held = asksAboutPlan(session)
-    ? 'Then it asks about the plan again.'
-    : 'Then it holds; codemachine unpause goes on.'
+  const held = isAnswer ? 'Then it asks about the plan again.' : 'Then it holds; codemachine unpause goes on.'
   const then = go ? 'Then it goes on by itself.' : held
   return done(
     `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,

@@ -20,6 +20,7 @@ import { askOfferedModels, type OfferedModels, withOfferedModels } from '../engi
 import { type AgentProfile, type UpdatedProfiles, updateProfiles } from '../engines/codex/profiles.ts'
 import { shieldEnvironment } from '../engines/codex/sandbox.ts'
 import type { SandboxCommandsOptions } from '../engines/codex/sandbox-commands.ts'
+import { openControlGroup } from '../platform/control-group.ts'
 import { endLeftovers } from '../platform/end-processes.ts'
 import { liesIn, writableByAgents } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
@@ -31,6 +32,7 @@ import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
 import type { PrivateGit } from '../workspace/git/private-git.ts'
 import type { RestoreReport } from '../workspace/guard/repository-guard.ts'
 import { unmatchedGlobs } from '../workspace/protected-files.ts'
+import { runsNow } from './hold-files.ts'
 import type { World } from './world.ts'
 
 /** A codex to be run, and what is kept from it. */
@@ -113,29 +115,38 @@ interface CodexSaid {
   overrides: readonly string[]
   /** Told each line for debugging, without secrets, where `logging.level` is `debug`. */
   onDebug?: ((line: string) => void) | undefined
+  /** Told a sentence that a person should know, without secrets: what was left running and cannot be ended. */
+  onWarning(sentence: string): void
 }
 
 /** With what codex is run for a work directory. */
 export async function codexOptionsOf(
-  { pid, platform, clock }: World,
-  { key }: Records,
+  { pid, platform, clock, ownsProcess }: World,
+  { key, root }: Records,
   { binary, home, redactor }: ChosenCodex,
-  { settings, overrides, onDebug }: CodexSaid,
+  { settings, overrides, onDebug, onWarning }: CodexSaid,
 ): Promise<Omit<SandboxCommandsOptions, 'directory' | 'sandbox' | 'binary'> & { binary: CodexBinary }> {
+  const endMs = settings.endSeconds * 1000
+  const otherRuns = async () => (await runsNow(root, platform)).map(run => run.pid).filter(run => run !== pid)
+  const isOpen = settings.sandbox === 'danger-full-access'
+  const group = { platform, self: pid, clock, graceMs: endMs, otherRuns }
   return {
     binary,
     overrides,
     env: home.env,
     key,
     owner: { pid, startTime: await startTimeOf(pid, platform) },
+    // In a sandbox nothing outlives its round.
+    controlGroup: isOpen && ownsProcess === true ? await openControlGroup(group) : null,
     platform,
     clock,
     codemachineVersion: version,
     requestMs: settings.requestSeconds * 1000,
-    endMs: settings.endSeconds * 1000,
+    endMs,
     log: message => {
       if (settings.logging.level === 'debug') onDebug?.(redactor.text(message))
     },
+    onWarning: sentence => onWarning(redactor.text(sentence)),
   }
 }
 
@@ -338,15 +349,20 @@ export async function remarksOnReach(
   return warnings
 }
 
-const SANDBOX_IS_OFF =
-  'The sandbox is off: what a round starts with an environment of its own (`env -i setsid …`) is not found when the round ends, and may go on writing, after done too.'
+const SANDBOX_IS_OFF = 'The sandbox is off: what a round starts with an environment of its own (`env -i setsid …`) is'
 
 /** What the sandbox that was chosen cannot do with this codex, and what without one cannot be done. */
 export function remarksOnSandbox(
   { sandbox, network }: Pick<Settings, 'sandbox' | 'network'>,
   capabilities: CodexCapabilities,
+  { platform, controlGroup }: Pick<SandboxCommandsOptions, 'platform' | 'controlGroup'>,
 ): string[] {
-  if (sandbox === 'danger-full-access') return [SANDBOX_IS_OFF]
+  if (sandbox === 'danger-full-access') {
+    const mend = platform === 'linux' ? '; begun with systemd-run --user --scope, it would be' : ''
+    const isFound = 'found by the control group of codemachine, and ended when no round works any more.'
+    const isNotFound = `not found when the round ends, and may go on writing, after done too${mend}.`
+    return [`${SANDBOX_IS_OFF} ${controlGroup ? isFound : isNotFound}`]
+  }
   if (sandbox !== 'read-only') return []
   const remarks: string[] = []
   if (!capabilities.permissionProfiles) {

@@ -72,15 +72,24 @@ async function removeEmpty(folder: string): Promise<void> {
   await rmdir(folder).catch(() => undefined)
 }
 
+/** Who runs on this machine now with these records; the caller too, once it has its lock. */
+export async function runsNow(root: string, platform: NodeJS.Platform): Promise<LockHolder[]> {
+  const found: LockHolder[] = []
+  for (const key of await readdir(join(root, 'state')).catch(() => [])) {
+    const lock = await readRunLock(join(root, 'state', key, 'lock'), platform)
+    if (lock.state === 'held') found.push(lock.holder)
+  }
+  return found
+}
+
 async function otherRuns(world: World, records: Records, own: LockHolder): Promise<OtherRun[]> {
   const { root, directory } = records
   const found = new Map<string, OtherRun>()
-  for (const key of await readdir(join(root, 'state')).catch(() => [])) {
-    const lock = await readRunLock(join(root, 'state', key, 'lock'), world.platform)
-    if (lock.state !== 'held' || lock.holder.nonce === own.nonce || lock.holder.directory === undefined) continue
-    const { directory: other } = lock.holder
+  for (const holder of await runsNow(root, world.platform)) {
+    const { directory: other, nonce } = holder
+    if (nonce === own.nonce || other === undefined) continue
     if (isWithin(directory, other) || isWithin(other, directory))
-      found.set(other, { directory: other, holder: lock.holder, marker: null })
+      found.set(other, { directory: other, holder, marker: null })
   }
   for await (const each of placesOfMarkers(directory, root)) {
     const other = await otherAt(world, each, records, own)

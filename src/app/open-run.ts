@@ -17,6 +17,7 @@ import { networkLimit } from '../engines/codex/round-feed.ts'
 import { openSandboxCommands, type SandboxCommands } from '../engines/codex/sandbox-commands.ts'
 import type { Bell } from '../notify/channels.ts'
 import { type Notifier, openNotifier, sendTest } from '../notify/notifier.ts'
+import { forPerson } from '../platform/control-group.ts'
 import { MARK_VARIABLE, makeMark } from '../platform/end-processes.ts'
 import { type WritableByAgents, writableByAgents } from '../platform/files.ts'
 import { type KeptAwake, keepAwake } from '../platform/keep-awake.ts'
@@ -119,15 +120,15 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   const traces = opened.use(await openSandboxTraces(sharedFolders(records.directory, writable), records.traces))
   const capabilities = capabilitiesOf(codex.binary.version)
   const overrides = options.config ?? []
+  const said = { settings, overrides, onDebug: listeners.onDebug, onWarning: remark }
   const codexOptions = {
-    ...(await codexOptionsOf(world, records, codex, { settings, overrides, onDebug: listeners.onDebug })),
+    ...(await codexOptionsOf(world, records, codex, said)),
     directory: records.directory,
     sandbox: {
       mode: settings.sandbox,
       network: settings.network,
       writable,
     },
-    onWarning: (sentence: string) => remark(redactor.text(sentence)),
   }
   const { owner } = codexOptions
   const chosen = { settings, inProfiles: lasting, overrides, provider }
@@ -145,7 +146,10 @@ export async function openRun(world: World, options: RunOptions, listeners: RunL
   }
   const engines = await openEngines(world, setup)
   opened.defer(() => engines.close())
-  remarks.push(...(await remarksOnReach(world, records, codex.binary)), ...remarksOnSandbox(settings, capabilities))
+  remarks.push(
+    ...(await remarksOnReach(world, records, codex.binary)),
+    ...remarksOnSandbox(settings, capabilities, codexOptions),
+  )
   const where = writableByAgents(records.directory, env, repository ? [repository.gitDir, repository.commonDir] : [])
   const keptAwake = settings.keepAwake ? holdAwake(world, where, opened) : null
   const notifier = openNotices(world, settings, listeners, { where, key: records.key, owner }, remarks, opened)
@@ -263,7 +267,7 @@ function openNotices(
   const notifier = openNotifier(notify, {
     ...world,
     bell,
-    env: { ...world.env, [MARK_VARIABLE]: mark },
+    env: forPerson({ ...world.env, [MARK_VARIABLE]: mark }),
     where,
     onProblem: sentence => {
       problems.add(sentence)

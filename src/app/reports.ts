@@ -3,7 +3,7 @@ import { messageOf } from '../base/errors.ts'
 import type { Records } from '../records/records.ts'
 import { type CardLine, type CardOptions, cardOf } from '../report/card.ts'
 import type { ReportData } from '../report/report-data.ts'
-import { commandsHere, commandsOf } from '../report/words.ts'
+import { asSentence, commandsHere, commandsOf } from '../report/words.ts'
 import { pagePath, readReport, writeReports } from '../report/write.ts'
 import { areSavepointsGone } from './savepoints.ts'
 import type { World } from './world.ts'
@@ -41,7 +41,7 @@ export async function reportAtEnd({ records, id, named, resumable }: EndedSessio
     const typed = commandsOf(data, commands).filter(({ command }) => resumable && command !== commands.resume)
     return { html, problem, card: place => cardOf(data, { ...place, commands: typed, full: html }) }
   } catch (error) {
-    return noReport(`The report could not be made: ${messageOf(error)}`)
+    return noReport(asSentence(`The report could not be made: ${messageOf(error)}`))
   }
 }
 

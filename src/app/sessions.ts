@@ -35,7 +35,7 @@ import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { wordsForNothingLeft } from '../words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
 import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
-import { openSessionRules } from '../workspace/ignored/session-rules.ts'
+import { lookBySessionRules } from '../workspace/ignored/session-rules.ts'
 import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
 import { openMemory } from '../workspace/memory/session-memory.ts'
@@ -147,15 +147,14 @@ export class Sessions implements AsyncDisposable {
    * @param onCreated called once the session is on the disk
    */
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
-    const { records, settings, repository } = this.#run
-    const { template = USUAL_TEMPLATE, asksPlan = false } = prompt
+    const { records, settings, repository, redactor } = this.#run
+    const { template = USUAL_TEMPLATE, asksPlan = false, terms } = prompt
     const kind = templateNamed(records.templates, template)
-    const options = optionsOf(kind, prompt.terms?.options)
-    const allowance = this.#allowance
-    const { limits, gates, said } = termsAtStart(this.#run, kind, { ...prompt.terms, options }, allowance ?? undefined)
+    const options = optionsOf(kind, terms?.options)
+    const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
     await refuseUnpriced(this.#run, kind, limits)
-    refuseSecretGates({ gates }, { redactor: this.#run.redactor, env: this.#world.env })
-    const followed = await followedSession(records, prompt.terms?.follows)
+    refuseSecretGates({ gates }, { redactor, env: this.#world.env })
+    const followed = await followedSession(records, terms?.follows)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({
@@ -165,6 +164,7 @@ export class Sessions implements AsyncDisposable {
       git: repository ? await readHead(repository) : { commit: null, branch: null },
       records: records.sessionFolder(id),
       memory: kind.memory,
+      redact: text => redactor.text(text),
     })
     return await this.#play(emptyState(id), place, async log => {
       log.emit({
@@ -173,7 +173,7 @@ export class Sessions implements AsyncDisposable {
         template,
         directory: records.directory,
         limits,
-        ...(allowance === null ? {} : { run: allowance }),
+        ...(this.#allowance === null ? {} : { run: this.#allowance }),
         ...(this.#run.prices.length === 0 ? {} : { prices: this.#run.prices }),
         ...(settings.maxUsage === null ? {} : { maxUsage: settings.maxUsage }),
         sandbox: settings.sandbox,
@@ -269,17 +269,20 @@ export class Sessions implements AsyncDisposable {
     const { clock } = this.#world
     const { id, gates } = log.state
     fingerprints.protect(globsLookedAt(gates))
-    const [path, { ending }] = [records.ignoreRules(id), this.#asked]
-    const rules = await openSessionRules(fingerprints, { path, ending, state: () => log.state })
-    remarks.push(...rules.remarks)
-    if (log.state.last === null)
-      remarks.push(...(await fingerprints.mending(git => remarksOnProof(git, { ...settings, gates }))))
+    const looks = lookBySessionRules(fingerprints, {
+      path: records.ignoreRules(id),
+      ending: this.#asked.ending,
+      state: () => log.state,
+      onRemark: remark => void remarks.push(remark),
+      remarksAtStart: git => remarksOnProof(git, { ...settings, gates }),
+    })
     const guard = await openRepositoryGuard({
       repository,
       workTree: records.directory,
       setAsideDir: join(records.sessionFolder(id), 'set-aside'),
       baselineFile: records.guard,
       leaveOut: [records.root],
+      reach: { env: this.#world.env, sandbox: settings.sandbox },
     })
     const memory = openMemory({
       folder: place.folder,
@@ -298,8 +301,7 @@ export class Sessions implements AsyncDisposable {
         take: async signal => {
           // What codex has laid there is not the agent's work, and nothing of the project for a gate.
           await traces.removeFiles()
-          await rules.refresh()
-          return await fingerprints.take(signal)
+          return await looks.take(signal)
         },
         changed: (before, after) => fingerprints.changed(before, after),
       },

@@ -22,6 +22,8 @@ export interface World {
   /** Version of Node, without a `v`: certificates name it. */
   node: string
   pid: number
+  /** Whether the process is codemachine's alone, so that nothing but its agents leaves processes behind; left out: no. */
+  ownsProcess?: true
   clock: Clock
   /** The engines that rounds may run on; `codex` is among them. */
   engines: EngineKinds

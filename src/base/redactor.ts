@@ -7,7 +7,7 @@ export interface Secret {
 /**
  * Replaces secrets in what is stored or shown. Finds a value as it is, JSON-escaped (once or twice), percent-encoded, and
  * by each of its longer lines; also where it is cut in pieces by what steers a terminal, such as colours. Does not find a part
- * of a value: one that is cut in two by a length limit, or that comes in two live deltas.
+ * of a value: redact before a text is cut at a length limit, and hold back what `cutUnfinished` says of one that comes in pieces.
  */
 export interface Redactor {
   text(text: string): string
@@ -39,16 +39,42 @@ export function redactorOf(secrets: readonly Secret[]): Redactor {
   }
 }
 
+/** The most characters that are held back: secrets are shorter, but what steers a terminal may stand between theirs. */
+const MOST_HELD = 64 * 1024
+
+/**
+ * A text that comes in pieces, cut where what may be the beginning of a secret begins: `whole` can be redacted and shown, `held`
+ * belongs before the next piece. Both are as they came.
+ */
+export function cutUnfinished(redactor: Redactor, text: string): { whole: string; held: string } {
+  const length = redactor.unfinished(text)
+  if (length === 0 || length > MOST_HELD) return { whole: text, held: '' }
+  const [whole, held] = [text.slice(0, -length), text.slice(-length)]
+  // A secret may end with what another one begins with: then it is whole.
+  const isCut = redactor.text(whole) + redactor.text(held) !== redactor.text(text)
+  return isCut ? { whole: text, held: '' } : { whole, held }
+}
+
+/** What ESC is called after backslashes, and what ends a string of a terminal with them. */
+const ESC = '(?:u001b|x1b|033|e)'
+const BELL = '(?:u0007|x07|007|a)'
+/**
+ * A title, a link or what else is a string to a terminal, to its end: BEL, or ESC and a backslash, of which JSON writes two for
+ * each before its ESC. No control character stands in one, and a row of backslashes only as a whole.
+ */
+const STRING = String.raw`(?:[^\0-\x1f\x7f-\x9f\\]|(?<!\\)\\+(?![\\]|${ESC}|${BELL}))*(?:\x07|\x9c|\x1b\\|\\+${BELL}|(?<up>\\+)${ESC}\k<up>{1,2})`
+
 /**
  * What a terminal shows nothing of: escape sequences, as they are and as JSON writes them, once or twice, and control
  * characters but for tabs and line ends. Written by hand too, as `\\e` and `\\033`. `row`: the backslashes of what is written.
  */
 function steering(row: string): string {
   return [
-    // Escape sequences: of colours and the like, of titles and links, and short ones.
-    String.raw`(?:\x1b|${row}(?:u001b|x1b|033|e))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\\]*(?:\x07|\x1b\\|\\+u0007|\\+u001b\\+)|[ -/]*[0-Z\\^-~])`,
+    // What begins a string, of colours and the like, and short ones.
+    String.raw`(?:(?:\x1b|${row}${ESC})[\]PX^_]|[\x90\x98\x9d-\x9f])${STRING}`,
+    String.raw`(?:\x1b|${row}${ESC})(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])`,
     String.raw`\x9b[0-?]*[ -/]*[@-~]`,
-    String.raw`[\0-\x08\x0b\x0c\x0e-\x1f\x7f]`,
+    String.raw`[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]`,
     `${row}(?:[bf]|u00(?:0[0-8bcef]|1[0-9a-f]|7f))`,
   ].join('|')
 }
@@ -57,40 +83,54 @@ function steering(row: string): string {
 const STEERS = new RegExp(steering(String.raw`(?<!\\)\\+`), 'i')
 const STEERING = new RegExp(String.raw`${steering(String.raw`\\+`)}|(?<row>\\+)`, 'gi')
 
-/** A text without what steers a terminal; `at`: where each of its characters stood, and last the length of the whole. */
-function withoutSteering(text: string): { plain: string; at: number[] } {
-  const at: number[] = []
+/** A run of characters that stand together in a text, by where they stand in there and in the text without what steers a terminal. */
+interface Piece {
+  inText: number
+  inPlain: number
+}
+
+/** A text without what steers a terminal, and the pieces that it is made of. */
+function withoutSteering(text: string): { plain: string; pieces: readonly Piece[] } {
+  const pieces: Piece[] = [{ inText: 0, inPlain: 0 }]
   let plain = ''
   let from = 0
-  const keep = (to: number) => {
-    for (let each = from; each < to; each++) at.push(each)
-    plain += text.slice(from, to)
-  }
   for (const { 0: found, index, groups } of text.matchAll(STEERING)) {
     if (groups?.row !== undefined) continue
-    keep(index)
+    plain += text.slice(from, index)
     from = index + found.length
+    pieces.push({ inText: from, inPlain: plain.length })
   }
-  keep(text.length)
-  return { plain, at: [...at, text.length] }
+  return { plain: plain + text.slice(from), pieces }
+}
+
+/** Where a character of the text without steering stands in the text. A search by halves: there may be as many pieces as characters. */
+function placeOf(index: number, pieces: readonly Piece[]): number {
+  let [low, high] = [0, pieces.length]
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if ((pieces[middle]?.inPlain ?? 0) <= index) low = middle
+    else high = middle
+  }
+  const { inText, inPlain } = pieces[low] ?? { inText: 0, inPlain: 0 }
+  return inText + index - inPlain
 }
 
 /** Secrets are looked for in what is left without steering; that which stands in one goes with it. */
 function replacedInPieces(text: string, pattern: RegExp, names: ReadonlyMap<string, string>): string {
-  const { plain, at } = withoutSteering(text)
+  const { plain, pieces } = withoutSteering(text)
   let shown = ''
   let from = 0
   for (const { 0: found, index } of plain.matchAll(pattern)) {
-    shown += `${text.slice(from, at[index])}[secret ${names.get(found)}]`
-    from = (at[index + found.length - 1] ?? 0) + 1
+    shown += `${text.slice(from, placeOf(index, pieces))}[secret ${names.get(found)}]`
+    from = placeOf(index + found.length - 1, pieces) + 1
   }
   return shown + text.slice(from)
 }
 
 function unfinishedIn(text: string, forms: readonly string[]): number {
-  const { plain, at } = STEERS.test(text) ? withoutSteering(text) : { plain: text, at: null }
+  const { plain, pieces } = STEERS.test(text) ? withoutSteering(text) : { plain: text, pieces: [] }
   const length = Math.max(...forms.map(form => beginningAtEnd(form, plain)))
-  return at === null || length === 0 ? length : text.length - (at[plain.length - length] ?? text.length)
+  return length === 0 ? 0 : text.length - placeOf(plain.length - length, pieces)
 }
 
 /** The redactor of no secrets: returns what it is given. */

@@ -16,6 +16,8 @@ export class DecisionPrompt implements View {
   readonly #context: CliContext
   #sessions: Reachable | null = null
   #asked: { key: string; over: AbortController } | null = null
+  /** Whether the cursor stands behind the prompt: no line has been ended since. */
+  #isMidLine = false
 
   constructor(context: CliContext) {
     this.#context = context
@@ -42,6 +44,12 @@ export class DecisionPrompt implements View {
 
   live(): void {}
 
+  /** Ends the line that the prompt stands on; to be called before anything else is printed. */
+  endLine(): void {
+    if (this.#isMidLine) this.#context.stdout.write('\n')
+    this.#isMidLine = false
+  }
+
   #end(): void {
     this.#asked?.over.abort()
     this.#asked = null
@@ -53,10 +61,15 @@ export class DecisionPrompt implements View {
     if (over.aborted) return
     // Not as a terminal of readline's own, which would take Ctrl-C for itself.
     const lines = createInterface({ input: stdin, terminal: false, signal: over })
-    const prompt = () => stdout.write(`Your choice (${decision.choices.map(wordsFor).join(', ')}): `)
+    const prompt = () => {
+      stdout.write(`Your choice (${decision.choices.map(wordsFor).join(', ')}): `)
+      this.#isMidLine = true
+    }
     prompt()
     try {
       for await (const line of lines) {
+        // The terminal has shown the person's Enter.
+        this.#isMidLine = false
         if (over.aborted) return
         const said = answerIn(line, decision.choices)
         if (said !== null && (await this.#answer(said, decision, { id, directory }))) return

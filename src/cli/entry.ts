@@ -22,9 +22,10 @@ export async function main(process: NodeJS.Process): Promise<void> {
   }
   const ending = new AbortController()
   const crashListeners = new Set<() => void>()
+  const tellOfEnd = () => void [...crashListeners].map(listener => listener())
   let lent = 0
   const endNow = (exitCode: number) => {
-    for (const listener of crashListeners) listener()
+    tellOfEnd()
     void killStarted(process).finally(() => process.exit(exitCode))
   }
   for (const signal of SIGNALS) {
@@ -48,6 +49,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
     arch: process.arch,
     node: process.versions.node,
     pid: process.pid,
+    ownsProcess: true,
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
@@ -75,7 +77,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
     },
   }
   const fail = (error: unknown) => {
-    for (const listener of crashListeners) listener()
+    tellOfEnd()
     const exitCode = showError(error, context)
     // What fell first is what the program ended of.
     process.exitCode ??= exitCode
@@ -84,9 +86,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
     fail(error)
     ending.abort('SIGTERM')
   })
-  process.on('exit', () => {
-    for (const listener of crashListeners) listener()
-  })
+  process.on('exit', tellOfEnd)
   try {
     const exitCode = await runCommandLine(context, process.argv.slice(2))
     process.exitCode ??= exitCode

@@ -216,17 +216,20 @@ function bothViews(one: View, other: View): View {
 /** The lines of stdout, as the flags say. */
 function displayOn(context: CliContext, flags: RunFlags): Display {
   const { stdin, stdout, stderr } = context
-  const write = (text: string) => void stdout.write(text)
+  const canAsk = !flags.json && stdin.isTTY === true && stdout.isTTY === true
+  const prompt = canAsk ? new DecisionPrompt(context) : null
+  const write = (text: string) => {
+    prompt?.endLine()
+    stdout.write(text)
+  }
   stdout.once('error', () => {
     stderr.write('Nobody reads the output any more. The work goes on; codemachine logs -f follows it.\n')
   })
-  const canAsk = !flags.json && stdin.isTTY === true && stdout.isTTY === true
   const view = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
-  const prompt = canAsk ? new DecisionPrompt(context) : null
   return {
     canAsk,
     view: prompt === null ? view : bothViews(view, prompt),
-    say: text => void (flags.json ? stderr : stdout).write(`${text}\n`),
+    say: text => void (flags.json ? stderr.write(`${text}\n`) : write(`${text}\n`)),
     card(lines) {
       if (flags.json) return
       const columns = Math.max(LEAST_COLUMNS, stdout.columns ?? COLUMNS)

@@ -19,7 +19,7 @@ export async function statusInOneLine(context: CliContext, flags: DirectoryFlags
   return 0
 }
 
-async function lineOf(records: Records, runner: LockHolder, { clock }: CliContext): Promise<string | null> {
+async function lineOf(records: Records, runner: LockHolder, context: CliContext): Promise<string | null> {
   const { runningInOneLine } = await import('../app/watch/task-watch.ts')
-  return await runningInOneLine(records, runner, clock.now())
+  return await runningInOneLine(records, runner, context)
 }

@@ -3,10 +3,11 @@ import { unreachable } from '../base/errors.ts'
 import { clipEnd } from '../base/text.ts'
 import type { EventOf, Recorded, RecordedOf, StallRemedy } from '../core/events/events.ts'
 import type { OutcomeHint, RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
+import type { Cost } from '../core/rules/cost.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForClass } from '../words/names.ts'
 import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
-import { wordsForHint, wordsForRemedy, wordsForStall } from '../words/outcome.ts'
+import { wordsForCost, wordsForHint, wordsForRemedy, wordsForStall } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
 import { statusOfWork } from '../words/work.ts'
 
@@ -40,6 +41,8 @@ type NotificationFacts =
       exitCode: number
       rounds: number
       tokens: number
+      /** What it has cost, as in `status --json`; left out: there are no prices. */
+      cost?: Cost
       durationMs: number
       /** How many questions were noted for the person. */
       questions: number
@@ -215,10 +218,12 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
   }
 }
 
-function sessionEnded(event: RecordedOf<'session-ended'>, { questions }: SessionState): NotificationFacts {
+function sessionEnded(event: RecordedOf<'session-ended'>, state: SessionState): NotificationFacts {
   const { exitCode, rounds, tokens, durationMs } = event
   const kind = event.outcome.kind === 'needs-person' ? 'needs-person' : 'ended'
-  return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, durationMs, questions }
+  const cost = state.prices.length === 0 ? {} : { cost: state.cost }
+  const { questions } = state
+  return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, ...cost, durationMs, questions }
 }
 
 /** Short waits count as one where rounds have failed in a row since then. */
@@ -314,8 +319,9 @@ function inWords(facts: NotificationFacts, at: string): { title: string; message
     case 'needs-person': {
       if ('about' in facts) return inWordsAbout(facts, at)
       const { title, message } = outcomeInWords(facts.outcome)
-      const spent = `${formatCount(facts.rounds, 'round')}, ${formatSpan(facts.durationMs)}, ${formatTokens(facts.tokens)}.`
-      return { title, message: `${message} ${spent}${questionsInWords(facts.questions)}` }
+      const spent = [formatCount(facts.rounds, 'round'), formatSpan(facts.durationMs), formatTokens(facts.tokens)]
+      if (facts.cost !== undefined) spent.push(wordsForCost(facts.cost, {}))
+      return { title, message: `${message} ${spent.join(', ')}.${questionsInWords(facts.questions)}` }
     }
     case 'waiting': {
       const until = Date.parse(facts.until)
@@ -413,9 +419,9 @@ function sentence(words: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`
 }
 
-function roundInWords({ class: end, message }: RoundOutcome): string {
-  const words = wordsForClass(end)
-  return message === null ? words : `${words}: ${plainLine(message, REASON_CHARS)}`
+function roundInWords(outcome: RoundOutcome): string {
+  const words = wordsForClass(outcome)
+  return outcome.message === null ? words : `${words}: ${plainLine(outcome.message, REASON_CHARS)}`
 }
 
 /** `2026-11-21 05:02 UTC`: the person may be in another time zone than the machine. */

@@ -1,4 +1,5 @@
 import { messageOf } from '../base/errors.ts'
+import { forPerson } from './control-group.ts'
 import { EXECA_OPTIONS, runWithExeca } from './run-process.ts'
 
 /**
@@ -12,7 +13,7 @@ export async function openPage(
   const { execa } = await import('execa')
   const { program, page } = await openerOf(path, env, platform)
   // Detached: a browser that it starts lives on when this process has ended.
-  const child = execa(program, [page], { ...EXECA_OPTIONS, env, detached: true, stdio: 'ignore' })
+  const child = execa(program, [page], { ...EXECA_OPTIONS, env: forPerson(env), detached: true, stdio: 'ignore' })
   const { promise: started, resolve } = Promise.withResolvers<null>()
   child.nodeChildProcess.once('spawn', () => resolve(null)).unref()
   // Some openers end only with the browser, and that of Windows with exit code 1 when all is well.

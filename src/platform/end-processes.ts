@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts'
 import { systemErrorCode } from '../base/errors.ts'
 import { ancestorsOf, isStillRunning, type ProcessIdentity, startTimeOf } from './processes.ts'
 
-/** How marked processes are ended. */
+/** How processes are ended that were left running. */
 export interface EndOptions {
   clock: Clock
   platform: NodeJS.Platform
@@ -17,26 +17,36 @@ export interface EndOptions {
   graceMs: number
 }
 
-/** The marked processes that were ended, and those that could not be. */
+/** The processes that were ended, and those that could not be. */
 export interface Ended {
-  ended: MarkedProcess[]
+  ended: FoundProcess[]
   /** Still alive: they belong to another user, or hang in the kernel. */
-  left: MarkedProcess[]
+  left: FoundProcess[]
 }
 
-/**
- * Ends every process that has the variable with a matching value: SIGTERM, a bounded wait, SIGKILL; and looks again
- * for what they started meanwhile, until nothing is left or five times have not been enough.
- */
+/** Ends every process that has the variable with a matching value, as `endFound` does. */
 export async function endMarked(
   variable: string,
   matches: (value: string) => boolean,
   options: EndOptions,
 ): Promise<Ended> {
-  const { platform } = options
-  const own = await ancestorsOf(options.self, platform)
-  const find = async () => (await findMarked(variable, matches, platform)).filter(({ pid }) => !own.has(pid))
-  const seen = new Map<string, MarkedProcess>()
+  const { self, platform } = options
+  const own = await ancestorsOf(self, platform)
+  return await endFound(
+    async () => (await findMarked(variable, matches, platform)).filter(({ pid }) => !own.has(pid)),
+    options,
+  )
+}
+
+/**
+ * Ends what is found: SIGTERM, a bounded wait, SIGKILL; and looks again for what was started meanwhile, until twice nothing
+ * is left or five times have not been enough.
+ */
+export async function endFound(
+  find: () => Promise<FoundProcess[]>,
+  { platform, ...options }: Omit<EndOptions, 'self'>,
+): Promise<Ended> {
+  const seen = new Map<string, FoundProcess>()
 
   let left = await find()
   for (let pass = 0; left.length > 0 && pass <= MOST_KILLS; pass++) {
@@ -44,7 +54,11 @@ export async function endMarked(
       seen.set(`${each.pid} ${each.startTime}`, each)
       await endProcess(each, pass === 0 ? 'SIGTERM' : 'SIGKILL', platform)
     }
-    await waitUntilGone(left, pass === 0 ? options.graceMs : KILL_MS, options)
+    await waitUntilGone(left, pass === 0 ? options.graceMs : KILL_MS, options.clock, platform)
+    left = await find()
+    if (left.length > 0) continue
+    // On a busy machine, what starts them again needs a moment for it.
+    await options.clock.wait(AGAIN_MS)
     left = await find()
   }
   for (const each of left) seen.delete(`${each.pid} ${each.startTime}`)
@@ -77,12 +91,18 @@ const MOST_KILLS = 5
 /** How long the kernel may take to take a killed process away, ms. */
 const KILL_MS = 1000
 const POLL_MS = 10
+/** From a look that finds nothing left to the one that is believed, ms. */
+const AGAIN_MS = 100
 
-async function waitUntilGone(processes: readonly ProcessIdentity[], ms: number, options: EndOptions): Promise<void> {
-  const deadline = options.clock.monotonic() + ms
+async function waitUntilGone(
+  processes: readonly ProcessIdentity[],
+  ms: number,
+  clock: Clock,
+  platform: NodeJS.Platform,
+): Promise<void> {
+  const deadline = clock.monotonic() + ms
   for (const each of processes)
-    while (options.clock.monotonic() < deadline && (await isStillRunning(each, options.platform)))
-      await options.clock.wait(POLL_MS)
+    while (clock.monotonic() < deadline && (await isStillRunning(each, platform))) await clock.wait(POLL_MS)
 }
 
 function send(pid: number, signal: NodeJS.Signals): boolean {
@@ -95,12 +115,16 @@ function send(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** A process found by a variable of its environment. */
-export interface MarkedProcess extends ProcessIdentity {
-  /** The value of the variable. */
-  value: string
+/** A process that was looked for and found. */
+export interface FoundProcess extends ProcessIdentity {
   /** Its command line, at most 200 characters, for showing. */
   command: string
+}
+
+/** A process found by a variable of its environment. */
+export interface MarkedProcess extends FoundProcess {
+  /** The value of the variable. */
+  value: string
 }
 
 /**
@@ -148,9 +172,13 @@ async function findInProc(variable: string, matches: (value: string) => boolean)
   return found.sort((a, b) => a.pid - b.pid)
 }
 
-/** Null too for a process that has ended or belongs to someone else; a zombie's environment reads as empty. */
-async function readVariable(pid: number, variable: string): Promise<string | null> {
-  const environment = await readFile(`/proc/${pid}/environ`).catch(() => null)
+/**
+ * The value of a variable in the environment that a process was started with, on Linux. Null too for a process that has
+ * ended or belongs to someone else; a zombie's environment reads as empty.
+ * @param proc where proc(5) is mounted
+ */
+export async function readVariable(pid: number, variable: string, proc = '/proc'): Promise<string | null> {
+  const environment = await readFile(`${proc}/${pid}/environ`).catch(() => null)
   if (environment === null) return null
   const head = `${variable}=`
   for (let at = environment.indexOf(head); at >= 0; at = environment.indexOf(head, at + 1)) {
@@ -161,8 +189,12 @@ async function readVariable(pid: number, variable: string): Promise<string | nul
   return null
 }
 
-async function readCommand(pid: number): Promise<string> {
-  const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+/**
+ * The command line of a process on Linux, at most 200 characters; empty if it has ended.
+ * @param proc where proc(5) is mounted
+ */
+export async function readCommand(pid: number, proc = '/proc'): Promise<string> {
+  const line = await readFile(`${proc}/${pid}/cmdline`, 'utf8').catch(() => '')
   return line.replaceAll('\0', ' ').trim().slice(0, 200)
 }
 

@@ -43,11 +43,14 @@ export async function isStillRunning(process: ProcessIdentity, platform: NodeJS.
   return (await startTimeOf(process.pid, platform)) === process.startTime
 }
 
-/** The pids of the process and of all its ancestors; on Windows only its own. */
-export async function ancestorsOf(pid: number, platform: NodeJS.Platform): Promise<Set<number>> {
+/**
+ * The pids of the process and of all its ancestors but for pid 1; on Windows only its own.
+ * @param proc where proc(5) is mounted, on Linux
+ */
+export async function ancestorsOf(pid: number, platform: NodeJS.Platform, proc = PROC): Promise<Set<number>> {
   const line = new Set([pid])
-  for (let next = await parentOf(pid, platform); next > 1 && !line.has(next); next = await parentOf(next, platform))
-    line.add(next)
+  const above = (of: number) => parentOf(of, platform, proc)
+  for (let next = await above(pid); next > 1 && !line.has(next); next = await above(next)) line.add(next)
   return line
 }
 
@@ -64,10 +67,10 @@ export async function bootId(platform: NodeJS.Platform): Promise<string | null> 
   }
 }
 
-async function parentOf(pid: number, platform: NodeJS.Platform): Promise<number> {
+async function parentOf(pid: number, platform: NodeJS.Platform, proc: string): Promise<number> {
   switch (platform) {
     case 'linux':
-      return (await readStat(pid))?.parent ?? 0
+      return (await readStat(pid, proc))?.parent ?? 0
     case 'win32':
       return 0
     default:
@@ -75,14 +78,29 @@ async function parentOf(pid: number, platform: NodeJS.Platform): Promise<number>
   }
 }
 
-/** Of /proc/<pid>/stat (proc(5)): fields 3, 4 and 22. Null if there is no such process, or it has ended already. */
-async function readStat(pid: number): Promise<{ parent: number; startTime: string } | null> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+/** Where proc(5) is mounted. */
+const PROC = '/proc'
+
+/** What Linux says of a process: of whom it descends, and when it was started, in clock ticks since boot. */
+export interface ProcessStat {
+  parent: number
+  /** The process group. */
+  group: number
+  session: number
+  startTime: string
+}
+
+/**
+ * Of /proc/<pid>/stat (proc(5)): fields 3 to 6, and 22. Null if there is no such process, or it has ended already.
+ * @param proc where proc(5) is mounted
+ */
+export async function readStat(pid: number, proc = PROC): Promise<ProcessStat | null> {
+  const stat = await readFile(`${proc}/${pid}/stat`, 'latin1').catch(() => '')
   // The second field is the program's name in brackets, which may hold spaces and brackets itself.
-  const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const startTime = rest[17]
+  const [state, parent, group, session, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const startTime = rest[15]
   if (startTime === undefined || state === 'Z' || state === 'X') return null
-  return { parent: Number(parent), startTime }
+  return { parent: Number(parent), group: Number(group), session: Number(session), startTime }
 }
 
 function ps(pid: number, column: string): Promise<string | null> {

@@ -4,6 +4,7 @@ import { kill, pid } from 'node:process'
 import type { Result } from 'execa'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
+import { forPerson } from './control-group.ts'
 import { readBoundedText, type WritableByAgents } from './files.ts'
 import { EXECA_OPTIONS, withSearchPathOutside } from './run-process.ts'
 
@@ -59,7 +60,7 @@ async function runEditor(
   { env, platform, where }: EditTextOptions,
 ): Promise<TerminalEnd> {
   const stdio = 'inherit' as const
-  const options = { ...EXECA_OPTIONS, cwd: directory, env: withSearchPathOutside(env, where), stdio }
+  const options = { ...EXECA_OPTIONS, cwd: directory, env: forPerson(withSearchPathOutside(env, where)), stdio }
   const { execa } = await import('execa')
   return endOf(
     platform === 'win32'

@@ -109,7 +109,7 @@ export class ReportFold {
       },
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
       proof: this.#proof.result(state.claim, state.ended?.outcome ?? null),
-      changes: { ...this.#changes.result(), ...(isCall(state) ? { from: 'none' } : {}) },
+      changes: { ...this.#changes.result(state), ...(isCall(state) ? { from: 'none' } : {}) },
       tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),
       build: this.#build.result(state),
       work: reportWork(state),

@@ -134,6 +134,7 @@ export class RoundsSoFar {
       const files = changedCount
       Object.assign(this.#row, { durationMs, tokens: tokens?.total ?? null, files, counts, tasks, message })
       this.#row.outcome = outcome.class
+      if (outcome.status !== undefined) this.#row.status = outcome.status
     }
     const sums = { durationMs, tokens: tokens?.total ?? 0, files: changedCount }
     const end = CHART_CLASS[outcome.class]
@@ -290,10 +291,14 @@ export class ChangesSoFar {
     if (event.type === 'round-ended') addPaths(this.#touched, event.changed)
   }
 
-  result(): ReportChanges {
+  /** @param state the session after the last event */
+  result({ unkept, savepoint }: Pick<SessionState, 'unkept' | 'savepoint'>): ReportChanges {
     const changes = this.#isWhole ? this.#changes : null
+    // A later savepoint has what the rounds before it left; one of the same number may have been tried again since.
+    const left = unkept.filter(({ round, files }) => files > 0 && round >= (savepoint?.round ?? 0))
     return {
       from: changes === null ? 'rounds' : 'savepoints',
+      unkept: changes === null ? [] : left.map(({ round, files }) => ({ round, files })),
       ...(changes ?? touchedOnly(this.#touched)),
       start: this.#isWhole ? this.#start : null,
       now: this.#now,

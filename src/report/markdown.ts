@@ -15,7 +15,7 @@ import {
   instancesInWords,
   noGateInWords,
   notesOnProof,
-  notLookedAtInWords,
+  notKeptInWords,
   numberOfRow,
   OUTPUTS,
   outcomeOfRow,
@@ -119,9 +119,9 @@ function refusedPlans({ build }: ReportData): string {
   return bullets(lines)
 }
 
-function changes({ changes }: ReportData): string {
-  const { paths, files, commits, from } = changes
-  const unseen = notLookedAtInWords(changes)
+function changes(data: ReportData): string {
+  const { paths, files, commits, from } = data.changes
+  const unseen = notKeptInWords(data)
   const last = unseen === null ? '' : escapeMarkdown(unseen)
   if (files === 0 && commits.count === 0) return last
   const head = from === 'rounds' ? '| file |\n| --- |' : '| file | added | removed |\n| --- | ---: | ---: |'
@@ -149,7 +149,7 @@ function rounds({ rounds, createdAt, totals }: ReportData): string {
       formatDuration(each.durationMs),
       each.tokens === null ? '' : shortNumber(each.tokens),
       String(each.files),
-      escapeMarkdown(outcomeOfRow(each)),
+      escapeMarkdown(outcomeOfRow(each, rounds)),
     ])
   const { leftOutSums } = rounds
   const gap = row([

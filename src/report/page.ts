@@ -3,14 +3,7 @@ import { packageFile } from '../base/package.ts'
 import { formatBytes } from '../base/text.ts'
 import type { BoardMark } from '../core/contracts/view.ts'
 import type { Tone } from '../words/names.ts'
-import {
-  formatCost,
-  formatCount,
-  formatDayAndTime,
-  formatDuration,
-  formatMoment,
-  shortNumber,
-} from '../words/numbers.ts'
+import { formatCost, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { placeOf, SEVERITY_TONES } from '../words/proof.ts'
 import { chartsOf } from './charts.ts'
 import { Html, html, items, moment, prose, section, table } from './html.ts'
@@ -27,7 +20,6 @@ import type {
 } from './report-data.ts'
 import {
   beforeInWords,
-  byGatesInWords,
   type CommandContext,
   capital,
   commandsOf,
@@ -35,9 +27,11 @@ import {
   gateInWords,
   headlineOf,
   instancesInWords,
+  moreOnChanges,
   noGateInWords,
+  noPathsInWords,
   notesOnProof,
-  notLookedAtInWords,
+  notKeptInWords,
   numberOfRow,
   OUTPUTS,
   outcomeOfRow,
@@ -135,15 +129,13 @@ function numbers(data: ReportData): Html {
   const tasks = tasksInWords(data)
   const number = (name: string, value: string, note: string | null) =>
     html`<div><dt>${name}</dt><dd>${value}${note === null ? null : html`<small class="soft">${note}</small>`}</dd></div>`
-  const lines = changes.from === 'rounds' ? null : `+${changes.added} −${changes.removed} lines`
-  const commits = changes.commits.count === 0 ? null : formatCount(changes.commits.count, 'commit')
   const again = totals.attempts > totals.rounds ? `${totals.attempts} started` : null
   return html`<dl class="numbers">
 ${number('Time', formatDuration(totals.durationMs), totals.waitedMs < 1000 ? null : `${formatDuration(totals.waitedMs)} of it waiting`)}
 ${number('Rounds', String(totals.rounds), [again ?? (limits.rounds === null ? null : `of at most ${limits.rounds}`), ahead].filter(each => each !== null).join('; ') || null)}
 ${number('Tokens', shortNumber(totals.tokens), cachedNote(data))}
 ${totals.cost === null ? null : number('Cost', formatCost(totals.cost.amount), limits.cost === undefined ? null : `of at most ${formatCost(limits.cost)}`)}
-${number('Files changed', String(changes.files), [lines, commits, byGatesInWords(changes)].filter(each => each !== null).join(', ') || null)}
+${number('Files changed', String(changes.files), moreOnChanges(data))}
 ${tasks === null ? null : number('Tasks', tasks.replace(/ done.*/, ''), tasks.replace(/^.* (?=done)/, ''))}
 </dl>`
 }
@@ -174,7 +166,7 @@ function progress({ series }: ReportData): Html {
     'Over the rounds',
     html`<div class="charts">${charts.map(({ title, svg }) => html`<figure><h3>${title}</h3>${svg}</figure>`)}</div>${
       isGrouped || hasFailed || hasWaited
-        ? html`<p class="soft last">${isGrouped ? 'A point stands for several rounds: their sum. ' : null}${hasFailed ? 'Red: rounds that failed. ' : null}${hasWaited ? 'Yellow: rounds that a limit or the network ended, and that were tried again.' : null}</p>`
+        ? html`<p class="soft last">${isGrouped ? 'A point stands for several rounds: their sum. ' : null}${hasFailed ? 'Red: rounds that failed. ' : null}${hasWaited ? 'Yellow: rounds that a limit or the network ended.' : null}</p>`
         : null
     }`,
   )
@@ -363,7 +355,8 @@ function timeOfDay(at: number, before: number): Html {
 }
 
 /** Which files and lines have changed, and which commits were made. */
-function changesSection({ changes }: ReportData, { areSavepointsGone = false } = {}): Html {
+function changesSection(data: ReportData, { areSavepointsGone = false } = {}): Html {
+  const { changes } = data
   const { paths, files, commits, from, start, now, byGates } = changes
   const ofGates = new Set(byGates)
   const hasLines = from === 'savepoints'
@@ -382,10 +375,10 @@ function changesSection({ changes }: ReportData, { areSavepointsGone = false } =
   }</tr></thead><tbody>${rows}</tbody></table>`
   const made = commits.entries.map(({ commit, subject }) => html`<code>${commit.slice(0, 10)}</code> ${subject}`)
   const more = files - paths.length
-  const unseen = notLookedAtInWords(changes)
+  const unseen = notKeptInWords(data)
   return section(
     'What changed',
-    html`${paths.length === 0 ? html`<p class="quiet">${from === 'none' ? 'Nobody has looked at what was changed.' : 'No file is different from what it was.'}</p>` : table}${
+    html`${paths.length === 0 ? html`<p class="quiet">${noPathsInWords(changes)}</p>` : table}${
       more > 0 ? html`<p class="quiet">and ${more} more files</p>` : null
     }${hasLines || paths.length === 0 ? null : html`<p class="soft last">As the rounds told it; there are no savepoints to compare.</p>`}${
       made.length === 0 ? null : html`<h3>Commits</h3>${folded(withGap(commits, made))}`
@@ -473,7 +466,7 @@ function roundsSection({ rounds, createdAt }: ReportData): Html {
   const { durationMs, tokens, failed } = rounds.leftOutSums
   const gap = html`<tr class="gap"><td class="n">…</td><td></td><td class="n">${formatDuration(durationMs)}</td><td class="n">${shortNumber(tokens)}</td><td></td><td>${rounds.leftOut} rounds left out here, ${failed} of them failed</td></tr>`
   const before = (index: number) => Date.parse(rounds.entries[index - 1]?.startedAt ?? createdAt)
-  const rows = rounds.entries.map((round, index) => rowOf(round, before(index)))
+  const rows = rounds.entries.map((round, index) => rowOf(round, before(index), rounds))
   const table = html`<table class="rows rounds"><thead><tr><th scope="col" class="n" aria-label="round">no.</th><th scope="col" class="n">start</th><th scope="col" class="n">time</th><th scope="col" class="n">tokens</th><th scope="col" class="n">files</th><th scope="col">outcome</th></tr></thead><tbody>${withGap(rounds, rows, gap)}</tbody></table>`
   // On a phone hundreds of them are a long way to what comes after.
   const body =
@@ -486,10 +479,10 @@ function roundsSection({ rounds, createdAt }: ReportData): Html {
 const MOST_OPEN = 30
 
 /** The day is said where it is not that of the moment `before`. */
-function rowOf(round: ReportRound, before: number): Html {
+function rowOf(round: ReportRound, before: number, all: ReportData['rounds']): Html {
   const at = Date.parse(round.startedAt)
   const tasks = round.tasks === null ? null : html`<small>${round.tasks.done} of ${round.tasks.total} tasks</small>`
-  return html`<tr><td class="n">${numberOfRow(round)}</td><td class="n">${timeOfDay(at, before)}</td><td class="n">${formatDuration(round.durationMs)}</td><td class="n">${round.tokens === null ? '' : shortNumber(round.tokens)}</td><td class="n">${round.files}</td><td><span class="${toneOf(round)}">${outcomeOfRow(round)}</span>${tasks}</td></tr>`
+  return html`<tr><td class="n">${numberOfRow(round)}</td><td class="n">${timeOfDay(at, before)}</td><td class="n">${formatDuration(round.durationMs)}</td><td class="n">${round.tokens === null ? '' : shortNumber(round.tokens)}</td><td class="n">${round.files}</td><td><span class="${toneOf(round)}">${outcomeOfRow(round, all)}</span>${tasks}</td></tr>`
 }
 
 function toneOf({ outcome, claim }: ReportRound): string {

@@ -145,6 +145,11 @@ export interface ReportChanges extends TreeChanges {
   /** Those of `paths` that gates changed themselves, and no round as far as rounds named what they changed. */
   byGates: readonly string[]
   savepoints: number
+  /**
+   * The rounds that left something and have no savepoint yet, nor has a later one, with how many files they changed: at most
+   * two. Empty where `from` is not `savepoints`.
+   */
+  unkept: readonly { round: number; files: number }[]
   /** What lay in the work directory and the last savepoint does not hold, at most 50 paths: a folder ends in `/`. */
   notLookedAt: { paths: readonly string[]; count: number }
   /** On the person's branch, the oldest first. */
@@ -172,6 +177,8 @@ export interface ReportRound {
   files: number
   /** Null: it did not come to its end. */
   outcome: RoundClass | null
+  /** Of the class `network`: 403 where the server refused access; left out otherwise. */
+  status?: number
   message: string | null
   /** Whether it used up one of the person's rounds. */
   counts: boolean

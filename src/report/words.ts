@@ -146,29 +146,67 @@ export function noGateInWords({ proof, changes }: Pick<ReportData, 'proof' | 'ch
 }
 
 /** What has changed since the session began: `12 files, +340 −22 lines, 3 commits (report.xml by a gate)`. */
-export function changesInWords({ changes }: ReportData, { areSavepointsGone = false } = {}): string {
-  const { files, added, removed, commits, from } = changes
+export function changesInWords(data: ReportData, { areSavepointsGone = false } = {}): string {
+  const { changes } = data
+  const { files, commits, from } = changes
+  const unkept = unkeptInWords(data)
   if (from === 'none') return 'nobody has looked at what was changed'
-  if (files === 0 && commits.count === 0) return 'nothing has changed'
-  const lines = from === 'rounds' ? [] : [`+${added} −${removed} lines`]
-  const made = commits.count === 0 ? [] : [formatCount(commits.count, 'commit')]
+  if (files === 0 && commits.count === 0) return unkept ?? 'nothing has changed'
   const by = byGatesInWords(changes)
   const gone = areSavepointsGone ? '; its savepoints were pruned' : ''
-  return `${[formatCount(files, 'file'), ...lines, ...made].join(', ')}${by === null ? '' : ` (${by})`}${gone}`
+  const since = unkept === null ? '' : `; ${unkept}`
+  return `${[formatCount(files, 'file'), ...sizeOf(changes)].join(', ')}${by === null ? '' : ` (${by})`}${gone}${since}`
+}
+
+/** The same without the number of files, which stands above it; null if there is no more to say. */
+export function moreOnChanges(data: ReportData): string | null {
+  const { changes } = data
+  const more = [...sizeOf(changes), byGatesInWords(changes), unkeptInWords(data)].filter(each => each !== null)
+  return more.join(', ') || null
+}
+
+function sizeOf({ from, added, removed, commits }: ReportData['changes']): string[] {
+  const lines = from === 'rounds' ? [] : [`+${added} −${removed} lines`]
+  return commits.count === 0 ? lines : [...lines, formatCount(commits.count, 'commit')]
+}
+
+/** Which rounds left something that no savepoint has, and who makes it: `what round 3 left (2 files) is in no savepoint yet`; null if none. */
+function unkeptInWords({ changes, outcome, standing }: ReportData): string | null {
+  const { unkept } = changes
+  const last = unkept.at(-1)
+  if (last === undefined) return null
+  const rounds = [...new Set(unkept.map(({ round }) => round))]
+  const files = [...unkept.slice(0, -1).map(each => String(each.files)), formatCount(last.files, 'file')].join(' and ')
+  const which = `what round${rounds.length === 1 ? '' : 's'} ${rounds.join(' and ')} left (${files}) is in no savepoint`
+  if (outcome !== null) return which
+  return standing === 'running' ? `${which} yet` : `${which} yet: codemachine resume makes it`
 }
 
 const MOST_NAMED = 3
 
 /** Which of the changed files no round has changed, but a gate: `report.xml by a gate`; null if none. */
-export function byGatesInWords({ byGates }: Pick<ReportData['changes'], 'byGates'>): string | null {
+function byGatesInWords({ byGates }: Pick<ReportData['changes'], 'byGates'>): string | null {
   if (byGates.length === 0) return null
   const left = byGates.length - MOST_NAMED
   const more = left > 0 ? ` and ${formatCount(left, 'more file')}` : ''
   return `${byGates.slice(0, MOST_NAMED).join(', ')}${more} by ${byGates.length === 1 ? 'a gate' : 'gates'}`
 }
 
-/** What nobody has looked at, a sentence: `Not looked at, and not kept: node_modules/, .env.`; null if that is nothing. */
-export function notLookedAtInWords({ notLookedAt }: Pick<ReportData['changes'], 'notLookedAt'>): string | null {
+/** What the last savepoint does not hold, in sentences: `Not looked at, and not kept: node_modules/, .env.`; null if that is nothing. */
+export function notKeptInWords(data: ReportData): string | null {
+  const unkept = unkeptInWords(data)
+  const sentences = [unkept === null ? null : `${capital(unkept)}.`, notLookedAtInWords(data.changes)]
+  return sentences.filter(each => each !== null).join(' ') || null
+}
+
+/** What is said in the place of the changed files where none is known. */
+export function noPathsInWords({ from, unkept }: ReportData['changes']): string {
+  if (from === 'none') return 'Nobody has looked at what was changed.'
+  const of = unkept.length === 0 ? 'No file' : 'In the last savepoint no file'
+  return `${of} is different from what it was.`
+}
+
+function notLookedAtInWords({ notLookedAt }: Pick<ReportData['changes'], 'notLookedAt'>): string | null {
   const { paths, count } = notLookedAt
   if (count === 0) return null
   const shown = paths.slice(0, MOST_NOT_LOOKED_AT)
@@ -198,15 +236,16 @@ export function tasksInWords({ tasks, build }: ReportData): string | null {
   return `${tasks.done} of ${tasks.total} done${parked === 0 ? '' : `, ${parked} parked`}`
 }
 
-/** How a round ended, with codex's words and what became of a claim: `worked; claimed done, refused`. */
-export function outcomeOfRow(row: ReportRound): string {
-  const { outcome, message, claim, counts, changesPlan } = row
+/** How a round, one of the entries, ended, with codex's words and what became of a claim: `worked; claimed done, refused`. */
+export function outcomeOfRow(row: ReportRound, { entries }: Pick<ReportData['rounds'], 'entries'>): string {
+  const { outcome, status, message, claim, counts, changesPlan } = row
   const purpose = changesPlan ? 'change of plan: ' : row.purpose === null ? '' : `${row.purpose}: `
   const isFree = isFreeRow(row)
-  const ended = outcome === null ? 'did not come to its end' : wordsForClass(outcome)
+  const ended = outcome === null ? 'did not come to its end' : wordsForClass({ class: outcome, status })
   const why = message === null || outcome === 'worked' ? '' : `: ${message}`
   const claimed = claim === null ? '' : `; claimed done, ${claim}`
-  const again = outcome !== null && !counts && !isFree ? ' (tried again)' : ''
+  const isLast = entries.indexOf(row) >= entries.findLastIndex(each => !isFreeRow(each))
+  const again = outcome !== null && !counts && !isFree && !isLast ? ' (tried again)' : ''
   return `${purpose}${ended}${why}${again}${claimed}${isFree ? ' (uses up no round)' : ''}`
 }
 
@@ -367,8 +406,8 @@ export function whatIsLeft(data: ReportData): LeftItem[] {
   ]
 }
 
-/** A reviewer may leave out the full stop. */
-function asSentence(text: string): string {
+/** The text with a full stop at its end, which a reviewer or the system may have left out. */
+export function asSentence(text: string): string {
   const trimmed = text.trimEnd()
   return /[.!?:…]$/.test(trimmed) ? trimmed : `${trimmed}.`
 }

@@ -9,7 +9,7 @@ import { sessionFolder } from '../workspace/memory/session-folder.ts'
 import { ReportFold } from './fold-report.ts'
 import { markdownOf } from './markdown.ts'
 import type { ReportData } from './report-data.ts'
-import type { CommandContext } from './words.ts'
+import { asSentence, type CommandContext } from './words.ts'
 
 /** Where the reports of a session go: its id, its folder in the records, and the work directory's real path. */
 export interface ReportPlaces {
@@ -35,7 +35,7 @@ export async function writeReports(
       await write()
       return path
     } catch (error) {
-      problems.push(`The report could not be written to ${path}: ${messageOf(error)}`)
+      problems.push(asSentence(`The report could not be written to ${path}: ${messageOf(error)}`))
       return null
     }
   }

@@ -175,27 +175,27 @@ interface LookLimits {
   mostMs(): number
 }
 
-/** A work tree of which no look outlasts the session: one that hangs is ended, with `GitStopped`. */
-export function lookingNoLongerThan(workTree: WorkTree, { clock, ending, mostMs }: LookLimits): WorkTree {
-  return {
-    changed: (before, after) => workTree.changed(before, after),
-    async take() {
-      const [done, over] = [new AbortController(), new AbortController()]
-      const giveUpAfter = async (ms: number) => {
-        await clock.wait(Math.min(ms, MOST_LOOK_MS), done.signal)
-        over.abort()
-      }
-      const end = () => void giveUpAfter(END_LOOK_MS)
-      const signal = ending()
-      if (signal.aborted) end()
-      else signal.addEventListener('abort', end, { signal: done.signal })
-      if (Number.isFinite(mostMs())) void giveUpAfter(mostMs())
-      try {
-        return await workTree.take(over.signal)
-      } finally {
-        done.abort()
-      }
-    },
+/** Runs what looks at the files so that it does not outlast the session: its signal is aborted then. */
+export type BoundedLook = <T>(look: (signal: AbortSignal) => Promise<T>) => Promise<T>
+
+/** Bounds looks at the files by the time of the session, and by `END_LOOK_MS` once it is to end. */
+export function lookingNoLongerThan({ clock, ending, mostMs }: LookLimits): BoundedLook {
+  return async look => {
+    const [done, over] = [new AbortController(), new AbortController()]
+    const giveUpAfter = async (ms: number) => {
+      await clock.wait(Math.min(Math.max(0, ms), MOST_LOOK_MS), done.signal)
+      over.abort()
+    }
+    const end = () => void giveUpAfter(END_LOOK_MS)
+    const signal = ending()
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { signal: done.signal })
+    if (Number.isFinite(mostMs())) void giveUpAfter(mostMs())
+    try {
+      return await look(over.signal)
+    } finally {
+      done.abort()
+    }
   }
 }
 

@@ -50,10 +50,11 @@ export class Decisions {
   }
 
   #begin(decision: Decision, isAttached: boolean): void {
-    const { log, clock, policy, canAsk } = this.#options
+    const { log, clock, policy, canAsk, budget } = this.#options
     const { maxWaitMs, decideAfterMs } = policy
     const usualMs = isAttached ? maxWaitMs : canAsk ? Math.min(decideAfterMs, maxWaitMs) : 0
-    const waitMs = decision.default === null ? maxWaitMs : usualMs
+    // Without a default the session ends for want of a person also where its time is used up first.
+    const waitMs = decision.default === null ? Math.min(maxWaitMs, budget.timeLeftMs) : usualMs
     log.emit({ type: 'decision-asked', ...decision, until: new Date(clock.now() + waitMs).toISOString() })
   }
 
@@ -78,12 +79,13 @@ export class Decisions {
 
   /** Nobody has answered in time. */
   #runOut({ id, title, default: usual }: OpenDecision): SessionOutcome | null {
-    const { log } = this.#options
+    const { log, budget } = this.#options
     if (usual === null) {
+      const outOfTime = budget.timeLeftMs <= 0 ? { outOfTime: true as const } : {}
       return {
         kind: 'needs-person',
         reason: `Nobody has decided: ${title}`,
-        hint: { do: 'decide', session: log.state.id, title },
+        hint: { do: 'decide', session: log.state.id, title, ...outOfTime },
         goalOnly: true,
       }
     }

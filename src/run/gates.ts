@@ -6,7 +6,7 @@ import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
 import { markFlaky } from '../core/state/fold-claim.ts'
 import type { EndedRound, SessionState } from '../core/state/state.ts'
 import { GitStopped } from '../workspace/git/git.ts'
-import { emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
+import { type BoundedLook, emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
 import type { PersonAsked } from './person.ts'
 import type { SessionLog } from './session-log.ts'
 
@@ -20,20 +20,25 @@ interface ProofPlace {
   signal: AbortSignal
 }
 
+/** What a gate came to, and the fingerprint that was taken when it had ended. */
+type RanGate = GateResult & { treeAfter: string }
+
 /** The effects that proving a claim needs: running gates, keeping savepoints, comparing trees, preparing a review. */
 export interface ProofEnvironment {
   /** Runs a gate on this work tree, in the sandbox of the rounds. Every end of the gate is a result; never rejects for one. */
-  runGate(gate: Gate, on: ProofPlace & { when: GateTime }): Promise<GateResult>
+  runGate(gate: Gate, on: ProofPlace & { when: GateTime }): Promise<RanGate>
   /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
   runCommand(
     command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'>,
     on: ProofPlace,
-  ): Promise<Omit<GateResult, 'gate'>>
+  ): Promise<Omit<RanGate, 'gate'>>
   /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
   keepSavepoint(of: {
     session: string
     round: number
     tree: string
+    /** Ends it; `GitStopped` is thrown then. */
+    signal?: AbortSignal
   }): Promise<Pick<EventOf<'savepoint'>, 'commit' | 'tree' | 'changes' | 'head' | 'commits' | 'notLookedAt'> | null>
   /** The files of a tree that are changed or deleted in another one; null if it cannot be known. */
   lost(before: string, after: string): Promise<readonly string[] | null>
@@ -63,11 +68,15 @@ export interface ProofOptions {
   asked: PersonAsked
   /** Null for a session of which nothing is kept and nothing is proved. */
   means: ProofEnvironment | null
+  /** Bounds what is kept of a whole tree. */
+  bounded: BoundedLook
   /** The time that a gate may take at most, ms. */
   mostGateMs(): number
 }
 
 const LAST_UNKEPT = 'What the last rounds left is in no savepoint: git failed twice, see the warnings before.'
+const unkeptSentence = (round: number) =>
+  `Round ${round} has no savepoint: codemachine was cut off before it was made, and git cannot make it any more.`
 const NOT_RUN_AT_LIMIT =
   'Not all gates ran once more at the limit: git did not come to the end of its look at the files in the time that was left.'
 const UNKEPT =
@@ -108,10 +117,11 @@ export class Proof {
   async begin(tree: string): Promise<string> {
     const { state } = this.#log
     const isKept = state.savepoint !== null || this.#isUnkept || state.last !== null
-    if (!isKept && !(await this.#save(0, tree))) {
+    const { bounded, workTree } = this.#options
+    if (!isKept && !(await bounded(signal => this.#save(0, tree, signal)))) {
       // What was borrowed for it may be broken, and is read again.
-      const again = await this.#options.workTree.take()
-      this.#isUnkept = !(await this.#save(0, again))
+      const again = await workTree.take()
+      this.#isUnkept = !(await bounded(signal => this.#save(0, again, signal)))
       if (this.#isUnkept) this.#log.emit({ type: 'warning', round: null, message: UNKEPT })
       return again
     }
@@ -121,6 +131,17 @@ export class Proof {
     // What gates install by themselves is there by now.
     if (this.#due.length === 0 && this.#protects) await this.#lookAtConfiguration(after, await this.#means.programs())
     return after
+  }
+
+  /** Keeps what rounds have left that had no savepoint yet when the session was cut off; says of which there is none. */
+  async keepLate(): Promise<void> {
+    if (this.#options.means === null) return
+    for (const { round, tree } of this.#log.state.unkept) {
+      if (await this.#save(round, tree)) continue
+      // What git failed at is read again now, from the files, if these are still the same.
+      const isKept = (await this.#options.workTree.take()) === tree && (await this.#save(round, tree))
+      if (!isKept) this.#log.emit({ type: 'warning', round, message: unkeptSentence(round) })
+    }
   }
 
   /** Begins to keep the round's tree, and journals what the round did to protected files and the project's settings. */
@@ -178,10 +199,10 @@ export class Proof {
       const round = this.#log.state.last?.round ?? 0
       this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
       const timeoutMs = Math.min(gate.timeoutMs, mostGateMs(), leftMs)
-      const ran = await means.runGate({ ...gate, timeoutMs }, { when, workTree, tree: after, signal })
+      const { treeAfter, ...ran } = await means.runGate({ ...gate, timeoutMs }, { when, workTree, tree: after, signal })
       const result = markFlaky(ran, gate, this.#log.state.gateFailures)
-      after = await workTree.take()
-      this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter: after })
+      after = treeAfter
+      this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter })
       isComplete = result.status !== 'broken-off'
       leftMs -= result.durationMs
     }
@@ -264,8 +285,9 @@ export class Proof {
   }
 
   /** Keeps a savepoint and journals it; false if that failed. */
-  async #save(round: number, tree: string): Promise<boolean> {
-    const kept = await this.#means.keepSavepoint({ session: this.#log.state.id, round, tree })
+  async #save(round: number, tree: string, signal?: AbortSignal): Promise<boolean> {
+    const of = { session: this.#log.state.id, round, tree, ...(signal === undefined ? {} : { signal }) }
+    const kept = await this.#means.keepSavepoint(of)
     if (kept !== null) this.#log.emit({ type: 'savepoint', round, ...kept })
     return kept !== null
   }
@@ -340,7 +362,7 @@ export interface GateOptions {
  * Runs a gate, and once more if it fails and has left the files as they were: one that passes then is flaky. Looks what
  * it has changed of the files that it checks. However it comes out is a value.
  */
-export async function runGate(gate: Gate, options: GateOptions): Promise<GateResult> {
+export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate> {
   const { workTree, redact, isAgainOnFailure = true, mostCharacters = OUTPUT_CHARACTERS } = options
   const before = options.tree ?? (await workTree.take())
   const first = await play(gate, options)
@@ -359,6 +381,7 @@ export async function runGate(gate: Gate, options: GateOptions): Promise<GateRes
     output: lastLines(redact(first.output), mostCharacters),
     problem: problemOf(first, gate, options),
     tree: before,
+    treeAfter: after,
     changed: paths.slice(0, CHANGED_PATHS),
     changedCount: count,
   }

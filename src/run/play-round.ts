@@ -128,8 +128,7 @@ export async function playRound(
     return { outcome: thread.outcomeOf(outcome), message: outcome.class === 'worked' ? last.text : null }
   } finally {
     limits.end()
-    // What comes next need not wait for the disk.
-    void record.end()
+    await record.end()
   }
 }
 
@@ -153,14 +152,15 @@ export class PricedThread {
   note(event: EngineEvent): EngineEvent {
     const { prices, limits } = this.#log.state
     if (prices.length === 0) return event
-    if (event.type === 'usage') return this.#model === null ? event : { ...event, model: this.#model }
-    if (event.type !== 'turn-started' && event.type !== 'model-rerouted') return event
-    this.#model = (event.type === 'turn-started' ? event.model : event.to) ?? this.#model
+    if (event.type === 'turn-started') this.#model = event.model ?? this.#model
+    else if (event.type === 'model-rerouted') this.#model = event.to
+    else if (event.type !== 'usage') return event
+    // An engine may tell what was used, and never that the turn has started.
     if (limits.cost !== undefined && this.#problem === null) {
       this.#problem = problemOfModel(prices, this.#model)
       if (this.#problem !== null) void this.#prepared.interrupt()
     }
-    return event
+    return event.type === 'usage' && this.#model !== null ? { ...event, model: this.#model } : event
   }
 
   /** How its turn ended, which was ended for the price if it had none. */

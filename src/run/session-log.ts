@@ -2,9 +2,10 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { isDiskFull, isNoRoom, messageOf, UserError } from '../base/errors.ts'
-import type { Redactor } from '../base/redactor.ts'
+import { cutUnfinished, type Redactor } from '../base/redactor.ts'
 import type { TemplateKinds } from '../core/contracts/template.ts'
 import type { LiveEvent, Recorded, SessionEvent, View } from '../core/events/events.ts'
+import { breaksStream, ENDS_WHAT_RUNS, liveKey } from '../core/events/live-board.ts'
 import { exitCodeOf, type SessionOutcome } from '../core/events/outcome.ts'
 import { fold } from '../core/state/fold.ts'
 import { elapsedMs, type SessionState, sessionTokens } from '../core/state/state.ts'
@@ -21,8 +22,8 @@ export interface SessionLogOptions {
 
 /**
  * The one place where something comes to have happened: journaled, folded, shown. Without its secrets: what a restart
- * reads is what was known before it. A live text may come in pieces that hold a part of a secret each, which is not
- * found; nothing of it is kept, and what comes whole afterwards is without it.
+ * reads is what was known before it. A live text comes in pieces that may hold a part of a secret each: the end of one that
+ * may be the beginning of a secret is held back until the next piece of the item comes, or the item is complete.
  */
 export class SessionLog {
   #state: SessionState
@@ -31,6 +32,8 @@ export class SessionLog {
   readonly #templates: TemplateKinds
   readonly #clock: Clock
   readonly #redactor: Redactor
+  /** By item, the last piece that came of it, with what of its text was held back. */
+  readonly #held = new Map<string, Delta>()
 
   constructor(state: SessionState, { journal, views, templates, clock, redactor }: SessionLogOptions) {
     this.#state = state
@@ -47,6 +50,7 @@ export class SessionLog {
 
   emit(event: SessionEvent): void {
     const recorded = this.#record(event)
+    this.#endHeld(recorded)
     this.#journal.append(recorded)
     this.#state = fold(this.#state, recorded, this.#templates)
     for (const view of this.#views) view.event(recorded, this.#state)
@@ -58,18 +62,53 @@ export class SessionLog {
   }
 
   live(event: LiveEvent): void {
-    const shown = this.#redactor.event(event)
-    for (const view of this.#views) view.live(shown)
+    const isPiece = event.type === 'text-delta' || event.type === 'output-delta'
+    const shown = isPiece ? this.#withoutUnfinished(event) : event
+    if (shown !== null) this.#show(shown)
   }
 
   sync(): Promise<void> {
     return this.#journal.sync()
   }
 
+  /** The piece with what was held back before it, and without what is held back now; null if nothing is left. */
+  #withoutUnfinished(delta: Delta): Delta | null {
+    const key = liveKey(delta.item, delta.instance)
+    const { whole, held } = cutUnfinished(this.#redactor, (this.#held.get(key)?.text ?? '') + delta.text)
+    if (held === '') this.#held.delete(key)
+    else this.#held.set(key, { ...delta, text: held })
+    return whole === '' ? null : { ...delta, text: whole }
+  }
+
+  /** Shows what was held back of an item that is now complete. Of one that was cut off it may be most of a secret, and is dropped. */
+  #endHeld(event: Recorded): void {
+    if (ENDS_WHAT_RUNS.has(event.type)) this.#held.clear()
+    if (this.#held.size === 0) return
+    const completed = event.type === 'item-completed' ? liveKey(event.item.id, event.instance) : null
+    for (const [key, delta] of this.#held) {
+      if (key !== completed && !isCutOff(delta, event)) continue
+      this.#held.delete(key)
+      if (key === completed) this.#show(delta)
+    }
+  }
+
+  #show(event: LiveEvent): void {
+    const shown = this.#redactor.event(event)
+    for (const view of this.#views) view.live(shown)
+  }
+
   #record(event: SessionEvent): Recorded {
     const at = new Date(this.#clock.now()).toISOString()
     return { v: 1, at, session: this.#state.id, ...this.#redactor.event(event) }
   }
+}
+
+type Delta = Extract<LiveEvent, { type: 'text-delta' | 'output-delta' }>
+
+/** Whether no more comes of an item, though it was not completed. */
+function isCutOff({ type, instance }: Delta, event: Recorded): boolean {
+  if (event.type === 'agent-ended') return instance === event.instance
+  return breaksStream(event) && instance === undefined && type === 'text-delta'
 }
 
 /**

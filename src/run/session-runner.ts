@@ -14,7 +14,7 @@ import type { ReviewCause } from '../core/rules/review.ts'
 import { isCall, partOf, type SessionState, sessionTokens } from '../core/state/state.ts'
 import { GitStopped } from '../workspace/git/git.ts'
 import { Answers, endOfRefusals } from './answers.ts'
-import { ClaimProof, emitRestored, followStall, lookingNoLongerThan } from './claim.ts'
+import { ClaimProof, emitRestored, followStall, lookingNoLongerThan, type WorkTree } from './claim.ts'
 import { CurrentTurn } from './current-turn.ts'
 import { Decisions } from './decisions.ts'
 import type { AgentAnswer, AgentRequest } from './delegation/delegation.ts'
@@ -60,8 +60,17 @@ export class SessionRunner {
   constructor(given: RunnerOptions) {
     const { asked, clock, policy } = given
     this.#budget = new Budget(given)
-    const mostMs = () => Math.max(this.#budget.timeLeftMs, policy.graceMs)
-    const workTree = lookingNoLongerThan(given.workTree, { clock, ending: () => asked.ending, mostMs })
+    const mostMs = () => {
+      const { savepoint, running, last } = given.log.state
+      const isFirst = savepoint === null && running === null && last === null
+      // What a round or a gate has left is looked at even when the time is over.
+      return isFirst ? this.#budget.timeLeftMs : Math.max(this.#budget.timeLeftMs, policy.graceMs)
+    }
+    const bounded = lookingNoLongerThan({ clock, ending: () => asked.ending, mostMs })
+    const workTree: WorkTree = {
+      take: () => bounded(signal => given.workTree.take(signal)),
+      changed: (before, after) => given.workTree.changed(before, after),
+    }
     const options = { ...given, workTree }
     this.#options = options
     this.#log = options.log
@@ -81,7 +90,7 @@ export class SessionRunner {
     this.#memory = new MemoryAtHand(options)
     // A claim is not left unproved for a limit that is reached in the middle of it.
     const mostGateMs = () => Math.max(this.#budget.timeLeftMs, options.policy.graceMs)
-    this.#proof = new Proof({ ...options, mostGateMs })
+    this.#proof = new Proof({ ...options, bounded, mostGateMs })
     this.#rounds = new Rounds({
       ...options,
       ahead: this.#ahead,
@@ -110,6 +119,7 @@ export class SessionRunner {
     return this.#log.state
   }
 
+  /** Answers how it ended; of a call with the hint that its journal does not have. */
   async run(): Promise<SessionOutcome> {
     try {
       this.#tellRemarks()
@@ -134,8 +144,10 @@ export class SessionRunner {
   /** Of a look at the files that was ended because the session is to end. */
   readonly #unlessStopped = (error: unknown): SessionOutcome => {
     if (!(error instanceof GitStopped)) throw error
-    const by = this.#options.asked.endedBy
-    return by === null ? { kind: 'limit', limit: 'time' } : { kind: 'interrupted', by }
+    const { asked, agents } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    this.#log.emit({ type: 'warning', round: null, message: wordsForEndedLook(agents.directory) })
+    return { kind: 'limit', limit: 'time' }
   }
 
   /** Adds text to the running turn; if none takes it, the next round is told. `over`: there will be no next round. */
@@ -193,6 +205,7 @@ export class SessionRunner {
     await this.#begin()
     for (;;) {
       const tree = this.#tree ?? (await workTree.take())
+      this.#tellRemarks()
       const memory = await this.#memory.now()
       this.#tree = null
       if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null) {
@@ -246,6 +259,7 @@ export class SessionRunner {
   /** What was waited for when the session was left is waited for first. */
   async #begin(): Promise<void> {
     this.#tellUnhidden()
+    await this.#proof.keepLate()
     const { waiting } = this.#log.state
     // From the session before it.
     if (this.#options.asked.isPaused) this.#log.emit({ type: 'paused' })
@@ -402,7 +416,7 @@ export class SessionRunner {
 
   async #end(came: SessionOutcome): Promise<SessionOutcome> {
     const { engines } = this.#options
-    // Every hint ends with going on, which a call never does.
+    // What a person does about it ends with going on, which a call never does.
     const outcome = came.kind === 'needs-person' && isCall(this.#log.state) ? { ...came, hint: null } : came
     this.#stage = 'ending'
     this.#ahead.discard()
@@ -424,8 +438,12 @@ export class SessionRunner {
     await this.#options.beforeEnd(this.#log.stateAfter(end))
     this.#stage = 'over'
     this.#log.emit(end)
-    return outcome
+    return came
   }
+}
+
+function wordsForEndedLook(directory: string): string {
+  return `git did not come to the end of its look at ${directory} in the time of the session: give it more with --max-time, have git ignore what is large there, or see whether a disk hangs.`
 }
 
 const FREE_SPACE = { do: 'free-disk-space' } as const

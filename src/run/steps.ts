@@ -128,8 +128,7 @@ export class OwnSteps {
     const timeoutMs = Math.min(command.timeoutMs, mostCommandMs())
     const name = clipEnd(command.name, NAME_CHARACTERS)
     const ran = await means.runCommand({ ...command, timeoutMs }, { workTree, tree, signal: this.#until() })
-    const treeAfter = await workTree.take()
-    const { status, ...how } = ran
+    const { status, treeAfter, ...how } = ran
     const isKept = status !== 'broken-off' && how.output !== ''
     log.emit({
       type: 'command-ran',

@@ -1,8 +1,9 @@
 import { unreachable } from '../base/errors.ts'
 import type { Recorded, RecordedOf } from '../core/events/events.ts'
+import type { RoundOutcome } from '../core/events/outcome.ts'
 import type { OpenDecision } from '../core/rules/decision.ts'
 import { PROJECT_FILE } from '../core/rules/notices.ts'
-import { partOf, type SessionState } from '../core/state/state.ts'
+import { isCall, partOf, type SessionState } from '../core/state/state.ts'
 import { describeDecisionAsked, describeDecisionMade, wordsForDecisionEnd } from './decision.ts'
 import { describeAgentItem, describeItem, describePlan } from './item.ts'
 import {
@@ -10,9 +11,11 @@ import {
   type Description,
   describe,
   type Hints,
+  isAccessRefused,
   SHELL_HINTS,
   shownCommand,
   wordsForCause,
+  wordsForClass,
   wordsForRoundEnd,
 } from './names.ts'
 import { formatCount, formatDuration, formatMoment, formatSpan, formatTokens } from './numbers.ts'
@@ -255,7 +258,8 @@ function describeWaiting({ at }: Recorded, state: SessionState, hints: Hints): D
   const now = Date.parse(at)
   const end = waitEndOf(state) ?? waiting.until
   const limit = end < waiting.until ? `, but the time is used up at ${formatMoment(end, now)}` : ''
-  return describe(`waiting ${wordsForWait(waiting, now)}${limit}; ${hints.endWait}`, 'warning')
+  const how = isCall(state) ? hints.endWaitOfCall : hints.endWait
+  return describe(`waiting ${wordsForWait(waiting, now)}${limit}; ${how}`, 'warning')
 }
 
 /** What ended a wait, and what comes next. */
@@ -384,8 +388,12 @@ function describeError(event: RecordedOf<'error'>, state: SessionState): Descrip
 
 /** A turn that failed, and goes on as another one. */
 function describeTurnContinued({ cause }: RecordedOf<'turn-continued'>): Description {
-  const why = cause.class === 'network' ? 'turn failed for the network' : `turn failed (${wordsForCause(cause)})`
-  return describe(`${why}; going on in the same thread`, 'warning')
+  return describe(`turn failed${wordsForFailure(cause)}; going on in the same thread`, 'warning')
+}
+
+function wordsForFailure(cause: RoundOutcome): string {
+  if (isAccessRefused(cause)) return `: ${wordsForClass(cause)}`
+  return cause.class === 'network' ? ' for the network' : ` (${wordsForCause(cause)})`
 }
 
 /** A limit that was reached in the middle of a round. */

@@ -72,6 +72,8 @@ export interface Hints {
   /** Where a plan waits to be looked at. */
   startBuild: string
   endWait: string
+  /** Of a call, which takes no commands. */
+  endWaitOfCall: string
   /** Where a person is asked to decide. */
   decide: string
   changePlan: string
@@ -79,11 +81,14 @@ export interface Hints {
   answer(question: string): string
 }
 
+const CTRL_C = 'Ctrl+C where it was called ends it'
+
 /** In a shell. */
 export const SHELL_HINTS: Hints = {
   goOn: 'codemachine unpause goes on',
   startBuild: 'codemachine unpause starts the build, codemachine replan "…" changes the plan',
   endWait: 'codemachine retry ends the wait',
+  endWaitOfCall: CTRL_C,
   decide: 'codemachine decide says how to answer',
   changePlan: 'codemachine replan changes it again',
   answer: question => `codemachine questions answer ${question} "…" answers it`,
@@ -94,6 +99,7 @@ export const KEY_HINTS: Hints = {
   goOn: 'Esc offers how it goes on',
   startBuild: 'Esc offers to start the build, or to change the plan',
   endWait: 'Esc offers to end the wait',
+  endWaitOfCall: CTRL_C,
   decide: 'Esc asks it again',
   changePlan: 'Ctrl+C changes it again',
   answer: question => `in a shell, codemachine questions answer ${question} "…" answers it`,
@@ -158,21 +164,32 @@ const WORDS: Readonly<Record<RoundClass, string>> = {
   crashed: 'codex crashed',
 }
 
+/** The part of a round's outcome that it is named by. */
+interface NamedEnd {
+  class: RoundClass
+  status?: number | undefined
+}
+
 /** What a class of failure is called: `usage limit`. */
-export function wordsForClass(end: RoundClass): string {
-  return WORDS[end]
+export function wordsForClass(outcome: NamedEnd): string {
+  return isAccessRefused(outcome) ? 'the server refused access (403)' : WORDS[outcome.class]
+}
+
+/** Whether the server refused access (HTTP 403), which is of the class `network` for it may pass. */
+export function isAccessRefused({ class: end, status }: NamedEnd): boolean {
+  return end === 'network' && status === 403
 }
 
 /** How a round ended, in codex's own words too if it gave any, as a part of a sentence: `usage limit: You have hit your limit` */
 export function wordsForCause(outcome: RoundOutcome): string {
-  const words = wordsForClass(outcome.class)
+  const words = wordsForClass(outcome)
   if (outcome.message === null) return words
   return `${words}: ${oneLine(outcome.message, MESSAGE_CHARS).replace(/(?<!\.)\.$/, '')}`
 }
 
 /** As `wordsForCause`, where a wait for it comes next and says the rest: `usage limit`. */
 export function wordsForRoundEnd(outcome: RoundOutcome): string {
-  return ALWAYS_WAITED_FOR.has(outcome.class) ? wordsForClass(outcome.class) : wordsForCause(outcome)
+  return ALWAYS_WAITED_FOR.has(outcome.class) ? wordsForClass(outcome) : wordsForCause(outcome)
 }
 
 const ALWAYS_WAITED_FOR: ReadonlySet<RoundClass> = new Set(['window', 'throttle', 'network'])

@@ -16,7 +16,7 @@ import type { HoldEnd } from '../core/rules/decision.ts'
 import type { Forecast } from '../core/rules/forecast.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForDeciding } from './decision.ts'
-import { SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
+import { isAccessRefused, SHELL_HINTS, type Tone, wordsForCause } from './names.ts'
 import {
   formatCost,
   formatCount,
@@ -115,15 +115,15 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'log-in':
       return `Log in with \`codemachine login\`; ${THEN_RESUME}`
     case 'mend-access':
-      return `The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in; ${THEN_RESUME}`
+      return `${REFUSED_THRICE}. ${SEE_ACCESS}; ${THEN_RESUME}`
     case 'mend-codex-configuration':
       return `Mend the codex configuration (\`codemachine doctor\` looks at it); ${THEN_RESUME}`
     case 'mend-provider':
       return `Mend that (\`codemachine doctor\` asks ${hint.provider}), and codemachine resume goes on; codemachine resume --provider codex goes on without it.`
     case 'mend-cause':
-      return `It has failed since ${localTime(hint.since)}, which is as long as --max-wait allows; when the cause is mended, codemachine resume goes on.`
+      return `${failedSince(hint)}; when the cause is mended, codemachine resume goes on.`
     case 'resume':
-      return `It would have to wait until ${localTime(hint.at)}, longer than --max-wait allows; codemachine resume goes on then.`
+      return `${tooLongWait(hint)}; codemachine resume goes on then.`
     case 'read-reviews':
       return `${hint.gatesPass ? 'Every required gate passes. ' : ''}Look at what the reviewer says (codemachine report); codemachine resume goes on, with new reviews.`
     case 'mend-plan':
@@ -135,7 +135,9 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'free-disk-space':
       return FREE_SPACE
     case 'decide':
-      return `Nobody has decided it in time; codemachine resume ${hint.session} asks it again.`
+      return hint.outOfTime
+        ? `Nobody has decided it before its time was used up; codemachine resume ${hint.session} with a longer --max-time asks it again.`
+        : `Nobody has decided it in time; codemachine resume ${hint.session} asks it again.`
     case 'say':
       return hint.text
     default:
@@ -144,6 +146,38 @@ export function wordsForHint(hint: OutcomeHint): string {
 }
 
 const THEN_RESUME = 'then codemachine resume goes on.'
+
+const REFUSED_THRICE = 'The server refused access three times in a row (HTTP 403)'
+const SEE_ACCESS = 'See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in'
+
+/**
+ * What whoever has called an agent is told of a call that needed a person, as sentences: as `wordsForHint`, but that nobody
+ * goes on with a call. Null: its reason says all. `cause`: how its last round ended; `waits`: whether it may wait.
+ */
+export function wordsForCallHint(
+  hint: OutcomeHint,
+  { cause, waits }: { cause: RoundOutcome | null; waits: boolean },
+): string | null {
+  if (hint.do === 'mend-access') return `${REFUSED_THRICE}. ${SEE_ACCESS}.`
+  const isRefused = cause !== null && isAccessRefused(cause)
+  const why = waits ? whyNoLonger(hint) : null
+  const sentences = [why, isRefused ? `The server refused access (HTTP 403). ${SEE_ACCESS}.` : null]
+  return sentences.filter(sentence => sentence !== null).join(' ') || null
+}
+
+/** Why it is not waited for longer, a sentence; null if it is not for that. */
+function whyNoLonger(hint: OutcomeHint): string | null {
+  if (hint.do === 'mend-cause') return `${failedSince(hint)}.`
+  return hint.do === 'resume' ? `${tooLongWait(hint)}.` : null
+}
+
+function failedSince({ since }: { since: string }): string {
+  return `It has failed since ${localTime(since)}, and the next try would come later than --max-wait allows`
+}
+
+function tooLongWait({ at }: { at: string }): string {
+  return `It would have to wait until ${localTime(at)}, longer than --max-wait allows`
+}
 
 /** This locale writes `2026-11-20 23:00:00`. */
 function localTime(at: string): string {
@@ -196,7 +230,7 @@ export function wordsForLimits({ rounds, timeMs, tokens, cost }: SessionLimits):
 }
 
 /** What it has cost, in the currency of the prices: `cost 3.20 of 10.00`, `cost 3.20, without 900 tokens that have no price`. */
-export function wordsForCost({ amount, unpriced }: Cost, { cost: most }: SessionLimits): string {
+export function wordsForCost({ amount, unpriced }: Cost, { cost: most }: Pick<SessionLimits, 'cost'>): string {
   const of = most === undefined ? '' : ` of ${formatCost(most)}`
   return `cost ${formatCost(amount)}${of}${unpriced === 0 ? '' : `, without ${formatTokens(unpriced)} that have no price`}`
 }
@@ -298,7 +332,7 @@ function wordsFor(session: RunningReport, now: number): string {
       return session.checking === null ? 'running' : wordsForCheck(session.checking, now)
     case 'waiting': {
       const wait = waiting && wordsForWait({ ...waiting, until: Date.parse(waiting.until) }, now)
-      return `waiting ${wait ?? ''}; ${SHELL_HINTS.endWait}`
+      return `waiting ${wait ?? ''}; ${session.isCall ? SHELL_HINTS.endWaitOfCall : SHELL_HINTS.endWait}`
     }
     case 'deciding':
       return decisionInWords(session, now)

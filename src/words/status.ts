@@ -308,6 +308,8 @@ export interface StatusReport {
 export interface SessionReport extends ProofReport {
   id: string
   goal: string
+  /** Whether it is a call of an agent, which takes no commands. */
+  isCall: boolean
   standing: SessionStatus
   /** What it does now; null if nobody runs it. */
   activity: Activity | null

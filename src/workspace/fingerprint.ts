@@ -20,6 +20,7 @@ import {
   type PrivateGitOptions,
   removeIndex,
   repairPrivateGit,
+  stoppable,
 } from './git/private-git.ts'
 import { type IndexDifferences, stagePaths } from './git/trees.ts'
 import { findHiddenFiles } from './hidden-files.ts'
@@ -140,11 +141,11 @@ export class Fingerprints {
 
   /**
    * Runs what calls git. With the run lock a file at which git would wait is renamed or done without, as by `take`, and it
-   * runs again.
+   * runs again. Throws `GitStopped` once the signal is aborted.
    */
-  async mending<T>(run: (git: PrivateGit) => Promise<T>): Promise<T> {
+  async mending<T>(run: (git: PrivateGit) => Promise<T>, signal?: AbortSignal): Promise<T> {
     return await mending(
-      () => run(this.git),
+      () => run(stoppable(this.git, signal)),
       error => (this.#isReadOnly ? false : this.#doWithout(error)),
     )
   }
@@ -265,13 +266,11 @@ export class Fingerprints {
 
   /** The private git for one look. */
   get #looking(): PrivateGit {
-    const setting =
-      this.#signal === undefined ? this.#working.setting : { ...this.#working.setting, signal: this.#signal }
-    return { ...this.#working, setting }
+    return stoppable(this.#working, this.#signal)
   }
 
   async #take(): Promise<string> {
-    if (this.#isToBeReadAgain) await removeIndex(this.git)
+    if (this.#isToBeReadAgain) await this.#beginIndexAnew()
     if (!(await this.#hasIndex())) await this.#seed()
     if (this.#mayHaveUnread) await this.#forgetReplaced()
     const seen = await this.#lookTwiceIfMany()
@@ -286,6 +285,15 @@ export class Fingerprints {
     this.#tree = await this.#writeTree()
     this.#isToBeReadAgain = false
     return this.#tree
+  }
+
+  /** Has every file that was in the index be read again: ignored ones, too, which no look finds. */
+  async #beginIndexAnew(): Promise<void> {
+    const { ok, stdout } = await runGit(this.#looking.setting, ['ls-files', '-z'])
+    await removeIndex(this.git)
+    if (!ok || stdout === '') return
+    const empty = EMPTY_BLOB[this.git.objectFormat]
+    await this.#addEntries(splitAtNul(stdout).map(path => `100644 blob ${empty}\t${path}`))
   }
 
   async #forgetReplaced(): Promise<void> {

@@ -107,7 +107,11 @@ function statOf(top: string, path: string): BigIntStats | null {
   }
 }
 
-/** By the time of its last change too, which no program can set. */
+/**
+ * By the time at which the inode changed too, which no program can set: an agent can write over the content and set the
+ * time of writing back, and a claim would be believed of files that are not those that were proved. So a mere chmod, or
+ * another link to it, counts as a change as well: that costs a round more, or a line of `verify`.
+ */
 function standIn({ mode, size, mtimeNs, ctimeNs }: BigIntStats, format: 'sha1' | 'sha256'): string {
   return createHash(format).update([mode, size, mtimeNs, ctimeNs].join(' ')).digest('hex')
 }

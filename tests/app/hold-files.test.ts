@@ -44,6 +44,9 @@ test('a run in a folder of the directory of another, or around it, is refused, w
     await using _ = await hold(place, first)
     expect(await refused(hold(place, second))).toContain(`runs in ${join(place.directory, first)}`)
     expect(await refused(hold(place, second, other))).toContain('two runs must not have the same files')
+    // An agent can delete its marker, and not its lock.
+    await rm(join(place.directory, first, '.codemachine/running.json'))
+    expect(await refused(hold(place, second))).toContain(`runs in ${join(place.directory, first)}`)
     await using _beside = await hold(place, '../beside')
   }
   {
@@ -84,6 +87,11 @@ test('the marker of a run is seen by no git and no fingerprint, and goes with it
     expect(git(place, 'status', '--porcelain')).toBe('')
     await rm(marker)
     expect(await opened.fingerprints.take()).toBe(before)
+  }
+  expect(existsSync(join(place.directory, '.codemachine'))).toBe(false)
+  {
+    await using _ = await hold(place, '')
+    expect(existsSync(marker)).toBe(true)
   }
   expect(existsSync(join(place.directory, '.codemachine'))).toBe(false)
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { nothingSecret, redactorOf } from '../../src/base/redactor.ts'
+import { cutUnfinished, nothingSecret, redactorOf } from '../../src/base/redactor.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
 const KEY = 'sk-proj-0123456789abcdef'
@@ -46,6 +46,14 @@ describe('a secret that is cut in pieces by what steers a terminal', () => {
     nul: '\0',
     '8-bit': '\x9b0m',
     back: '\b',
+    'link with an end of two characters': '\x1b]8;;x\x1b\\',
+    'such a link and a colour': '\x1b]8;;x\x1b\\\x1b[1m\x1b]8;;\x1b\\',
+    'title with quotes and backslashes': '\x1b]0;"C:\\b"\\\x07',
+    'device control': '\x1bPq#0\x1b\\',
+    '8-bit title': '\x9d0;x\x9c',
+    '8-bit index': '\x84',
+    'link written by hand': String.raw`\033]8;;x\033\\`,
+    'title written by hand': String.raw`\e]0;x\a`,
   }
 
   test.each(Object.entries(cuts))('is taken out whole: %s', (_, cut) => {
@@ -74,7 +82,9 @@ describe('a secret that is cut in pieces by what steers a terminal', () => {
   test('a long row of backslashes costs little, alone and beside what steers, and is passed over whole', () => {
     const row = '\\'.repeat(20_000)
     const before = cpuMs()
-    for (const text of [row, `\x1b[0m${row} ${row}`, `${row}\x1b]${row}`]) expect(redactor.text(text)).toBe(text)
+    const titles = '\x1b]0;"x"\\\x9d\\e]'.repeat(10_000)
+    for (const text of [row, `\x1b[0m${row} ${row}`, `${row}\x1b]${row}`, titles, `\x1b]${row}e${row}`])
+      expect(redactor.text(text)).toBe(text)
     expect(cpuMs() - before).toBeLessThan(1000)
     expect(redactor.text(`${row} ${pieces.join('\x1b[0m')}`)).toBe(`${row} [secret MY_API_KEY]`)
   })
@@ -155,4 +165,21 @@ describe('a line of JSON', () => {
 test('nothing is secret where there are no secrets', () => {
   expect(redactorOf([])).toBe(nothingSecret)
   expect(nothingSecret.text(KEY)).toBe(KEY)
+})
+
+describe('a text that comes in pieces', () => {
+  test('is cut where a secret may begin, and never within one that is whole', () => {
+    expect(cutUnfinished(redactor, 'it is sk-pro')).toEqual({ whole: 'it is ', held: 'sk-pro' })
+    expect(cutUnfinished(redactor, `it is ${KEY}`)).toEqual({ whole: `it is ${KEY}`, held: '' })
+    const two = redactorOf([
+      { name: 'ONE', value: 'one-secret-twin' },
+      { name: 'TWO', value: 'twin-of-secrets' },
+    ])
+    expect(cutUnfinished(two, 'It is one-secret-twin')).toEqual({ whole: 'It is one-secret-twin', held: '' })
+  })
+
+  test('is not held back without bound, whatever steers the terminal in it', () => {
+    const text = `sk-p${'\x1b[31m'.repeat(20_000)}`
+    expect(cutUnfinished(redactor, text)).toEqual({ whole: text, held: '' })
+  })
 })

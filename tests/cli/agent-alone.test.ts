@@ -1,5 +1,6 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { agentAlone } from '../../src/cli/commands/agent.ts'
@@ -18,6 +19,8 @@ import type { TestPlace } from '../support/place.ts'
 import { processesOf } from '../support/processes.ts'
 import { IMPATIENT, openScene, type Scene } from '../support/scene.ts'
 import { writePeer } from '../support/scripted-peer.ts'
+import { isLinux, unless } from '../support/skipped.ts'
+import { endUndying, leavesUndying } from '../support/undying.ts'
 
 interface Called {
   exitCode: number | string
@@ -206,6 +209,19 @@ test('where a key is not taken, the way to a login is told; sandbox and -c of th
   expect(scene.model.requests[0]?.developerTexts.join()).toMatch(/The writable root is `[^`]*\/\.codemachine`/)
 })
 
+test('where the server refuses access (403), what to look at is told, and why it is not waited for longer', async () => {
+  await using scene = await openProject(() => status(403))
+  const { place } = scene
+  const advice =
+    'The server refused access (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in.'
+  const atOnce = await callAgent(place, {})
+  expect([atOnce.exitCode, atOnce.hint]).toEqual([expect.stringMatching(/^4: .*403 Forbidden/), advice])
+  const waits = await callAgent(place, { flags: { maxWait: '3s' } })
+  expect(waits.stderr).toMatch(/^waiting until .* \(the server refused access \(403\): /m)
+  expect(waits.hint).toMatch(/^It has failed since .*, and the next try would come later than --max-wait allows\. /)
+  expect(waits.hint?.endsWith(advice)).toBe(true)
+})
+
 test('a limit of cost holds for an agent by itself: it is refused without a price, and charged with one', async () => {
   const usage = { input: 1_000_000, cachedInput: 0, output: 100_000, reasoning: 0 }
   await using scene = await openProject([{ ...reply(shell('true')), usage }, final('Stopped.')])
@@ -225,6 +241,24 @@ test('a limit of cost holds for an agent by itself: it is refused without a pric
   const journal = await readFile((await recordsOf(place)).journal(sessions[0]?.id ?? ''), 'utf8')
   expect(journal).toContain('"type":"winding-down"')
 })
+
+test.runIf(isLinux)(
+  `what an agent by itself left running and cannot be ended is told on stderr${unless(isLinux, 'marks are found by /proc here')}`,
+  async () => {
+    const pidFile = join(await mkdtemp(join(tmpdir(), 'codemachine-undying-')), 'pid')
+    await using scene = await openProject([reply(shell(leavesUndying(pidFile))), final('All done.')])
+    try {
+      const { exitCode, stderr } = await callAgent(scene.place, { flags: { yolo: true } })
+      expect([exitCode, stderr]).toEqual([
+        0,
+        expect.stringMatching(/^A round left this running, and it cannot be ended: .*sleep 1000 \(\d+\)/m),
+      ])
+    } finally {
+      await endUndying(pidFile)
+      await rm(dirname(pidFile), { recursive: true })
+    }
+  },
+)
 
 test('a server that has no room is told at once, for somebody waits for the answer', async () => {
   await using scene = await openProject([tooManyRequests()])
@@ -251,8 +285,21 @@ test('with --max-wait a network that is away is waited for so long, and stderr s
   await scene.model.goAway()
   const gone = await callAgent(scene.place, { flags: { maxWait: '1s' } })
   expect(gone.exitCode).toMatch(/^4: .*The network is away/)
+  expect(gone.hint).toMatch(/^It would have to wait until .* \d\d:\d\d, longer than --max-wait allows\.$/)
   expect(gone.stderr).toContain('the network is away; codex keeps trying\n')
   await scene.model.comeBack()
+})
+
+test('a wait says how long a call waits at most and what ends it, and the end that --max-wait allows no other', async () => {
+  await using scene = await openProject(() => tooManyRequests())
+  // The second wait, of at least 2 s after one of at least 1 s, would be over too late.
+  const { exitCode, hint, stderr, sessions } = await callAgent(scene.place, { flags: { maxWait: '3s' } })
+  expect(exitCode).toMatch(/^4: .*429/)
+  expect(hint).toMatch(
+    /^It has failed since \S+ \d\d:\d\d, and the next try would come later than --max-wait allows\.$/,
+  )
+  expect(stderr).toMatch(/^waiting until .*\); it waits 3 s at most in all \(--max-wait\), and Ctrl\+C ends it$/m)
+  expect(sessions).toMatchObject([{ ended: { outcome: { kind: 'needs-person', hint: null } } }])
 })
 
 test('calls work side by side, each in a session of its own, and none of them is that of the directory', async () => {

@@ -5,6 +5,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { DecisionPrompt } from '../../src/cli/decision-prompt.ts'
+import { observerOn } from '../../src/cli/output.ts'
 import type { Reply } from '../../src/core/contracts/reply.ts'
 import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
@@ -103,4 +104,44 @@ test('the terminal is let go of when another door has answered, and not read whe
   nobody.types('1\n')
   for (let turn = 0; turn < 10; turn += 1) await nextTick()
   expect([nobody.asked, nobody.shown()]).toEqual([[], ''])
+})
+
+test('what is printed while a person is asked begins on a line of its own, and an answer of theirs is followed by no empty line', async () => {
+  await using place = await makePlace('')
+  const stdin = Object.assign(new PassThrough(), { isTTY: true })
+  const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 })
+  let shown = ''
+  stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text
+  })
+  const { view, reach } = observerOn(cliContext(place, { env: { ...place.env, NO_COLOR: '1' }, stdin, stdout }), {})
+  const heard = Promise.withResolvers<void>()
+  reach?.({
+    ask: async () => {
+      heard.resolve()
+      return { code: 'done', message: 'It goes on.' }
+    },
+  })
+  let state = emptyState('20261120_1')
+  const happens = (...events: SessionEvent[]) => {
+    for (const event of recorded(events)) {
+      state = fold(state, event)
+      view.event(event, state)
+    }
+  }
+  const prompt = 'Your choice (1 sqlite, 2 other …): '
+  const asked = (times: number) => vi.waitFor(() => expect(shown.split(prompt)).toHaveLength(times + 1))
+  happens(created(), wanted)
+  await asked(1)
+  // From another terminal.
+  happens(sampleEvents.warning, sampleEvents['decision-made'])
+  expect(shown.split(prompt)[1]).toMatch(/^\n\d\d:\d\d:\d\d {2}\S/)
+  expect(shown).not.toContain('\n\n')
+  happens({ ...wanted, id: 'again' })
+  await asked(2)
+  // The terminal itself ends the line of what is typed.
+  stdin.write('1\n')
+  await heard.promise
+  happens({ ...sampleEvents['decision-made'], id: 'again' })
+  expect(shown.split(prompt)[2]).toMatch(/^\d\d:\d\d:\d\d {2}\S/)
 })

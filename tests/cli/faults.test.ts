@@ -16,29 +16,19 @@ const status = (status: number, body: unknown = { error: { message: `It is a ${s
   body,
 })
 const failed = (code: string, message: string): Reply => ({ ...reply(), end: { kind: 'failed', code, message } })
-const incomplete = (reason: string): Reply => ({ ...reply(message('Half an')), end: { kind: 'incomplete', reason } })
 const cut = (afterEvents: number, how: 'reset' | 'end'): ItemsReply => ({
   ...reply(message('Half an answer.')),
   end: { kind: 'cut', afterEvents, how },
 })
-const stream = (text: string): Reply => ({ kind: 'raw-stream', text })
 const never = new Promise<never>(() => {})
-const overloaded = { error: { code: 'server_is_overloaded', message: 'busy' } }
+
+// What codex makes of each fault of a server, and as what that ends a round, is in tests/demo/faults.test.ts: here stands what a
+// session makes of the end of a round.
 
 describe('a round that fails in a way that a fresh one may mend uses up one, and the next one works', () => {
   test.each<[string, Reply, string]>([
     ['a request that is refused', status(400), 'refused'],
-    ['a prompt against the policy', failed('cyber_policy', 'No.'), 'refused'],
-    ['a prompt that is not valid', failed('invalid_prompt', 'No.'), 'refused'],
     ['a context that is full', failed('context_length_exceeded', 'too long'), 'context-full'],
-    [
-      'a context that is full from the start',
-      status(400, { error: { code: 'context_length_exceeded', message: 'too long' } }),
-      'context-full',
-    ],
-    ['a request that is too large', status(413), 'context-full'],
-    ['an answer that is cut for its length', incomplete('max_output_tokens'), 'context-full'],
-    ['an answer that a filter has cut', incomplete('content_filter'), 'refused'],
   ])('%s', async (_what, fault, end) => {
     await using scene = await openScene([[fault], round(claimDone)], { provider: IMPATIENT })
     const { exitCode, events } = await startNight(scene, ['--rounds', '2', 'build X']).run.ended
@@ -53,16 +43,7 @@ describe('a round that fails in a way that a fresh one may mend uses up one, and
 describe('a server that has too much to do is given time, and the same round starts again', () => {
   test.each<[string, Reply]>([
     ['too many requests', status(429)],
-    [
-      'too many requests, with the time to wait',
-      { kind: 'status', status: 429, body: {}, headers: { 'retry-after': '1' } },
-    ],
     ['an error of the server', status(500)],
-    ['a site that is overloaded', status(529)],
-    ['a model at its capacity', status(503, overloaded)],
-    ['a model at its capacity, in the stream', failed('server_is_overloaded', 'busy')],
-    ['too many tokens a minute', failed('rate_limit_exceeded', 'Rate limit reached. Please try again in 1.5s.')],
-    ['a request to slow down', failed('slow_down', 'slow down')],
   ])('%s', async (_what, fault) => {
     await using scene = await openScene([[fault], [fault], round(claimDone)], { provider: IMPATIENT })
     const night = startNight(scene, ['--rounds', '1', 'build X'])
@@ -92,24 +73,7 @@ test('a server that says for how long is given as long', async () => {
 describe('a connection that breaks costs nothing: another turn goes on in the same thread', () => {
   test.each<[string, Reply]>([
     ['a gateway without a server', status(502)],
-    ['a service that is not there', status(503)],
-    ['a gateway that waited too long', status(504)],
-    ['a request that took too long', status(408)],
-    ['a conflict', status(409)],
-    ['a proxy that lets nothing through', status(403)],
-    ['a guard that wants to see a person', status(403, '<html><body>Please log in to your account.</body></html>')],
-    ['a socket that is closed before the headers', { kind: 'close-before-headers' }],
-    ['a stream that breaks off at once', cut(0, 'reset')],
     ['a stream that breaks off in the middle', cut(3, 'reset')],
-    ['a stream that ends too early', cut(3, 'end')],
-    ['a page instead of a stream', stream('<html><body>Welcome to the hotel!</body></html>')],
-    ['events that are no JSON', stream('data: {oops\n\n')],
-    [
-      'a last event that cannot be read',
-      stream('event: response.completed\ndata: {"type":"response.completed","response":{"usage":7}}\n\n'),
-    ],
-    ['a failure of the provider', failed('server_error', 'hmm')],
-    ['a failure that nobody knows', failed('zebra', 'hmm')],
     ['a stream that stands still', { ...reply(message('Half an'), hold(never)) }],
   ])('%s', async (what, fault) => {
     // Only there: a busy machine may be as slow.
@@ -181,26 +145,12 @@ describe('what only a person can mend ends the session at once with exit code 4,
       'add-credit',
     ],
     [
-      'a plan without codex',
-      status(429, { error: { type: 'usage_not_included', message: 'Not in your plan.' } }),
-      'upgrade',
-      'add-credit',
-    ],
-    ['no credit, in the stream', failed('insufficient_quota', 'Pay first.'), '', 'add-credit'],
-    ['a bill that is not paid', status(402), '402', 'add-credit'],
-    [
       'an unknown model',
       status(404, { error: { code: 'model_not_found', message: 'The model `scripted` does not exist' } }),
       'The model `scripted` does not exist',
       'mend-codex-configuration',
     ],
     ['a key that is not taken', status(401), '401 Unauthorized', 'log-in'],
-    [
-      'a key without the right',
-      status(403, { error: { message: 'You have insufficient permissions for this operation.' } }),
-      'insufficient permissions',
-      'log-in',
-    ],
   ])('%s', async (_what, fault, words, mend) => {
     await using scene = await openScene([[fault], round(claimDone), round(claimDone)], { provider: IMPATIENT })
     const night = startNight(scene, ['--rounds', '2', 'build X'])
@@ -242,6 +192,15 @@ describe('what only a person can mend ends the session at once with exit code 4,
       { outcome: { kind: 'needs-person', reason: expect.stringContaining('403'), hint: { do: 'mend-access' } } },
     ])
     expect(exitCode).toBe(4)
+    // Nothing is the matter with the network.
+    const { stdout } = await night.meanwhile('logs').ended
+    expect(stdout).toMatch(/turn failed: the server refused access \(403\); going on in the same thread/)
+    expect(stdout).toMatch(/round 1 ended: the server refused access \(403\), /)
+    expect(stdout).toMatch(/waiting until .* \(the server refused access \(403\): .*403 Forbidden.*\)/)
+    expect(stdout).not.toMatch(/network/)
+    const report = (await night.meanwhile('report', '--md').ended).stdout
+    expect(report).toMatch(/the server refused access \\?\(403\\?\): .*\(tried again/)
+    expect(report).not.toMatch(/\bnetwork: /)
     expect((await startNight(scene, ['resume']).run.ended).exitCode).toBe(0)
   })
 

@@ -175,7 +175,9 @@ test('a reviewer that never agrees, and cannot write, has the last word with a p
   expect(exitCode).toBe(4)
   const reviewed = scene.model.requests.filter(({ conversation }) => conversation === 2)
   expect(reviewed[0]?.userTexts.join('\n')).toContain('+one')
-  expect(reviewed[1]?.lastOutputs[0]).toMatch(/one\n.*Read-only file system/s)
+  // Which of the two streams codex reads first is left to chance.
+  expect(reviewed[1]?.lastOutputs[0]).toMatch(/^one$/m)
+  expect(reviewed[1]?.lastOutputs[0]).toContain('Read-only file system')
   expect(existsSync(join(scene.place.directory, 'x'))).toBe(false)
   expect(scene.hasRecorded('rounds/review-003.ndjson')).toBe(true)
   expect(scene.input(4)).toContain('- major: check.sh:1: It fails on nothing. Mend: Mend it.')
@@ -183,6 +185,16 @@ test('a reviewer that never agrees, and cannot write, has the last word with a p
   expect(scene.hasRecorded('done.json')).toBe(false)
   expect(stdout).toMatch(/left .*The docs are not true/s)
 })
+
+/** Writes a test, and a gate that protects it. */
+async function protectTests(directory: string): Promise<void> {
+  await mkdir(join(directory, 'tests'))
+  await writeFile(join(directory, 'tests/a.test.sh'), 'exit 0\n')
+  await writeFile(
+    join(directory, 'codemachine.toml'),
+    '[[gates]]\nname = "tests"\nrun = "true"\nprotect = ["tests/**"]\n',
+  )
+}
 
 test('an agent that plants configuration which the gates run through gets done only from a review that has seen it', async () => {
   await using scene = await openScene([
@@ -194,13 +206,8 @@ test('an agent that plants configuration which the gates run through gets done o
     [says(agrees)],
   ])
   const { directory } = scene.place
-  await mkdir(join(directory, 'tests'))
-  await writeFile(join(directory, 'tests/a.test.sh'), 'exit 0\n')
+  await protectTests(directory)
   await writeFile(join(directory, '.gitignore'), '.npmrc\nnode_modules\n')
-  await writeFile(
-    join(directory, 'codemachine.toml'),
-    '[[gates]]\nname = "tests"\nrun = "true"\nprotect = ["tests/**"]\n',
-  )
   const { exitCode, stdout } = await scene.run('--plain', 'build X')
   expect(exitCode).toBe(0)
   const events = journalOf(scene)
@@ -228,12 +235,7 @@ test('an agent that deletes a test is flagged, and done waits for a review that 
     round(claimDone),
   ])
   const { directory } = scene.place
-  await mkdir(join(directory, 'tests'))
-  await writeFile(join(directory, 'tests/a.test.sh'), 'exit 0\n')
-  await writeFile(
-    join(directory, 'codemachine.toml'),
-    '[[gates]]\nname = "tests"\nrun = "true"\nprotect = ["tests/**"]\n',
-  )
+  await protectTests(directory)
   const { exitCode, stdout } = await scene.run('--plain', 'build X')
   expect(exitCode).toBe(0)
   const events = journalOf(scene)

@@ -37,8 +37,9 @@ test('a codemachine that an agent can rewrite is named, and how to have another'
 
 test('where the sandbox is off a person is told that what hides its origin outlives its round', () => {
   const capabilities = capabilitiesOf('0.169.0')
-  const remarks = (sandbox: 'danger-full-access' | 'workspace-write') =>
-    remarksOnSandbox({ sandbox, network: false }, capabilities)
-  expect(remarks('danger-full-access').join()).toContain('env -i setsid')
-  expect(remarks('workspace-write')).toEqual([])
+  const remarks = (sandbox: 'danger-full-access' | 'workspace-write', platform: NodeJS.Platform = 'linux') =>
+    remarksOnSandbox({ sandbox, network: false }, capabilities, { platform }).join()
+  expect(remarks('danger-full-access')).toMatch(/env -i setsid.* is not found .*after done.*systemd-run --user --scope/)
+  expect(remarks('danger-full-access', 'darwin')).toMatch(/env -i setsid.* is not found .*after done too\.$/)
+  expect(remarks('workspace-write')).toBe('')
 })

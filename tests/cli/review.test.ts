@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ScriptStep } from '../../src/demo/model/reply.ts'
 import { hold, message, reply, shell } from '../../src/demo/model/reply.ts'
-import { git } from '../support/place.ts'
+import { git, pipeAsObject } from '../support/place.ts'
 import { held, round, says } from '../support/rounds.ts'
 import { IMPATIENT, openScene } from '../support/scene.ts'
 
@@ -108,6 +108,18 @@ test('what a session hid behind an ignore rule is in its review, after a later s
   for (const goal of ['Write a file.', 'Write another file.']) await scene.run(goal, '--rounds', '1', '--json')
   expect(await scene.run('review', '1')).toMatchObject({ exitCode: 0 })
   expect(scene.input(3)).toContain('+++ b/two.txt')
+})
+
+test('the work of a session is reviewed although git would wait at an object of the repository, which is said', async () => {
+  await using scene = await openScene([round('echo one > one.txt'), [says(agrees)]])
+  await scene.run('Write a file.', '--rounds', '1', '--json')
+  await writeFile(join(scene.place.directory, 'one.txt'), 'two\n')
+  git(scene.place, 'add', '.')
+  const object = pipeAsObject(scene.place, ':one.txt')
+  const { exitCode, stderr } = await scene.run('review')
+  expect(stderr).toContain(`${object} is a pipe, at which git would wait for ever: codemachine reads no objects`)
+  expect(exitCode).toBe(0)
+  expect(scene.input(2)).toContain('+++ b/one.txt\n@@ -0,0 +1 @@\n+two\n')
 })
 
 test('while a session runs there is no review beside it', async () => {

@@ -21,7 +21,7 @@ import { findRepository } from '../../src/workspace/git/git.ts'
 import { openRepositoryGuard } from '../../src/workspace/guard/repository-guard.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { keepSavepoint } from '../support/kept-savepoints.ts'
-import { git, makePlace, type TestPlace } from '../support/place.ts'
+import { git, makePlace, pipe, pipeAsObject, type TestPlace } from '../support/place.ts'
 import { claimDone, round } from '../support/rounds.ts'
 import { openScene } from '../support/scene.ts'
 import { test } from '../support/side-by-side.ts'
@@ -193,6 +193,7 @@ describe('codemachine rewind', () => {
       setAsideDir: join(records.folder, 'set-aside'),
       baselineFile: records.guard,
       leaveOut: [records.root],
+      reach: { env, sandbox: 'workspace-write' },
     })
     write(place, '.git/hooks/post-checkout', '#!/bin/sh\n')
     const { exitCode, stderr } = await codemachine(place, ['rewind', 'start'])
@@ -276,6 +277,25 @@ describe('codemachine rewind', () => {
     await codemachine(part, ['rewind', 'start'])
     write(part, '.env', 'changed again')
     expect((await codemachine(part, ['rewind', 'before-rewind-1'])).stderr).toContain('.env is in the way, ')
+  })
+
+  test('is made to its end although git would wait at a file on the way, which is done without, and said', async () => {
+    await using place = await makePlace('')
+    write(place, 'deep/x', '1')
+    await keepSavepoint(place, 0)
+    rmSync(join(place.directory, 'deep/x'))
+    write(place, 'README.md', 'more')
+    git(place, 'commit', '-qam', 'More')
+    // One that git opens when it writes into this folder, and the content of a file that no savepoint has yet.
+    pipe(place, 'deep/.gitattributes')
+    const object = pipeAsObject(place, 'HEAD:README.md')
+    const { exitCode, stdout, stderr } = await codemachine(place, ['rewind', 'start'])
+    expect(stderr).toContain(`${object} is a pipe`)
+    expect(stderr).toContain('it was renamed to deep/.gitattributes.broken-1')
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/: 1 file changed, 1 file restored\.\n/)])
+    expect([read(place, 'deep/x'), read(place, 'README.md')]).toEqual(['1', '# A project\n'])
+    await codemachine(place, ['rewind', 'before-rewind-1'])
+    expect(read(place, 'README.md')).toBe('more')
   })
 
   test('goes back behind a night that has really been, and forth again', async () => {

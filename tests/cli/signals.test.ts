@@ -139,7 +139,8 @@ describe('what a round leaves running', () => {
 
   test('when codemachine is killed is ended by the next start, which says so', async () => {
     await using scene = await openScene([
-      [reply(shell('setsid sleep 302 >/dev/null 2>&1 < /dev/null &')), ...endless],
+      // Codex ends the process group of a command with it, so the shell waits until this has left the group.
+      [reply(shell('up=$(setsid sh -c "echo up; exec sleep 302 >/dev/null 2>&1 < /dev/null" &)')), ...endless],
       round(claimDone),
     ])
     await using running = scene.start('--json', '--sandbox', 'danger-full-access', 'build X')

@@ -31,7 +31,14 @@ beforeAll(async () => {
   directory = join(root, 'linkcheck')
   await createDemoRepository(directory, env)
   const git = { commit: null, branch: 'main' }
-  const place = await createSessionFolder({ directory, id: '20261120_1', goal: demoGoal, git, records: root })
+  const place = await createSessionFolder({
+    directory,
+    id: '20261120_1',
+    goal: demoGoal,
+    git,
+    records: root,
+    redact: text => text,
+  })
   await using model = await startScriptedModel({ script: demoScript('instant') })
   for (let round = 0; round < 5; round++) {
     await using codex = await startCodex(model, { directory })

@@ -9,10 +9,11 @@ import { isLinux, isWindows, unless } from '../support/skipped.ts'
 import { untilInFolder } from '../support/until-in-folder.ts'
 
 /**
- * Never ends by itself, and starts something that does not either; says both pids. A program of the system, as
+ * Never ends by itself, and starts something that does not either; says both pids, and for whom it was started. A program of the system, as
  * codemachine takes none from where an agent can write, and this checkout may lie there.
  */
-const HANGS = "sleep 300 & trap '' TERM; echo $$ $! > .pids; mv .pids pids; sleep 300"
+const HANGS =
+  "sleep 300 & trap '' TERM; echo $CODEMACHINE_FOR_PERSON > for-person; echo $$ $! > .pids; mv .pids pids; sleep 300"
 
 /** A run whose first round has ended, whose second one is held, and whose command does not end. */
 async function tellForEver(): Promise<Scene> {
@@ -71,6 +72,8 @@ test.skipIf(isWindows)(
     // What the first round left has been looked for by then.
     expect((await codemachine(scene.place, ARGS.concat('build Y'))).exitCode).toBe(6)
     expect(await living(pids)).toEqual(pids)
+    // Without a sandbox, too: what says this is no stray of an agent.
+    expect(await readFile(join(scene.place.home, 'for-person'), 'utf8')).toBe(`${running.process.pid}\n`)
   },
 )
 

@@ -31,6 +31,16 @@ test('a person is told how a session ended, and what it took', () => {
   })
 })
 
+test('what it has cost is told where there are prices, with the tokens that have none', () => {
+  const prices = [{ model: 'gpt-6', in: 1, cached: 1, out: 1 }]
+  const told = (unpriced: number) => notificationOf(ended, { ...state, prices, cost: { amount: 3.2, unpriced } })
+  expect(told(0)).toMatchObject({
+    cost: { amount: 3.2, unpriced: 0 },
+    message: `Done, and verified. 3 rounds, 2 h 5 min, 45.2k tokens, cost 3.20. ${GOAL}`,
+  })
+  expect(told(900)?.message).toContain(', cost 3.20, without 900 tokens that have no price. Goal')
+})
+
 test('questions that were asked are counted at the end', () => {
   const told = (questions: number) => notificationOf(ended, { ...state, questions })
   expect(told(2)).toMatchObject({
@@ -76,6 +86,8 @@ test('a wait is told of when it is longer than half an hour', () => {
     until: '2026-11-21T01:31:00.000Z',
     cause: { class: 'window', message: 'usage limit reached' },
   })
+  const refused = { ...waiting(31), cause: { class: 'network', message: null, status: 403 } } as const
+  expect(notificationOf(refused, state)?.message).toContain('(the server refused access (403))')
 })
 
 test('so is a session that is stuck or paused, and the end of a round', () => {

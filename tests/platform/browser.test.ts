@@ -51,6 +51,15 @@ test('where nothing opens it, the reason is told', async () => {
   expect(await openPage('/page.html', { env: machine.env, platform: 'linux' })).toBe('spawn xdg-open ENOENT')
 })
 
+test('what opens it says to its children for whom it was started, so that no search for what agents left ends them', async () => {
+  await using machine = await machineWith()
+  const script = '#!/bin/sh\necho "$CODEMACHINE_FOR_PERSON" > "$1.new" && /bin/mv "$1.new" "$1"\n'
+  await writeFile(join(machine.bin, 'xdg-open'), script, { mode: 0o755 })
+  const page = join(machine.bin, '../opened')
+  expect(await openPage(page, { env: machine.env, platform: 'linux' })).toBeNull()
+  expect(await machine.whatWasOpened()).toBe(`${process.pid}\n`)
+})
+
 test.each([
   ['linux', {}, false],
   ['linux', { DISPLAY: ':0' }, true],

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import {
+  endFound,
   endLeftovers,
   endMarked,
   endProcess,
@@ -145,6 +146,18 @@ describe.runIf(isLinux)(`with real processes${unless(isLinux, 'they are looked f
     start(mark, 'sleep', ['300'])
     await findExactly(mark, 1)
     expect((await endLeftovers(key, options)).ended).toHaveLength(1)
+  })
+
+  test('what is started again a moment after nothing was left is ended too, and bounded is how often', async () => {
+    const process = (pid: number) => ({ pid: 10_000_000 + pid, startTime: '1', command: `${pid}` })
+    const endWhatIs = (found: () => number[]) =>
+      endFound(async () => found().map(process), { ...options, clock: { ...systemClock, wait: async () => {} } })
+    const looks = [[1], [], [2], [], []]
+    expect(await endWhatIs(() => looks.shift() ?? [])).toEqual({ ended: [process(1), process(2)], left: [] })
+    expect(looks).toEqual([])
+    let pid = 0
+    const { ended, left } = await endWhatIs(() => [++pid])
+    expect([ended.length, left]).toEqual([6, [process(7)]])
   })
 
   test('a signal never goes to a process that has got the pid since', async () => {

@@ -74,6 +74,11 @@ test('arguments and quotes in the variable are the shell’s, and the file is pr
   expect(edited).toEqual({ kind: 'edited', text: '--wait|two words|-rw-------\ndrwx------' })
 })
 
+test('it knows for whom it was started, so that no search for what agents left ends it', async () => {
+  const path = await editor('echo "$CODEMACHINE_FOR_PERSON" > "$1"')
+  expect(await edit('', { EDITOR: `"${path}"` })).toEqual({ kind: 'edited', text: String(process.pid) })
+})
+
 test('an editor that an agent may have put there is not found by its name', async () => {
   const bin = join(folder, 'work/bin')
   await mkdir(bin, { recursive: true })

@@ -15,11 +15,13 @@ import { commandSchema } from '../../src/records/control.ts'
 import { foldJournal } from '../../src/records/journal.ts'
 import { openQueue } from '../../src/records/queue.ts'
 import { openRecords, type Records } from '../../src/records/records.ts'
+import type { ReportData } from '../../src/report/report-data.ts'
 import { loadSettings } from '../../src/settings/load.ts'
 import { workOf } from '../../src/templates/build/build.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { keepDraft, openDraftFile, openPromptHistory } from '../../src/tui/host/drafts-and-history.ts'
 import { ScreenModel } from '../../src/tui/screen/model.ts'
+import type { StatusReport } from '../../src/words/status.ts'
 import { codemachine } from '../support/codemachine.ts'
 import { makePlace, type TestPlace } from '../support/place.ts'
 import { claimDone, round, writeTasks } from '../support/rounds.ts'
@@ -42,10 +44,7 @@ const SESSIONS = PROJECTS.flatMap(({ name, sessions }) => sessions.map(id => ({ 
 const journalOf = (name: string, id: string) => join(DATA, name, 'records', 'sessions', id, 'journal.ndjson')
 const expected = (name: string) => json(join(DATA, 'expected', `${name}.json`))
 
-// biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
-function json(path: string): any {
-  return JSON.parse(readFileSync(path, 'utf8'))
-}
+const json = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
 
 /** A line of a journal of that version, with what it said in a sentence and this one says in data. */
 function asData(line: string): string {
@@ -63,9 +62,10 @@ function asData(line: string): string {
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
   const { step, steps, follows, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
-  const { hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, cost, ...then } = newer
+  const { hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, cost, unkept, ...then } = newer
   const { problem, agreedConfiguration, ...reviews } = then.reviews
   expect([gateConfiguration, agreedConfiguration]).toEqual([null, null])
+  expect(unkept).toEqual([])
   expect([step, steps, follows, run, maxUsage, holdEnd]).toEqual([null, 0, null, null, null, null])
   expect([prices, cost.amount]).toEqual([[], 0])
   expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])
@@ -83,8 +83,7 @@ function asThen(session: SessionState): object {
 }
 
 /** A claim that was accepted did not say who had made it. */
-// biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
-function claimThen(claim: any): unknown {
+function claimThen(claim: SessionState['claim']): unknown {
   if (claim.state !== 'accepted') return claim
   const { by, ...rest } = claim
   expect(by.length).toBeGreaterThan(0)
@@ -92,16 +91,14 @@ function claimThen(claim: any): unknown {
 }
 
 /** A report without the fields that were added to it since. */
-// biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
-function reportThen(report: any): unknown {
+function reportThen(report: ReportData): unknown {
   const { rounds, work, totals, outputs, forecast, changes, ...rest } = report
-  const { notLookedAt, ...changed } = changes
-  expect(notLookedAt).toEqual({ paths: [], count: 0 })
+  const { notLookedAt, unkept, ...changed } = changes
+  expect([notLookedAt, unkept]).toEqual([{ paths: [], count: 0 }, []])
   expect([outputs.count, forecast]).toEqual([0, null])
   const { providerTokens, cost, ...sums } = totals
   expect([providerTokens, cost]).toEqual([{}, null])
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
-  const entries = rounds.entries.map(({ purpose, isFree, engine, provider, model, ...row }: any) => {
+  const entries = rounds.entries.map(({ purpose, isFree, engine, provider, model, ...row }) => {
     expect([engine, provider]).toEqual(['codex', null])
     const isSummary = row.part === 'summary'
     expect([typeof purpose === 'string', isFree]).toEqual([row.part !== null, isSummary])
@@ -114,11 +111,12 @@ function reportThen(report: any): unknown {
 }
 
 /** A status without the fields that were added to it since. */
-// biome-ignore lint/suspicious/noExplicitAny: compared as it stands.
-function statusThen({ session: now, ...rest }: any): object {
-  const { work, decision, hold, provider, providerTokens, forecast, cost, ...session } = now
-  expect([work.status, decision, hold, provider, providerTokens, forecast, cost]).toEqual([
+function statusThen({ session: now, ...rest }: StatusReport): object {
+  if (now === null) return rest
+  const { work, isCall, decision, hold, provider, providerTokens, forecast, cost, ...session } = now
+  expect([work.status, isCall, decision, hold, provider, providerTokens, forecast, cost]).toEqual([
     null,
+    false,
     null,
     null,
     null,

@@ -57,7 +57,7 @@ test('of a build the report has its tasks, its agents, what was no plan, and wha
   ])
   expect(tasks).toMatchObject({ done: 1, total: 8 })
   expect(tasks?.left[0]).toBe('T1: Choose the stack')
-  expect([totals.attempts, rounds.entries.map(outcomeOfRow)]).toEqual([
+  expect([totals.attempts, rounds.entries.map(row => outcomeOfRow(row, rounds))]).toEqual([
     2,
     ['team building: worked', 'building: worked', 'summary: worked (uses up no round)'],
   ])
@@ -77,7 +77,7 @@ test('a plan that was shown is no pause of a person, and the round that changed 
   for (const event of change) night.later(1).add(event)
   const { trouble, rounds } = night.report('running')
   expect(trouble.entries.map(({ cause }) => cause)).toEqual(['the plan was shown'])
-  expect(rounds.entries.map(outcomeOfRow)).toEqual([
+  expect(rounds.entries.map(row => outcomeOfRow(row, rounds))).toEqual([
     'team building: worked',
     'change of plan: worked (uses up no round)',
   ])

@@ -237,6 +237,16 @@ test('a page that cannot be written at the end of a session is one sentence, and
   expect(card({ columns: 80 }).length).toBeGreaterThan(5)
 })
 
+test('where several reports cannot be written, each is a sentence with its full stop', async () => {
+  await using place = await makePlace()
+  const folder = await lived(place, goodNight())
+  const { records } = place
+  await mkdir(join(records.sessionFolder(ID), 'report.json'))
+  await mkdir(join(folder, 'report.html'))
+  const { problem } = await reportAtEnd({ records, id: ID, named: null, resumable: true })
+  expect(problem).toMatch(/^The report could .*[^.]\. The report could not be written to .*report\.html.*[^.]\.$/)
+})
+
 test('after a session of the real codex its report tells its rounds, and /report shows the card on the screen', async () => {
   await using scene = await openScene([round('echo one > one.txt; : > codemachine.toml')])
   await scene.run('--rounds', '1', 'Make a file <b>now</b>')

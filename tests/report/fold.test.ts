@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
-import { commandsOf } from '../../src/report/words.ts'
+import { commandsOf, outcomeOfRow } from '../../src/report/words.ts'
 import { jsonOf, readReport } from '../../src/report/write.ts'
 import { makePlace } from '../support/place.ts'
 import { recordsWith } from '../support/session-events.ts'
+import { sampleEvents } from '../tui/samples.ts'
 import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
 const recording = (name: string) => new URL(`../core/rules/recorded/${name}.ndjson`, import.meta.url)
@@ -64,6 +65,29 @@ describe('a night that ends well', () => {
   })
 })
 
+test('a round is said to be tried again only where another try followed', () => {
+  const crashed = { outcome: { class: 'crashed', message: null }, counts: false } as const
+  const window = { outcome: { class: 'window', message: null }, counts: false } as const
+  const night = new MadeUpNight().round(crashed).round(crashed)
+  const outcomes = (night: MadeUpNight) => {
+    const data = night.report()
+    const told = data.rounds.entries.map(row => outcomeOfRow(row, data.rounds))
+    expect(htmlOf(data, HERE).split('(tried again)').length, 'the page too').toBe(
+      told.filter(text => text.includes('again')).length + 1,
+    )
+    return told
+  }
+  const once = 'codex crashed (tried again)'
+  expect(outcomes(night)).toEqual([once, 'codex crashed'])
+  // A change of the plan that comes between is no other try.
+  night.add({ ...sampleEvents['replan-asked'] }).add({ ...sampleEvents['round-started'], round: 1 })
+  expect(outcomes(night)).toEqual([once, 'codex crashed', 'change of plan: did not come to its end (uses up no round)'])
+  night.add({ ...sampleEvents['round-ended'], round: 1, counts: false }).add({ ...sampleEvents.replanned, round: 1 })
+  expect(outcomes(night.round(window)).slice(0, 2)).toEqual([once, once])
+  const page = htmlOf(night.end({ kind: 'limit', limit: 'time' }).report(), HERE)
+  expect(page).toContain('Yellow: rounds that a limit or the network ended.')
+})
+
 test('what a review finds again is left to the person, with its place', () => {
   const { findings, reviews } = badNight().report().proof
   expect(findings).toMatchObject([{ file: 'src/theme.ts', line: 41, repeated: true }])
@@ -84,14 +108,7 @@ test('a session that was cut off in a round is told as far as it came, and a lat
   const cut = night.report('cut-off')
   expect(cut).toMatchObject({ outcome: null, standing: 'cut-off' })
   expect(cut.rounds.entries.at(-1)).toMatchObject({ round: 5, outcome: null })
-  night.later(90).add({
-    type: 'session-resumed',
-    limits: { rounds: 20, timeMs: null, tokens: null },
-    said: {},
-    gates: GATES,
-    host: 'night-desk',
-    codemachine: '0.1.0',
-  })
+  night.later(90).resumed()
   const gap = night.round().report('running').trouble.entries.at(-1)
   expect(gap).toMatchObject({ kind: 'cut-off' })
   expect(Date.parse(gap?.to ?? '') - Date.parse(gap?.from ?? '')).toBe(90 * 60_000)
@@ -109,14 +126,7 @@ test.each(['waiting', 'held'] as const)('hours in which codemachine was dead are
   }
   // The last sign of life.
   night.later(20).add({ type: 'warning', round: null, message: 'x' })
-  night.later(hours(8)).add({
-    type: 'session-resumed',
-    limits: { rounds: 20, timeMs: null, tokens: null },
-    said: {},
-    gates: GATES,
-    host: 'night-desk',
-    codemachine: '0.1.0',
-  })
+  night.later(hours(8)).resumed()
   const { totals, trouble } = night.report('running')
   expect(totals.waitedMs - before).toBe(kind === 'held' ? 0 : 20 * 60_000)
   const [spent, gap] = trouble.entries.slice(-2)

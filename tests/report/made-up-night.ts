@@ -41,6 +41,17 @@ export class MadeUpNight {
     return this
   }
 
+  resumed(): this {
+    return this.add({
+      type: 'session-resumed',
+      limits: { rounds: 20, timeMs: null, tokens: null },
+      said: {},
+      gates: GATES,
+      host: 'night-desk',
+      codemachine: '0.1.0',
+    })
+  }
+
   later(minutes: number): this {
     this.#at += minutes * MINUTE
     return this

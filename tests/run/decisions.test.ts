@@ -155,7 +155,14 @@ describe('where nobody answers', () => {
   test('its time counts: with --max-time used up it needs a person, and asks again when it is resumed', async () => {
     const timeMs = HOUR + 1000
     const { events, outcome } = await ask(WAY, [], { limits: { timeMs } }, [never])
-    expect(outcome).toMatchObject({ kind: 'needs-person', reason: 'Nobody has decided: Which way?', goalOnly: true })
+    expect(outcome).toMatchObject({
+      kind: 'needs-person',
+      reason: 'Nobody has decided: Which way?',
+      hint: { do: 'decide', outOfTime: true },
+      goalOnly: true,
+    })
+    // A person is told when it ends, and not of the whole day that --max-wait would allow.
+    expect([asked(events).map(waited), ofType(events, 'hold-until')]).toEqual([[timeMs], []])
     expect(foldAll(events)).toMatchObject({ decision: { id: 'way' }, ended: { durationMs: timeMs } })
     const again = await ask(WAY, [{ on: 'decision-asked', say: ['decide left'] }], {
       journal: events,

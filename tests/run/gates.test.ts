@@ -528,6 +528,17 @@ describe('a review', () => {
     expect(await reviewed([])).toEqual(['configuration'])
   })
 
+  test('is made where the configuration is not what it was only since a gate ran for the claim', async () => {
+    const files: string[] = []
+    const { outcome, events } = await claiming([works, agrees], {
+      begun: { gates: [gate('tests', { protect: ['tests/**'] })] },
+      configuration: () => files,
+      onEvent: event => void (event.type === 'gate-started' && event.when === 'claim' && files.push('.npmrc')),
+    })
+    expect(ofType(events, 'review-started').map(({ causes }) => causes)).toEqual([['configuration']])
+    expect(outcome).toEqual({ kind: 'done', verified: true })
+  })
+
   test('is made of configuration that differs in a session that goes on in which nobody has looked at it before', async () => {
     const cut = await playSession([works], { limits: { rounds: 1 }, begun: { gates: [gate('tests')] }, folder })
     const files: string[] = []

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../src/base/clock.ts'
 import type { EventOf } from '../../src/core/events/events.ts'
 import { endOfHold } from '../../src/core/rules/decision.ts'
 import type { Audience } from '../../src/run/options.ts'
@@ -25,10 +26,17 @@ function due({ events }: Pick<Ran, 'events'>) {
   return ofType(events, 'hold-until').map(({ until, how }) => [Math.round((Date.parse(until) - heldAt) / MINUTE), how])
 }
 
-/** Somebody who watches from the start, and from and until a time on. */
+/** Somebody who watches from and until times after it was first looked whether anybody does. */
 function watching(...spans: readonly (readonly [from: number, until: number])[]) {
-  let clock: { monotonic(): number } | null = null
+  let clock: Clock | null = null
+  let start: number | null = null
   let changed = new AbortController()
+  const come = async (after: number) => {
+    await clock?.wait(after)
+    const before = changed
+    changed = new AbortController()
+    before.abort()
+  }
   const audience: Audience = {
     isForGood: false,
     get changed() {
@@ -36,20 +44,14 @@ function watching(...spans: readonly (readonly [from: number, until: number])[])
     },
     async isAttached() {
       const now = clock?.monotonic() ?? 0
-      return spans.some(([from, until]) => now - start >= from && now - start < until)
+      if (start === null) for (const [from] of spans) void come(from + 1)
+      const passed = now - (start ?? now)
+      start ??= now
+      return spans.some(([from, until]) => passed >= from && passed < until)
     },
   }
-  let start = 0
   const onBegin: PlayOptions['onBegin'] = playing => {
     clock = playing.clock
-    start = clock.monotonic()
-    for (const [from] of spans) {
-      void playing.clock.wait(from + 1).then(() => {
-        const before = changed
-        changed = new AbortController()
-        before.abort()
-      })
-    }
   }
   return { audience, onBegin }
 }

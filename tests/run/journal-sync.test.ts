@@ -39,6 +39,40 @@ test('each round, however it ended, is brought to the disk before a wait or the 
   expect(happened.slice(happened.indexOf('session-ended'))).toContain('synced')
 })
 
+test('all that codex sent in a round is in its file when the round has ended', async () => {
+  const lines = Array.from({ length: 20_000 }, (_, n) => JSON.stringify({ n }))
+  const kept: string[] = []
+  const says: Play = ({ run }) => {
+    for (const line of lines) run.onRecord(line)
+    return worked
+  }
+  await playSession([says], {
+    folder,
+    limits: { rounds: 1, timeMs: null, tokens: null },
+    append: ({ type }) => {
+      if (type === 'round-ended') kept.push(fs.readFileSync(join(folder, '001.ndjson'), 'utf8'))
+    },
+  })
+  expect(kept.map(text => text.split('\n').slice(-lines.length - 1))).toEqual([[...lines, '']])
+})
+
+test('a round that does not get to the disk ends the session, once the next one has ended', async () => {
+  const happened: string[] = []
+  const full = [Object.assign(new Error('no room left'), { code: 'ENOSPC' })]
+  const played = playSession(endings, {
+    folder,
+    limits: { rounds: 3, timeMs: null, tokens: null },
+    tree: () => `tree ${happened.length}`,
+    append: ({ type }) => void happened.push(type),
+    sync() {
+      const error = full.shift()
+      if (error !== undefined) throw error
+    },
+  })
+  await expect(played).rejects.toThrow('no room left')
+  expect(happened.filter(type => type === 'round-started')).toHaveLength(2)
+})
+
 test('what was appended to a journal is handed to the disk when it is synced, and when it is closed', async () => {
   const { fdatasync } = fs
   let calls = 0

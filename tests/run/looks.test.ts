@@ -1,20 +1,32 @@
-import { describe, expect, test } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { lookingNoLongerThan } from '../../src/run/claim.ts'
+import { GitStopped } from '../../src/workspace/git/git.ts'
+import { ofType, type PlayOptions, playSession } from '../support/played-session.ts'
+import { worked } from '../support/session-events.ts'
 
-describe('a look at the files that hangs', () => {
-  const hanging = {
-    take: (signal?: AbortSignal) =>
-      new Promise<string>((_, reject) => {
-        signal?.addEventListener('abort', () => reject(new Error('ended')))
-      }),
-    changed: async () => ({ paths: [], count: 0 }),
-  }
+let folder = ''
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'codemachine-test-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Where it is not ended it hangs for ever. */
+const SECONDS = 20_000
+
+describe('a look at the files that hangs', { timeout: SECONDS }, () => {
+  const hanging = (signal: AbortSignal) =>
+    new Promise<string>((_, reject) => {
+      signal.addEventListener('abort', () => reject(new Error('ended')))
+    })
 
   test('is ended when the time of the session is over', async () => {
     const ending = new AbortController()
     const looking = { clock: systemClock, ending: () => ending.signal, mostMs: () => 10 }
-    await expect(lookingNoLongerThan(hanging, looking).take()).rejects.toThrow('ended')
+    await expect(lookingNoLongerThan(looking)(hanging)).rejects.toThrow('ended')
   })
 
   test('is ended 20 s after a person has ended the session, and one that comes to an end is not', async () => {
@@ -22,11 +34,32 @@ describe('a look at the files that hangs', () => {
     const clock = { ...systemClock, wait: async (ms: number) => void waits.push(ms) }
     const ending = new AbortController()
     const looking = { clock, ending: () => ending.signal, mostMs: () => Number.POSITIVE_INFINITY }
-    const look = lookingNoLongerThan(hanging, looking).take()
+    const look = lookingNoLongerThan(looking)(hanging)
     ending.abort()
     await expect(look).rejects.toThrow('ended')
     expect(waits).toEqual([20_000])
-    const whole = { ...hanging, take: async () => 'tree' }
-    expect(await lookingNoLongerThan(whole, looking).take()).toBe('tree')
+    expect(await lookingNoLongerThan(looking)(async () => 'tree')).toBe('tree')
+  })
+})
+
+describe('before the first round has begun', () => {
+  const never = (signal: AbortSignal | undefined) =>
+    new Promise<never>((_, reject) => {
+      signal?.addEventListener('abort', () => reject(new GitStopped('ended')))
+    })
+  const limits = { rounds: 2, timeMs: 60_000 }
+
+  let failed = 0
+  test.each([
+    ['a look at the files', { tree: (_, signal) => never(signal) }],
+    ['what keeps them', { savepoint: ({ signal }) => never(signal) }],
+    ['what keeps them once more', { savepoint: ({ signal }) => failed++ > 0 && never(signal) }],
+  ] satisfies [string, Partial<PlayOptions>][])('%s takes no longer than --max-time', async (_, options) => {
+    const { outcome, tookMs, prepared, events } = await playSession([() => worked], { folder, limits, ...options })
+    expect([outcome, tookMs]).toEqual([{ kind: 'limit', limit: 'time' }, 60_000])
+    expect(prepared).toBeLessThan(2)
+    expect(ofType(events, 'warning').map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^git did not come to the end of its look at .* --max-time/),
+    ])
   })
 })

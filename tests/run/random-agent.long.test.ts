@@ -3,9 +3,12 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import type { Gate } from '../../src/core/events/outcome.ts'
+import { emptyState } from '../../src/core/state/state.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { openRepositoryGuard } from '../../src/workspace/guard/repository-guard.ts'
+import { lookBySessionRules } from '../../src/workspace/ignored/session-rules.ts'
 import { createSessionFolder } from '../../src/workspace/memory/session-folder.ts'
 import { openMemory } from '../../src/workspace/memory/session-memory.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
@@ -13,6 +16,7 @@ import { playSession } from '../support/played-session.ts'
 import { type Random, randomFrom, seedOfRun } from '../support/random.ts'
 import { ANSWER, CLAIM, randomAct } from '../support/random-agent.ts'
 import { worked } from '../support/session-events.ts'
+import { contentOf } from '../support/work-content.ts'
 
 vi.setConfig({ testTimeout: 1_200_000 })
 
@@ -23,7 +27,17 @@ const ACTS_OF_ROUND = 3
 const ROUNDS = 8
 /** What a look, a read or a savepoint may take on a busy machine; nothing in them waits for anything. */
 const DOOR_MS = 60_000
-const GATE = { name: 'answer', run: `grep -qx right ${ANSWER}`, required: true, everyRound: false, protect: [] }
+/** What a person has git ignore from the start. */
+const IGNORED = ['kept-out']
+const GATE: Gate = {
+  name: 'answer',
+  run: `grep -qx right ${ANSWER}`,
+  timeoutMs: 60_000,
+  required: true,
+  network: false,
+  everyRound: false,
+  protect: [],
+}
 
 interface Night extends Disposable {
   base: string
@@ -44,6 +58,7 @@ function openNight(): Night {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: work, env, stdio: 'ignore' })
   git('init', '-q')
   writeFileSync(join(work, 'README.md'), '# A project\n')
+  writeFileSync(join(work, '.gitignore'), `${IGNORED.join('\n')}\n`)
   git('add', '.')
   git('commit', '-qm', 'Start')
   return {
@@ -77,22 +92,31 @@ async function playNight(random: Random, told: string[]): Promise<{ acts: number
     ...session,
     goal: 'Find the answer.',
     git: { commit: null, branch: null },
+    redact: text => text,
   })
   const repository = await findRepository(work)
   const fingerprints = await openFingerprints({ gitDir: join(records, 'git'), directory: work, repository, env })
+  const state = { ...emptyState(session.id), goal: 'Find the answer.', gates: [GATE] }
+  const looks = lookBySessionRules(fingerprints, {
+    path: join(records, 'ignore-rules'),
+    ending: new AbortController().signal,
+    state: () => state,
+    onRemark: () => {},
+  })
   await using savepoints = openSavepoints(fingerprints, { onWarning: () => {} })
   const memory = openMemory({ folder: place.folder, directory: work, lastGood: place.lastGood })
   const guard = await openRepositoryGuard({
     repository,
     workTree: work,
     leaveOut: [records],
+    reach: { env, sandbox: 'workspace-write' },
     setAsideDir: join(records, 'set-aside'),
     baselineFile: join(records, 'guard.json'),
   })
   let acts = 0
-  let before = ''
+  let before: Record<string, string> = {}
   const round = () => {
-    before = contentOf(work)
+    before = contentOf(work, IGNORED)
     // Now and then it only says that all is done.
     const claims = random.below(3) === 0
     for (let n = 0; n < (claims ? 1 : ACTS_OF_ROUND); n++) {
@@ -113,8 +137,8 @@ async function playNight(random: Random, told: string[]): Promise<{ acts: number
   const { outcome, events } = await playSession([round], {
     folder: join(records, 'rounds'),
     limits: { rounds: ROUNDS, timeMs: null, tokens: null },
-    begun: { gates: [GATE] } as never,
-    tree: () => bounded('the fingerprint', fingerprints.take()),
+    begun: { gates: [GATE] },
+    tree: () => bounded('the fingerprint', looks.take()),
     memory: () => bounded('the memory', memory.read()),
     onWithdraw: () => bounded('taking back a claim', memory.withdrawClaim()),
     guard: { check: () => bounded('the guard', guard.check()) },
@@ -138,11 +162,10 @@ async function playNight(random: Random, told: string[]): Promise<{ acts: number
   const verified = outcome.kind === 'done' && outcome.verified
   if (verified) {
     expect(isTrue(), 'verified, and not true').toBe(true)
-    const ignores = told.some(act => /ignore|exclude/.test(act))
-    if (!ignores) expect(contentOf(work), 'the round that claimed done changed the work').toBe(before)
+    expect(contentOf(work, IGNORED), 'the round that claimed done changed the work').toEqual(before)
     const last = events.filter(event => event.type === 'round-ended').at(-1)
     expect(last?.treeBefore).toBe(last?.treeAfter)
-    expect(await bounded('the fingerprint', fingerprints.take())).toBe(last?.treeAfter)
+    expect(await bounded('the fingerprint', looks.take())).toBe(last?.treeAfter)
   }
   return { acts, verified }
 }
@@ -151,13 +174,6 @@ async function playNight(random: Random, told: string[]): Promise<{ acts: number
 function look({ work, env }: Night): void {
   for (const args of [['status'], ['-C', 'sub', 'status'], ['log', '-1', '-p']])
     spawnSync('timeout', ['-s', 'KILL', '3', 'git', ...args], { cwd: work, env, stdio: 'ignore' })
-}
-
-/** A hash of each file that is no part of a repository or of the memory, by other means than those that are tested. */
-function contentOf(work: string): string {
-  const files =
-    'find . \\( -name .git -o -path ./.codemachine \\) -prune -o -type f -size -99M -print0 | sort -z | xargs -0r sha1sum'
-  return spawnSync('sh', ['-c', files], { cwd: work, encoding: 'utf8' }).stdout
 }
 
 test('an agent that does a thousand things at random hangs nothing, has nothing run, and no false claim is verified', async () => {

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { redactorOf } from '../../src/base/redactor.ts'
-import type { Gate, GateResult } from '../../src/core/events/outcome.ts'
+import type { Gate } from '../../src/core/events/outcome.ts'
 import { type GateOptions, runGate } from '../../src/run/gates.ts'
 import { openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { endAfterEach } from '../engines/codex/end-after-each.ts'
@@ -35,7 +35,7 @@ const GATE: Gate = {
 async function run(
   gate: Partial<Gate>,
   options: Partial<GateOptions> = {},
-): Promise<{ result: GateResult; runs: number }> {
+): Promise<{ result: Awaited<ReturnType<typeof runGate>>; runs: number }> {
   const { commands } = after.use(await openCommands(place))
   let runs = 0
   const door = {
@@ -62,6 +62,7 @@ test('a gate that passes says on which files, and in which time', async () => {
     output: '12 passed',
     problem: null,
     tree,
+    treeAfter: tree,
     changed: [],
     changedCount: 0,
   })
@@ -96,6 +97,8 @@ test('what a gate changes of the files that it checks is told, and then it is no
   const tree = await workTree.take()
   const { result, runs } = await run({ run: 'echo b > a.txt; for n in $(seq 60); do touch new-$n; done; exit 1' })
   expect(result).toMatchObject({ status: 'failed', tree, changedCount: 61 })
+  expect(result.treeAfter).not.toBe(tree)
+  expect(result.treeAfter).toBe(await workTree.take())
   expect(result.changed).toHaveLength(50)
   expect(result.changed).toContain('a.txt')
   expect(runs).toBe(1)
@@ -105,14 +108,16 @@ test('what a gate changes of the files that it checks is told, and then it is no
 test('a gate that hangs is ended, and not run again; what it printed is told, and what the sandbox leaves is no change', async () => {
   const { commands, timeIsUp } = after.use(await openCommands(place))
   const begun = join(beside, 'begun')
+  // More than pipes hold: when the file is there, much of it has been read.
   const running = run(
-    { run: `echo begun; touch ${begun}; setsid sleep 1001 & sleep 1002`, timeoutMs: TIMEOUT_MS },
+    { run: `yes begun | head -n 100000; touch ${begun}; setsid sleep 1001 & sleep 1002`, timeoutMs: TIMEOUT_MS },
     { door: commands },
   )
   await untilInFolder(beside, 'a gate that has begun', () => existsSync(begun) || null)
   timeIsUp()
   const { result } = await running
-  expect(result).toMatchObject({ status: 'timed-out', exitCode: null, output: 'begun', changed: [], changedCount: 0 })
+  expect(result).toMatchObject({ status: 'timed-out', exitCode: null, changed: [], changedCount: 0 })
+  expect(result.output).toContain('begun\nbegun\n')
 })
 
 test('secrets are taken out of what it printed before that is cut', async () => {

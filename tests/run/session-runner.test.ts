@@ -106,6 +106,15 @@ test('after a wait the files are looked at anew: what a person did meanwhile is 
   expect(types.slice(types.indexOf('wait-ended'), types.lastIndexOf('round-started'))).toContain('memory-broken')
 })
 
+test('a server that refuses access (403) three times in a row needs a person, and is waited for before', async () => {
+  const refuses: Play = () => ({ class: 'network', message: 'Access is refused.', status: 403 })
+  const { outcome, events } = await runSession([refuses, refuses, refuses], {})
+  expect(outcome).toMatchObject({ kind: 'needs-person', hint: { do: 'mend-access' } })
+  expect(ofType(events, 'waiting')).toHaveLength(2)
+  const between = await runSession([refuses, refuses, fails('network'), refuses, works], { limits: { rounds: 1 } })
+  expect(between.outcome).toEqual({ kind: 'limit', limit: 'rounds' })
+})
+
 test('a turn that lost the network goes on once in the same thread, and only then is the round begun anew', async () => {
   const once = await runSession([fails('network')], { limits: { rounds: 1 }, carryOn: works })
   expect(once.events.map(event => event.type).filter(type => /round|continued|waiting/.test(type))).toEqual([
@@ -555,6 +564,8 @@ test('a claim is not believed if the tree changes once more when all that the ro
     tree: () => trees.shift() ?? 'b',
     memory: () => CLAIMED,
   })
-  expect(ofType(events, 'done-refused')).toMatchObject([{ round: 1, reason: 'tree-changed' }])
+  // Before anything is proved of it.
+  const detail = expect.stringContaining('something that was left running changed files')
+  expect(ofType(events, 'done-refused')).toMatchObject([{ round: 1, reason: 'tree-changed', detail }])
   expect(outcome).toEqual({ kind: 'done', verified: false })
 })

@@ -4,9 +4,9 @@ import { openSettings } from './settings-places.ts'
 describe('prices', () => {
   test('are tables of the person’s file, one for each model; cached input without a price costs what other input does', async () => {
     await using settings = await openSettings()
-    await settings.person('prices.own = { in = 0, out = 0 }\n[prices."gpt-5.5"]\nin = 1.25\ncached = 0.125\nout = 10\n')
+    await settings.person('prices.own = { in = 2, out = 3 }\n[prices."gpt-5.5"]\nin = 1.25\ncached = 0.125\nout = 10\n')
     expect((await settings.load()).prices).toEqual([
-      { model: 'own', in: 0, cached: 0, out: 0 },
+      { model: 'own', in: 2, cached: 2, out: 3 },
       { model: 'gpt-5.5', in: 1.25, cached: 0.125, out: 10 },
     ])
   })

@@ -36,6 +36,8 @@ export interface StartOptions {
   cwd?: string
   /** Another build than this one. */
   bin?: string
+  /** A command with its arguments that starts it; it is started itself if left out. */
+  through?: readonly string[]
   /** How long it may take on a busy machine; a minute if left out. */
   boundMs?: number
 }
@@ -48,7 +50,9 @@ export function startCodemachine(
   args: readonly string[],
   options: StartOptions = {},
 ): RunningCodemachine {
-  const child = spawn(process.execPath, [options.bin ?? BIN, ...args], {
+  const { through = [] } = options
+  const [program = process.execPath, ...more] = [...through, process.execPath, options.bin ?? BIN, ...args]
+  const child = spawn(program, more, {
     cwd: options.cwd ?? place.directory,
     env: { ...place.env, ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],

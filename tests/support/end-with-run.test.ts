@@ -14,13 +14,14 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 /** Tests that wait for ever: one has a process in a session of its own, another one fails once that is there. */
 const TESTS = `
 import { spawn } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { test } from 'vitest'
 test.concurrent('holds', async () => {
   const child = spawn('sleep', ['309'], { detached: true, stdio: 'ignore' })
   child.unref()
-  writeFileSync('pids', process.pid + ' ' + child.pid + '\\n')
+  writeFileSync('pids.new', process.pid + ' ' + child.pid + '\\n')
+  renameSync('pids.new', 'pids')
   await new Promise(() => {})
 }, 60_000)
 test.concurrent('fails', async () => {

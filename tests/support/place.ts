@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -54,6 +55,19 @@ export async function makePlace(config: string, options: PlaceOptions = {}): Pro
 /** Runs git as the person would, in the work directory; answers its output without the last newline. */
 export function git(place: TestPlace, ...args: string[]): string {
   return execFileSync('git', args, { cwd: place.directory, env: place.env, stdio: 'pipe', encoding: 'utf8' }).trimEnd()
+}
+
+/** Puts a pipe in the place of a file of the work directory: who opens it waits for ever. */
+export function pipe({ directory }: TestPlace, path: string): void {
+  rmSync(join(directory, path), { force: true })
+  execFileSync('mkfifo', [join(directory, path)])
+}
+
+/** Puts a pipe in the place of a loose object of the person's repository; answers the object's path. */
+export function pipeAsObject(place: TestPlace, revision: string): string {
+  const path = `.git/objects/${git(place, 'rev-parse', revision).replace(/^../, '$&/')}`
+  pipe(place, path)
+  return path
 }
 
 async function makeRepository(place: TestPlace): Promise<void> {

@@ -89,7 +89,7 @@ export interface PlayOptions {
   /** What else it is resumed with. */
   resumed?: Partial<EventOf<'session-resumed'>>
   /** Whether what a round left can be kept; it can if left out. */
-  savepoint?: (of: { round: number; tree: string }) => boolean | Promise<boolean>
+  savepoint?: (of: { round: number; tree: string; signal?: AbortSignal }) => boolean | Promise<boolean>
   /** The session is resumed from these. */
   journal?: readonly Recorded[]
   /** Called just before the session begins. */
@@ -289,14 +289,15 @@ function playedMeans(options: PlayOptions): ProofEnvironment {
   const { gate, protectedChanged } = options
   let runs = 0
   return {
-    async runCommand({ name, timeoutMs }, { signal, tree }) {
+    async runCommand({ name, timeoutMs }, { signal, tree, workTree }) {
       const came = (await options.command?.(name, signal, timeoutMs)) ?? {}
-      return { ...PASSED, tree, changed: [], changedCount: 0, ...came }
+      return { ...PASSED, tree, treeAfter: await workTree.take(), changed: [], changedCount: 0, ...came }
     },
     async runGate(gateToRun, { signal, workTree }) {
       const { name } = gateToRun
       const came = (await gate?.(gateToRun, ++runs, signal, () => workTree.take())) ?? {}
-      return { ...PASSED, gate: name, tree: 'same', changed: [], changedCount: 0, ...came }
+      const treeAfter = await workTree.take()
+      return { ...PASSED, gate: name, tree: 'same', treeAfter, changed: [], changedCount: 0, ...came }
     },
     keepSavepoint: async of =>
       (await options.savepoint?.(of)) === false

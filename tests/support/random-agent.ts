@@ -16,6 +16,12 @@ export function randomAct(random: Random, place: AgentPlace): string {
   return random.one(ACTS)(random, place)
 }
 
+/** One that has git run a program in a nested repository: among all the others it comes too rarely. */
+export function plantingAct(random: Random, place: AgentPlace): string {
+  const nested = random.one(['sub', 'sub/deeper'])
+  return `git init -q ${nested}; cd ${nested} && ${program(random, place)} > fs.sh && chmod +x fs.sh && git config core.fsmonitor "$PWD/fs.sh"`
+}
+
 /** The right answer, or another one, as the work of the agent; the gate asks for it. */
 export const ANSWER = 'answer.txt'
 
@@ -52,6 +58,7 @@ const ACTS: readonly [Act, ...Act[]] = [
   () => 'mkdir -p a/a/a/a/a/a/a; echo 1 > a/a/a/x',
   () => 'truncate -s 1T data.mdb',
   () => 'head -c 3000000 /dev/zero > zeros',
+  random => `F=${random.one(['kept-out', 'node_modules', 'dist'])}; mkdir -p $F; echo ${random.below(9)} > $F/x`,
   // Links and special files
   (random, place) => `ln -sfn ${random.one([place.outside, '/etc/passwd', '.', '..', '/nowhere'])} link`,
   (_, { outside }) => `rm -rf src; ln -sfn ${outside} src`,

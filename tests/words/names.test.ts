@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { shownCommand } from '../../src/words/names.ts'
+import { shownCommand, wordsForCause, wordsForClass, wordsForRoundEnd } from '../../src/words/names.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
 /** Joins words as codex does, by the rules of version 1.3 of Rust's shlex: in chunks, each with the least quotes that hold it. */
@@ -117,4 +117,13 @@ test('a long command is read in no time, however it is quoted', () => {
   const huge = `bash -lc '${'x'.repeat(5_000_000)}'`
   expect(shownCommand(huge)).toBe(huge)
   expect(cpuMs() - start).toBeLessThan(2000)
+})
+
+test('access that a server refuses (403) is called that, and not the network', () => {
+  const message = 'unexpected status 403 Forbidden: no.'
+  const refused = { class: 'network', message, status: 403 } as const
+  const said = [wordsForClass(refused), wordsForRoundEnd(refused), wordsForCause(refused)]
+  const words = 'the server refused access (403)'
+  expect(said).toEqual([words, words, `${words}: unexpected status 403 Forbidden: no`])
+  expect(wordsForCause({ class: 'network', message })).toMatch(/^network: /)
 })

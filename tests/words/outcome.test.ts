@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { OutcomeHint } from '../../src/core/events/outcome.ts'
-import { describeOutcome, wordsForHint } from '../../src/words/outcome.ts'
+import { describeOutcome, wordsForCallHint, wordsForHint } from '../../src/words/outcome.ts'
 import { local } from '../tui/samples.ts'
 
 const NIGHT = new Date(local(20, 23, 0)).toISOString()
@@ -36,7 +36,7 @@ const WORDS: { [K in OutcomeHint['do']]: [Extract<OutcomeHint, { do: K }>, strin
   ],
   'mend-cause': [
     { do: 'mend-cause', since: NIGHT },
-    'It has failed since 2026-11-20 23:00, which is as long as --max-wait allows; when the cause is mended, codemachine resume goes on.',
+    'It has failed since 2026-11-20 23:00, and the next try would come later than --max-wait allows; when the cause is mended, codemachine resume goes on.',
   ],
   resume: [
     { do: 'resume', session: '20261120_1', at: NIGHT },
@@ -81,4 +81,17 @@ test('where no required gate passes, that is not said of the reviews', () => {
 test('what an earlier version said cannot steer a terminal', () => {
   const hint: OutcomeHint = { do: 'say', text: 'a\u001b[2Jb\nc' }
   expect(describeOutcome({ kind: 'needs-person', reason: 'x', hint }).hint).not.toMatch(/\p{Cc}/u)
+})
+
+test('what nobody has decided before the time of its session was used up is asked again with more time', () => {
+  expect(wordsForHint({ do: 'decide', session: '20261120_1', title: 'Which database?', outOfTime: true })).toBe(
+    'Nobody has decided it before its time was used up; codemachine resume 20261120_1 with a longer --max-time asks it again.',
+  )
+})
+
+test('of a call to which the server refused access three times in a row, that is said, and not that it goes on', () => {
+  const cause = { class: 'network', message: null, status: 403 } as const
+  expect(wordsForCallHint({ do: 'mend-access' }, { cause, waits: true })).toBe(
+    'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in.',
+  )
 })

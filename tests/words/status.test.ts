@@ -25,6 +25,7 @@ function full(text: string): SessionReport {
   return {
     id: '20261120_1',
     goal: text,
+    isCall: false,
     standing: 'running',
     activity: 'waiting',
     outcome: null,
@@ -111,6 +112,13 @@ test('nothing from outside steers the terminal or breaks a line, whatever the se
     }),
     { numRuns: 1000 },
   )
+})
+
+test('of a call that waits, no command is named that does not reach it', () => {
+  const session = { ...full('x'), isCall: true }
+  const lines = statusLines({ directory: '/work', runner: null, session, sessions: 1, queued: 0 }, now)
+  expect(lines.find(line => line.startsWith('  state'))).toContain('; Ctrl+C where it was called ends it;')
+  expect(lines.join('\n')).not.toContain('codemachine retry')
 })
 
 test('where the models of a provider work, it is named, with its share of the tokens', () => {

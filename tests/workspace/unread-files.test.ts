@@ -1,48 +1,45 @@
 import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
-  mkdirSync,
-  mkdtempSync,
-  realpathSync,
+  closeSync,
+  openSync,
   renameSync,
-  rmSync,
   truncateSync,
   unlinkSync,
   utimesSync,
-  writeFileSync,
+  writeSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 import { planRewind } from '../../src/workspace/savepoints/rewind.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
+import { workDirectoryForEach } from '../support/work-directory.ts'
 
-let base: string
-let work: string
+const place = workDirectoryForEach('unread-files')
+const { write, git, environment } = place
 let warnings: string[]
 
 beforeEach(() => {
-  base = realpathSync(mkdtempSync(join(tmpdir(), 'unread-files-')))
-  work = join(base, 'work')
-  for (const folder of [work, join(base, 'home')]) mkdirSync(folder)
   warnings = []
 })
 
-afterEach(() => rmSync(base, { recursive: true, force: true }))
-
 const TERA = 1024 ** 4
+/** What reads such a file takes hours. */
+const SECONDS = 20_000
 const SAID =
   'data.mdb is larger than max_file_size (2.0 GiB): only size and time are looked at, and no savepoint has the content.'
 
-describe('a file larger than max_file_size, as sparse ones of database maps and disk images are', () => {
+describe('a file larger than max_file_size, as sparse ones of database maps and disk images are', {
+  timeout: SECONDS,
+}, () => {
   it('is not read, whether it is new, or was small before; it is said once', async () => {
     write('a', 'a')
     write('data.mdb', 'small')
     const prints = await open()
     const seen = [await prints.take()]
-    truncateSync(join(work, 'data.mdb'), TERA)
+    truncateSync(join(place.work, 'data.mdb'), TERA)
     seen.push(await prints.take())
     expect((await prints.changed(seen[0] ?? '', seen[1] ?? '')).paths).toEqual(['data.mdb'])
     expect(await prints.take()).toBe(seen[1])
@@ -50,40 +47,59 @@ describe('a file larger than max_file_size, as sparse ones of database maps and 
     expect(warnings).toEqual([SAID, SAID])
   })
 
+  it('is named among the first 20, and it is said once that there are more', async () => {
+    for (let number = 0; number < 25; number += 1) {
+      write(`${number}.mdb`, '')
+      truncateSync(join(place.work, `${number}.mdb`), TERA)
+    }
+    await (await open()).take()
+    expect(warnings).toHaveLength(21)
+    expect(warnings.filter(message => message.startsWith('There are more files'))).toEqual([
+      'There are more files of which that is true: only size and time are looked at, and no savepoint has the content.',
+    ])
+  })
+
   it('is seen to change by its size and its time, also where an agent sets the time back', async () => {
+    const file = join(place.work, 'data.mdb')
     write('data.mdb', '')
-    truncateSync(join(work, 'data.mdb'), TERA)
+    truncateSync(file, TERA)
     const prints = await open()
     const seen = [await prints.take()]
-    appendFileSync(join(work, 'data.mdb'), 'x')
+    appendFileSync(file, 'x')
     seen.push(await prints.take())
-    utimesSync(join(work, 'data.mdb'), 1, 1)
+    utimesSync(file, 1, 1)
     seen.push(await prints.take())
-    unlinkSync(join(work, 'data.mdb'))
+    // Of the same size and time.
+    const opened = openSync(file, 'r+')
+    writeSync(opened, 'y')
+    closeSync(opened)
+    utimesSync(file, 1, 1)
+    seen.push(await prints.take())
+    unlinkSync(file)
     seen.push(await prints.take())
     write('data.mdb', 'small')
     seen.push(await prints.take())
-    expect(new Set(seen).size).toBe(5)
+    expect(new Set(seen).size).toBe(6)
   })
 
   it('is replaced by a folder, of which every file is seen', async () => {
     write('data.mdb', '')
-    truncateSync(join(work, 'data.mdb'), TERA)
+    truncateSync(join(place.work, 'data.mdb'), TERA)
     const prints = await open()
     const before = await prints.take()
-    unlinkSync(join(work, 'data.mdb'))
+    unlinkSync(join(place.work, 'data.mdb'))
     write('data.mdb/in', 'x')
     const after = await prints.take()
     expect((await prints.changed(before, after)).paths).toEqual(['data.mdb', 'data.mdb/in'])
   })
 
   it('is committed by the person, in a tree of many files', async () => {
-    execFileSync('git', ['init', '--quiet'], { cwd: work, env: environment() })
+    execFileSync('git', ['init', '--quiet'], { cwd: place.work, env: environment() })
     for (let i = 0; i < 1200; i += 1) write(`f${i}`, `${i}`)
     write('data.mdb', 'small')
     git('add', '--all')
     git('-c', 'user.name=p', '-c', 'user.email=p@example.org', 'commit', '--quiet', '-m', 'x')
-    truncateSync(join(work, 'data.mdb'), TERA)
+    truncateSync(join(place.work, 'data.mdb'), TERA)
     const prints = await open()
     const tree = await prints.take()
     expect((await prints.changed(git('rev-parse', 'HEAD^{tree}'), tree)).paths).toEqual(['data.mdb'])
@@ -103,8 +119,8 @@ it('a pipe in the place of a file that was there is seen, and not waited at', as
   write('b', 'b')
   const prints = await open()
   const before = await prints.take()
-  unlinkSync(join(work, 'a'))
-  execFileSync('mkfifo', [join(work, 'a')])
+  unlinkSync(join(place.work, 'a'))
+  execFileSync('mkfifo', [join(place.work, 'a')])
   const after = await prints.take()
   expect((await prints.changed(before, after)).paths).toEqual(['a'])
   expect(warnings).toEqual(['a is a pipe: only size and time are looked at, and no savepoint has the content.'])
@@ -120,7 +136,7 @@ describe('a rewind', () => {
     await savepoints.keep({ session: '20261122_1', round: 1, tree: first, at: 1_000 })
     write('large', 'large file')
     write('a', '2')
-    const plan = await planRewind(prints.git, work, { now: await prints.take(), target: first })
+    const plan = await planRewind(prints.git, place.work, { now: await prints.take(), target: first })
     expect([plan.write.map(({ path }) => path), plan.remove]).toEqual([['a'], []])
   })
 
@@ -129,34 +145,23 @@ describe('a rewind', () => {
     const prints = await open(4)
     const first = await prints.take()
     write('a', 'large file')
-    await expect(planRewind(prints.git, work, { now: await prints.take(), target: first })).rejects.toThrow(
+    await expect(planRewind(prints.git, place.work, { now: await prints.take(), target: first })).rejects.toThrow(
       'Nothing was changed, for a is in the way, and no savepoint has it',
     )
-    renameSync(join(work, 'a'), join(base, 'a'))
-    expect((await planRewind(prints.git, work, { now: await prints.take(), target: first })).write).toHaveLength(1)
+    renameSync(join(place.work, 'a'), join(place.base, 'a'))
+    expect((await planRewind(prints.git, place.work, { now: await prints.take(), target: first })).write).toHaveLength(
+      1,
+    )
   })
 })
 
-function environment(): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, HOME: join(base, 'home') }
-}
-
 async function open(maxFileSize?: number): Promise<Fingerprints> {
   return await openFingerprints({
-    gitDir: join(base, 'records'),
-    directory: work,
-    repository: await findRepository(work),
+    gitDir: join(place.base, 'records'),
+    directory: place.work,
+    repository: await findRepository(place.work),
     env: environment(),
     onWarning: message => warnings.push(message),
     ...(maxFileSize === undefined ? {} : { maxFileSize }),
   })
-}
-
-function write(path: string, content: string): void {
-  mkdirSync(dirname(join(work, path)), { recursive: true })
-  writeFileSync(join(work, path), content)
-}
-
-function git(...args: string[]): string {
-  return execFileSync('git', args, { cwd: work, env: environment(), encoding: 'utf8' }).trim()
 }

@@ -33,7 +33,9 @@ import type { SettingSources } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { AGENT_CALLS } from '../../templates/registry.ts'
 import { describeEvent } from '../../words/event.ts'
-import { describeOutcome } from '../../words/outcome.ts'
+import { type Hints, SHELL_HINTS } from '../../words/names.ts'
+import { formatSpan } from '../../words/numbers.ts'
+import { describeOutcome, wordsForCallHint } from '../../words/outcome.ts'
 import { safeText } from '../../words/safe-text.ts'
 import {
   agentsAtStart,
@@ -184,7 +186,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
   const engines = await openEngines(work)
   opened.defer(() => engines.close())
   const journal = opened.use(openJournal(records.journal(id)))
-  const answer = new Answer(call, waitOf(work) > 0, new SpokenText(redactor, text => call.onText?.(text)))
+  const answer = new Answer(call, waitOf(work), new SpokenText(redactor, text => call.onText?.(text)))
   const log = new SessionLog(emptyState(id), {
     journal,
     views: [answer],
@@ -245,7 +247,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     case 'interrupted':
       return { kind: 'terminated' }
     default:
-      throw notDone(name, outcome, runner.state)
+      throw notDone(work, outcome, runner.state)
   }
 }
 
@@ -263,11 +265,15 @@ function instanceOf(agent: string, at: number): string {
   return `${agent}-${new Date(at).toISOString().replace(/[-:.Z]/g, '')}`
 }
 
-function notDone(name: string, outcome: SessionOutcome, { last }: SessionState): UserError {
-  const reason = outcome.kind === 'needs-person' ? outcome.reason : describeOutcome(outcome).text
-  return new UserError(`${name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
+function notDone(work: Work, outcome: SessionOutcome, { last }: SessionState): UserError {
+  const needsPerson = outcome.kind === 'needs-person' ? outcome : null
+  const reason = needsPerson?.reason ?? describeOutcome(outcome).text
+  const cause = last?.outcome ?? null
+  const told = needsPerson?.hint ? wordsForCallHint(needsPerson.hint, { cause, waits: waitOf(work) > 0 }) : null
+  const hint = cause?.class === 'auth' ? LOG_IN : told
+  return new UserError(`${work.name} did not get its task done: ${safeText(reason).replace(/\.$/, '')}.`, {
     exitCode: 4,
-    ...(last?.outcome.class === 'auth' ? { hint: LOG_IN } : {}),
+    ...(hint === null ? {} : { hint }),
   })
 }
 
@@ -310,7 +316,12 @@ async function openEngines(work: Work): Promise<Engines> {
     `shell_environment_policy.set.${AGENTS_VARIABLE}=${tomlString(agents)}`,
     ...(call.options.config ?? []),
   ]
-  const options = await codexOptionsOf(world, records, codex, { settings, overrides, onDebug: call.onDebug })
+  const options = await codexOptionsOf(world, records, codex, {
+    settings,
+    overrides,
+    onDebug: call.onDebug,
+    onWarning: sentence => call.onRemark(sentence),
+  })
   const engineOptions: CodexEngineOptions = {
     ...options,
     env: { ...options.env, [AGENTS_VARIABLE]: agents },
@@ -328,17 +339,17 @@ async function openEngines(work: Work): Promise<Engines> {
 /** Hears what an agent says and does, and keeps its last message. */
 class Answer implements View {
   readonly #call: Pick<AgentCall, 'onText' | 'onRemark'>
-  readonly #tellsAway: boolean
+  readonly #maxWaitMs: number
   readonly #spoken: SpokenText
   /** Whether the message that is being said has been let out as it came. */
   #isHeard = false
   #last = ''
   #final: string | null = null
 
-  /** `tellsAway`: whether a network that codex waits for is told of; else the end says it. */
-  constructor(call: Pick<AgentCall, 'onText' | 'onRemark'>, tellsAway: boolean, spoken: SpokenText) {
+  /** `maxWaitMs`: the longest wait; 0: none, so of a network that is away only the end tells. */
+  constructor(call: Pick<AgentCall, 'onText' | 'onRemark'>, maxWaitMs: number, spoken: SpokenText) {
     this.#call = call
-    this.#tellsAway = tellsAway
+    this.#maxWaitMs = maxWaitMs
     this.#spoken = spoken
   }
 
@@ -350,8 +361,8 @@ class Answer implements View {
   event(event: Recorded, state: SessionState): void {
     // What a try that failed has said is not the answer.
     if (event.type === 'round-started') this.#final = null
-    const isAway = event.type === 'error' && event.waitsForNetwork && this.#tellsAway
-    const told = event.type === 'waiting' || isAway ? describeEvent(event, state) : null
+    const isAway = event.type === 'error' && event.waitsForNetwork && this.#maxWaitMs > 0
+    const told = event.type === 'waiting' || isAway ? describeEvent(event, state, hintsOf(this.#maxWaitMs)) : null
     if (told !== null) this.#call.onRemark(told.text)
     if (event.type !== 'item-completed') return
     const { item } = event
@@ -369,6 +380,12 @@ class Answer implements View {
     this.#isHeard = true
     this.#spoken.add(event.text)
   }
+}
+
+/** What whoever waits for a call can do about its waits. */
+function hintsOf(maxWaitMs: number): Hints {
+  const endWaitOfCall = `it waits ${formatSpan(maxWaitMs)} at most in all (--max-wait), and Ctrl+C ends it`
+  return { ...SHELL_HINTS, endWaitOfCall }
 }
 
 /** The text, whole lines. */

@@ -100,7 +100,7 @@ function formatBytes(bytes: number): string {
 }
 
 /** Git, the repository around the work directory, and whether commits can be made in it. Changes nothing. */
-export async function checkGit({ env }: CheckRun, directory: string): Promise<Finding[]> {
+export async function checkGit({ env }: Pick<CheckRun, 'env'>, directory: string): Promise<Finding[]> {
   const repository = await findRepository(directory)
   const program = await findGit(env, repository?.root ?? directory)
   const setting: GitSetting = { program, directory, env, run: runWithExeca }

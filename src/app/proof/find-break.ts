@@ -1,6 +1,7 @@
 import type { GateStatus } from '../../core/events/outcome.ts'
 import type { Certificate, CertifiedGate } from '../../core/rules/certificate.ts'
 import { oneLine } from '../../words/safe-text.ts'
+import { GitBlocked } from '../../workspace/git/blocking-files.ts'
 import { type Commit, commitsBetween, shortHash } from '../../workspace/git/commits.ts'
 import { GitError } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
@@ -38,11 +39,11 @@ export async function findBreak(search: BreakSearch): Promise<Verdict> {
   if (certificate.sandbox === 'danger-full-access') return cannotTell(NO_SANDBOX)
   if (git.setting.directory !== git.repository.root) return cannotTell('its repository ignores the work directory')
   if (head === null) return cannotTell('what is checked out here cannot be read')
-  const between = await commitsBetween(git, from, head)
-  if ('problem' in between) return cannotTell(between.problem)
-  if (!search.isKept) return cannotTell('the files of then are not kept any more')
-  const { commits } = between
   try {
+    const between = await commitsBetween(git, from, head)
+    if ('problem' in between) return cannotTell(between.problem)
+    if (!search.isKept) return cannotTell('the files of then are not kept any more')
+    const { commits } = between
     await using scratch = await openScratchCheckouts({
       ...search,
       from,
@@ -51,7 +52,9 @@ export async function findBreak(search: BreakSearch): Promise<Verdict> {
     })
     return await searchIn(scratch, commits, head, search)
   } catch (error) {
-    if (error instanceof GitError) return cannotTell(`what git has of then cannot be read (${error.message})`)
+    // Without the objects of the repository there are no commits to look at.
+    if (error instanceof GitError || error instanceof GitBlocked)
+      return cannotTell(`what git has of then cannot be read (${error.message})`)
     throw error
   }
 }

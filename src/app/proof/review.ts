@@ -133,18 +133,21 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
       hint: 'To review what is not committed: codemachine review --goal "…"',
     })
   }
-  const { git } = run.fingerprints
-  if (!(await runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`])).ok) {
+  const { fingerprints } = run
+  if (!(await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${since}^{tree}`]))).ok) {
     throw new UserError(`What ${id} began with is no longer kept, so nothing tells what it changed.`)
   }
   // What counted in the session counts now, though git ignores it and a later session has let go of it.
-  run.fingerprints.protect(globsLookedAt(state.gates))
-  await followIgnoreRules(run.fingerprints, run.records.ignoreRules(id))
-  const tree = await run.fingerprints.take()
-  const [{ text, isCut }, { files }] = await Promise.all([
-    run.savepoints.diff(since, tree, { mostBytes: MOST_BYTES }),
-    protectedChanges({ gates: state.gates, before: since, after: tree, git }),
-  ])
+  fingerprints.protect(globsLookedAt(state.gates))
+  await followIgnoreRules(fingerprints, run.records.ignoreRules(id))
+  const { tree, diff, files } = await fingerprints.mending(async () => {
+    const tree = await fingerprints.take()
+    const [diff, { files }] = await Promise.all([
+      run.savepoints.diff(since, tree, { mostBytes: MOST_BYTES }),
+      protectedChanges({ gates: state.gates, before: since, after: tree, git: fingerprints.git }),
+    ])
+    return { tree, diff, files }
+  })
   const gates = resultsOf(state).filter(result => result.tree === tree)
   const matter = {
     goal: state.goal,
@@ -154,7 +157,7 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
     configuration: state.gateConfiguration?.files ?? [],
     earlier: openFindings(state),
   }
-  return { session: id, since, tree, matter: { ...matter, diff: text, isCut } }
+  return { session: id, since, tree, matter: { ...matter, diff: diff.text, isCut: diff.isCut } }
 }
 
 /** What is not committed yet; in a directory without a repository or a commit, everything. */

@@ -18,8 +18,8 @@ import type { WorkTree } from '../../run/claim.ts'
 import { runGate } from '../../run/gates.ts'
 import { findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
 import type { Fingerprints } from '../../workspace/fingerprint.ts'
-import { type PersonRepository, readHead, runGit } from '../../workspace/git/git.ts'
-import { openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
+import { readHead, runGit } from '../../workspace/git/git.ts'
+import { type GuardOptions, openRepositoryGuard } from '../../workspace/guard/repository-guard.ts'
 import { followIgnoreRules } from '../../workspace/ignored/session-rules.ts'
 import { openSandboxTraces } from '../../workspace/sandbox-traces.ts'
 import { type ChosenCodex, chooseCodex, codexOptionsOf, writableGit } from '../engine-of-project.ts'
@@ -104,7 +104,10 @@ async function verifyLocked(
     workTree: fingerprints,
     signal: world.signal,
   }
-  const gates = await guarded(records, repository, certificate.session, say, () => runAll(again, required, say))
+  const reach = { env: world.env, sandbox: certificate.sandbox }
+  const gates = await guarded(records, { repository, reach }, certificate.session, say, () =>
+    runAll(again, required, say),
+  )
   const notStarted = gates.find(({ status }) => status === 'not-started')
   const failing = gates.filter(gate => !passes(gate))
   if (failing.length === 0) return judged({ kind: 'still-true' }, gates)
@@ -136,13 +139,13 @@ async function runAll(again: GatesAgain, gates: Certificate['gates'], say: Say):
 /** A gate runs what agents wrote, and may write in the repository's `.git`, as in a round. */
 async function guarded<T>(
   records: Records,
-  repository: PersonRepository | null,
+  git: Pick<GuardOptions, 'repository' | 'reach'>,
   session: string,
   say: Say,
   action: () => Promise<T>,
 ): Promise<T> {
   const guard = await openRepositoryGuard({
-    repository,
+    ...git,
     workTree: records.directory,
     setAsideDir: join(records.sessionFolder(session), 'set-aside'),
     baselineFile: records.guard,
@@ -163,9 +166,8 @@ async function guarded<T>(
 /** Null if the files of then are not kept any more. */
 async function changedSince(fingerprints: Fingerprints, before: string, now: string): Promise<Difference | null> {
   if (before === now) return { paths: [], count: 0 }
-  const { setting } = fingerprints.git
-  const isKept = (await runGit(setting, ['cat-file', '-e', `${before}^{tree}`])).ok
-  return isKept ? await fingerprints.changed(before, now) : null
+  const isKept = await fingerprints.mending(git => runGit(git.setting, ['cat-file', '-e', `${before}^{tree}`]))
+  return isKept.ok ? await fingerprints.changed(before, now) : null
 }
 
 const NOTHING_TO_RUN =
@@ -298,7 +300,7 @@ async function commandsFor(
   const codex = await chooseOrSay(() => chooseCodex(world, records, loaded))
   if ('problem' in codex) return codex
   for (const remark of codex.binary.remarks) say(remark)
-  const commands = await codexOptionsOf(world, records, codex, { ...loaded, overrides, onDebug })
+  const commands = await codexOptionsOf(world, records, codex, { ...loaded, overrides, onDebug, onWarning: say })
   return { redactor: codex.redactor, commands: { ...commands, agentsDirectory: records.directory } }
 }
 

@@ -1,7 +1,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises'
 import * as v from 'valibot'
 import type { Clock } from '../../base/clock.ts'
-import type { Redactor } from '../../base/redactor.ts'
+import { cutUnfinished, type Redactor } from '../../base/redactor.ts'
 import { isEvent } from '../../core/events/checks.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { Item } from '../../core/events/items.ts'
@@ -47,8 +47,10 @@ export class Watchers implements Audience {
   watched({ pid, startTime = null }: { pid?: number; startTime?: string | null }): void {
     if (pid === undefined) return
     const isNew = !this.#known.has(pid)
+    const now = this.#options.clock.monotonic()
+    for (const each of this.#known.values()) if (each.until <= now) this.#known.delete(each.pid)
     if (isNew && this.#known.size >= MOST_WATCHERS) return
-    this.#known.set(pid, { pid, startTime, until: this.#options.clock.monotonic() + WATCHED_MS })
+    this.#known.set(pid, { pid, startTime, until: now + WATCHED_MS })
     if (!isNew) return
     const changed = this.#changed
     this.#changed = new AbortController()
@@ -310,13 +312,9 @@ export class SharedText {
   }
 
   #letOut(text: string): string {
-    const end = text.length - this.#redactor.unfinished(text)
-    const [open, held] = [text.slice(0, end), text.slice(end)]
-    const all = this.#redactor.text(text)
-    // A secret may end with what another begins with: then it is whole.
-    const isCut = this.#redactor.text(open) + this.#redactor.text(held) !== all
-    this.#held = isCut ? '' : held
-    return isCut ? all : this.#redactor.text(open)
+    const { whole, held } = cutUnfinished(this.#redactor, text)
+    this.#held = held
+    return this.#redactor.text(whole)
   }
 
   #append(more: string, most: number): void {

@@ -2,6 +2,7 @@ import { dirname, join, relative } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { systemErrorCode } from '../../base/errors.ts'
+import type { Redactor } from '../../base/redactor.ts'
 import { fold } from '../../core/state/fold.ts'
 import type { TaskBoard } from '../../core/state/plan.ts'
 import { emptyState, type SessionState, sessionStatusOf, sharesPlan } from '../../core/state/state.ts'
@@ -20,19 +21,23 @@ import {
   parseBoardTasks,
 } from '../../workspace/memory/tasks-file.ts'
 import { latestSession } from '../find.ts'
+import { redactorOfEnvironment, type World } from '../world.ts'
 
 /** Where a session's memory lies: its folder, and the work directory with that folder in it. Absolute paths. */
 export interface BoardPlace {
   folder: string
   directory: string
+  /** Takes the secrets out of what is read there: a board is for showing. */
+  redactor: Redactor
   /** Where its `tasks.json` lies; null: that is not known yet; left out: in the folder. */
   tasks?: () => string | null
 }
 
-/** Where the memory of a session in this work directory lies. */
+/** Where the memory of a session in this work directory lies. @param redactor of who is shown it */
 export function boardPlaceOf(
   { directory, sessionFolder: folderOf }: Records,
   id: string,
+  redactor: Redactor,
   state: () => Known,
 ): BoardPlace {
   const { folder } = sessionFolder({ directory, id, records: folderOf(id) })
@@ -41,7 +46,7 @@ export function boardPlaceOf(
     if (known?.id !== id) return null
     return sharesPlan(known) ? planPaths(directory).tasks : join(folder, TASKS)
   }
-  return { folder, directory, tasks }
+  return { folder, directory, redactor, tasks }
 }
 
 type Known = Pick<SessionState, 'id' | 'kind'> | null
@@ -98,7 +103,9 @@ class BoardFiles {
 
   constructor(place: BoardPlace, clock: Clock | null) {
     this.#place = place
-    this.#main = new BoardFile(join(place.folder, 'MAIN.md'), MAIN_BYTES, parseBoardMain, clock)
+    const redact = (text: string) => place.redactor.text(text)
+    const path = join(place.folder, 'MAIN.md')
+    this.#main = new BoardFile(path, MAIN_BYTES, text => parseBoardMain(text, redact), clock)
     this.#clock = clock
   }
 
@@ -123,7 +130,8 @@ class BoardFiles {
     const { folder, tasks } = this.#place
     const path = tasks === undefined ? join(folder, TASKS) : tasks()
     if (path !== null && path !== this.#tasks?.path) {
-      this.#tasks = { path, file: new BoardFile(path, TASKS_BYTES, parseBoardTasks, this.#clock) }
+      const parse = (text: string) => parseBoardTasks(text, each => this.#place.redactor.text(each))
+      this.#tasks = { path, file: new BoardFile(path, TASKS_BYTES, parse, this.#clock) }
     }
     return this.#tasks
   }
@@ -162,7 +170,11 @@ class BoardFile<T> {
 }
 
 /** The session that the runner is at, as `statusLine` says it; null if it is at none just now. */
-export async function runningInOneLine(records: Records, runner: LockHolder, now: number): Promise<string | null> {
+export async function runningInOneLine(
+  records: Records,
+  runner: LockHolder,
+  { clock, env }: Pick<World, 'clock' | 'env'>,
+): Promise<string | null> {
   const id = await latestSession(records, () => {})
   if (id === null) return null
   let state = emptyState(id)
@@ -170,5 +182,6 @@ export async function runningInOneLine(records: Records, runner: LockHolder, now
   if (state.createdAt === 0 || sessionStatusOf(state, runner) !== 'running') return null
   // Loaded only for a session that runs: what measures texts in cells takes long to load.
   const { statusLine } = await import('../../words/doing.ts')
-  return statusLine(state, await readTaskBoard(boardPlaceOf(records, id, () => state)), now)
+  const place = boardPlaceOf(records, id, redactorOfEnvironment({ env }), () => state)
+  return statusLine(state, await readTaskBoard(place), clock.now())
 }

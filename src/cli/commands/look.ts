@@ -1,5 +1,7 @@
 import { findSession, latestSession, newestSessions } from '../../app/find.ts'
+import { redactorOfEnvironment } from '../../app/world.ts'
 import { UserError } from '../../base/errors.ts'
+import type { Redactor } from '../../base/redactor.ts'
 import type { Recorded } from '../../core/events/events.ts'
 import { forecastFor } from '../../core/rules/forecast.ts'
 import { fold } from '../../core/state/fold.ts'
@@ -159,7 +161,7 @@ async function readStatus(context: CliContext, directory: string): Promise<Statu
   const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
   const runner = await askWhoRuns(records.lock, context.platform, say)
   const id = await latestSession(records, say)
-  const session = id === null ? null : await readSession(records, id, runner, context.clock.now())
+  const session = id === null ? null : await readSession(records, id, runner, context)
   if (id !== null && session === null) say(`${records.journal(id)} does not say what ${id} is about.`)
   const { prompts } = await openQueue(records.queue).list()
   return {
@@ -176,18 +178,20 @@ async function readSession(
   records: Records,
   id: string,
   runner: LockHolder | null | 'unknown',
-  now: number,
+  { clock, env }: Pick<CliContext, 'clock' | 'env'>,
 ): Promise<SessionReport | null> {
+  const now = clock.now()
   const { state, last } = await readToEnd(records, id)
   if (state.createdAt === 0) return null
   const standing = sessionStatusOf(state, runner)
   const isRunning = standing === 'running'
   const { running, waiting, stall } = state
-  const board = await taskBoardOf(records, state)
+  const board = await taskBoardOf(records, state, redactorOfEnvironment({ env }))
   const forecast = forecastFor(state, now)
   return {
     id,
     goal: state.goal,
+    isCall: isCall(state),
     standing,
     activity: isRunning ? activityOf(state) : null,
     outcome: state.ended?.outcome ?? null,
@@ -262,10 +266,10 @@ async function readToEnd(
 }
 
 /** What `tasks.json` says now, of a build as far as codemachine believes it; null if there are none, or it is being written. */
-async function taskBoardOf(records: Records, state: SessionState): Promise<TaskBoard | null> {
+async function taskBoardOf(records: Records, state: SessionState, redactor: Redactor): Promise<TaskBoard | null> {
   // Loaded only where there is a session: it brings all that reads YAML.
   const { boardPlaceOf, readTaskBoard } = await import('../../app/watch/task-watch.ts')
-  return boardNow(await readTaskBoard(boardPlaceOf(records, state.id, () => state)), state)
+  return boardNow(await readTaskBoard(boardPlaceOf(records, state.id, redactor, () => state)), state)
 }
 
 export interface LogsFlags extends LookFlags {

@@ -114,9 +114,12 @@ export async function rewind(
   const target = await savepoints.resolve(to, () => fingerprints.take())
   const session = target.savepoint?.session ?? null
   if (session !== null) await followIgnoreRules(fingerprints, records.ignoreRules(session))
-  const now = await fingerprints.take()
-  // So that what is there now is here whole, and can be compared.
-  await savepoints.changes(target.tree, now, 0)
+  const now = await fingerprints.mending(async () => {
+    const tree = await fingerprints.take()
+    // So that what is there now is here whole, and can be compared.
+    await savepoints.changes(target.tree, tree, 0)
+    return tree
+  })
   const plan = await planRewind(fingerprints.git, records.directory, {
     now,
     target: target.tree,
@@ -151,7 +154,8 @@ async function apply(
 ): Promise<void> {
   const undo = `Not every file may be as at ${target.name} now; codemachine rewind ${id} brings back what was there.`
   try {
-    await applyRewind(fingerprints, directory, plan)
+    // Done again from its beginning where git would wait at a file of a folder into which it writes.
+    await fingerprints.mending(() => applyRewind(fingerprints, directory, plan))
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     throw new UserError(error.message, { hint: undo, exitCode: error.exitCode, cause: error })

@@ -83,6 +83,8 @@ export interface EngineSetup {
   /** Key of the records, and this process: by what is left running of it is found. */
   key: string
   owner: { pid: number; startTime: string | null }
+  /** Finds what agents have orphaned without the mark that says so; left out or null: it is not found. */
+  controlGroup?: StrayFinder | null
   platform: NodeJS.Platform
   clock: Clock
   codemachineVersion: string
@@ -99,6 +101,14 @@ export interface EngineSetup {
   log(message: string): void
   /** Told a sentence that a person should know; left out: it is logged. */
   onWarning?: ((sentence: string) => void) | undefined
+}
+
+/** What finds and ends processes that agents have started and that nothing in their environment tells of. */
+export interface StrayFinder {
+  /** Says that commands of agents run from now on, until the returned function is called. */
+  works(): () => void
+  /** Ends what is found, in bounded time; nothing while anything works. */
+  endStrays(): Promise<Record<'ended' | 'left', readonly { pid: number; command: string }[]>>
 }
 
 /** A kind of engine, by which a run opens it. */

@@ -192,7 +192,7 @@ export const lifecycleEvent = variant('type', {
     file: about(optional(text), 'a file that it is about, relative to the work directory'),
     until: about(
       moment,
-      'when the default is taken (at once, where nobody can be asked); without one, when the session ends as `needs-person`; ISO 8601 in UTC',
+      'when the default is taken (at once, where nobody can be asked); without one, when the session ends as `needs-person`, at the latest when its time is used up; ISO 8601 in UTC',
     ),
   },
   'decision-made': {

@@ -85,7 +85,8 @@ export const outcomeHint = variant('do', {
   'add-tasks': { file: text },
   'mend-parked-tasks': { file: text },
   'free-disk-space': {},
-  decide: { session: text, title: text },
+  /** `outOfTime`: the time of the session is used up, too. */
+  decide: { session: text, title: text, outOfTime: optional(literal(true)) },
   say: { text },
 })
 

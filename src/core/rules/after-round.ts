@@ -98,8 +98,8 @@ export function waitAtMost(
 function renewal(outcome: RoundOutcome, state: SessionState, { now, random }: AfterRoundOptions): number {
   const windows = [state.primaryWindow, state.secondaryWindow]
   // What codex reports is rounded: 99.6 % may be full.
-  const renewedAt = renewalOf(windows, 100, now) ?? outcome.retryAt ?? renewalOf(windows, 95, now)
-  if (renewedAt !== null && renewedAt > now) return afterRenewal(renewedAt, random)
+  const renewedAt = renewalOf(windows, 100, now) ?? outcome.retryAt ?? renewalOf(windows, 95, now) ?? 0
+  if (renewedAt > now) return afterRenewal(renewedAt, random)
   // A clock that is ahead of the server's has seen the reset already.
   const hasJustBeen = renewalOf(windows, 95, now - JUST_PASSED_MS) !== null
   if (hasJustBeen && state.failures.inARow <= 1) return afterRenewal(now, random)
@@ -108,8 +108,8 @@ function renewal(outcome: RoundOutcome, state: SessionState, { now, random }: Af
 }
 
 /** The moment that codex named, but not before the back-off: a server that says "in one second" for hours is not asked every second. */
-function asTold({ retryAt }: RoundOutcome, backOff: number, { now, random }: AfterRoundOptions): number {
-  if (retryAt === undefined || retryAt <= now) return backOff
+function asTold({ retryAt }: RoundOutcome, backOff: number, { random }: AfterRoundOptions): number {
+  if (retryAt === undefined) return backOff
   return Math.max(backOff, retryAt + Math.round(random * 1000))
 }
 

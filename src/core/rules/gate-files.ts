@@ -68,21 +68,29 @@ export function ownFilesOf(run: string): string[] {
 
 /** @param directory where the command runs: empty, or ending in a slash */
 function filesOfCommand(words: readonly string[], directory: string): string[] {
-  const start = words.findIndex((word, at) => !isBeforeProgram(word, words[at - 1]))
-  const [program = '', ...rest] = start === -1 ? [] : words.slice(start)
-  const after = (...flags: string[]) => rest[rest.findIndex(word => flags.includes(word)) + 1]
-  const folder = rest.includes('-C') ? `${directory}${after('-C')}/` : directory
+  const start = words.findIndex((word, at) => !isBeforeProgram(word, at))
+  const [program = '', ...rest] = start === -1 ? [] : words.slice(start).flatMap(flagAndValue)
+  const after = (...flags: string[]) => {
+    const flag = rest.findIndex(word => flags.includes(word))
+    return flag === -1 ? null : (rest[flag + 1] ?? '')
+  }
+  const target = after('-C', '--directory')
+  const folder = target === null ? directory : `${directory}${target}/`
   const files = MAKERS.get(nameOf(program)) ?? []
-  const named = [program, ...rest].map(word => word.replace(/^--?\w[\w-]*=/, ''))
-  const own = [...files, ...named.filter(isGateConfiguration)]
-  if (files.length > 0 && (rest.includes('-f') || rest.includes('--file'))) own.push(after('-f', '--file') ?? '')
+  const own = [...files, ...[program, ...rest].filter(isGateConfiguration)]
+  if (files.length > 0) own.push(after('-f', '--file', '--makefile') ?? '')
   return own.map(path => `${folder}${path}`.replace(/^(?:\.\/+)+/, '')).filter(path => PLAIN_PATH.test(path))
 }
 
-/** `CI=1 timeout 60 make`, `bash -c "make"`: what stands before the program. */
-function isBeforeProgram(word: string, before: string | undefined): boolean {
-  if (/^\w+=/.test(word) || WRAPPERS.has(word)) return true
-  return before !== undefined && WRAPPERS.has(before) && /^[\d-]/.test(word)
+/** `--file=ci.mk` as two words. */
+function flagAndValue(word: string): string[] {
+  const [, flag, value] = /^(--?\w[\w-]*)=(.*)$/.exec(word) ?? []
+  return flag === undefined || value === undefined ? [word] : [flag, value]
+}
+
+/** `CI=1 timeout 60 make`, `nice -n 10 make`, `bash -c "make"`: what stands before the program, where all before it does. */
+function isBeforeProgram(word: string, at: number): boolean {
+  return /^\w+=/.test(word) || WRAPPERS.has(word) || (at > 0 && /^[\d-]/.test(word))
 }
 
 const WRAPPERS = new Set(['env', 'time', 'exec', 'nice', 'command', 'timeout', 'sh', 'bash', 'dash', 'zsh', '!'])

@@ -123,7 +123,11 @@ const FILE_FOLDS: FoldsOf<FileEvent> = {
   'memory-broken': (state, event) =>
     withNotice({ ...state, taskPlan: planAfterBrokenMemory(state.taskPlan, event) }, memoryNotice(event.problem)),
   'repository-restored': (state, event) => withNotice(state, restoredNotice(event.paths)),
-  savepoint: (state, event) => ({ ...state, savepoint: savepointAfter(state, event) }),
+  savepoint: (state, event) => ({
+    ...state,
+    savepoint: savepointAfter(state, event),
+    unkept: state.unkept.filter(({ round }) => round !== event.round),
+  }),
   'settings-changed': state => state,
   'gate-configuration': (state, { files, count, digest, programs }) => ({
     ...state,
@@ -414,6 +418,9 @@ function steered(state: SessionState, event: EventOf<'steered'>): SessionState {
   return running ? { ...state, running: { ...running, steered: [...running.steered, notice] } } : state
 }
 
+/** The savepoint of a round is there before that of the next one is begun. */
+const MOST_UNKEPT = 2
+
 function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number): SessionState {
   const { running } = state
   return {
@@ -423,6 +430,9 @@ function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number
     agents: [],
     taskPlan: planAfterRound(state),
     last: { ...event, part: running?.part ?? null },
+    unkept: [...state.unkept, { round: event.round, tree: event.treeAfter, files: event.changedCount }].slice(
+      -MOST_UNKEPT,
+    ),
     hasChangedFiles: state.hasChangedFiles || event.treeBefore !== event.treeAfter,
     roundsUsed: event.counts ? state.roundsUsed + 1 : state.roundsUsed,
     failures: failuresAfter(state.failures, event, running?.hasWorked ?? false, { ...state, at }),

@@ -170,6 +170,11 @@ export interface SessionState {
     | null
   /** The savepoint made last; `start`: the tree that the session began with, null if that was not kept. */
   savepoint: { round: number; commit: string; tree: string; start: string | null } | null
+  /**
+   * The rounds that have ended since, with the trees that they left and how many files they changed: one may be kept late,
+   * while the next one works; at most two.
+   */
+  unkept: readonly { round: number; tree: string; files: number }[]
   /** How many questions were noted, and their keys (`questionKey`). */
   questions: number
   asked: readonly string[]
@@ -317,6 +322,7 @@ export function emptyState(id: string): SessionState {
     outputs: [],
     protectFrom: null,
     savepoint: null,
+    unkept: [],
     questions: 0,
     asked: [],
     personSaid: [],

@@ -3,6 +3,7 @@ import { PassThrough, type Readable, type Writable } from 'node:stream'
 import { stripVTControlCharacters } from 'node:util'
 import type { Clock } from '../../base/clock.ts'
 import { messageOf } from '../../base/errors.ts'
+import type { StrayFinder } from '../../core/contracts/engine.ts'
 import type { SandboxChoice } from '../../core/contracts/sandbox.ts'
 import { endMarked, endTree, MARK_VARIABLE, makeMark } from '../../platform/end-processes.ts'
 import type { ProcessIdentity } from '../../platform/processes.ts'
@@ -215,6 +216,8 @@ export interface CodexOptions {
   /** Key of the records, and this process: what the marks of app-servers say. */
   key: string
   owner: ProcessIdentity
+  /** Finds what they leave running without the mark; left out or null: it is not found. */
+  controlGroup?: StrayFinder | null
   platform: NodeJS.Platform
   clock: Clock
   codemachineVersion: string
@@ -230,7 +233,17 @@ export interface CodexOptions {
 export interface AppServersOptions
   extends Pick<
     CodexOptions,
-    'binary' | 'overrides' | 'directory' | 'key' | 'owner' | 'platform' | 'clock' | 'endMs' | 'log' | 'onWarning'
+    | 'binary'
+    | 'overrides'
+    | 'directory'
+    | 'key'
+    | 'owner'
+    | 'controlGroup'
+    | 'platform'
+    | 'clock'
+    | 'endMs'
+    | 'log'
+    | 'onWarning'
   > {
   /** What they run with, but for the mark. */
   env: NodeJS.ProcessEnv
@@ -291,6 +304,12 @@ export class AppServers {
     return { server, mark }
   }
 
+  /** Says that an agent's commands run in it from now on, until it has ended. */
+  works(server: AppServer): void {
+    const over = this.#options.controlGroup?.works()
+    if (over !== undefined) void server.exit.then(over)
+  }
+
   isRunning(server: AppServer): boolean {
     return this.#running.has(server)
   }
@@ -330,12 +349,20 @@ export class AppServers {
     })
   }
 
-  /** Detached commands outlive the process group of their app-server, and are found by its mark. */
+  /**
+   * Detached commands outlive the process group of their app-server, and are found by its mark; those that have thrown
+   * it away, by the control group.
+   */
   async #endLeftovers(marks: ReadonlySet<string>): Promise<void> {
     if (marks.size === 0) return
-    const { clock, platform, owner, endMs, work, log, onWarning = log } = this.#options
+    const { clock, platform, owner, endMs, controlGroup } = this.#options
     const options = { clock, platform, self: owner.pid, graceMs: endMs }
-    const { ended, left } = await endMarked(MARK_VARIABLE, value => marks.has(value), options)
+    this.#tellOf(await endMarked(MARK_VARIABLE, value => marks.has(value), options))
+    if (controlGroup) this.#tellOf(await controlGroup.endStrays())
+  }
+
+  #tellOf({ ended, left }: Awaited<ReturnType<StrayFinder['endStrays']>>): void {
+    const { work, log, onWarning = log } = this.#options
     for (const { pid, command } of ended) log(`Ended what a ${work} left running: ${command} (${pid}).`)
     const named = left.slice(0, MOST_NAMED).map(({ pid, command }) => `${command} (${pid})`)
     const more = left.length > named.length ? ` and ${left.length - named.length} more` : ''

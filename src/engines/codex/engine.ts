@@ -52,6 +52,7 @@ export class CodexEngine implements Engine {
       sandbox: threadTerms(thread, directory, sandbox, this.#capabilities),
       forCommands: this.#shielded.forCommands,
       checkLogin,
+      onRun: () => this.#servers.works(server),
       onIdle: outcome => {
         this.#checkLogin ||= provider === null && outcome.class === 'auth'
         if (this.#servers.isRunning(server)) this.#idle.add(server)

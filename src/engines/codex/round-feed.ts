@@ -2,6 +2,7 @@ import type { ServerNotification, ThreadItem } from '../../../protocol/codex.ts'
 import type { Clock } from '../../base/clock.ts'
 import { truncate } from '../../base/text.ts'
 import type { EngineEvent, ModelInUse, RoundRun } from '../../core/contracts/engine.ts'
+import { LONGEST_WAIT_MS } from './app-server.ts'
 import type { Answered } from './tools.ts'
 import { translate, waitsForNetwork } from './translate.ts'
 import { isCut } from './translate-item.ts'
@@ -256,6 +257,34 @@ export class Activity {
   #move(now: number): void {
     this.#movedAt = now
     this.#networkAwaySince = null
+  }
+}
+
+/** Bounds the waits of a round for the network: codex waits for ever for a server that is not there. */
+export class NetworkWaits {
+  readonly #activity: Activity
+  readonly #options: { clock: Clock; networkMs?: number }
+  /** The wait that was followed last. */
+  #since: number | null = null
+
+  /** @param options `networkMs` as in `EngineSetup` */
+  constructor(activity: Activity, options: { clock: Clock; networkMs?: number }) {
+    this.#activity = activity
+    this.#options = options
+  }
+
+  /**
+   * To be called with each notice that codex waits. Resolves with true if it has done nothing else once it has waited for as long
+   * as it may; with false if it has, if nothing bounds it, or if the same wait is followed already.
+   * @param over aborted when the round is
+   */
+  async lastsTooLong(over: AbortSignal): Promise<boolean> {
+    const { clock, networkMs } = this.#options
+    const since = this.#activity.networkAwaySince
+    if (networkMs === undefined || since === this.#since) return false
+    this.#since = since
+    await clock.wait(Math.min(this.#activity.networkMs(networkMs), LONGEST_WAIT_MS), over)
+    return !over.aborted && this.#activity.networkAwaySince === since
   }
 }
 

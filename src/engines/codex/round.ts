@@ -5,7 +5,7 @@ import type { Provider } from '../../core/contracts/provider.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { askProvider, canBeAsked } from '../ask-provider.ts'
-import { type AppServer, type AppServerExit, type CodexOptions, LONGEST_WAIT_MS } from './app-server.ts'
+import type { AppServer, AppServerExit, CodexOptions } from './app-server.ts'
 import {
   type CodexError,
   exitOutcome,
@@ -15,7 +15,7 @@ import {
   turnOutcome,
   withRetryAt,
 } from './classify.ts'
-import { Activity, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
+import { Activity, NetworkWaits, RoundFeed, type SilenceLimits, watchForSilence } from './round-feed.ts'
 import type { SandboxTerms, ShieldedEnvironment } from './sandbox.ts'
 import { startThread, threadStartParams, turnStartParams } from './thread-start.ts'
 import { answerRequest, questionsInItem, questionsInRequest, RoundTools } from './tools.ts'
@@ -36,6 +36,8 @@ export interface CodexRoundOptions
   forCommands: ShieldedEnvironment['forCommands']
   /** Ask codex for its login before the thread is started. */
   checkLogin: boolean
+  /** Called before the first turn begins. */
+  onRun(): void
   /** Called once, when no turn runs or will run: the process may be closed. */
   onIdle(outcome: RoundOutcome): void
 }
@@ -76,8 +78,7 @@ export class CodexRound implements PreparedRound {
   #cause: RoundOutcome | null = null
   #over: RoundOutcome | null = null
   #isAsking = false
-  /** Since when the network has been away that is waited for no longer than allowed. */
-  #boundedSince: number | null = null
+  readonly #networkWaits: NetworkWaits
   /** Aborted when it is over. */
   readonly #ending = new AbortController()
 
@@ -87,6 +88,7 @@ export class CodexRound implements PreparedRound {
     this.thread = options.thread
     this.#feed = new RoundFeed(options)
     this.#activity = new Activity(clock.monotonic())
+    this.#networkWaits = new NetworkWaits(this.#activity, options)
     this.#tools = new RoundTools({
       ...options,
       feed: this.#feed,
@@ -125,6 +127,7 @@ export class CodexRound implements PreparedRound {
 
   async run(run: RoundRun): Promise<RoundOutcome> {
     this.#run = run
+    this.#options.onRun()
     const turn = await this.#play(run.input)
     return turn instanceof Turn ? await turn.ended : turn
   }
@@ -196,11 +199,14 @@ export class CodexRound implements PreparedRound {
     })
     void turn.ended.then(() => watch.stop())
     const params = turnStartParams(threadId, input, sandbox, run?.outputSchema)
-    this.#rpc.request('turn/start', params, requestMs).catch(async (error: unknown) => {
-      if (error instanceof RequestFailure && error.cause !== 'deadline') turn.refuse()
-      const failure = await this.#failure(error)
-      this.#end(this.#cause ?? failure)
-    })
+    this.#rpc
+      .request('turn/start', params, requestMs)
+      .then(answer => turn.accept(answer))
+      .catch(async (error: unknown) => {
+        if (error instanceof RequestFailure && error.cause !== 'deadline') turn.refuse()
+        const failure = await this.#failure(error)
+        this.#end(this.#cause ?? failure)
+      })
     return turn
   }
 
@@ -221,9 +227,9 @@ export class CodexRound implements PreparedRound {
 
   /** Codex waits for ever for a server that is not there. */
   #boundWait(turn: Turn, said: string | null): void {
-    const { provider, env, networkMs } = this.#options
+    const { provider, env } = this.#options
     if (provider !== null && canBeAsked(provider, env)) void this.#askForProvider(turn, provider)
-    if (networkMs !== undefined) void this.#endWaitAfter(turn, this.#activity.networkMs(networkMs), said)
+    void this.#endLongWait(turn, said)
   }
 
   /** If the provider does not answer either, the turn ends. */
@@ -238,13 +244,9 @@ export class CodexRound implements PreparedRound {
   }
 
   /** The turn ends if nothing else has come of it by then. */
-  async #endWaitAfter(turn: Turn, mostMs: number, said: string | null): Promise<void> {
-    const { clock, provider, endMs } = this.#options
-    const since = this.#activity.networkAwaySince
-    if (since === this.#boundedSince) return
-    this.#boundedSince = since
-    await clock.wait(Math.min(mostMs, LONGEST_WAIT_MS), this.#ending.signal)
-    if (this.#over || this.#turn !== turn || this.#activity.networkAwaySince !== since) return
+  async #endLongWait(turn: Turn, said: string | null): Promise<void> {
+    const { provider, endMs } = this.#options
+    if (!(await this.#networkWaits.lastsTooLong(this.#ending.signal)) || this.#turn !== turn) return
     const server = provider === null ? 'its server' : `the provider ${provider.name} at ${provider.baseUrl}`
     const why = said === null ? '' : ` (${said})`
     const message = `The network is away: codex does not reach ${server}${why}.`
@@ -309,10 +311,11 @@ export class CodexRound implements PreparedRound {
   }
 
   /** Goes on, and records it, as if codex had told it. */
-  #takeLostEnd({ missing, ...turn }: LostEnd): void {
+  #takeLostEnd({ missing, wasToldToStart, ...turn }: LostEnd): void {
     const [threadId, turnId] = [this.#threadId, turn.id]
     this.#options.log(`codex did not tell the end of its turn (${turn.status}); it was read back from the thread.`)
     const untold = [
+      ...(wasToldToStart ? [] : [{ method: 'turn/started', params: { threadId, turn: { ...turn, items: [] } } }]),
       ...missing.map(item => ({ method: 'item/completed', params: { item, threadId, turnId } })),
       { method: 'turn/completed', params: { threadId, turn: { ...turn, items: [] } } },
     ]

@@ -181,6 +181,7 @@ class OneAtATime implements SandboxCommands {
     const { sandbox, platform } = this.#options
     const output = new CommandOutput()
     const { server, mark } = this.#servers.start()
+    this.#servers.works(server)
     const end = await runCommand(server, {
       ...this.#options,
       command: shellLine(run, platform),

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { unreachable } from '../../base/errors.ts'
-import type { Redactor } from '../../base/redactor.ts'
+import { cutUnfinished, type Redactor } from '../../base/redactor.ts'
 import { clipEnd } from '../../base/text.ts'
 import type { EngineEvent, Engines, PreparedRound, RoundRun } from '../../core/contracts/engine.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
@@ -263,14 +263,9 @@ export class SpokenText {
   }
 
   add(piece: string): void {
-    const text = this.#held + piece
-    const end = text.length - this.#redactor.unfinished(text)
-    const [open, held] = [this.#redactor.text(text.slice(0, end)), text.slice(end)]
-    const all = this.#redactor.text(text)
-    // A secret may end with what another one begins with: then it is whole.
-    const isCut = open + this.#redactor.text(held) !== all
-    this.#held = isCut ? '' : held
-    this.#tell(isCut ? all : open)
+    const { whole, held } = cutUnfinished(this.#redactor, this.#held + piece)
+    this.#held = held
+    this.#tell(this.#redactor.text(whole))
   }
 
   /** A message has come to its end. */

@@ -3,8 +3,16 @@ import type { TaskBoard } from '../../core/state/plan.ts'
 import { elapsedMs, partOf, type SessionState, sessionTokens } from '../../core/state/state.ts'
 import { cutLine, widthOf } from '../../words/cells.ts'
 import { type Doing, doing, taskAtWork, titleOf, usedWindow } from '../../words/doing.ts'
-import { formatClock, formatCount, formatFullClock, formatSpan, shortMoment, shortNumber } from '../../words/numbers.ts'
-import { wordsForTokensUsed } from '../../words/outcome.ts'
+import {
+  formatClock,
+  formatCost,
+  formatCount,
+  formatFullClock,
+  formatSpan,
+  shortMoment,
+  shortNumber,
+} from '../../words/numbers.ts'
+import { wordsForCost, wordsForTokensUsed } from '../../words/outcome.ts'
 import { wordsForPart } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { statusOfWork } from '../../words/work.ts'
@@ -145,9 +153,17 @@ function usedParts(state: SessionState, now: number): LinePart[] {
       importance: 30,
       role: 'dim',
     },
+    ...costParts(state),
     ...(context === null ? [] : [contextPart(context)]),
     ...windowParts(state, now),
   ]
+}
+
+/** What the session has cost, where there are prices. */
+function costParts({ prices, cost, limits }: SessionState): LinePart[] {
+  if (prices.length === 0) return []
+  const forms: LinePart['forms'] = [wordsForCost(cost, limits), `cost ${formatCost(cost.amount)}`]
+  return [{ forms, importance: 35, role: 'dim' }]
 }
 
 function contextPart(percent: number): LinePart {

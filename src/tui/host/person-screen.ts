@@ -151,7 +151,7 @@ export class PersonScreen implements ScreenHost, AsyncDisposable {
     model.board = null
     model.showsSession = true
     this.refreshCommands()
-    const place = boardPlaceOf(this.#options.records, id, () => model.pane.state)
+    const place = boardPlaceOf(this.#options.records, id, this.#redactor, () => model.pane.state)
     const onBoard = (board: TaskBoard) => {
       model.board = board
       this.screen.changed()

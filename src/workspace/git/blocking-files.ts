@@ -1,5 +1,6 @@
 import { lstatSync, type Stats, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
+import { devNull } from 'node:os'
 import { delimiter, dirname, join, relative, sep } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import { pathInside, readBoundedText } from '../../platform/files.ts'
@@ -24,6 +25,8 @@ export interface GitPlace {
   env: Readonly<NodeJS.ProcessEnv>
   /** Whether the command opens files of the work tree. */
   opensTree: boolean
+  /** The directories of the person's own repository that it opens; empty if `GIT_DIR` names another one. */
+  repository(): Promise<readonly string[]>
 }
 
 /** Thrown in the place of a result where git would wait at files. Exit code 4: a person has to mend it. */
@@ -52,10 +55,12 @@ function shownPath(directory: string, path: string): string {
 
 /** The blocking files in the places that matter most, found without a walk: the rules at the top, and `alternates`. */
 export function usualBlockingFiles(place: GitPlace): BlockingFile[] {
-  const { workTree, objects, repository } = placesOf(place)
+  const { workTree, objects } = placesOf(place)
   // Of the person's own git it is not known what it opens.
   const rules =
-    workTree === null || repository !== null ? [] : [...RULE_FILES].map(name => ruleFile(join(workTree, name)))
+    workTree === null || place.env.GIT_DIR === undefined
+      ? []
+      : [...RULE_FILES].map(name => ruleFile(join(workTree, name)))
   return [...rules, ...objects.map(folder => objectFile(join(folder, ALTERNATES)))].filter(file => file !== null)
 }
 
@@ -64,7 +69,7 @@ export function usualBlockingFiles(place: GitPlace): BlockingFile[] {
  * For a git that has taken suspiciously long.
  */
 export async function findBlockingFiles(place: GitPlace): Promise<BlockingFile[]> {
-  const { workTree, objects, repository } = placesOf(place)
+  const { workTree, objects } = placesOf(place)
   const found: BlockingFile[] = []
   const left = { names: MOST_NAMES }
   if (workTree !== null) await lookThroughTree(workTree, found, left)
@@ -72,19 +77,15 @@ export async function findBlockingFiles(place: GitPlace): Promise<BlockingFile[]
     await lookThrough(folder, path => objectFile(path), found, left)
   }
   const ofRepository = (path: string) => special(path, 'repository')
-  if (repository !== null) await lookThrough(repository, ofRepository, found, left)
+  for (const directory of await place.repository()) await lookThrough(directory, ofRepository, found, left)
   return found
 }
 
-/** `workTree`, `repository`: null if git does not look there. `objects`: folders of borrowed objects. */
-function placesOf({ directory, env, opensTree }: GitPlace): {
-  workTree: string | null
-  objects: string[]
-  repository: string | null
-} {
+/** `workTree`: null if git does not look there. `objects`: folders of borrowed objects. */
+function placesOf({ directory, env, opensTree }: GitPlace): { workTree: string | null; objects: string[] } {
   const borrowed = (env.GIT_ALTERNATE_OBJECT_DIRECTORIES ?? '').split(delimiter).filter(path => path.startsWith(sep))
   const workTree = opensTree ? (env.GIT_WORK_TREE ?? directory) : null
-  return { workTree, objects: borrowed, repository: env.GIT_DIR === undefined ? join(directory, '.git') : null }
+  return { workTree, objects: borrowed }
 }
 
 async function lookThroughTree(top: string, found: BlockingFile[], left: { names: number }): Promise<void> {
@@ -159,8 +160,14 @@ function objectFile(path: string): BlockingFile | null {
 
 function special(path: string, kind: BlockingFile['kind']): BlockingFile | null {
   const stat = statOf(path)
-  if (stat === null || stat.isFile() || stat.isDirectory()) return null
+  if (stat === null || !isWaitedAt(stat)) return null
   return { path, why: `is ${kindOfSpecial(stat)}, at which git would wait for ever`, kind }
+}
+
+/** A socket cannot be opened, and the null device ends at once: git's own file system monitor has one, and hooks are turned off by a link to the other. */
+function isWaitedAt(stat: Stats): boolean {
+  const isNull = stat.isCharacterDevice() && stat.rdev === statOf(devNull)?.rdev
+  return stat.isFIFO() || stat.isBlockDevice() || (stat.isCharacterDevice() && !isNull)
 }
 
 /** What something is that is neither a file nor a folder nor a link. */

@@ -69,7 +69,12 @@ export async function callGit(
 ): Promise<ProcessResult> {
   const { run = runProcess, program, directory, env, signal } = setting
   const command = commandOf(args)
-  const place = { directory, env, opensTree: OPENS_TREE.has(command) }
+  const place = {
+    directory,
+    env,
+    opensTree: OPENS_TREE.has(command),
+    repository: async () => (env.GIT_DIR === undefined ? await repositoryDirectories(directory) : []),
+  }
   const usual = usualBlockingFiles(place)
   if (usual.length > 0) throw new GitBlocked(directory, usual)
   const timeoutMs = READS_MANY.has(command) ? LONG_MS : SHORT_MS
@@ -275,6 +280,13 @@ export async function readHead({ gitDir, commonDir }: PersonRepository): Promise
   const branch = ref.startsWith(BRANCHES) ? ref.slice(BRANCHES.length) : null
   if (branch === REFTABLE_BRANCH) return { commit: null, branch: null }
   return { commit: await resolveRef(commonDir, ref), branch }
+}
+
+/** Where git looks for what it reads of the repository around a directory; a linked worktree has two places. */
+async function repositoryDirectories(directory: string): Promise<readonly string[]> {
+  const repository = await findRepository(directory).catch(() => null)
+  if (repository === null) return [join(directory, '.git')]
+  return [...new Set([repository.commonDir, repository.gitDir])]
 }
 
 async function gitDirectoryOf(root: string): Promise<string | null> {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { constants, mkdir, open, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, realpath, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join, relative, resolve, sep } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
-import { readTextFile } from '../files/inside-directory.ts'
+import { readRegularFile, readTextFile } from '../files/inside-directory.ts'
 import {
   borrowedObjectsEnvironment,
   copyIndex,
@@ -83,9 +83,13 @@ export async function openPrivateGitReadOnly(
   }
 }
 
-/** A setting to run git without an index, so that no index is read or locked. */
+/**
+ * A setting to run git on objects alone. No index is read or locked; without a work tree a diff or a pack reads no
+ * `.gitattributes` there, at which it might wait for ever.
+ */
 export function withoutIndex({ gitDir, setting }: PrivateGit): GitSetting {
-  return withVariables(setting, { GIT_INDEX_FILE: join(gitDir, 'no-index') })
+  const { GIT_WORK_TREE: _, ...env } = setting.env
+  return withVariables({ ...setting, env }, { GIT_INDEX_FILE: join(gitDir, 'no-index') })
 }
 
 /** As `withoutIndex`, with only the objects of the private git directory itself, without borrowed ones. */
@@ -187,6 +191,11 @@ async function preparePrivateGit(git: PrivateGitLocation, excludes: string): Pro
   await removeLocks(gitDir)
 }
 
+/** The same, with what ends its commands: they throw `GitStopped` once that is aborted. */
+export function stoppable(git: PrivateGit, signal: AbortSignal | undefined): PrivateGit {
+  return signal === undefined ? git : { ...git, setting: { ...git.setting, signal } }
+}
+
 /** Removes the locks that a killed git has left. */
 async function removeLocks(gitDir: string): Promise<void> {
   const refs = join('refs', 'savepoints')
@@ -263,6 +272,8 @@ async function writeConfig(gitDir: string): Promise<void> {
 \tauto = 0
 [maintenance]
 \tauto = false
+[repack]
+\twriteBitmaps = false
 `
   await writeIfDifferent(path, probed + own)
 }
@@ -323,10 +334,8 @@ function personEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 /** Follows links (dotfiles often are), but reads regular files only, up to 1 MiB; anything else excludes nothing. */
 async function readExcludes(path: string): Promise<string> {
   try {
-    // Without O_NONBLOCK (absent on Windows) the opening of a pipe waits for its other end.
-    await using file = await open(await realpath(path), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    const stat = await file.stat()
-    return stat.isFile() && stat.size <= EXCLUDES_BYTES ? await file.readFile('latin1') : ''
+    const read = await readRegularFile(await realpath(path), EXCLUDES_BYTES)
+    return read.kind === 'bytes' ? read.bytes.toString('latin1') : ''
   } catch {
     return ''
   }

@@ -73,7 +73,7 @@ export function targetOfPointer(path: string): string | null {
 
 /** Whether a git directory holds nothing but what git itself puts there: it is no folder of the project made to look like one. */
 export function isPureGitDirectory(directory: string): boolean {
-  return entriesOf(directory).every(({ name }) => OF_GIT.has(name) || name.endsWith('_HEAD') || name.endsWith('.lock'))
+  return entriesOf(directory).every(({ name }) => OF_GIT.has(name) || MADE_BY_GIT.test(name))
 }
 
 /** As git itself decides: with a `commondir`, objects and refs lie there. */
@@ -102,17 +102,33 @@ const POINTER_BYTES = 64 * 1024
 /** Folders of a git directory that hold many others, and none that a person goes into. */
 const STORES: ReadonlySet<string> = new Set(['objects', 'refs', 'logs'])
 
+/** As gitrepository-layout(5) has it, and what git writes while it merges, picks, bisects and edits. */
 const OF_GIT: ReadonlySet<string> = new Set([
   ...STORES,
-  'HEAD',
-  'branches',
+  'AUTO_MERGE',
   'COMMIT_EDITMSG',
+  'EDIT_DESCRIPTION',
+  'HEAD',
+  'MERGE_AUTOSTASH',
+  'MERGE_MODE',
+  'MERGE_MSG',
+  'MERGE_RR',
+  'NOTES_EDITMSG',
+  'NOTES_MERGE_PARTIAL',
+  'NOTES_MERGE_REF',
+  'NOTES_MERGE_WORKTREE',
+  'SQUASH_MSG',
+  'TAG_EDITMSG',
+  'branches',
   'commondir',
   'config',
   'config.worktree',
   'description',
+  'fsmonitor--daemon',
+  'fsmonitor--daemon.ipc',
   'gc.log',
   'gc.pid',
+  'git-daemon-export-ok',
   'gitdir',
   'hooks',
   'index',
@@ -122,6 +138,12 @@ const OF_GIT: ReadonlySet<string> = new Set([
   'packed-refs',
   'rebase-apply',
   'rebase-merge',
+  'reftable',
+  'remotes',
+  'rr-cache',
+  'sequencer',
   'shallow',
   'worktrees',
 ])
+/** Those of which the names are made: other heads, locks, the messages and logs of a bisection, shared indexes. */
+const MADE_BY_GIT = /(?:_HEAD|\.lock)$|^(?:BISECT_[A-Z_]+|sharedindex\.[0-9a-f]{40,64})$/

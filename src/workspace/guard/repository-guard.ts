@@ -13,7 +13,9 @@ import {
 } from 'node:fs'
 import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path'
 import { messageOf, systemErrorCode } from '../../base/errors.ts'
-import { type PersonRepository, plainConfig } from '../git/git.ts'
+import type { SandboxMode } from '../../core/contracts/sandbox.ts'
+import { isWritableByAgents, writableByAgents } from '../../platform/files.ts'
+import { findRepository, type PersonRepository, plainConfig } from '../git/git.ts'
 import {
   type Baseline,
   type GuardedContent,
@@ -37,18 +39,24 @@ import {
 } from './nested-repositories.ts'
 
 /** `setAsideDir`: a folder in the records, where agents cannot write. Created when needed. */
-interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
+export interface GuardOptions extends Pick<GuardState, 'workTree' | 'setAsideDir'> {
   /** The person's repository before the first round; `null` if there was none. */
   repository: PersonRepository | null
   /** A file in the records for the saved state, until the guard is closed. */
   baselineFile: string
   /** Folders with repositories that are codemachine's own: the records, which may lie in the work tree. */
   leaveOut: readonly string[]
+  /** What says where agents can write. */
+  reach: { env: Readonly<NodeJS.ProcessEnv>; sandbox: SandboxMode }
 }
 
-/** Saves config, hooks and info of the person's repository, and of those in the work tree. To be called before the first round. */
+/**
+ * Saves config, hooks and info of the person's repository, and of those in the work tree. To be called before the first
+ * round. Of a repository in the tree whose git directory lies outside of it, those count where agents can write: elsewhere
+ * a change is the person's own.
+ */
 export async function openRepositoryGuard(options: GuardOptions): Promise<RepositoryGuard> {
-  const { repository, workTree, setAsideDir, baselineFile, leaveOut } = options
+  const { repository, workTree, setAsideDir, baselineFile, leaveOut, reach } = options
   const nested = await findNestedRepositories(workTree, leaveOut)
   const tops = [repository?.root ?? workTree, workTree].map(folder => join(folder, '.git'))
   const state: GuardState = {
@@ -59,6 +67,12 @@ export async function openRepositoryGuard(options: GuardOptions): Promise<Reposi
     nested: { leaveOut, pointers: pointersIn(nested) },
   }
   if (repository !== null) state.guarded.set(repository.commonDir, readBaseline(repository.commonDir))
+  const where = writableByAgents(workTree, reach.env, [])
+  for (const directory of await directoriesOf(nested.pointers)) {
+    if ([...state.guarded.values()].some(({ directories }) => directories.has(directory))) continue
+    if (reach.sandbox === 'danger-full-access' || isWritableByAgents(directory, where))
+      state.guarded.set(directory, readBaseline(directory))
+  }
   await writeGuardState(baselineFile, state)
   return new RepositoryGuard(state, baselineFile)
 }
@@ -81,6 +95,12 @@ export async function restoreAfterCrash(baselineFile: string): Promise<RestoreRe
     await removeGuardState(baselineFile)
     return { restored: [], setAside: null, problems: [problem] }
   }
+}
+
+/** The git directories with the configuration of the repositories to which these pointers lead. */
+async function directoriesOf(pointers: readonly string[]): Promise<Set<string>> {
+  const found = await Promise.all(pointers.map(async path => ({ path, at: await findRepository(dirname(path)) })))
+  return new Set(found.flatMap(({ path, at }) => (at !== null && at.root === dirname(path) ? [at.commonDir] : [])))
 }
 
 function pointersIn({ pointers }: NestedRepositories): Map<string, SavedEntry> {

@@ -4,55 +4,71 @@ import type { SessionState } from '../../core/state/state.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile } from '../files/inside-directory.ts'
 import type { Fingerprints } from '../fingerprint.ts'
-import { fromLatin1, GitStopped, runGit, runGitOrThrow, toLatin1, withVariables } from '../git/git.ts'
+import { fromLatin1, runGit, runGitOrThrow, toLatin1, withVariables } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import { exceptionRules, literal } from './well-known.ts'
 
 /** What the rules of a session depend on. */
-interface SessionRulesOptions {
+interface SessionLooksOptions {
   /** Of the file that keeps them: in the session's records, never in the work directory. */
   path: string
   /** Aborted when the session is to end: then no rules are kept, and it begins with those that hold when it goes on. */
   ending: AbortSignal
   state(): SessionState
+  /** Told what a person should know, a sentence each. */
+  onRemark(remark: string): void
+  /** What else is to be said of a work directory in which no round has ended yet, once it has been looked at. */
+  remarksAtStart?(git: PrivateGit): Promise<readonly string[]>
 }
 
-/** The ignore rules of a session at work. `remarks`: what a person should know, a sentence each. */
-interface SessionRules {
-  remarks: readonly string[]
+/** Looks at the work directory of a session at work. */
+interface SessionLooks {
   /**
-   * To be called before a fingerprint: what a person has said meanwhile may name more files. Throws a `UserError` where the
-   * records have been deleted.
+   * Takes the fingerprint by the session's ignore rules: what a person has said meanwhile may name more files. The first look
+   * keeps the rules. Throws `GitStopped` once the signal is aborted, a `UserError` where the records have been deleted.
    */
-  refresh(): Promise<void>
+  take(signal?: AbortSignal): Promise<string>
 }
 
 /**
  * Has the fingerprints of a work directory go by the ignore rules of a session's start; by those that files have now if it
  * was begun by a version that kept none. A session that has not begun yet gets those of now.
  */
-export async function openSessionRules(
+export function lookBySessionRules(fingerprints: Fingerprints, options: SessionLooksOptions): SessionLooks {
+  const { path, ending, state } = options
+  let named: readonly string[] | null = null
+  return {
+    async take(signal) {
+      const now = textsThatName(state())
+      if (named === null) {
+        const signals = [ending, ...(signal === undefined ? [] : [signal])]
+        await openRules(fingerprints, now, { ...options, signal: AbortSignal.any(signals) })
+      } else {
+        if (fingerprints.ignoredBy !== null && !(await pathExists(path))) throw recordsGone(path)
+        const isSame = now.length === named.length && now.every((text, index) => text === named?.[index])
+        if (!isSame) await nameInRules(fingerprints, path, now)
+      }
+      named = now
+      return await fingerprints.take(signal)
+    },
+  }
+}
+
+async function openRules(
   fingerprints: Fingerprints,
-  { path, ending, state }: SessionRulesOptions,
-): Promise<SessionRules> {
+  named: readonly string[],
+  { path, state, onRemark, remarksAtStart, signal }: SessionLooksOptions & { signal: AbortSignal },
+): Promise<void> {
   const { savepoint, last, running } = state()
-  let named = textsThatName(state())
   const isNew = savepoint === null && last === null && running === null
   const isToBeKept = isNew && !(await pathExists(path))
-  const remarks = isToBeKept ? await keepIgnoreRules(fingerprints, path, named, ending) : []
+  const remarks = isToBeKept ? await keepIgnoreRules(fingerprints, path, named, signal) : []
   // Gates may have come since, and what a person said just before it was cut off.
   if (!isToBeKept) await nameInRules(fingerprints, path, named)
   await followIgnoreRules(fingerprints, path)
-  return {
-    remarks,
-    async refresh() {
-      if (fingerprints.ignoredBy !== null && !(await pathExists(path))) throw recordsGone(path)
-      const now = textsThatName(state())
-      if (now.length === named.length && now.every((text, index) => text === named[index])) return
-      named = now
-      await nameInRules(fingerprints, path, named)
-    },
-  }
+  if (last === null && remarksAtStart !== undefined)
+    remarks.push(...(await fingerprints.mending(remarksAtStart, signal)))
+  for (const remark of remarks) onRemark(remark)
 }
 
 function recordsGone(path: string): UserError {
@@ -76,35 +92,21 @@ async function keepIgnoreRules(
   fingerprints: Fingerprints,
   path: string,
   named: readonly string[],
-  ending: AbortSignal,
+  signal: AbortSignal,
 ): Promise<string[]> {
   fingerprints.ignoreBy(null)
   // Opens nested repositories, of which git lists nothing before that.
-  const isWhole = await unlessEnded(async () => {
-    await fingerprints.take(ending)
-    await fingerprints.forgetIgnored()
-  })
-  if (!isWhole) return []
+  await fingerprints.take(signal)
+  await fingerprints.forgetIgnored()
   const { rules, remarks, place } = await fingerprints.mending(async git => {
     const now = await rulesNow(git)
     return { ...now, place: await ruleThatHidesAll(git, now.rules) }
-  })
+  }, signal)
   const atStart = place === null ? rules : ''
   await writeWholeFile(path, Buffer.from(sessionRules(fingerprints.git, named, atStart), 'latin1'))
   if (place === null) return remarks
   const remark = `${place} ignores everything in the work directory, so no ignore rule of the session's start counts: all files are looked at and kept, but for well-known dependencies, caches and build output. Take that rule out, or have it name what is to be ignored.`
   return [...remarks, remark]
-}
-
-/** False where a look was ended in the middle of it. */
-async function unlessEnded(action: () => Promise<void>): Promise<boolean> {
-  try {
-    await action()
-    return true
-  } catch (error) {
-    if (error instanceof GitStopped) return false
-    throw error
-  }
 }
 
 async function nameInRules({ git }: Fingerprints, path: string, named: readonly string[]): Promise<void> {

@@ -281,16 +281,18 @@ function startsComment(line: string): boolean {
 /**
  * The first `MAIN.md` of a session: `template` (`prompts/MAIN.template.md`) with the goal verbatim in a code fence, so
  * that nothing in it is read as a heading, an entry or front matter. Only NUL and lone surrogates are replaced, by
- * U+FFFD.
+ * U+FFFD. The title, which is shown wherever the session is, is made of the goal without its secrets.
+ * @param redact takes the secrets out of a text
  */
 export function newMainFile(
   template: string,
   session: { goal: string; git: { commit: string | null; branch: string | null } },
+  redact: (text: string) => string,
 ): string {
   const goal = session.goal.replaceAll('\0', '\uFFFD').toWellFormed()
   return fillPlaceholders(template, {
     goal: fenced(goal),
-    short_title: yamlString(shortTitle(goal)),
+    short_title: yamlString(shortTitle(redact(goal))),
     git_commit: yamlString(session.git.commit),
     git_branch: yamlString(session.git.branch),
   })

@@ -62,12 +62,14 @@ export async function createSessionFolder(session: NewSession): Promise<SessionF
 interface NewSession extends SessionPlace {
   goal: string
   git: { commit: string | null; branch: string | null }
+  /** Takes the secrets out of a text. */
+  redact(text: string): string
 }
 
 async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const problem = problemOfPromptSize(session.goal)
   if (problem !== null) throw new UserError(problem)
-  const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session) }
+  const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session, session.redact) }
   const all = { ...main, 'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n` }
   const files = session.memory === 'project-plan' ? main : all
   const place = sessionFolder(session)

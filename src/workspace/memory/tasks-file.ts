@@ -120,26 +120,32 @@ export interface BoardTask {
 /** Maximum characters of one text on the board. */
 const MOST_CHARACTERS = 1000
 
-/** Parses a `MAIN.md` for the board; `null` if it is invalid, as it may be while it is being written. */
-export function parseBoardMain(text: string): BoardMain | null {
+/**
+ * Parses a `MAIN.md` for the board; `null` if it is invalid, as it may be while it is being written.
+ * @param redact takes the secrets out of a text, before it is cut
+ */
+export function parseBoardMain(text: string, redact: (text: string) => string): BoardMain | null {
   const main = parseMainFile(text)
   const front = readFrontMatter(text)
   if (!main.ok || !front.ok) return null
   const { shortTitle } = main.value
   return {
-    title: shortTitle === null ? null : clipEnd(shortTitle, MOST_CHARACTERS),
-    inProgress: listOpenEntries(front.value.body, ['inprogress']),
+    title: shortTitle === null ? null : clipEnd(redact(shortTitle), MOST_CHARACTERS),
+    inProgress: listOpenEntries(front.value.body, ['inprogress']).map(redact),
   }
 }
 
-/** Parses a `tasks.json` for the board; `null` if it is invalid, as it may be while it is being written. */
-export function parseBoardTasks(text: string): readonly BoardTask[] | null {
+/**
+ * Parses a `tasks.json` for the board; `null` if it is invalid, as it may be while it is being written.
+ * @param redact takes the secrets out of a text, before it is cut
+ */
+export function parseBoardTasks(text: string, redact: (text: string) => string): readonly BoardTask[] | null {
   const tasks = parseTasksFile(text)
   if (!tasks.ok) return null
   return tasks.value.map(({ id, name, phase, done }) => ({
-    id,
-    name: clipEnd(name, MOST_CHARACTERS),
-    phase: phase === undefined ? null : clipEnd(phase, MOST_CHARACTERS),
+    id: redact(id),
+    name: clipEnd(redact(name), MOST_CHARACTERS),
+    phase: phase === undefined ? null : clipEnd(redact(phase), MOST_CHARACTERS),
     done,
   }))
 }

@@ -4,7 +4,7 @@ import { UserError } from '../../base/errors.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
 import { GitError, runGit, runGitOrThrow, writeToPrivateGit } from '../git/git.ts'
 import { copyBorrowedObjects, pruneObjects } from '../git/objects.ts'
-import { type PrivateGit, removeIndex, withOwnObjectsOnly } from '../git/private-git.ts'
+import { type PrivateGit, removeIndex, stoppable, withOwnObjectsOnly } from '../git/private-git.ts'
 import { parseObjects, type TreeDiff, type TreeDiffOptions, treeChanges, treeDiff } from '../git/trees.ts'
 
 /** Reads and compares the savepoints of a private git directory. `SavepointWriter` adds new ones. */
@@ -73,14 +73,15 @@ export class SavepointStore {
 
   /**
    * Copies every object of a tree that is missing into the private git directory. `base` is a tree that is complete
-   * there already; if it proves not to be, everything is copied.
+   * there already; if it proves not to be, everything is copied. Throws `GitStopped` once the signal is aborted.
    */
-  async own(tree: string, base: string | null): Promise<void> {
+  async own(tree: string, base: string | null, signal?: AbortSignal): Promise<void> {
+    const git = stoppable(this.#git, signal)
     try {
-      await copyBorrowedObjects(this.#git, tree, base)
+      await copyBorrowedObjects(git, tree, base)
     } catch (error) {
       if (!(error instanceof GitError) || base === null) throw error
-      await copyBorrowedObjects(this.#git, tree, null)
+      await copyBorrowedObjects(git, tree, null)
     }
   }
 

@@ -17,6 +17,8 @@ interface NewSavepoint {
   tree: string
   /** Unix time, ms. */
   at: number
+  /** Ends the copying of its objects, which takes long for a whole tree: `GitStopped` is thrown then. Left out: nothing does. */
+  signal?: AbortSignal
 }
 
 /** What is reported of a new savepoint: the fields of the event `savepoint`. */
@@ -134,7 +136,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     return await this.#keep(what)
   }
 
-  async #keep({ session, round, tree, at }: NewSavepoint): Promise<SavepointFacts> {
+  async #keep({ session, round, tree, at, signal }: NewSavepoint): Promise<SavepointFacts> {
     const head = await this.#head()
     const chain = await this.#chain(session)
     // An unchanged tree needs no new commit, only another reference.
@@ -148,7 +150,7 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
     const [commits, commit] = await Promise.all([
       newCommits(this.#git, before?.head ?? null, head),
       same?.newest.commit ?? this.#commit(made),
-      same === null ? this.own(tree, base) : null,
+      same === null ? this.own(tree, base, signal) : null,
     ])
     const [changes] = await Promise.all([
       same?.changes ?? this.#changesSince(first, tree),

@@ -108,6 +108,16 @@ test('a process is believed to watch only while it lives, for a minute, and as t
   expect(await watchers.isAttached()).toBe(false)
 })
 
+test('who watches is seen, however many have watched and left before', async () => {
+  const { pid, platform } = process
+  const clock = new ClockThatJumps()
+  const watchers = new Watchers(false, { clock, platform })
+  for (let gone = 1; gone <= 200; gone++) watchers.watched({ pid: 10_000_000 + gone, startTime: '1' })
+  clock.ahead += 61_000
+  watchers.watched({ pid, startTime: await startTimeOf(pid, platform) })
+  expect(await watchers.isAttached()).toBe(true)
+})
+
 test('who does not say which process it is, as older versions do not, is not counted', async () => {
   const watchers = new Watchers(false, { clock: systemClock, platform: process.platform })
   watchers.watched({})

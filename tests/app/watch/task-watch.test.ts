@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { boardPlaceOf, readTaskBoard, watchTasks } from '../../../src/app/watch/task-watch.ts'
+import { nothingSecret, redactorOf } from '../../../src/base/redactor.ts'
 import type { TaskBoard } from '../../../src/core/state/plan.ts'
 import type { Records } from '../../../src/records/records.ts'
 import { buildKind } from '../../../src/templates/build/build.ts'
@@ -33,7 +34,7 @@ function watched(place: { folder: string; directory: string }) {
     boards.push(board)
     for (const { matches, resolve } of waiting) if (matches(board)) resolve()
   }
-  const over = watchTasks({ ...place, clock: new TestClock(), signal: ending.signal, onBoard })
+  const over = watchTasks({ ...place, redactor: nothingSecret, clock: new TestClock(), signal: ending.signal, onBoard })
   onTestFinished(async () => {
     ending.abort()
     await over
@@ -86,6 +87,22 @@ test('a folder that comes to be later is watched then', async () => {
   expect(boards).toHaveLength(2)
 })
 
+test('what the memory says is told without secrets, which are taken out before a text is cut', async () => {
+  const place = await makeFolder()
+  const token = 'tk_4711_abcDEF'
+  const long = `${'x'.repeat(995)}${token} and more`
+  await writeFile(place.file('MAIN.md'), main(`Use ${token}`, `${token} T2`))
+  const task = { id: 'T1', name: long, phase: `With ${token}`, done: false }
+  await writeFile(place.file('tasks.json'), JSON.stringify({ tasks: [task, { id: 'T2', name: token, done: false }] }))
+  const board = await readTaskBoard({ ...place, redactor: redactorOf([{ name: 'T', value: token }]) })
+  expect(board).toMatchObject({ title: 'Use [secret T]', current: 'T2' })
+  expect(board.tasks).toMatchObject([
+    { id: 'T1', phase: 'With [secret T]' },
+    { id: 'T2', name: '[secret T]' },
+  ])
+  expect(JSON.stringify(board)).not.toContain(token.slice(0, 4))
+})
+
 test('what lies behind a link is nobody’s board', async () => {
   const place = await makeFolder()
   const real = join(place.directory, 'elsewhere')
@@ -93,7 +110,7 @@ test('what lies behind a link is nobody’s board', async () => {
   await writeFile(join(real, 'tasks.json'), tasksOf(false))
   await rm(place.folder, { recursive: true })
   await symlink(real, place.folder)
-  expect(await readTaskBoard(place)).toEqual({ title: null, tasks: [], current: null })
+  expect(await readTaskBoard({ ...place, redactor: nothingSecret })).toEqual({ title: null, tasks: [], current: null })
 })
 
 test('the tasks of a build are those of its plan, and none are shown before it is known what it is', async () => {
@@ -103,8 +120,9 @@ test('the tasks of a build are those of its plan, and none are shown before it i
   await writeFile(place.file('tasks.json'), tasksOf(false))
   await writeFile(join(plan, 'tasks.json'), tasksOf(true, false))
   const records = { directory: place.directory, sessionFolder: () => place.directory } as unknown as Records
-  const read = async (state: Parameters<typeof boardPlaceOf>[2]) => {
-    const { tasks } = await readTaskBoard({ ...boardPlaceOf(records, '20261120_1', state), folder: place.folder })
+  const read = async (state: Parameters<typeof boardPlaceOf>[3]) => {
+    const board = boardPlaceOf(records, '20261120_1', nothingSecret, state)
+    const { tasks } = await readTaskBoard({ ...board, folder: place.folder })
     return tasks.length
   }
   expect(await read(() => ({ id: '20261120_1', kind: buildKind }))).toBe(2)

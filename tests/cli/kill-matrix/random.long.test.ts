@@ -7,7 +7,7 @@ import { describePoint, type KillPoint, killsIn, startWithKills } from '../../su
 import { processesOf } from '../../support/processes.ts'
 import { randomFrom, seedOfRun } from '../../support/random.ts'
 import { eventsOf, type Scene } from '../../support/scene.ts'
-import { eventsOfSession, expectToGoOn, isUnderWay } from './survive.ts'
+import { eventsOfSession, expectKept, expectToGoOn, isUnderWay } from './survive.ts'
 import { openWork, treeOf } from './work.ts'
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 600_000 })
@@ -62,11 +62,13 @@ async function workThrough({ scene, run }: Night, begin: readonly string[]): Pro
   let before: Buffer = Buffer.alloc(0)
   let id: string | undefined
   for (let isDone = false; !isDone; ) {
-    const { newest, waits } = await stateOf(scene)
+    const { sessions, waits } = await stateOf(scene)
+    const newest = sessions.at(-1)
     if (newest !== id) before = Buffer.alloc(0)
     id = newest
     before = expectToGoOn(before, scene)
-    const hasBegun = eventsOfSession(scene, newest).length > 0
+    // The session of what waits may have no event yet.
+    const hasBegun = sessions.some(session => eventsOfSession(scene, session).length > 0)
     if (isUnderWay(before)) isDone = await run('resume', '--json')
     else if (!hasBegun) isDone = await run(...begin)
     // It was killed when its work was done already; what waits has its turn.
@@ -74,15 +76,15 @@ async function workThrough({ scene, run }: Night, begin: readonly string[]): Pro
   }
 }
 
-async function stateOf(scene: Scene): Promise<{ newest: string | undefined; waits: number }> {
+async function stateOf(scene: Scene): Promise<{ sessions: readonly string[]; waits: number }> {
   try {
     const sessions = readdirSync(join(scene.records(), 'sessions')).sort()
     const queue = openQueue(join(scene.records(), 'queue'))
     // One that was claimed when the run was killed waits again in the next.
     const [count, claimed] = await Promise.all([queue.count(), queue.claimed()])
-    return { newest: sessions.at(-1), waits: count + claimed.length }
+    return { sessions, waits: count + claimed.length }
   } catch {
-    return { newest: undefined, waits: 0 }
+    return { sessions: [], waits: 0 }
   }
 }
 
@@ -96,6 +98,21 @@ async function play(scene: Scene, seed: number, work: (night: Night) => Promise<
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     throw new Error(`${message}\nWith the seed ${SEED}:\n${night.story.join('\n')}`, { cause: error })
+  }
+}
+
+/** Each round that has ended has its savepoint, or the journal says why not; and all that are journaled can be had. */
+async function expectSavepoints(scene: Scene, sessions: readonly string[]): Promise<void> {
+  const { stdout } = await scene.run('savepoints', '--json')
+  const there = (JSON.parse(stdout) as { id: string; tree: string }[]).map(({ id, tree }) => [id, tree] as const)
+  for (const session of sessions) {
+    const events = eventsOfSession(scene, session)
+    expectKept(events)
+    // A round that is tried again is kept again, under the same name.
+    const last = new Map(
+      eventsOf(events, 'savepoint').map(({ round, tree }) => [`${session}/${round || 'start'}`, tree]),
+    )
+    expect(new Map(there.filter(([id]) => id.startsWith(`${session}/`)))).toEqual(last)
   }
 }
 
@@ -124,7 +141,7 @@ describe.concurrent('killed at random moments, a session comes to the tree of an
       expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['build X', 'build Y'])
       const done = eventsOf(events, 'session-ended').filter(({ outcome }) => outcome.kind === 'done')
       expect(done.map(({ session }) => session)).toEqual(sessions.filter(id => eventsOfSession(scene, id).length > 0))
-      // A round that ended in the moment of a kill may have no savepoint of its own: the way back is that of the rewind.
+      await expectSavepoints(scene, sessions)
       for (let turn = 0; turn < 2 || !night.isOver(); turn++) {
         const to = turn % 2 === 0 ? `${done[0]?.session}/start` : 'before-rewind-1'
         while (!(await night.run('rewind', to)));
@@ -139,6 +156,7 @@ describe.concurrent('killed at random moments, a session comes to the tree of an
       await workThrough(night, ['start', ...UNATTENDED])
       expect(treeOf(scene.place)).toBe(trees.build)
       expect(eventsOf(eventsOfSession(scene), 'session-ended').at(-1)).toMatchObject({ outcome: { kind: 'done' } })
+      await expectSavepoints(scene, readdirSync(join(scene.records(), 'sessions')))
       while (!night.isOver()) await night.run('rewind', 'start')
     })
   })

@@ -141,6 +141,7 @@ function expectWholeSession(events: readonly Recorded[]): void {
       expect(event.round).toBe(running)
     if (event.type === 'done-nominated') expect([event.round, running]).toEqual([last, null])
   }
+  expectKept(events)
   const ended = eventsOf(events, 'session-ended').at(-1)
   expect([ended?.rounds, ended?.tokens]).toEqual([counted, tokensOf(events)])
 
@@ -148,6 +149,19 @@ function expectWholeSession(events: readonly Recorded[]): void {
   const accepted = eventsOf(events, 'done-accepted').at(-1)
   expect([accepted?.round, accepted?.tree]).toEqual([judged?.round, judged?.treeAfter])
   expect(judged?.treeBefore).toBe(judged?.treeAfter)
+}
+
+/** Each round that has ended has a savepoint of what it left, or the journal says why there is none. */
+export function expectKept(events: readonly Recorded[]): void {
+  for (const [at, event] of events.entries()) {
+    if (event.type !== 'round-ended') continue
+    const later = events.slice(at)
+    const { round, treeAfter } = event
+    const isKept = eventsOf(later, 'savepoint').some(each => each.round === round && each.tree === treeAfter)
+    const why = new RegExp(`^(?:Round ${round} has no savepoint|There is no savepoint of round ${round},)`)
+    const isSaid = eventsOf(later, 'warning').some(({ message }) => why.test(message))
+    expect([round, isKept || isSaid]).toEqual([round, true])
+  }
 }
 
 /** What comes of a reviewer's turn is of the round that it is about. */

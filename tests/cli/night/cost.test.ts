@@ -10,13 +10,18 @@ const costly = (...items: ItemsReply['items']): ItemsReply => ({
   ...reply(...items),
   usage: { input: 1_000_000, cachedInput: 400_000, output: 100_000, reasoning: 0 },
 })
-/** Of one such answer. */
+/** What the model answers to being asked to stop: codex may be told while its turn still runs, or just too late. */
+const stopped: ItemsReply = {
+  ...reply(message('Stopped.')),
+  usage: { input: 0, cachedInput: 0, output: 0, reasoning: 0 },
+}
+/** Of one answer that costs. */
 const EACH = 0.6 * 2 + 0.4 * 0.5 + 0.1 * 10
 
 describe('a limit of cost', () => {
   test('ends the session when its rounds have cost as much, which status, report and journal say', async () => {
     await using scene = await openScene(
-      [[costly(message('So far.'))], [costly(message('So far.'))], [costly(message('So far.'))]],
+      [1, 2, 3].map(() => [costly(message('So far.')), stopped]),
       { person: PRICES },
     )
     const night = startNight(scene, ['--max-cost', '4', 'build X'])

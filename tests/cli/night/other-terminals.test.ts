@@ -83,6 +83,39 @@ describe('from another terminal', () => {
     expect([exitCode, roundsOf(events).length]).toEqual([0, 2])
   })
 
+  test('while somebody watches a session that holds, it does not go on by itself; half an hour after they have gone it does', async () => {
+    await using scene = await openScene([[held(never)], round(claimDone)])
+    const night = startNight(scene, ['build X'])
+    const holdUntil = (nth: number) =>
+      night.run.event('hold-until', event => eventsOf(night.run.events, 'hold-until').indexOf(event) === nth - 1)
+    await night.run.event('item-completed', isWords)
+    expect(await night.meanwhile('interrupt').ended).toMatchObject({ exitCode: 0 })
+    const alone = await holdUntil(1)
+    // Without a terminal nobody sees it.
+    const watching = scene.startInProcess(['watch'], {
+      clock: night.clock,
+      tty: true,
+      // A terminal that can draw, wherever the tests run.
+      env: { TERM: 'xterm-256color' },
+    })
+    const watched = await holdUntil(2)
+    expect(watched.how).toBe('goes-on')
+    // Until --max-wait.
+    expect(Date.parse(watched.until) - Date.parse(alone.until)).toBeGreaterThan(23 * 3_600_000)
+    watching.signal('SIGINT')
+    await watching.ended
+    await night.nothingAsked()
+    await night.clock.advance(2 * 60_000)
+    const gone = await holdUntil(3)
+    expect(Date.parse(gone.until) - Date.parse(gone.at)).toBeLessThanOrEqual(30 * 60_000)
+    expect(eventsOf(night.run.events, 'unpaused')).toEqual([])
+    // No further: what codex is asked in the next round has its own time.
+    await night.clock.advance(Math.max(0, Date.parse(gone.until) - night.clock.now()))
+    const { exitCode, events } = await night.run.ended
+    expect(eventsOf(events, 'unpaused')).toMatchObject([{ by: 'default' }])
+    expect([exitCode, roundsOf(events).length]).toEqual([0, 2])
+  })
+
   test('a second run is refused in one sentence while queue, status, logs and steer work', async () => {
     const gate = Promise.withResolvers<void>()
     await using scene = await openScene([[held(gate.promise), ...round(claimDone)], round(claimDone)])

@@ -1,14 +1,16 @@
 import { existsSync, readdirSync, watch } from 'node:fs'
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect } from 'vitest'
+import { dirname, join } from 'node:path'
+import { expect, it } from 'vitest'
 import type { Records } from '../../../src/records/records.ts'
 import { takeRunLock } from '../../../src/records/run-lock.ts'
 import { codemachine } from '../../support/codemachine.ts'
-import { git, makePlace, type TestPlace } from '../../support/place.ts'
+import { git, makePlace, pipeAsObject, type TestPlace } from '../../support/place.ts'
 import { processesOf } from '../../support/processes.ts'
 import { test } from '../../support/side-by-side.ts'
+import { isLinux, unless } from '../../support/skipped.ts'
+import { endUndying, leavesUndying } from '../../support/undying.ts'
 import { endSession, gate, runVerify } from './done-session.ts'
 
 const CHECK = gate('sh check.sh')
@@ -50,6 +52,28 @@ test('what was proved is still true, of the very same files and of others that p
   expect(exitCode).toBe(0)
   expect(answer()).toMatchObject({ verdict: { kind: 'still-true' }, changed: { count: 1, paths: ['more.txt'] } })
 })
+
+it.runIf(isLinux)(
+  `what a gate left running and cannot be ended is told${unless(isLinux, 'marks are found by /proc here')}`,
+  async () => {
+    const pidFile = join(await mkdtemp(join(tmpdir(), 'codemachine-undying-')), 'pid')
+    await using place = await makePlace('')
+    await commit(place, 'Work', { 'check.sh': leavesUndying(pidFile) })
+    await endSession(place, [CHECK], { sandbox: 'danger-full-access' })
+    try {
+      const { exitCode, stderr } = await runVerify(place)
+      expect([exitCode, stderr]).toEqual([
+        0,
+        expect.stringMatching(
+          /^codemachine: A command left this running, and it cannot be ended: .*sleep 1000 \(\d+\)/m,
+        ),
+      ])
+    } finally {
+      await endUndying(pidFile)
+      await rm(dirname(pidFile), { recursive: true })
+    }
+  },
+)
 
 test('what was looked at although git ignores it is looked at again, and has not changed if a session since let go of it', async () => {
   await using place = await makePlace('')
@@ -179,6 +203,18 @@ test('a history that was rewritten cannot say which commit it was', async () => 
   git(place, 'commit', '-q', '-a', '--amend', '-m', 'Amended')
   const { answer } = await runVerify(place)
   expect(answer().verdict).toMatchObject({ kind: 'cannot-tell', reason: expect.stringContaining('rewritten') })
+})
+
+test('a history at which git would wait cannot say it either', async () => {
+  await using place = await doneAndCommitted()
+  await commit(place, 'Bad', { 'app.txt': 'bad\n' })
+  const object = pipeAsObject(place, 'HEAD')
+  const { exitCode, answer } = await runVerify(place)
+  expect(answer().verdict).toMatchObject({
+    kind: 'cannot-tell',
+    reason: expect.stringContaining(`${object} is a pipe`),
+  })
+  expect(exitCode).toBe(4)
 })
 
 test('a shallow clone can say as far as it reaches', async () => {

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { isEvent, upgradeEvent } from '../../../src/core/events/checks.ts'
+import type { Recorded } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { fold } from '../../support/session-events.ts'
 import { sampleEvents } from '../../tui/samples.ts'
@@ -9,10 +10,11 @@ import { sampleEvents } from '../../tui/samples.ts'
 const HEAD = { v: 1, at: '2026-11-22T11:45:21.043Z', session: '20261122_1' } as const
 
 /** As it comes from the journal of any version: nothing is known of it but that it is an object. */
-// biome-ignore lint/suspicious/noExplicitAny: what an earlier version wrote has another shape.
-const read = (event: any) => {
-  expect(isEvent({ ...HEAD, ...event })).toBe(true)
-  return upgradeEvent({ ...HEAD, ...event })
+const read = (event: object) => {
+  const recorded: object = { ...HEAD, ...event }
+  expect(isEvent({ ...recorded })).toBe(true)
+  // Its check has said so.
+  return upgradeEvent(recorded as Recorded)
 }
 
 test('what this version writes stays as it is', () => {

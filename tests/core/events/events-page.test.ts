@@ -93,6 +93,20 @@ describe('docs/events.md', () => {
     expect(rowsOf('\n## Outcomes\n').sort()).toEqual(kinds.sort())
   })
 
+  test.each([
+    ['docs/events.md', '| `limit` | `limit`:'],
+    ['docs/design.md', '| 3 |'],
+    ['README.md', '| 3 |'],
+  ])('each limit that can end a session is named by the outcomes of %s', (path, row) => {
+    const shape = shapesOf(sessionOutcome).find(({ entries }) => 'limit' in entries)?.entries.limit
+    const limits = (shape as v.PicklistSchema<string[], undefined>).options
+    const line = read(path)
+      .split('\n')
+      .find(each => each.startsWith(row))
+    expect(limits.length).toBeGreaterThan(3)
+    expect(limits.filter(limit => !line?.includes(limit))).toEqual([])
+  })
+
   test.each(Object.keys(sampleEvents))('%s: has a row for every field that it may have, and for nothing else', type => {
     const samples = [...Object.values(sampleEvents), ...Object.values(moreSamples)].filter(each => each.type === type)
     const fields = new Set(samples.flatMap(({ type: _, ...rest }) => Object.keys(rest)))

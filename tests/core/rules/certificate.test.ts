@@ -84,6 +84,20 @@ test('a review that agreed to other files than those that were accepted is not c
   expect(certificateOf(stateAfter(ofOthers), FACTS).review).toEqual({ reviews: 1, agreed: false, open: [FINDING] })
 })
 
+test('protected files are certified only where a gate protects some, with those that a round changed', () => {
+  const unprotected = DONE.map(event =>
+    event.type === 'session-created' ? { ...event, gates: [{ ...GATE, protect: [] }] } : event,
+  )
+  expect(certificateOf(stateAfter(unprotected), FACTS)).toMatchObject({ protected: false, protectedChanged: [] })
+  const [first = sampleEvents['session-created'], ...others] = DONE
+  const changed = certificateOf(stateAfter([first, sampleEvents['protected-changed'], ...others]), FACTS)
+  expect(changed).toMatchObject({
+    protected: true,
+    protectedChanged: stateAfter([first, sampleEvents['protected-changed']]).protectedChanged,
+  })
+  expect(changed.protectedChanged).not.toEqual([])
+})
+
 test('a session that is not done has none', () => {
   const limit: SessionEvent = {
     ...sampleEvents['session-ended'],

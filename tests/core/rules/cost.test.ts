@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { costAfter, NO_COST, problemOfModel } from '../../../src/core/rules/cost.ts'
+import { addTokens, costAfter, NO_COST, problemOfModel } from '../../../src/core/rules/cost.ts'
 
 const PRICES = [
   { model: 'large', in: 2, cached: 0.5, out: 10 },
@@ -11,6 +11,10 @@ const tokens = (input: number, cachedInput: number, output: number, reasoning = 
   output,
   reasoning,
   total: input + output,
+})
+
+test('the tokens of two threads are added kind by kind', () => {
+  expect(addTokens(tokens(1, 2, 3, 4), tokens(10, 20, 30, 40))).toEqual(tokens(11, 22, 33, 44))
 })
 
 describe('the cost of a session', () => {

@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { checkedDecision, type Decision, type DecisionAnswer, refusalOf } from '../../../src/core/rules/decision.ts'
+import {
+  answerIn,
+  checkedDecision,
+  type Decision,
+  type DecisionAnswer,
+  endOfHold,
+  refusalOf,
+} from '../../../src/core/rules/decision.ts'
 import type { SessionState } from '../../../src/core/state/state.ts'
 
 const WAY: Decision = {
@@ -88,4 +95,46 @@ describe('an answer is not taken', () => {
   test('but is where it says which session and which decision it is for', () => {
     expect(refusalOf({ choice: 'left', session: '20261120_1', decision: 'way' }, asked)).toBeNull()
   })
+})
+
+test.each([
+  ['', null],
+  [' \n ', null],
+  ['left', { choice: 'left' }],
+  ['  right  now,  please ', { choice: 'right', text: 'now,  please' }],
+  ['1', { choice: 'left' }],
+  ['2 "a b"', { choice: 'right', text: 'a b' }],
+  ['2 say "a"', { choice: 'right', text: 'say "a"' }],
+  ['2 "a" or b', { choice: 'right', text: '"a" or b' }],
+  ['2 ""', { choice: 'right' }],
+  ['left two\nlines', { choice: 'left', text: 'two\nlines' }],
+  ['3', { choice: '3' }],
+  ['12', { choice: '12' }],
+  ['1a', { choice: '1a' }],
+  ['a1', { choice: 'a1' }],
+])('the line %j answers %j', (line, answer) => {
+  expect(answerIn(line, WAY.choices)).toEqual(answer)
+})
+
+test('a template may ask for 20 choices, and for a file to be opened where it names one', () => {
+  const choices = Array.from({ length: 20 }, (_, n) => ({ id: `c${n}`, label: ' a \n\n label ' }))
+  expect(checkedDecision({ ...WAY, choices }).choices.map(({ label }) => label)).toEqual(choices.map(() => 'a label'))
+  const opening = [{ id: 'open', label: 'x', opensFile: true } as const, ...WAY.choices]
+  expect(checkedDecision({ ...WAY, choices: opening, file: 'a.md' }).file).toBe('a.md')
+  expect(() => checkedDecision({ ...WAY, choices: opening })).toThrow('has no file that could be opened')
+})
+
+test('a wait for a person ends by its default only while nobody looks, and at a limit first', () => {
+  const terms = { now: 0, hasDefault: true, aloneSince: 10, decideAfterMs: 30, maxWaitMs: 100, limitAt: 1000 }
+  const end = (change: Partial<typeof terms> | { aloneSince: null }) => endOfHold({ ...terms, ...change })
+  expect([end({}), end({ aloneSince: null }), end({ hasDefault: false })]).toEqual([
+    { at: 40, how: 'goes-on' },
+    { at: 100, how: 'goes-on' },
+    { at: 100, how: 'needs-person' },
+  ])
+  expect([end({ limitAt: 41 }), end({ limitAt: 40 }), end({ limitAt: 40, hasDefault: false })]).toEqual([
+    { at: 40, how: 'goes-on' },
+    { at: 40, how: 'limit' },
+    { at: 40, how: 'needs-person' },
+  ])
 })

@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { MemorySnapshot } from '../../../src/core/contracts/memory.ts'
 import { judgeDone, nextProof, type WorkSoFar } from '../../../src/core/rules/done-rule.ts'
 import { type Notice, personNotice } from '../../../src/core/rules/notices.ts'
-import { type EndedRound, emptyState } from '../../../src/core/state/state.ts'
+import { type EndedRound, emptyState, type SessionState } from '../../../src/core/state/state.ts'
 
 const round: EndedRound = {
   round: 4,
@@ -135,4 +135,127 @@ test('what a person said and no round was told refuses a claim, and what codemac
     )
   expect(proofOf([personNotice('use tabs')])).toMatchObject({ kind: 'refuse', reason: 'person-said-more' })
   expect(proofOf([{ from: 'codemachine', text: 'A person says: (T1) is parked.' }])).toMatchObject({ kind: 'accept' })
+})
+
+test('what is left is named up to five entries of bounded length, and counted', () => {
+  const tasks = Array.from({ length: 7 }, (_, i) => ({ id: `T${i}`, name: 'n'.repeat(200), done: i === 6 }))
+  const verdict = judgeDone({ ...claimed, tasks }, round, WORKED)
+  const entry = (i: number) => `T${i} ${'n'.repeat(117)}`
+  expect(verdict).toMatchObject({
+    detail: `tasks.json still has 6 tasks that are not done: ${[0, 1, 2, 3, 4].map(entry).join('; ')}; and 1 more.`,
+  })
+  const silent = { ...claimed, main: { ...claimed.main, finiteIncantatem: false }, tasks }
+  expect(judgeDone(silent, round, WORKED).kind).toBe('none')
+})
+
+test('without a savepoint a session that changed files has done something', () => {
+  const work = { ...WORKED, savepoint: null }
+  expect(judgeDone({ ...claimed, tasks: [] }, round, work)).toMatchObject({ kind: 'nominated', whyNothing: null })
+})
+
+describe('the proof of a claim', () => {
+  const now = {
+    tree: 'aaa',
+    isProtectedChanged: false,
+    ran: new Set<string>(),
+    pass: 1,
+    from: 'aaa',
+    strayed: [],
+  } as const
+  const state: SessionState = { ...emptyState('s'), last: { ...round } }
+  const proof = (change: Partial<SessionState>, of: Partial<Parameters<typeof nextProof>[1]> = {}) =>
+    nextProof({ ...state, ...change }, { ...now, ...of })
+  const review = { model: null, effort: null } as unknown as NonNullable<SessionState['review']>
+  const gates = [{ name: 'tests', run: 'x', required: true, protect: [] }] as unknown as SessionState['gates']
+  const ran = new Set(['tests'])
+  const finding = { severity: 'major', file: null, line: null, problem: 'It fails.', mend: 'Mend it.' } as const
+  type Answer = NonNullable<SessionState['reviews']['last']>
+  const reviews = (change: Partial<SessionState['reviews']>, last: Partial<Answer> | null = {}) => {
+    const answer = { verdict: 'findings', summary: '', findings: [finding], ...last } as Answer
+    const of = { round: 4, tree: 'aaa' }
+    return { review, reviews: { ...state.reviews, of, last: last === null ? null : answer, ...change } }
+  }
+
+  test('goes over the gates once more where they left another tree, and refuses where that goes on', () => {
+    const of = { ran, tree: 'bbb' }
+    expect(proof({ gates })).toMatchObject({ kind: 'gate', gate: { name: 'tests' } })
+    expect(proof({ gates }, of)).toEqual({ kind: 'again' })
+    expect(proof({ gates }, { ...of, pass: 2 })).toEqual({ kind: 'accept', verified: true })
+    const strayed = (n: number) => proof({}, { ...of, pass: 2, strayed: Array.from({ length: n }, (_, i) => `f${i}`) })
+    expect(strayed(3)).toMatchObject({
+      kind: 'refuse',
+      reason: 'tree-changed',
+      detail: expect.stringMatching(/f0; f1; f2/),
+    })
+    expect(strayed(3)).toMatchObject({ detail: expect.not.stringContaining('more') })
+    expect(strayed(30)).toMatchObject({ detail: expect.stringMatching(/; and \d+ more/) })
+    expect(proof({}, { pass: 2, strayed: ['a'] })).toEqual({ kind: 'accept', verified: false })
+  })
+
+  test('says of a gate that failed whether it was like that before', () => {
+    const result = {
+      gate: 'tests',
+      status: 'failed',
+      exitCode: 1,
+      durationMs: 1,
+      output: '',
+      problem: null,
+      tree: 'aaa',
+    } as const
+    const claim = { state: 'nominated', by: [], tree: 'aaa', results: [result] } as unknown as SessionState['claim']
+    const detail = (...before: object[]) => {
+      const next = proof({ gates, claim, before: before as never }, { ran })
+      return next.kind === 'refuse' ? next.detail : next
+    }
+    const [fresh, old, other, good] = [
+      detail(),
+      detail(result, { ...result, gate: 'lint', status: 'passed' }),
+      detail({ ...result, gate: 'lint' }),
+      detail({ ...result, status: 'passed' }),
+    ]
+    expect(old).not.toBe(fresh)
+    expect([other, good]).toEqual([fresh, fresh])
+  })
+
+  test('asks for reviews as often as three times, and for one that gives no answer as often', () => {
+    const none = { answered: 0, withoutAnswer: 0 }
+    expect(proof(reviews({ ...none, of: null }, null))).toEqual({ kind: 'review', causes: ['asked'] })
+    expect(proof(reviews({ ...none, answered: 2, of: { round: 3, tree: 'aaa' } }))).toMatchObject({ kind: 'review' })
+    expect(proof(reviews({ ...none, answered: 2, of: { round: 4, tree: 'bbb' } }))).toMatchObject({ kind: 'review' })
+    expect(proof(reviews({ ...none, answered: 3, of: { round: 3, tree: 'aaa' } }))).toMatchObject({
+      kind: 'end',
+      outcome: { reason: expect.stringContaining('(3 reviews); one finding is left to you.') },
+    })
+    expect(proof(reviews({ withoutAnswer: 2, of: null }, null)).kind).toBe('review')
+    expect(proof(reviews({ withoutAnswer: 3, of: null }, null)).kind).toBe('end')
+    const agreedThen = reviews({ answered: 3, of: { round: 3, tree: 'aaa' } }, { verdict: 'agreed', findings: [] })
+    expect(proof(agreedThen)).toMatchObject({
+      kind: 'end',
+      outcome: { reason: expect.not.stringContaining('does not agree') },
+    })
+  })
+
+  test('is refused with what the review found, and is left to a person where that is not new or has come too often', () => {
+    const found = (change: object, last: Partial<Answer> = {}) => proof(reviews(change, last))
+    expect(found({ answered: 1, repeated: [] })).toMatchObject({
+      kind: 'refuse',
+      detail: expect.stringContaining(' It fails.'),
+    })
+    const place = { findings: [{ ...finding, file: 'a.ts', line: 3 }] }
+    expect(found({ answered: 1 }, place)).toMatchObject({ detail: expect.stringContaining(' a.ts:3:') })
+    expect(found({ answered: 1 }, { findings: [{ ...finding, file: 'a.ts' }] })).toMatchObject({
+      detail: expect.stringContaining(' a.ts: It'),
+    })
+    expect(found({ answered: 2 }).kind).toBe('refuse')
+    expect(found({ answered: 3 }).kind).toBe('end')
+    expect(found({ answered: 1, repeated: [finding] })).toMatchObject({
+      outcome: { reason: expect.stringContaining('(one review); one finding is left to you.') },
+    })
+    const other = { ...finding, problem: 'Errors are swallowed.' }
+    expect(found({ answered: 1, repeated: [finding] }, { findings: [finding, other] }).kind).toBe('refuse')
+    const two = { findings: [finding, { ...finding, problem: 'Other.' }] }
+    expect(found({ answered: 3 }, two)).toMatchObject({
+      outcome: { reason: expect.stringContaining('; 2 findings are left to you.') },
+    })
+  })
 })

@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest'
-import { isGateConfiguration, isTestByName, ownFilesOf, TOP_CONFIGURATION } from '../../../src/core/rules/gate-files.ts'
+import {
+  globsLookedAt,
+  isGateConfiguration,
+  isLockFile,
+  isTestByName,
+  ownFilesOf,
+  TOP_CONFIGURATION,
+} from '../../../src/core/rules/gate-files.ts'
+
+const MAKEFILES = ['GNUmakefile', 'makefile', 'Makefile']
 
 test.each([
   ...[
@@ -86,6 +95,7 @@ test('a test is known by its name, and a helper beside it is none', () => {
 test.each<[string, readonly string[]]>([
   ['make test', ['GNUmakefile', 'makefile', 'Makefile']],
   ['CI=1 timeout 60 make -C sub test', ['sub/GNUmakefile', 'sub/makefile', 'sub/Makefile']],
+  ['timeout -k 5 60 nice -n 10 make test', ['GNUmakefile', 'makefile', 'Makefile']],
   ['cd sub && make test', ['sub/GNUmakefile', 'sub/makefile', 'sub/Makefile']],
   ['cd /tmp; make', []],
   ['bash -lc "make test"', ['GNUmakefile', 'makefile', 'Makefile']],
@@ -97,6 +107,29 @@ test.each<[string, readonly string[]]>([
   ['npm test', []],
   ['echo make', []],
   ['make -C /etc test; make -C ../up', []],
+  ['make --file ci.mk', ['GNUmakefile', 'makefile', 'Makefile', 'ci.mk']],
+  ['make  -f', ['GNUmakefile', 'makefile', 'Makefile']],
+  ['grep -f words.txt a', []],
+  ['pytest -c=ci/pytest.ini', ['ci/pytest.ini']],
+  ['x ././/Makefile', ['Makefile']],
+  ['CI=1', []],
+  ['cp 1.mk a=Makefile', ['1.mk']],
+  ['2make; 9 make', []],
+  ['make -f build/rules all', [...MAKEFILES, 'build/rules']],
+  ['make --file=build/rules', [...MAKEFILES, 'build/rules']],
+  ['make --directory=sub && make --directory sub', MAKEFILES.map(name => `sub/${name}`)],
+  ['ls -f build/rules', []],
 ])('%s runs %j by itself', (run, files) => {
   expect(ownFilesOf(run)).toEqual(files)
+})
+
+test('what is looked at though git ignores it is what gates protect, and with it the configuration', () => {
+  expect(globsLookedAt([{ protect: [] }, { protect: [] }])).toEqual([])
+  expect(globsLookedAt([{ protect: ['a'] }, { protect: ['b'] }])).toEqual(['a', 'b', ...TOP_CONFIGURATION])
+})
+
+test('an install is known by its lock file', () => {
+  const locks = ['package-lock.json', 'web/npm-shrinkwrap.json', 'yarn.lock', 'pnpm-lock.yaml', 'bun.lock', 'bun.lockb']
+  expect(locks.filter(path => !isLockFile(path))).toEqual([])
+  expect(['my-yarn.lock', 'yarn.lock.old', 'yarn.lock/a', 'package.json'].filter(isLockFile)).toEqual([])
 })

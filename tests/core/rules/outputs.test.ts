@@ -84,4 +84,8 @@ test('a session knows its last 100 outputs, and their numbers go on', () => {
   }
   expect(outputs.map(({ n }) => n)).toEqual(Array.from({ length: 100 }, (_, at) => at + 31))
   expect(withOutput(outputs, { ...output(130), head: 'y' })).toHaveLength(100)
+  expect(withOutput([output(1), output(2)], { ...output(1), head: 'y' })).toEqual([
+    output(2),
+    { ...output(1), head: 'y' },
+  ])
 })

@@ -2,7 +2,13 @@ import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { Gate, GateStatus } from '../../../src/core/events/outcome.ts'
 import { judgeDone } from '../../../src/core/rules/done-rule.ts'
-import { changedTasks, gatesForTasks, judgeTasks } from '../../../src/core/rules/plan-rule.ts'
+import {
+  changedTasks,
+  claimedTasks,
+  editedTasks,
+  gatesForTasks,
+  judgeTasks,
+} from '../../../src/core/rules/plan-rule.ts'
 import { emptyPlan, type PlanTask, type TaskPlan } from '../../../src/core/state/plan.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import { created, ended, foldAll, resumed, SESSION, started, worked } from '../../support/session-events.ts'
@@ -222,4 +228,67 @@ test('a task of which a round changed what it asks for is told of; one that was 
   expect(changed({ name: 'other', phase: 'Testing' })).toEqual([
     { task: 'T1', name: 'other', phase: 'Testing', verdict: 'changed', detail: 'A round changed its name and phase.' },
   ])
+})
+
+test('claimed are tasks that are said to be done, that an agent worked on, and that are not done or parked', () => {
+  const claimed = (one: Partial<PlanTask>, written: object = {}) =>
+    claimedTasks(planOf({ workedIn: 3, ...one }), [{ id: 'T1', name: 'first', done: true, ...written }]).map(
+      ({ id, phase }) => `${id} ${phase}`,
+    )
+  expect([claimed({}), claimed({}, { phase: 'Testing' }), claimed({}, { phase: 'Planning' })]).toEqual([
+    ['T1 Building'],
+    ['T1 Testing'],
+    ['T1 Building'],
+  ])
+  const none = [
+    claimed({ done: true }),
+    claimed({ workedIn: 0 }),
+    claimed({ parked: 'x' }),
+    claimed({}, { done: false }),
+  ]
+  expect([...none, claimed({}, { id: 'T2' })]).toEqual([[], [], [], [], []])
+})
+
+test('a parked task does not fail once more', () => {
+  expect([judge({ workedIn: 4 }, false), judge({ workedIn: 4, parked: 'x' }, false)]).toEqual([
+    [['failed', expect.any(String)]],
+    [],
+  ])
+})
+
+test.each<[string, object | null, object, string | null]>([
+  ['nothing', { details: { a: [1, 2], b: null } }, { details: { b: null, a: [1, 2] } }, null],
+  ['a list', { details: [1, 2] }, { details: [2, 1] }, 'details'],
+  ['a list that became an object', { details: ['a'] }, { details: { 0: 'a' } }, 'details'],
+  ['an object that has more', { details: { a: 1 } }, { details: { a: 1, b: 2 } }, 'details'],
+  ['an object that has less', { details: { a: 1, b: 2 } }, { details: { a: 1 } }, 'details'],
+  ['a key', { details: { a: undefined } }, { details: { b: undefined } }, 'details'],
+  ['an object that became null', { details: {} }, { details: null }, 'details'],
+  ['an object that became a text', { details: {} }, { details: 'x' }, 'details'],
+  [
+    'two fields',
+    { details: 1, acceptanceCriteria: 1 },
+    { details: 2, acceptanceCriteria: 2 },
+    'details and acceptanceCriteria',
+  ],
+  ['what was not known', null, { details: 1 }, null],
+])('a round that changed %s of a task', (_, was, is, changed) => {
+  const written = (fields: object) => new Map([['T1', { id: 'T1', ...fields }]])
+  const before = was === null ? null : written(was)
+  const now = [{ id: 'T1', name: 'first', phase: 'Building', done: false }]
+  const judged = changedTasks(planOf({}), now, { before, now: written(is) }).map(({ detail }) => detail)
+  expect(judged).toEqual(changed === null ? [] : [`A round changed its ${changed}.`])
+})
+
+test('another name or phase is a change, be it a round’s or a person’s', () => {
+  const now = [
+    { id: 'T1', name: 'other', done: false },
+    { id: 'T9', name: 'unknown', done: false },
+  ]
+  const facts = { before: null, now: new Map() }
+  expect(changedTasks(planOf({}), now, facts)).toMatchObject([{ detail: 'A round changed its name and phase.' }])
+  expect(editedTasks(planOf({}), now)).toMatchObject([
+    { task: 'T1', phase: null, detail: 'A person changed its name and phase, or had it changed.' },
+  ])
+  expect(editedTasks(planOf({}), [{ id: 'T1', name: 'first', phase: 'Building', done: true }])).toEqual([])
 })

@@ -72,6 +72,10 @@ describe('the answer of a reviewer', () => {
     expect(read(text)).toEqual({ problem: expect.stringContaining(why) })
   })
 
+  test('that does not agree does not, however small what it names is', () => {
+    expect(read(answer({ ...FINDING, severity: 'minor' }))).toMatchObject({ verdict: 'findings' })
+  })
+
   test('that agrees and names something grave does not agree', () => {
     expect(read({ ...answer(FINDING), verdict: 'agreed' })).toMatchObject({ verdict: 'findings' })
     expect(read({ ...answer({ ...FINDING, severity: 'minor' }), verdict: 'agreed' })).toMatchObject({
@@ -133,6 +137,8 @@ describe('a finding', () => {
     ['Tests of `parseUrl` were deleted.', 'The tests for parseUrl have been deleted'],
     ['There is no test for an empty list.', 'No test covers an empty list.'],
     ['解析器在空输入时崩溃', '解析器在空输入时崩溃'],
+    ['The function parseUrl crashes on input.', 'The function crashes on input.'],
+    ['It is so.', 'it IS so'],
   ])('%j is known again in %j, on whatever line', (before, now) => {
     expect(isRepeated(about(before), about(now, { line: 99, severity: 'critical', mend: 'Otherwise.' }))).toBe(true)
   })
@@ -141,6 +147,8 @@ describe('a finding', () => {
     ['There is no test for the function `parseUrl` here.', 'There is no test for the function `parseDate` here.'],
     ['The parser crashes on empty input.', 'The parser loses the last line of a file without a newline.'],
     ['The parser crashes on empty input.', 'Errors are swallowed.'],
+    ['It is so.', 'Or is it not?'],
+    ['`a b` crashes on empty input.', '`c` crashes on empty input.'],
   ])('%j is another than %j', (before, now) => {
     expect(isRepeated(about(before), about(now))).toBe(false)
   })

@@ -6,11 +6,14 @@ import {
   limitsInRun,
   NOTHING_USED,
   type RunAllowance,
+  usedBy,
   usedUp,
   withUsed,
 } from '../../../src/core/rules/run-limits.ts'
+import { created, ended, foldAll, started, worked } from '../../support/session-events.ts'
 
 const HOUR = 3_600_000
+const PRICE = { model: 'm', in: 1, cached: 1, out: 1 }
 const NONE = { rounds: null, timeMs: null, tokens: null }
 const night: RunAllowance = { limits: { ...NONE, timeMs: 8 * HOUR, tokens: 5_000_000 }, used: NOTHING_USED }
 const having = (...sessions: Partial<Used>[]) =>
@@ -30,6 +33,19 @@ describe('the limits of a run', () => {
       tokens: 1_000_000,
     })
     expect(limitsInRun(having({ tokens: 4_500_000 }), { tokens: 1_000_000 }, 10)).toMatchObject({ tokens: 500_000 })
+  })
+
+  test('of cost are shared as the others are', () => {
+    const run = { limits: { ...NONE, cost: 10 }, used: { ...NOTHING_USED, cost: 4 } }
+    expect(limitsInRun(run, {}, 10)).toEqual({ ...NONE, cost: 6 })
+    expect(limitsInRun(run, { cost: 2, rounds: 3 }, 10)).toEqual({ ...NONE, rounds: 3, cost: 2 })
+    expect(limitsInRun(night, { cost: 2 }, 10)).toMatchObject({ cost: 2 })
+  })
+
+  test('are used by a session as far as it got, its cost only where there are prices', () => {
+    const cutOff = foldAll([created(), started(1), ended(1, worked)])
+    expect(usedBy(cutOff)).toEqual({ rounds: 1, timeMs: expect.any(Number), tokens: 0 })
+    expect(usedBy({ ...cutOff, prices: [PRICE], cost: { ...cutOff.cost, amount: 3 } })).toMatchObject({ cost: 3 })
   })
 
   test('leave the usual number of rounds to each session where nothing is limited', () => {

@@ -49,6 +49,12 @@ test('with a change of plan that is over the count of failures begins anew, howe
   expect(foldAll([created(), ...failed, { ...changed, files: [] }]).failures).toEqual(NO_FAILURES)
 })
 
+test('a session is paused once its plan is to be changed, unless it is to go on by itself', () => {
+  const replan = { type: 'replan-asked', text: 'the docs first' } as const
+  expect(foldAll([created(), started(1), replan]).pausedAt).toBe(FIRST_AT + 2000)
+  expect(foldAll([created(), started(1), { ...replan, goesOn: true }]).pausedAt).toBeNull()
+})
+
 test('a session is paused since it was first asked to be', () => {
   expect(foldAll([created(), started(1), { type: 'paused' }, interrupt]).pausedAt).toBe(FIRST_AT + 2000)
 })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SessionEvent } from '../../../src/core/events/events.ts'
 import type { RoundOutcome } from '../../../src/core/events/outcome.ts'
+import { afterRound } from '../../../src/core/rules/after-round.ts'
 import { elapsedMs, emptyState, NO_FAILURES, sessionTokens } from '../../../src/core/state/state.ts'
 import {
   created,
@@ -57,6 +58,21 @@ test('a round that died counts as a failure and not as a round', () => {
     foldAll([created(), started(1), ended(1, { class: 'crashed', message: '' }), started(1), ended(1, worked)])
       .failures,
   ).toEqual(NO_FAILURES)
+})
+
+test('access that is refused (403) three times in a row needs a person, and what comes between begins the count anew', () => {
+  const forbidden: RoundOutcome = { class: 'network', message: 'no', status: 403 }
+  const gone: RoundOutcome = { class: 'network', message: 'gone' }
+  const after = (...outcomes: RoundOutcome[]) => {
+    const state = foldAll([created(), ...outcomes.flatMap(outcome => [started(1), ended(1, outcome)])])
+    const step = afterRound(forbidden, state, { now: FIRST_AT, random: 0, maxWaitMs: 3_600_000 })
+    return [state.failures.forbidden, step.kind]
+  }
+  expect(after(forbidden)).toEqual([1, 'wait'])
+  expect(after(forbidden, forbidden)).toEqual([2, 'wait'])
+  expect(after(forbidden, forbidden, forbidden)).toEqual([3, 'end'])
+  expect(after(forbidden, forbidden, gone, forbidden)).toEqual([1, 'wait'])
+  expect(after(forbidden, forbidden, worked, forbidden)).toEqual([1, 'wait'])
 })
 
 test('what a round has to be told is kept until a round that was told it has counted', () => {

@@ -2,20 +2,35 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { EngineSetup } from '../../../src/core/contracts/engine.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { nothingSecret } from '../../../src/base/redactor.ts'
+import type { EngineEvent, EngineSetup, PreparedRound } from '../../../src/core/contracts/engine.ts'
 import type { ThreadSpec } from '../../../src/core/contracts/template.ts'
+import { emptyState } from '../../../src/core/state/state.ts'
 import { reply, roundsScript, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import { startScriptedModel } from '../../../src/demo/model/scripted-model.ts'
+import { PricedThread } from '../../../src/run/play-round.ts'
+import { SessionLog } from '../../../src/run/session-log.ts'
+import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import { makePlace } from '../../support/place.ts'
 import { processesOf, untilRuns } from '../../support/processes.ts'
 import { says } from '../../support/rounds.ts'
 import { writePeer } from '../../support/scripted-peer.ts'
 import { TestClock } from '../../support/test-clock.ts'
+import { sampleEvents } from '../../tui/samples.ts'
 import { engineNamed, play, setupIn, THREAD } from '../contract.ts'
 import { endAfterEach } from './end-after-each.ts'
 import { MINUTE } from './open-engine.ts'
 
 const atEnd = endAfterEach()
+
+/** With what a session is logged of which nothing is kept. */
+const NOWHERE = {
+  journal: { append: () => {}, sync: async () => {}, [Symbol.asyncDispose]: async () => {} },
+  views: [],
+  templates: OWN_TEMPLATES,
+  redactor: nothingSecret,
+}
 
 /** Rounds of the real codex, whose config.toml ends with `config`. */
 async function real(
@@ -57,6 +72,37 @@ test('commands of exec do not see what the person has kept from them', async () 
   const { outcome, events } = play(prepare())
   expect(await outcome).toEqual({ class: 'worked', message: null })
   expect(JSON.stringify(events)).toContain('<> <> <b>')
+})
+
+test('a turn of exec is charged by the model that is named, and where the cost is limited ended at once if none is', async () => {
+  const limited = (prepared: PreparedRound) => {
+    const state = {
+      ...emptyState('20261121_1'),
+      prices: [{ model: 'scripted', in: 1, cached: 1, out: 1 }],
+      limits: { rounds: null, timeMs: null, tokens: null, cost: 4 },
+    }
+    return new PricedThread(prepared, new SessionLog(state, { ...NOWHERE, clock: systemClock }))
+  }
+  const { model, prepare } = await real([says('Done.'), says('Done.')])
+  const events: EngineEvent[] = []
+  for (const model of ['scripted', null]) {
+    const prepared = prepare({ model })
+    const priced = limited(prepared)
+    const onEvent = (event: EngineEvent) => void events.push(priced.note(event))
+    const outcome = await prepared.run({ round: 1, input: 'Go on.', onEvent, onLive() {}, onRecord() {} })
+    if (model !== null) expect(priced.outcomeOf(outcome)).toEqual({ class: 'worked', message: null })
+    else
+      expect(priced.outcomeOf(outcome)).toEqual({
+        class: 'config',
+        message: 'Codex does not say which model it works with, so --max-cost cannot be kept; name one with --model.',
+      })
+  }
+  expect(events.filter(({ type }) => type === 'usage')).toMatchObject([{ model: 'scripted' }])
+  expect(model.requests.length).toBeLessThanOrEqual(2)
+  // Nor is what an engine tells that says nothing of the turn's beginning.
+  const untold = limited(prepare({ model: null }))
+  untold.note(sampleEvents.usage)
+  expect(untold.outcomeOf({ class: 'worked', message: null }).class).toBe('config')
 })
 
 test('the model is asked for an answer in a shape', async () => {
@@ -104,6 +150,48 @@ test('exec that says nothing any more is silent, and nothing of it is left', asy
   expect(await outcome).toEqual({ class: 'silent', message: 'Nothing came from codex for 6 minutes.' })
   await engine.settle()
   expect(processesOf(place)).toEqual([])
+})
+
+test('exec that waits for a server which is not there is ended as far as it may wait, once', async () => {
+  const clock = new TestClock()
+  const { engine, place, outcome, events, logged } = await peer(
+    `if (isExec) {
+      send({ type: 'thread.started', thread_id: 't' })
+      send({ type: 'turn.started' })
+      for (const _ of [1, 2]) send({ type: 'error', message: 'Reconnecting... waiting for network (Connection failed)' })
+      raw('Both were said.\\n')
+      await new Promise(() => setInterval(() => {}, 1000))
+    }`,
+    { clock, networkMs: 2 * MINUTE },
+  )
+  await expect.poll(() => logged.join(), { timeout: 30_000 }).toContain('Both were said.')
+  expect(events.filter(({ type }) => type === 'error')).toHaveLength(1)
+  expect(clock.waits().filter(left => left > 5_000 && left <= 15_000)).toHaveLength(1)
+  await clock.advance(16_000)
+  expect(await outcome).toEqual({
+    class: 'network',
+    message: 'Reconnecting... waiting for network (Connection failed)',
+  })
+  await engine.settle()
+  expect(processesOf(place)).toEqual([])
+})
+
+test('exec that reaches its server again in time is not ended', async () => {
+  const clock = new TestClock()
+  const { prepared, outcome, events } = await peer(
+    `if (isExec) {
+      send({ type: 'thread.started', thread_id: 't' })
+      send({ type: 'turn.started' })
+      send({ type: 'error', message: 'Reconnecting... waiting for network (Connection failed)' })
+      send({ type: 'item.completed', item: { id: 'm', type: 'agent_message', text: 'Back.' } })
+      await new Promise(() => setInterval(() => {}, 1000))
+    }`,
+    { clock, networkMs: 2 * MINUTE },
+  )
+  await expect.poll(() => events.map(({ type }) => type), { timeout: 30_000 }).toContain('item-completed')
+  await clock.advance(16_000)
+  await prepared.interrupt()
+  expect((await outcome).class).toBe('interrupted')
 })
 
 test('a line of exec that is far too long is passed over, and logged', async () => {

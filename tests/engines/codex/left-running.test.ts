@@ -8,12 +8,7 @@ import { AppServers } from '../../../src/engines/codex/app-server.ts'
 import { findMarked, MARK_VARIABLE } from '../../../src/platform/end-processes.ts'
 import { startTimeOf } from '../../../src/platform/processes.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
-
-/** Starts each of 20 processes again as soon as it has been killed; what starts them is not marked itself. */
-const RESPAWNS = `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-  (while :; do ${MARK_VARIABLE}=$MARK sleep 1000; done) &
-done
-wait`
+import { RESPAWNS } from '../../support/undying.ts'
 
 const skipped = unless(isLinux, 'marks are found by /proc here')
 
@@ -24,7 +19,7 @@ test.runIf(isLinux)(
     const warnings: string[] = []
     const { pid, platform } = process
     const servers = new AppServers({
-      binary: { path: '/bin/true' },
+      binary: { path: '/bin/cat' },
       overrides: [],
       directory,
       key: 'left-running',
@@ -37,7 +32,7 @@ test.runIf(isLinux)(
       env: process.env,
       work: 'round',
     })
-    const { server, mark } = servers.start()
+    const { server, mark } = servers.start(['-'])
     const { [MARK_VARIABLE]: _, ...plain } = process.env
     const respawns = spawn('/bin/sh', ['-c', RESPAWNS], {
       env: { ...plain, MARK: mark },
@@ -49,7 +44,8 @@ test.runIf(isLinux)(
       await expect
         .poll(async () => (await marked()).length, { timeout: 30_000, interval: 10 })
         .toBeGreaterThanOrEqual(20)
-      await server.exit
+      // What it leaves is looked for as soon as it has ended.
+      await server.close()
       await servers.close()
     } finally {
       if (respawns.pid !== undefined) process.kill(-respawns.pid, 'SIGKILL')

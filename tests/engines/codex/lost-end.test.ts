@@ -50,6 +50,12 @@ async function waitsForEnd({ clock, round }: Opened) {
   await expect.poll(() => clock.waits().some(left => left > 5_000 && left <= 15_000), { timeout: 30_000 }).toBe(true)
 }
 
+/** How the round has ended; fails soon where it does not. */
+async function outcomeOf({ round }: Opened) {
+  await expect.poll(() => round.prepared.isOver, { timeout: 30_000 }).toBe(true)
+  return await round.outcome
+}
+
 const said = (events: readonly EngineEvent[]) =>
   events.flatMap(event =>
     event.type !== 'item-completed'
@@ -71,8 +77,9 @@ describe('the end of a turn that the real codex has sent and that never arrives'
     await clock.advance(14_000)
     expect(round.prepared.isOver).toBe(false)
     await clock.advance(1_500)
-    expect(await round.outcome).toEqual({ class: 'worked', message: null })
+    expect(await outcomeOf(opened)).toEqual({ class: 'worked', message: null })
     expect(said(round.events)).toEqual(['Looking.', 'command', 'Done.'])
+    expect(round.events.filter(({ type }) => type === 'turn-started')).toHaveLength(1)
     expect(logged).toContainEqual(expect.stringContaining('codex did not tell the end of its turn (completed)'))
     expect(round.events.some(event => event.type === 'warning' && event.message.includes('hydration'))).toBe(false)
     expect(await round.record(line => line.includes('"turn/completed"'))).toContain('"completed"')
@@ -83,8 +90,18 @@ describe('the end of a turn that the real codex has sent and that never arrives'
     const opened = await lossyCodex(lost, turnOfTwo)
     await waitsForEnd(opened)
     await opened.clock.advance(15_500)
-    expect((await opened.round.outcome).class).toBe('worked')
+    expect((await outcomeOf(opened)).class).toBe('worked')
     expect(said(opened.round.events)).toEqual(['Looking.', 'command', 'Done.'])
+  })
+
+  test('and of which the beginning never arrived either, is read back all the same', async () => {
+    const lost = `['turn/started', 'turn/completed'].includes(message.method)`
+    const opened = await lossyCodex(lost, turnOfTwo)
+    await waitsForEnd(opened)
+    await opened.clock.advance(15_500)
+    expect(await opened.round.outcome).toEqual({ class: 'worked', message: null })
+    expect(said(opened.round.events)).toEqual(['Looking.', 'command', 'Done.'])
+    expect(opened.round.events.filter(event => event.type === 'turn-started')).toMatchObject([{ model: 'scripted' }])
   })
 
   test('is a failure where the turn failed, in codex’s own words', async () => {
@@ -95,7 +112,10 @@ describe('the end of a turn that the real codex has sent and that never arrives'
     await round.record(line => line.includes('"systemError"'))
     await expect.poll(() => clock.waits().some(left => left > 5_000 && left <= 15_000), { timeout: 30_000 }).toBe(true)
     await clock.advance(15_500)
-    expect(await round.outcome).toEqual({ class: 'context-full', message: expect.stringContaining('ran out of room') })
+    expect(await outcomeOf(opened)).toEqual({
+      class: 'context-full',
+      message: expect.stringContaining('ran out of room'),
+    })
   })
 })
 
@@ -109,7 +129,7 @@ describe('a codex that is idle', () => {
       on['turn/start'] = id => { send({ id, result: {} }); started(); message('hello'); idle() }`)
     await waitsForEnd(opened)
     await opened.clock.advance(15_500)
-    expect(await opened.round.outcome).toEqual({ class: 'worked', message: null })
+    expect(await outcomeOf(opened)).toEqual({ class: 'worked', message: null })
   })
 
   test('of a version that makes up the ids of what it reads brings along the last message alone', async () => {
@@ -124,41 +144,77 @@ describe('a codex that is idle', () => {
       on['turn/start'] = id => { send({ id, result: {} }); started(); message('hello'); idle() }`)
     await waitsForEnd(opened)
     await opened.clock.advance(15_500)
-    expect((await opened.round.outcome).class).toBe('worked')
+    expect((await outcomeOf(opened)).class).toBe('worked')
     expect(said(opened.round.events)).toEqual(['hello', 'bye'])
+  })
+
+  test('and reads back what are no items brings along the others', async () => {
+    const items = [null, 3, {}, { type: 'agentMessage', id: 'm9', text: 'bye', phase: null }]
+    const opened = await peer(`${idle}
+      on['thread/read'] = read({ id: TURN, status: 'completed', error: null, items: ${JSON.stringify(items)} })
+      on['turn/start'] = id => { send({ id, result: {} }); started(); idle() }`)
+    await waitsForEnd(opened)
+    await opened.clock.advance(15_500)
+    expect((await outcomeOf(opened)).class).toBe('worked')
+    expect(said(opened.round.events)).toEqual(['bye'])
   })
 
   test('and works on before the grace is over is not asked', async () => {
     const opened = await peer(`${idle}
-      on['thread/read'] = read({ id: TURN, status: 'completed', error: null, items: [] })
+      on['thread/read'] = id => { message('I am asked.'); read({ id: TURN, status: 'completed', error: null, items: [] })(id) }
       on['turn/start'] = id => { send({ id, result: {} }); started(); idle() }
       on['turn/steer'] = id => { idle('active'); send({ id, result: {} }) }`)
     await waitsForEnd(opened)
     expect(await opened.round.prepared.steer('Go on.')).toBe(true)
-    await opened.clock.advance(MINUTE)
+    await opened.clock.advance(15_500)
+    // What would have been asked by then is answered before this.
+    expect(await opened.round.prepared.steer('Go on.')).toBe(true)
+    expect(said(opened.round.events)).toEqual([])
     expect(opened.round.prepared.isOver).toBe(false)
     await opened.round.prepared.interrupt()
     expect((await opened.round.outcome).class).toBe('interrupted')
   })
 
-  for (const [how, read] of Object.entries({
+  const unhelpful = {
     'says that its turn still runs': `read({ id: TURN, status: 'inProgress', error: null, items: [] })`,
     'does not know its turn': `read(null)`,
     'refuses to say': `id => send({ id, error: { code: -32600, message: 'no' } })`,
     'answers rubbish': `id => send({ id, result: { thread: { turns: [null, 3] } } })`,
     'does not answer': `() => {}`,
-  }))
-    test(`and ${how} is silent as any other`, async () => {
+  }
+  for (const [how, read] of Object.entries(unhelpful)) {
+    test(`and ${how} is asked three times in all, and silent as any other after that`, async () => {
       const opened = await peer(`${idle}
         on['thread/read'] = ${read}
         on['turn/start'] = id => { send({ id, result: {} }); started(); idle() }`)
       const { clock, round, logged } = opened
       await waitsForEnd(opened)
-      await clock.advance(16_000)
-      if (how === 'does not answer') await clock.advance(15_000)
-      await expect.poll(() => logged.join(), { timeout: 30_000 }).toContain('codex is idle, and')
+      for (const asked of [1, 2, 3]) await failsToTell(opened, how, asked)
       expect(round.prepared.isOver).toBe(false)
       await clock.advance(8 * MINUTE)
       expect((await round.outcome).class).toBe('silent')
+      expect(logged.filter(isOfIdle)).toHaveLength(3)
     })
+
+    test(`is believed when asked for the third time, though before it ${how}`, async () => {
+      const opened = await peer(`${idle}
+        let asked = 0
+        const [fails, tells] = [${read}, read({ id: TURN, status: 'completed', error: null, items: [] })]
+        on['thread/read'] = id => (++asked < 3 ? fails : tells)(id)
+        on['turn/start'] = id => { send({ id, result: {} }); started(); idle() }`)
+      await waitsForEnd(opened)
+      for (const asked of [1, 2]) await failsToTell(opened, how, asked)
+      await opened.clock.advance(15_500)
+      expect(await opened.round.outcome).toEqual({ class: 'worked', message: null })
+    })
+  }
 })
+
+const isOfIdle = (line: string) => line.startsWith('codex is idle, and')
+
+/** Moves the clock on until codex has been asked so often, in vain, and is about to be asked again. */
+async function failsToTell({ clock, logged }: Opened, how: string, asked: number) {
+  await clock.advance(15_500)
+  if (how === 'does not answer') await clock.advance(10_500)
+  await expect.poll(() => logged.filter(isOfIdle).length, { timeout: 30_000 }).toBe(asked)
+}

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import type { StrayFinder } from '../../../src/core/contracts/engine.ts'
 import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
 import {
   type CommandEnd,
@@ -25,7 +26,12 @@ export interface OpenedCommands extends AsyncDisposable {
 /** Commands in a place, on the codex at `path` or on the real one. */
 export async function openCommands(
   place: TestPlace,
-  options: Partial<SandboxChoice> & { path?: string; env?: Record<string, string>; requestMs?: number } = {},
+  options: Partial<SandboxChoice> & {
+    path?: string
+    env?: Record<string, string>
+    requestMs?: number
+    controlGroup?: StrayFinder
+  } = {},
 ): Promise<OpenedCommands> {
   const { path = (await findRealCodex()).path } = options
   const { mode = 'workspace-write', network = false, writable = [] } = options
@@ -45,6 +51,7 @@ export async function openCommands(
     directory: place.directory,
     sandbox: { mode, network, writable },
     key: `test-${randomUUID()}`,
+    controlGroup: options.controlGroup ?? null,
     owner: { pid: process.pid, startTime: await startTimeOf(process.pid, process.platform) },
     platform: process.platform,
     clock,

@@ -9,6 +9,7 @@ import { writePeer } from '../../support/scripted-peer.ts'
 import { untilInFolder } from '../../support/until-in-folder.ts'
 import { endAfterEach } from './end-after-each.ts'
 import { openCommands } from './open-commands.ts'
+import { WatchedGroup } from './watched-group.ts'
 
 const place = await makePlace('')
 const outside = await mkdtemp('/var/tmp/codemachine-outside-')
@@ -154,6 +155,18 @@ describe('nothing is left of a command', () => {
     const { run } = await open({ mode: 'danger-full-access' }, other)
     await run('/usr/bin/setsid /bin/sleep 1001 > /dev/null 2>&1 & echo passed')
     expect(processesOf(other)).toEqual([])
+  })
+
+  test('and it is looked for in the control group, not before the command has ended', async () => {
+    const group = new WatchedGroup()
+    const opened = await openCommands(place, { controlGroup: group })
+    const running = opened.run('touch begun; sleep 1006')
+    await made('begun')
+    expect(group.working).toBe(1)
+    opened.timeIsUp()
+    expect((await running).kind).toBe('timed-out')
+    await opened[Symbol.asyncDispose]()
+    expect([group.working, group.looks.at(-1)]).toEqual([0, 0])
   })
 
   test('that is broken off', async () => {

@@ -213,6 +213,31 @@ describe('a codex', () => {
     await clock.advance(4_000)
     expect(await round.outcome).toEqual(isGone)
   })
+
+  test('that reaches it again in time is not ended, and is given as long once more the next time', async () => {
+    const { clock, play } = await peer(
+      `${goesOffline(`message('Working.')`)}
+      const goOn = ['comes back', 'does nothing', 'is away again']
+      on['turn/steer'] = id => {
+        const next = goOn.shift()
+        if (next === 'comes back') message('Back.')
+        if (next === 'is away again') say('error', { threadId: THREAD, turnId: TURN, error: away, willRetry: true })
+        send({ id, result: { turnId: TURN } })
+      }`,
+      { networkMs: 2 * MINUTE },
+    )
+    const round = play()
+    await round.event('error')
+    await clock.advance(MINUTE)
+    expect(await round.prepared.steer('Go on.')).toBe(true)
+    await clock.advance(MINUTE + 5_000)
+    expect(await round.prepared.steer('Go on.')).toBe(true)
+    expect(await round.prepared.steer('Go on.')).toBe(true)
+    await clock.advance(2 * MINUTE - 2_000)
+    expect(round.prepared.isOver).toBe(false)
+    await clock.advance(4_000)
+    expect(await round.outcome).toEqual(isGone)
+  })
 })
 
 test('a turn waits for the network for a part of what the person allows, and for two minutes at most', () => {

@@ -344,10 +344,11 @@ describe('a plan that a person wants to see', () => {
         build.write(without('T2'))
         return worked
       }
-      const { events, inputs } = await build.run([works, less, works], asked, [
+      const { events, inputs, replies } = await build.run([works, less, works], asked, [
         { on: 'decision-asked', nth: 1, say: [said] },
         { on: 'decision-asked', nth: 2, say: ['decide accept'] },
       ])
+      expect(replies[0]).toMatch(/ Then it asks about the plan again\.$/)
       expect(answers(events)).toEqual([
         ['change', 'Less of it'],
         ['accept', null],
@@ -360,6 +361,27 @@ describe('a plan that a person wants to see', () => {
       ])
       expect(types(events)).not.toContain('held')
     }
+  })
+
+  test('is changed by replan --go without another question, and carried out by that', async () => {
+    const build = openBuild()
+    const less: Play = () => {
+      build.write(without('T2'))
+      return worked
+    }
+    const { events, inputs, replies } = await build.run([works, less, works], asked, [
+      { on: 'decision-asked', nth: 1, say: ['replan --go Less of it'] },
+    ])
+    expect(replies[0]).toMatch(/ Then it goes on by itself\.$/)
+    expect(inputs[1]).toContain('Less of it')
+    expect([ofType(events, 'decision-asked').length, ofType(events, 'replanned').length]).toEqual([1, 1])
+    expect(types(events)).not.toContain('held')
+    expect(ofType(events, 'round-started').map(({ part }) => part)).toEqual([
+      'team-building',
+      undefined,
+      'orchestration',
+      'summary',
+    ])
   })
 
   test('is left as it is by a stop, and asked about when the session goes on', async () => {

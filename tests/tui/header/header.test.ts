@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { SessionEvent } from '../../../src/core/events/events.ts'
 import { headerLines } from '../../../src/tui/header/header.ts'
 import type { Theme } from '../../../src/tui/terminal/theme.ts'
 import { widthOf } from '../../../src/words/cells.ts'
@@ -26,6 +27,25 @@ test('on a narrow one it is said in few words, and the least important is left o
   expect(header(40)).toEqual(['linkcheck · T2/15 · Core · R4/20 · 3:53', 'npm test 0:42 · usage 40 %, resets 05:02'])
   expect(header(80, 1)).toEqual(['linkcheck · T2/15 · R4/20 · 3:53 · npm test 0:42 · 40 %, resets 05:02 · 2 queued'])
   expect(header(20, 1)).toEqual(['npm test 0:42'])
+})
+
+test('what the session has cost is there where there are prices, beside what it may', () => {
+  const priced: SessionEvent = {
+    ...moreSamples['every limit'],
+    limits: { ...moreSamples['every limit'].limits, cost: 10 },
+    prices: [{ model: 'gpt-6', in: 50, cached: 50, out: 50 }],
+  }
+  const usage = (model: string): SessionEvent => ({ ...sampleEvents.usage, round: 4, model })
+  const line = (columns: number, model = 'gpt-6') =>
+    headerLines(
+      { ...data, state: stateAfter([...atWork.slice(0, 2), usage(model)], priced) },
+      { columns, rows: 2, theme: plain, now: NOW },
+    )[1]
+  expect(line(120)).toContain(' · 45.2k of 5M tokens · cost 2.26 of 10.00 · context ')
+  expect(line(60)).toContain(' · cost 2.26 · ')
+  expect(line(40)).not.toContain('cost')
+  expect(line(160, 'other')).toContain(' · cost 0.00 of 10.00, without 45.2k tokens that have no price · ')
+  expect(header(160).join()).not.toContain('cost')
 })
 
 test('a long command and a long name take what room is left, and the time of the command stays', () => {
@@ -72,7 +92,7 @@ test('elapsed and running time move each second', () => {
 })
 
 test('of a session without limits, tasks or a title, what there is', () => {
-  const state = stateAfter([], { ...moreSamples['no limit'], goal: '\n  Build X.\nQuickly.' })
+  const state = stateAfter([], { ...moreSamples['no limit'], prices: [], goal: '\n  Build X.\nQuickly.' })
   const bare = { state, board: null, live: [], queued: 0 }
   expect(headerLines(bare, { columns: 80, rows: 2, theme: plain, now: NOW })).toEqual([
     'Build X. · 0 rounds · 3:53',
@@ -84,7 +104,7 @@ test('the model that works is named, also where the person named none', () => {
   const { 'turn-started': turn, 'model-rerouted': rerouted } = sampleEvents
   let begun: (typeof sampleEvents)['round-started'] = sampleEvents['round-started']
   const modelAfter = (...events: (typeof turn | typeof rerouted)[]) => {
-    const state = stateAfter([begun, ...events], moreSamples['no limit'])
+    const state = stateAfter([begun, ...events], { ...moreSamples['no limit'], prices: [] })
     const place = { columns: 200, rows: 2, theme: plain, now: NOW } as const
     return headerLines({ state, board: null, live: [], queued: 0 }, place)[1]?.split(' · ').at(-1)
   }

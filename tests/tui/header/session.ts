@@ -23,6 +23,7 @@ export function stateAfter(events: readonly SessionEvent[], created: SessionEven
 
 const begun: SessionEvent = {
   ...moreSamples['every limit'],
+  prices: [],
   goal: 'Write a link checker\nthat is fast.',
   model: 'gpt-6',
   effort: 'high',

@@ -352,6 +352,7 @@ async function open(directory = work): Promise<RepositoryGuard> {
     setAsideDir: aside,
     baselineFile,
     leaveOut: [],
+    reach: { env: {}, sandbox: 'workspace-write' },
   })
 }
 

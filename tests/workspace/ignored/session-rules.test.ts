@@ -5,8 +5,8 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
 import { type Fingerprints, openFingerprints, openFingerprintsReadOnly } from '../../../src/workspace/fingerprint.ts'
-import { findRepository } from '../../../src/workspace/git/git.ts'
-import { openSessionRules } from '../../../src/workspace/ignored/session-rules.ts'
+import { findRepository, GitStopped } from '../../../src/workspace/git/git.ts'
+import { lookBySessionRules } from '../../../src/workspace/ignored/session-rules.ts'
 
 let base: string
 let work: string
@@ -58,6 +58,17 @@ describe('what is ignored in a session', () => {
     expect((await changes(prints, before)).filter(path => path !== 'part/.gitignore')).toEqual([])
     for (const path of seen) write(path, 'changed')
     expect((await changes(prints, before)).filter(path => path !== 'part/.gitignore')).toEqual(seen)
+  })
+
+  it('is what a file nearer to it says where two files disagree, in a folder of any name', async () => {
+    write('.gitignore', '*.log\n')
+    // In the order of their names the outer file comes last.
+    write('!part/.gitignore', '!kept.log\n')
+    const { prints } = await begin()
+    const before = await prints.take()
+    write('.gitignore', '*\n')
+    for (const path of ['kept.log', '!part/kept.log', '!part/other.log']) write(path, '1')
+    expect(await changes(prints, before)).toEqual(['!part/kept.log', '.gitignore'])
   })
 
   it('is what a cache ignores with a file of its own, which ignores itself', async () => {
@@ -200,7 +211,7 @@ describe('a rule that ignores everything when a session begins', () => {
 
 it('a session that is ended while its first look at the files runs keeps no rules, and those of when it goes on', async () => {
   write('.gitignore', '*.before\n')
-  expect((await begin(AbortSignal.abort())).remarks).toEqual([])
+  await expect(begin(AbortSignal.abort())).rejects.toThrow(GitStopped)
   expect(existsSync(rulesFile())).toBe(false)
   await begin()
   expect(readFileSync(rulesFile(), 'utf8')).toContain('*.before')
@@ -208,8 +219,11 @@ it('a session that is ended while its first look at the files runs keeps no rule
 
 async function begin(ending = new AbortController().signal) {
   const prints = await openFingerprints(await options())
-  const rules = await openSessionRules(prints, { path: rulesFile(), ending, state: () => state })
-  return { prints, remarks: rules.remarks, refresh: () => rules.refresh() }
+  const remarks: string[] = []
+  const onRemark = (remark: string) => void remarks.push(remark)
+  const looks = lookBySessionRules(prints, { path: rulesFile(), ending, state: () => state, onRemark })
+  await looks.take()
+  return { prints, remarks, refresh: () => looks.take() }
 }
 
 async function options() {

@@ -22,6 +22,7 @@ beforeEach(async () => {
     goal: 'A goal',
     git,
     records: join(home, 'records'),
+    redact: text => text,
   })
   memory = openMemory({ folder: place.folder, directory, lastGood: place.lastGood })
 })

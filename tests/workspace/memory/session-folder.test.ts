@@ -32,8 +32,16 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true })
 })
 
+const redact = (text: string) => text.replaceAll('tk_4711_abcDEF', '[secret T]')
 const create = (goal: string, id = '20261120_1', branch: string | null = 'main') =>
-  createSessionFolder({ directory, id, goal, git: { commit: '1234567e8', branch }, records: join(home, 'records', id) })
+  createSessionFolder({
+    directory,
+    id,
+    goal,
+    git: { commit: '1234567e8', branch },
+    records: join(home, 'records', id),
+    redact,
+  })
 
 describe('a new session', () => {
   it('has a MAIN.md with the goal, no tasks, and no open entries', async () => {
@@ -70,6 +78,13 @@ in the terminal
       fingerprint: expect.any(String),
       texts: expect.any(Object),
     })
+  })
+
+  it('has a title without the secrets of its goal, taken out before it was cut', async () => {
+    const place = await create(`${'x'.repeat(50)} tk_4711_abcDEF and more`)
+    const text = await readFile(place.main, 'utf8')
+    expect(text).toContain(`short_title: "${'x'.repeat(50)} [secret…"`)
+    expect(text).toContain('xx tk_4711_abcDEF and more\n```')
   })
 
   it('lies in .codemachine, out of sight of git, and shares what was learnt', async () => {

@@ -63,6 +63,7 @@ beforeEach(async () => {
     goal: 'A goal',
     git,
     records: join(home, 'records'),
+    redact: text => text,
   })
   await writeFile(place.main, goodMain)
   await writeFile(place.tasks, goodTasks)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseTasksFile } from '../../../src/workspace/memory/tasks-file.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 
@@ -12,7 +12,7 @@ function problem(text: string): string {
 }
 
 describe('a tasks.json', () => {
-  it('has tasks with id, name, done and phase; what else they have is their own', () => {
+  test('has tasks with id, name, done and phase; what else they have is their own', () => {
     const full = {
       ...task('T1', true),
       details: 'd',
@@ -27,11 +27,11 @@ describe('a tasks.json', () => {
     })
   })
 
-  it('may have no tasks, a byte order mark and unknown fields', () => {
+  test('may have no tasks, a byte order mark and unknown fields', () => {
     expect(parseTasksFile('\uFEFF{ "version": 2, "tasks": [] }\n')).toEqual({ ok: true, value: [] })
   })
 
-  it.each([
+  test.each([
     [
       file(task('T1'), task('T2'), task('T3'), { ...task('T4'), done: 'yes' }),
       'tasks[3].done is "yes"; use true or false.',
@@ -62,7 +62,7 @@ describe('a tasks.json', () => {
     expect(problem(text)).toBe(sentence)
   })
 
-  it.each([
+  test.each([
     ['{"tasks":[{"id":"T1","name":"a","done":false,"done":true}]}', 'line 1, column 46: "done"'],
     ['{"tasks":[{"id":"T1","name":"a","d\\u006fne":false,\n  "done":true}]}', 'line 2, column 3: "done"'],
     ['{"tasks":[{"id":"T1","name":"a","done":false}],\n"tasks":[]}', 'line 2, column 1: "tasks"'],
@@ -71,13 +71,13 @@ describe('a tasks.json', () => {
     expect(problem(text)).toBe(`${place} is there twice in the same object; write every key once.`)
   })
 
-  it('may have the same key in different objects', () => {
+  test('may have the same key in different objects', () => {
     expect(
       parseTasksFile(file({ ...task('T1'), own: { id: 1, done: [{ id: 2 }, { id: 3 }] } }, task('T2'))),
     ).toMatchObject({ ok: true })
   })
 
-  it.each([
+  test.each([
     ['', 1, 1, 'the file ends too early'],
     ['{\n  "tasks": [\n', 3, 1, 'the file ends too early'],
     ['{\n  "tasks": [],\n}', 3, 1, '"}" is not JSON here'],
@@ -97,7 +97,7 @@ describe('a tasks.json', () => {
     )
   })
 
-  it('that was cut off or hit by a wrong character names the place where it stops being JSON', () => {
+  test('that was cut off or hit by a wrong character names the place where it stops being JSON', () => {
     fc.assert(
       fc.property(
         fc.json(),
@@ -122,7 +122,7 @@ describe('a tasks.json', () => {
     )
   })
 
-  it('of the largest size is judged in time, however deep it is', () => {
+  test('of the largest size is judged in time, however deep it is', () => {
     const started = cpuMs()
     expect(problem(`{"tasks":[${'['.repeat(1_000_000)}`)).toContain('ends too early')
     expect(problem(`{"tasks":[${'{},'.repeat(300_000)}{}]}`)).toContain('tasks[0].id is missing')

@@ -18,9 +18,10 @@ import { endTree } from '../../../platform/end-processes.ts'
 import { type AppServer, type AppServerExit, AppServers } from '../app-server.ts'
 import { exitOutcome, INTERRUPTED, turnOutcome, withRetryAt } from '../classify.ts'
 import { type CodexCapabilities, capabilitiesOf } from '../find-codex.ts'
-import { Activity, RoundFeed, watchForSilence } from '../round-feed.ts'
+import { Activity, NetworkWaits, RoundFeed, watchForSilence } from '../round-feed.ts'
 import { hidesFiles, type SandboxTerms, type ShieldedEnvironment, shieldEnvironment, threadTerms } from '../sandbox.ts'
 import { type AskedCodex, askAppServer, readShellPolicy } from '../thread-start.ts'
+import { waitsForNetwork } from '../translate.ts'
 import { parseObject } from '../wire.ts'
 import { execCommand } from './exec-arguments.ts'
 import { ExecLines, isExecLine } from './exec-lines.ts'
@@ -61,7 +62,11 @@ export class ExecEngine implements Engine {
       capabilities: this.#capabilities,
       forCommands: this.#shielded.forCommands,
       shellPolicy: () => this.#askForShellPolicy(),
-      start: command => this.#servers.start(command).server,
+      start: command => {
+        const { server } = this.#servers.start(command)
+        this.#servers.works(server)
+        return server
+      },
       onOver: () => this.#rounds.delete(round),
     })
     this.#rounds.add(round)
@@ -132,7 +137,10 @@ class ExecRound implements PreparedRound {
   readonly #options: ExecRoundOptions
   readonly #feed: RoundFeed
   readonly #activity: Activity
+  readonly #networkWaits: NetworkWaits
   readonly #lines: ExecLines
+  /** Aborted when it is over. */
+  readonly #leaving = new AbortController()
   readonly #over = Promise.withResolvers<void>()
   #server: AppServer | null = null
   #hasRun = false
@@ -149,6 +157,7 @@ class ExecRound implements PreparedRound {
     this.thread = options.thread
     this.#feed = new RoundFeed(options)
     this.#activity = new Activity(options.clock.monotonic())
+    this.#networkWaits = new NetworkWaits(this.#activity, options)
     this.#lines = new ExecLines(options.directory)
   }
 
@@ -256,10 +265,17 @@ class ExecRound implements PreparedRound {
         const { status, error } = message.params.turn
         this.#said = withRetryAt(turnOutcome(status, error), clock.now())
       }
+      if (message.method === 'error' && waitsForNetwork(message.params))
+        void this.#endLongWait(message.params.error.message)
       this.#feed.notification(message, {})
     } catch (error) {
       log(`${message.method} from codex was not understood: ${messageOf(error)}`)
     }
+  }
+
+  /** It ends if nothing else has come of it by then. */
+  async #endLongWait(message: string): Promise<void> {
+    if (await this.#networkWaits.lastsTooLong(this.#leaving.signal)) await this.#end({ class: 'network', message })
   }
 
   /** Ends it, for this cause if it is the first. SIGINT makes codex end its commands before itself. */
@@ -282,6 +298,7 @@ class ExecRound implements PreparedRound {
 
   #leave(): void {
     this.#isOver = true
+    this.#leaving.abort()
     this.#feed.close()
     this.#over.resolve()
     this.#options.onOver()

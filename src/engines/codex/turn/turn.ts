@@ -3,7 +3,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { messageOf } from '../../../base/errors.ts'
 import type { RoundOutcome } from '../../../core/events/outcome.ts'
 import type { CodexError } from '../classify.ts'
-import { memberOf, type Rpc } from '../wire.ts'
+import { memberOf, type Rpc, stringMember } from '../wire.ts'
 
 interface TurnOptions {
   rpc: Rpc
@@ -14,16 +14,20 @@ interface TurnOptions {
   log(message: string): void
 }
 
-/** From the notice that the thread is idle to asking codex how the turn ended, ms. */
+/** From the notice that the thread is idle to asking codex how the turn ended, and from one such question to the next, ms. */
 const END_GRACE_MS = 15_000
 /** The deadline of that question, ms. */
 const READ_MS = 10_000
+/** How often it is asked: well below the silence at which the turn counts as hung. */
+const MOST_READS = 3
 
 /** How a turn ended that codex has not told the end of, and the items that it has not told either. */
 export interface LostEnd {
   id: string
   status: string
   error: CodexError | null
+  /** False if `turn/started` did not arrive either. */
+  wasToldToStart: boolean
   missing: ThreadItem[]
 }
 
@@ -35,6 +39,8 @@ export class Turn {
   readonly #started = Promise.withResolvers<string>()
   readonly #end = Promise.withResolvers<RoundOutcome>()
   #id: string | null = null
+  /** Its id by the answer to `turn/start`, which comes before codex takes an interrupt of it. */
+  #acceptedId: string | null = null
   #wasRefused = false
   readonly #told = new ToldItems()
   #lastError: CodexError | null = null
@@ -60,6 +66,12 @@ export class Turn {
     this.#wasRefused ||= this.#id === null
   }
 
+  /** Codex has answered `turn/start`. */
+  accept(answer: unknown): void {
+    const id = memberOf(memberOf(answer, 'turn'), 'id')
+    if (typeof id === 'string') this.#acceptedId = id
+  }
+
   start(id: string): void {
     this.#id = id
     this.#started.resolve(id)
@@ -82,7 +94,7 @@ export class Turn {
 
   /**
    * The thread is idle, which codex says just before the end of its turn. Resolves with the end, as codex keeps it, if that is
-   * not told within the grace; null if it is, if the turn goes on, or if codex cannot say.
+   * not told within the grace; null if it is, if the turn goes on, or if codex cannot say when asked for the third time.
    */
   async lostEnd(): Promise<LostEnd | null> {
     const { clock } = this.#options
@@ -90,24 +102,31 @@ export class Turn {
     const idle = new AbortController()
     this.#idle = idle
     void this.ended.then(() => idle.abort())
-    await clock.wait(END_GRACE_MS, idle.signal)
-    if (idle.signal.aborted || this.#id === null) return null
-    const turn = await this.#read(this.#id)
-    if (turn === null || idle.signal.aborted) return null
-    const { id, status, error } = turn
-    const items = Array.isArray(turn.items) ? turn.items : []
-    return { id, status, error: error ?? this.#lastError, missing: this.#told.missingOf(items) }
+    for (let reads = 0; reads < MOST_READS; reads++) {
+      await clock.wait(END_GRACE_MS, idle.signal)
+      if (idle.signal.aborted) return null
+      const turn = await this.#read()
+      if (idle.signal.aborted) return null
+      if (turn !== null) return this.#asRead(turn)
+    }
+    return null
+  }
+
+  #asRead({ id, status, error, items }: TurnRead): LostEnd {
+    const missing = this.#told.missingOf(Array.isArray(items) ? items : [])
+    return { id, status, error: error ?? this.#lastError, wasToldToStart: this.#id !== null, missing }
   }
 
   /** The turn as the thread keeps it; null if it still runs, or codex does not say. */
-  async #read(turnId: string): Promise<TurnRead | null> {
+  async #read(): Promise<TurnRead | null> {
     const { rpc, threadId, requestMs, log } = this.#options
+    const turnId = this.#id ?? this.#acceptedId
     try {
       const answer = await rpc.request('thread/read', { threadId, includeTurns: true }, Math.min(READ_MS, requestMs))
       const turns = memberOf(memberOf(answer, 'thread'), 'turns')
       const turn: unknown = Array.isArray(turns) ? turns.find(each => memberOf(each, 'id') === turnId) : null
       const status = memberOf(turn, 'status')
-      if (typeof status === 'string' && status !== 'inProgress') return turn as TurnRead
+      if (turnId !== null && typeof status === 'string' && status !== 'inProgress') return turn as TurnRead
       log(`codex is idle, and says that turn ${turnId} is ${typeof status === 'string' ? status : 'not there'}.`)
     } catch (error) {
       log(`codex is idle, and does not say how the turn ended: ${messageOf(error)}`)
@@ -158,7 +177,9 @@ class ToldItems {
   /** Those of a whole turn that have come to their end and were not told. Where ids are made up, only messages of the agent. */
   missingOf(items: readonly ThreadItem[]): ThreadItem[] {
     let messages = 0
+    // What codex answers has been checked by nobody.
     return items.filter(item => {
+      if (stringMember(item, 'id') === null) return false
       if (item.type === 'agentMessage') messages++
       if (MADE_UP.test(item.id)) return item.type === 'agentMessage' && messages > this.#messages
       return !this.#ids.has(item.id) && memberOf(item, 'status') !== 'inProgress'

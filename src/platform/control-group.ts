@@ -1,0 +1,180 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pid as ownPid } from 'node:process'
+import type { Clock } from '../base/clock.ts'
+import {
+  type Ended,
+  endFound,
+  type FoundProcess,
+  MARK_VARIABLE,
+  parseMark,
+  readCommand,
+  readVariable,
+} from './end-processes.ts'
+import { ancestorsOf, type ProcessStat, readStat } from './processes.ts'
+
+/** What a control group is looked at with. */
+export interface ControlGroupOptions {
+  platform: NodeJS.Platform
+  /** The pid of this process. */
+  self: number
+  clock: Clock
+  /** How long what is found may take to end by itself after SIGTERM, ms. */
+  graceMs: number
+  /** The pids of codemachines that work elsewhere now: where one of them stands in the group, nothing in it is touched. */
+  otherRuns: () => Promise<readonly number[]>
+  /** Where proc(5) is mounted. Default: /proc */
+  proc?: string
+}
+
+/**
+ * The control group (cgroup v2) that this process has to itself, as `systemd-run --user --scope` makes one; null where it has
+ * none: on other systems, and where at this moment anything stands in the group but this process, what descends from it,
+ * and ancestors in its own process group (`npx`, `sh -c`). So one with an interactive shell, a tmux or the init of a
+ * container in it does not count: what is begun from there could not be told from what an agent has left.
+ */
+export async function openControlGroup(options: ControlGroupOptions): Promise<ControlGroup | null> {
+  const { platform, self, proc = PROC } = options
+  if (platform !== 'linux') return null
+  const folder = await folderOf(self, proc)
+  const members = folder === null ? null : await membersOf(folder, proc)
+  const own = members?.get(self)
+  if (folder === null || members === null || own === undefined) return null
+  const ancestors = await ancestorsOf(self, platform, proc)
+  for (const [pid, { group }] of members) {
+    const isAbove = ancestors.has(pid) && group === own.group
+    if (isAbove || (await ancestorsOf(pid, platform, proc)).has(self)) continue
+    // What has ended meanwhile has no ancestors any more.
+    if ((await readStat(pid, proc)) !== null) return null
+  }
+  return new ControlGroup(folder, members, options)
+}
+
+const PROC = '/proc'
+
+/** Finds and ends, by the control group of this process, what agents have orphaned without the mark in its environment. */
+export class ControlGroup {
+  readonly #folder: string
+  /** What stood in the group at the start. */
+  readonly #before: Members
+  readonly #options: ControlGroupOptions
+  /** One for each that works: what its agents orphan while they work is still in use. */
+  readonly #working = new Set<symbol>()
+
+  constructor(folder: string, before: Members, options: ControlGroupOptions) {
+    this.#folder = folder
+    this.#before = before
+    this.#options = options
+  }
+
+  /** Says that commands of agents run from now on, until the returned function is called. */
+  works(): () => void {
+    const work = Symbol()
+    this.#working.add(work)
+    return () => void this.#working.delete(work)
+  }
+
+  /** Ends what is found, with SIGTERM and then SIGKILL, in bounded time; nothing while anything works. */
+  async endStrays(): Promise<Ended> {
+    return await endFound(() => this.findStrays(), this.#options)
+  }
+
+  /**
+   * What stands in the group or in one below it, is neither of its start nor descends from this process, and has no mark of
+   * any codemachine. Nothing while anything works, nor where somebody else has begun to use the group: a process of our
+   * own session (no agent can get into it), one that an ancestor of ours in the group has started, another codemachine.
+   * What was started for a person (`forPerson`), and what that has started, is left out.
+   */
+  async findStrays(): Promise<FoundProcess[]> {
+    const { self, proc = PROC, otherRuns } = this.#options
+    const others = new Set(await otherRuns())
+    const members = (await membersOf(this.#folder, proc)) ?? new Map<number, ProcessStat>()
+    const own = members.get(self)
+    if (own === undefined) return []
+    const found: FoundProcess[] = []
+    const wasThere = (pid: number) =>
+      members.has(pid) && this.#before.get(pid)?.startTime === members.get(pid)?.startTime
+    for (const [pid, { session, startTime }] of members) {
+      if (wasThere(pid)) continue
+      const line = await ancestorsOf(pid, 'linux', proc)
+      if (line.has(self) || (await this.#isForPerson(line))) continue
+      // What has ended meanwhile has no ancestors any more.
+      if ((await readStat(pid, proc))?.startTime !== startTime) continue
+      const mark = await readVariable(pid, MARK_VARIABLE, proc)
+      const owner = mark === null ? null : (parseMark(mark)?.owner.pid ?? null)
+      const isOthers = owner !== null && owner !== self && members.has(owner)
+      if (isOthers || others.has(pid) || session === own.session || [...line].some(wasThere)) return []
+      // What is no mark of ours was made up to look like one.
+      if (owner === null) found.push({ pid, startTime, command: await readCommand(pid, proc) })
+    }
+    // What began to work meanwhile has orphaned nothing that was in the group when it was read.
+    return this.#working.size === 0 ? found : []
+  }
+
+  async #isForPerson(line: ReadonlySet<number>): Promise<boolean> {
+    const { self, proc } = this.#options
+    for (const pid of line) if ((await readVariable(pid, PERSON_VARIABLE, proc)) === String(self)) return true
+    return false
+  }
+}
+
+/** Who has started a program for the person: the pid of a codemachine. */
+const PERSON_VARIABLE = 'CODEMACHINE_FOR_PERSON'
+
+/** The environment of a program that is started for the person and may live on, such as an editor or a browser. */
+export function forPerson(env: Readonly<NodeJS.ProcessEnv>): NodeJS.ProcessEnv {
+  return { ...env, [PERSON_VARIABLE]: String(ownPid) }
+}
+
+/** The processes of a group and of those below it, by pid. */
+type Members = ReadonlyMap<number, ProcessStat>
+
+/** How many groups are looked into: agents can make more. */
+const MOST_GROUPS = 1000
+
+/** Null if it cannot be read, is too large, or has processes that cannot be seen from here (another pid namespace). */
+async function membersOf(top: string, proc: string): Promise<Members | null> {
+  const members = new Map<number, ProcessStat>()
+  const folders = [top]
+  // The list grows while it is gone through.
+  for (const folder of folders) {
+    if (folders.length > MOST_GROUPS) return null
+    const pids = await readFile(join(folder, 'cgroup.procs'), 'latin1').catch(() => null)
+    // One below may have gone again.
+    if (pids === null && folder === top) return null
+    for (const pid of (pids ?? '')
+      .split('\n')
+      .filter(line => line !== '')
+      .map(Number)) {
+      if (pid === 0) return null
+      const stat = await readStat(pid, proc)
+      if (stat !== null) members.set(pid, stat)
+    }
+    const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+    for (const entry of entries) if (entry.isDirectory()) folders.push(join(folder, entry.name))
+  }
+  return members
+}
+
+/**
+ * The folder of the control group of a process, by cgroups(7) and proc_pid_mountinfo(5); null if there is none, or it cannot
+ * be reached from here.
+ */
+async function folderOf(pid: number, proc: string): Promise<string | null> {
+  const read = (file: string) => readFile(join(proc, String(pid), file), 'utf8').catch(() => '')
+  const group = /^0::(\/.*)$/m.exec(await read('cgroup'))?.[1]
+  if (group === undefined) return null
+  for (const line of (await read('mountinfo')).split('\n')) {
+    const [mount = '', type = ''] = line.split(' - ')
+    const [, , , root = '', at = ''] = mount.split(' ').map(unescaped)
+    const inside = root === '/' ? group : `${group}/`.startsWith(`${root}/`) ? group.slice(root.length) : null
+    // Above the root of its namespace a group has a path with `..` in it.
+    if (type.startsWith('cgroup2 ') && inside !== null && !inside.split('/').includes('..')) return join(at, inside)
+  }
+  return null
+}
+
+/** Blanks and the like are written as `\040`. */
+function unescaped(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+}

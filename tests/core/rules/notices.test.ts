@@ -1,0 +1,118 @@
+import { describe, expect, test } from 'vitest'
+import type { EventOf } from '../../../src/core/events/events.ts'
+import {
+  describeGate,
+  gateNotice,
+  memoryNotice,
+  networkRefused,
+  outcomeNotice,
+  protectedNotice,
+  restoredNotice,
+  stuckNotice,
+  taskNotice,
+} from '../../../src/core/rules/notices.ts'
+import { sampleEvents } from '../../tui/samples.ts'
+
+const { type: _, round: __, when: ___, treeAfter: ____, ...failed } = sampleEvents['gate-ended']
+const result = { ...failed, output: '', problem: null }
+
+describe('the result of a gate', () => {
+  test.each([
+    [{}, 'The check `tests` fails (exit code 1).'],
+    [{ exitCode: null }, 'The check `tests` fails.'],
+    [{ problem: 'No shell.' }, 'The check `tests` fails (exit code 1). No shell.'],
+    [
+      { output: ' \n  a\nb\n\n' },
+      'The check `tests` fails (exit code 1).\n  The end of what it printed:\n     \n      a\n    b\n ',
+    ],
+    [{ output: ' \n ' }, 'The check `tests` fails (exit code 1).'],
+    [
+      { status: 'flaky' as const },
+      'The check `tests` is flaky: it failed (exit code 1), and passed when it was run again on the same files.',
+    ],
+    [
+      { status: 'flaky' as const, exitCode: null },
+      'The check `tests` is flaky: it failed, and passed when it was run again on the same files.',
+    ],
+  ])('%j', (change, text) => {
+    expect(describeGate({ ...result, ...change })).toBe(text)
+  })
+
+  test('of before any work was done says so', () => {
+    const says = (['before', 'claim'] as const).map(when => gateNotice(when, result).text.endsWith('was done.'))
+    expect(says).toEqual([true, false])
+  })
+})
+
+test('a memory file that could not be used is told with what became of it', () => {
+  const problem = { file: 'tasks.json', problem: 'It is broken.', setAside: null, restored: false } as const
+  expect(memoryNotice(problem).text).toBe('tasks.json could not be used: It is broken. Bring it up to date first.')
+  expect(memoryNotice({ ...problem, setAside: 'x.1', restored: true }).text).toBe(
+    'tasks.json could not be used: It is broken. What it held was kept as x.1. The last good version has been put back. Bring it up to date first.',
+  )
+})
+
+test('files that were touched are named, with how', () => {
+  expect(protectedNotice(sampleEvents['protected-changed'].files).text).toContain(
+    'tests/a.test.ts (tests marked to be skipped), tests/b.test.ts (deleted)',
+  )
+  expect(restoredNotice(['.git/config', '.git/hooks/x']).text).toContain('.git/config, .git/hooks/x')
+})
+
+test('of a task that was judged the next round is told what it has to do about it, and else nothing', () => {
+  const told = (verdict: EventOf<'task-judged'>['verdict'], detail: string | null = null) =>
+    taskNotice({ ...sampleEvents['task-judged'], verdict, detail })?.text ?? null
+  expect([told('refused'), told('refused', 'No.')]).toEqual([
+    'T2 (Create homepage component) was set to done, and is not taken for it: nothing shows it.',
+    'T2 (Create homepage component) was set to done, and is not taken for it: No.',
+  ])
+  expect([told('parked'), told('parked', 'Why.')]).toEqual([
+    'T2 (Create homepage component) is parked: it failed too often. Leave it, and go on with the rest.',
+    'T2 (Create homepage component) is parked: Why. Leave it, and go on with the rest.',
+  ])
+  expect(told('put-back')).toContain('has been put back')
+  const silent = ['changed', 'edited', 'done', 'failed', 'reopened', 'added', 'removed'] as const
+  expect(silent.map(verdict => told(verdict))).toEqual(silent.map(() => null))
+})
+
+test('of how a round ended the next one is told what it can do about it', () => {
+  const told = (end: Parameters<typeof outcomeNotice>[0]['class'], message: string | null = null) =>
+    outcomeNotice({ class: end, message })?.text ?? null
+  expect([told('silent'), told('silent', 'Quiet.')]).toEqual([
+    expect.stringContaining('ended: nothing came any more. Look'),
+    expect.stringContaining('ended: Quiet. Look'),
+  ])
+  expect([told('refused'), told('refused', 'No.')]).toEqual([
+    expect.stringContaining('refused: no reason was given. Go'),
+    expect.stringContaining('refused: No. Go'),
+  ])
+  expect(told('context-full')).toContain('ran out of room')
+  const silent = [
+    'worked',
+    'interrupted',
+    'window',
+    'throttle',
+    'network',
+    'quota',
+    'auth',
+    'config',
+    'crashed',
+  ] as const
+  expect(silent.map(end => told(end))).toEqual(silent.map(() => null))
+})
+
+test('rounds that got nowhere are told what was said, and what is asked of them', () => {
+  const stuck = sampleEvents.stuck
+  const first = stuckNotice(stuck, ['one\ntwo', 'three']).text
+  expect(first).toMatch(/^The last 3 rounds left all files/)
+  expect(first).toContain(' This is what was said at their ends:\n  - one\n    two\n  - three\n ')
+  expect(first).toContain('choose another way')
+  const second = stuckNotice({ ...stuck, why: 'same-refusal', remedy: 'more-effort' }, []).text
+  expect(second).toMatch(/^The same claim has been refused 3 times, for the same reason\. Another way was asked for/)
+})
+
+test('a command that wanted the network is told how to get it', () => {
+  const wanted = ['connect EPERM ::1', 'getaddrinfo ENOTFOUND x', 'Temporary failure in name resolution']
+  expect(wanted.map(output => networkRefused(output) === null)).toEqual([false, false, false])
+  expect([networkRefused(''), networkRefused('EPERMITTED')]).toEqual([null, null])
+})
