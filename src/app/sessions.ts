@@ -1,17 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { findEnabledAgent } from '../agents/agent.ts'
-import { cleanResult, rememberResult } from '../agents/agent-memory.ts'
-import { agentInstructions, writeAgentsConfig } from '../agents/prompts.ts'
+import { writeAgentsConfig } from '../agents/prompts.ts'
 import { UserError } from '../base/errors.ts'
 import { version } from '../base/package.ts'
-import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
-import type { Memory } from '../core/contracts/memory.ts'
 import type { PromptTerms } from '../core/contracts/queue.ts'
 import type { Reply } from '../core/contracts/reply.ts'
 import { inEffect } from '../core/contracts/template.ts'
-import { askPersonTool } from '../core/contracts/tools.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import { globsLookedAt } from '../core/rules/gate-files.ts'
@@ -26,8 +21,6 @@ import { openJournal, problemOfSession } from '../records/journal.ts'
 import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
-import type { AgentBook } from '../run/delegation/delegation.ts'
-import type { RunnerOptions } from '../run/options.ts'
 import { PersonAsked } from '../run/person.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../run/session-log.ts'
 import { SessionRunner } from '../run/session-runner.ts'
@@ -47,7 +40,8 @@ import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
 import { optionsOf, policyOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
-import { templateNamed, unknownTemplate } from './start/templates.ts'
+import { templateNamed } from './start/templates.ts'
+import { TemplateFactory } from './template-factory.ts'
 import { LiveShare, Watchers } from './watch/live-share.ts'
 import type { RunObserver } from './work-through.ts'
 import type { World } from './world.ts'
@@ -401,100 +395,4 @@ async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'temp
   const hasChanged = state.protectedChanged.length > 0 || (state.gateConfiguration?.count ?? 0) > 0
   if (state.protectFrom !== null || !hasChanged) return state.protectFrom
   return state.savepoint?.start ?? null
-}
-
-/** Who works in the sessions of a run, and how. */
-export class TemplateFactory {
-  readonly #run: Run
-  readonly #platform: NodeJS.Platform
-  /** What was said of the agents already. */
-  readonly #told = new Set<string>()
-
-  constructor(run: Run, platform: NodeJS.Platform) {
-    this.#run = run
-    this.#platform = platform
-  }
-
-  /** That of one session; `place`: where its memory lies. */
-  async createFor(
-    { kind, template: name, taskPlan }: SessionState,
-    place: SessionFolder,
-    memory: Memory,
-  ): Promise<Pick<RunnerOptions, 'template' | 'agents'>> {
-    const { records, settings, remarks } = this.#run
-    const { directory } = records
-    if (kind === null) throw new UserError(unknownTemplate(name))
-    // Those that a person has tried again are not parked in the file either.
-    const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
-    if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))
-    const agents = taskPlan === null ? this.#run.agents : await this.#agents()
-    const template = await inEffect(name, 'open', () =>
-      kind.open({
-        directory,
-        memory: place,
-        agents,
-        isPlanReady: taskPlan?.state === 'ready',
-        tell: remark => void remarks.push(remark),
-      }),
-    )
-    return {
-      template,
-      agents: {
-        book: openAgentBook({
-          agents: async () => await this.#agents(),
-          directory,
-          promptOf: agent => inEffect(name, 'promptOf', () => template.promptOf?.(agent)),
-        }),
-        directory,
-        platform: this.#platform,
-        atOnce: settings.agents.atOnce,
-      },
-    }
-  }
-
-  /** The agents, with models that codex offers. */
-  async #agents(): Promise<AgentRoster> {
-    const { agents, remarks } = await this.#run.askForModels()
-    this.#run.remarks.push(...remarks.filter(remark => !this.#told.has(remark)))
-    for (const remark of remarks) this.#told.add(remark)
-    return agents
-  }
-}
-
-export interface AgentBookOptions {
-  /** With the models and efforts that they work with; asked for when one is given work. */
-  agents(): Promise<AgentRoster>
-  /** The work directory. */
-  directory: string
-  /** The prompt that counts for an agent; undefined: as it is at that moment. */
-  promptOf(agent: Agent): Promise<AgentPrompt | undefined>
-}
-
-/** The agents that can be given work in a session, and their memory. */
-export function openAgentBook({ agents, directory, promptOf }: AgentBookOptions): AgentBook {
-  return {
-    async thread(name) {
-      const { main, sub } = await agents()
-      if (main.some(agent => agent.name === name)) {
-        return { problem: `${name} leads the work, and cannot be given a task.` }
-      }
-      const found = findEnabledAgent(sub, name)
-      if ('problem' in found) return found
-      const { agent } = found
-      const instructions = await agentInstructions(agent, directory, await promptOf(agent))
-      if ('problem' in instructions) return instructions
-      const thread = {
-        agent: name,
-        developerInstructions: instructions.text,
-        model: agent.model,
-        effort: agent.modelReasoningEffort,
-        tools: [askPersonTool],
-      }
-      return { thread }
-    },
-    async remember(agent, { at, ...entry }) {
-      return await rememberResult(directory, agent, { ...entry, at: new Date(at).toISOString() })
-    },
-    clean: cleanResult,
-  }
 }

@@ -1,0 +1,110 @@
+import { findEnabledAgent } from '../agents/agent.ts'
+import { cleanResult, rememberResult } from '../agents/agent-memory.ts'
+import { agentInstructions } from '../agents/prompts.ts'
+import { UserError } from '../base/errors.ts'
+import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
+import type { Memory } from '../core/contracts/memory.ts'
+import { inEffect } from '../core/contracts/template.ts'
+import { askPersonTool } from '../core/contracts/tools.ts'
+import type { SessionState } from '../core/state/state.ts'
+import type { AgentBook } from '../run/delegation/delegation.ts'
+import type { RunnerOptions } from '../run/options.ts'
+import type { SessionFolder } from '../workspace/memory/session-folder.ts'
+import type { Run } from './open-run.ts'
+import { unknownTemplate } from './start/templates.ts'
+
+/** Who works in the sessions of a run, and how. */
+export class TemplateFactory {
+  readonly #run: Run
+  readonly #platform: NodeJS.Platform
+  /** What was said of the agents already. */
+  readonly #told = new Set<string>()
+
+  constructor(run: Run, platform: NodeJS.Platform) {
+    this.#run = run
+    this.#platform = platform
+  }
+
+  /** That of one session; `place`: where its memory lies. */
+  async createFor(
+    { kind, template: name, taskPlan }: SessionState,
+    place: SessionFolder,
+    memory: Memory,
+  ): Promise<Pick<RunnerOptions, 'template' | 'agents'>> {
+    const { records, settings, remarks } = this.#run
+    const { directory } = records
+    if (kind === null) throw new UserError(unknownTemplate(name))
+    // Those that a person has tried again are not parked in the file either.
+    const tried = taskPlan?.tasks.filter(({ parked }) => parked === null) ?? []
+    if (tried.length > 0) await memory.markTasks(tried.map(({ id }) => ({ id, parked: null })))
+    const agents = taskPlan === null ? this.#run.agents : await this.#agents()
+    const template = await inEffect(name, 'open', () =>
+      kind.open({
+        directory,
+        memory: place,
+        agents,
+        isPlanReady: taskPlan?.state === 'ready',
+        tell: remark => void remarks.push(remark),
+      }),
+    )
+    return {
+      template,
+      agents: {
+        book: openAgentBook({
+          agents: async () => await this.#agents(),
+          directory,
+          promptOf: agent => inEffect(name, 'promptOf', () => template.promptOf?.(agent)),
+        }),
+        directory,
+        platform: this.#platform,
+        atOnce: settings.agents.atOnce,
+      },
+    }
+  }
+
+  /** The agents, with models that codex offers. */
+  async #agents(): Promise<AgentRoster> {
+    const { agents, remarks } = await this.#run.askForModels()
+    this.#run.remarks.push(...remarks.filter(remark => !this.#told.has(remark)))
+    for (const remark of remarks) this.#told.add(remark)
+    return agents
+  }
+}
+
+export interface AgentBookOptions {
+  /** With the models and efforts that they work with; asked for when one is given work. */
+  agents(): Promise<AgentRoster>
+  /** The work directory. */
+  directory: string
+  /** The prompt that counts for an agent; undefined: as it is at that moment. */
+  promptOf(agent: Agent): Promise<AgentPrompt | undefined>
+}
+
+/** The agents that can be given work in a session, and their memory. */
+export function openAgentBook({ agents, directory, promptOf }: AgentBookOptions): AgentBook {
+  return {
+    async thread(name) {
+      const { main, sub } = await agents()
+      if (main.some(agent => agent.name === name)) {
+        return { problem: `${name} leads the work, and cannot be given a task.` }
+      }
+      const found = findEnabledAgent(sub, name)
+      if ('problem' in found) return found
+      const { agent } = found
+      const instructions = await agentInstructions(agent, directory, await promptOf(agent))
+      if ('problem' in instructions) return instructions
+      const thread = {
+        agent: name,
+        developerInstructions: instructions.text,
+        model: agent.model,
+        effort: agent.modelReasoningEffort,
+        tools: [askPersonTool],
+      }
+      return { thread }
+    },
+    async remember(agent, { at, ...entry }) {
+      return await rememberResult(directory, agent, { ...entry, at: new Date(at).toISOString() })
+    },
+    clean: cleanResult,
+  }
+}
