@@ -31,7 +31,8 @@ export interface ControlGroupOptions {
  * The control group (cgroup v2) that this process has to itself, as `systemd-run --user --scope` makes one; null where it has
  * none: on other systems, and where at this moment anything stands in the group but this process, what descends from it,
  * and ancestors in its own process group (`npx`, `sh -c`). So one with an interactive shell, a tmux or the init of a
- * container in it does not count: what is begun from there could not be told from what an agent has left.
+ * container in it does not count, nor does one that is such an init itself: what is begun from there, or enters the
+ * container, could not be told from what an agent has left.
  */
 export async function openControlGroup(options: ControlGroupOptions): Promise<ControlGroup | null> {
   const { platform, self, proc = PROC } = options
@@ -41,7 +42,9 @@ export async function openControlGroup(options: ControlGroupOptions): Promise<Co
   const own = members?.get(self)
   if (folder === null || members === null || own === undefined) return null
   const ancestors = await ancestorsOf(self, platform, proc)
-  for (const [pid, { group }] of members) {
+  for (const [pid, { parent, group }] of members) {
+    // The program that a container runs: a person can enter its group at any time (`docker exec`).
+    if (parent === 0) return null
     const isAbove = ancestors.has(pid) && group === own.group
     if (isAbove || (await ancestorsOf(pid, platform, proc)).has(self)) continue
     // What has ended meanwhile has no ancestors any more.

@@ -171,6 +171,11 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
       },
     ],
     ['the init of a container', { [SELF]: { parent: 1, job: ours }, 1: { parent: 0, job: ours } }],
+    ['the program that a container runs, this process itself,', { [SELF]: { parent: 0, job: ours } }],
+    [
+      'the program that a container runs, above this process,',
+      { [SELF]: { parent: 9000006, job: ours }, 9000006: { parent: 0, job: ours } },
+    ],
     ['what cannot be seen from here', { [SELF]: self, 0: { parent: 0 } }],
     ['anything else', { [SELF]: self, 9000050: { parent: 1 } }],
   ])('with %s in it at the start it does not count', async (_what, start) => {
