@@ -292,10 +292,9 @@ export class ChangesSoFar {
   }
 
   /** @param state the session after the last event */
-  result({ unkept, savepoint }: Pick<SessionState, 'unkept' | 'savepoint'>): ReportChanges {
+  result({ unkept }: Pick<SessionState, 'unkept'>): ReportChanges {
     const changes = this.#isWhole ? this.#changes : null
-    // A later savepoint has what the rounds before it left; one of the same number may have been tried again since.
-    const left = unkept.filter(({ round, files }) => files > 0 && round >= (savepoint?.round ?? 0))
+    const left = unkept.filter(({ files }) => files > 0)
     return {
       from: changes === null ? 'rounds' : 'savepoints',
       unkept: changes === null ? [] : left.map(({ round, files }) => ({ round, files })),

@@ -126,7 +126,7 @@ const FILE_FOLDS: FoldsOf<FileEvent> = {
   savepoint: (state, event) => ({
     ...state,
     savepoint: savepointAfter(state, event),
-    unkept: state.unkept.filter(({ round }) => round !== event.round),
+    unkept: unkeptAfter(state.unkept, event),
   }),
   'settings-changed': state => state,
   'gate-configuration': (state, { files, count, digest, programs }) => ({
@@ -420,6 +420,12 @@ function steered(state: SessionState, event: EventOf<'steered'>): SessionState {
 
 /** The savepoint of a round is there before that of the next one is begun. */
 const MOST_UNKEPT = 2
+
+/** A savepoint has what the rounds before it left, too; not what one left that was tried again under its number since. */
+function unkeptAfter(unkept: SessionState['unkept'], { round, tree }: EventOf<'savepoint'>): SessionState['unkept'] {
+  const kept = unkept.findLastIndex(each => each.round === round && each.tree === tree)
+  return kept === -1 ? unkept.filter(each => each.round > round) : unkept.slice(kept + 1)
+}
 
 function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number): SessionState {
   const { running } = state

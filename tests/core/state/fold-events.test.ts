@@ -63,6 +63,22 @@ test.each<[string, readonly SessionEvent[], Partial<Record<keyof SessionState, u
     [started(1), ended(1, worked), { ...sampleEvents.savepoint, round: 1 }],
     { unkept: [] },
   ],
+  [
+    'has none of before a savepoint that was made',
+    [started(1), ended(1, worked), started(2), ended(2, worked), { ...sampleEvents.savepoint, round: 2 }],
+    { unkept: [] },
+  ],
+  [
+    'has the round that was tried again while its first end was kept',
+    [
+      started(1),
+      ended(1, worked),
+      started(1),
+      ended(1, worked, { treeAfter: 'again' }),
+      { ...sampleEvents.savepoint, round: 1, tree: TREE_AFTER },
+    ],
+    { unkept: [{ round: 1, tree: 'again', files: 1 }] },
+  ],
   ['keeps an output', [sampleEvents['output-kept']], { outputs: [output] }],
   ['keeps the plan of the agent', [sampleEvents['plan-updated']], { plan: sampleEvents['plan-updated'].steps }],
   ['forgets it with the next round', [sampleEvents['plan-updated'], started(1)], { plan: [] }],
