@@ -68,7 +68,7 @@ export interface ProofOptions {
   asked: PersonAsked
   /** Null for a session of which nothing is kept and nothing is proved. */
   means: ProofEnvironment | null
-  /** Bounds what is kept of a whole tree. */
+  /** Bounds what is kept while nothing else goes on. */
   bounded: BoundedLook
   /** The time that a gate may take at most, ms. */
   mostGateMs(): number
@@ -135,11 +135,13 @@ export class Proof {
 
   /** Keeps what rounds have left that had no savepoint yet when the session was cut off; says of which there is none. */
   async keepLate(): Promise<void> {
-    if (this.#options.means === null) return
+    const { means, bounded, workTree } = this.#options
+    if (means === null) return
     for (const { round, tree } of this.#log.state.unkept) {
-      if (await this.#save(round, tree)) continue
+      const save = () => bounded(signal => this.#save(round, tree, signal))
+      if (await save()) continue
       // What git failed at is read again now, from the files, if these are still the same.
-      const isKept = (await this.#options.workTree.take()) === tree && (await this.#save(round, tree))
+      const isKept = (await workTree.take()) === tree && (await save())
       if (!isKept) this.#log.emit({ type: 'warning', round, message: unkeptSentence(round) })
     }
   }

@@ -231,11 +231,14 @@ export class Fingerprints {
     return this.#ignoredBy
   }
 
-  /** What lies in the work directory and no fingerprint includes: a folder of which nothing counts ends in `/`. */
-  async leftOut(): Promise<ChangedPaths> {
+  /**
+   * What lies in the work directory and no fingerprint includes: a folder of which nothing counts ends in `/`. Throws
+   * `GitStopped` once the signal is aborted.
+   */
+  async leftOut(signal?: AbortSignal): Promise<ChangedPaths> {
     const args = ['ls-files', '-o', '-z', '--directory', '--no-empty-directory', ...this.#own, ...this.#within]
     // Nothing hangs on it: what git would wait at is the next fingerprint's to say.
-    const listed = await runGit(this.git.setting, args).catch((error: unknown) => {
+    const listed = await runGit(stoppable(this.git, signal).setting, args).catch((error: unknown) => {
       if (error instanceof UserError) return null
       throw error
     })

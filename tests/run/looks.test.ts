@@ -42,11 +42,12 @@ describe('a look at the files that hangs', { timeout: SECONDS }, () => {
   })
 })
 
+const never = (signal: AbortSignal | undefined) =>
+  new Promise<never>((_, reject) => {
+    signal?.addEventListener('abort', () => reject(new GitStopped('ended')))
+  })
+
 describe('before the first round has begun', () => {
-  const never = (signal: AbortSignal | undefined) =>
-    new Promise<never>((_, reject) => {
-      signal?.addEventListener('abort', () => reject(new GitStopped('ended')))
-    })
   const limits = { rounds: 2, timeMs: 60_000 }
 
   let failed = 0
@@ -62,4 +63,21 @@ describe('before the first round has begun', () => {
       expect.stringMatching(/^git did not come to the end of its look at .* --max-time/),
     ])
   })
+})
+
+test('the savepoint that a round was cut off before takes no longer than the time of the session, and is made when it goes on again', {
+  timeout: SECONDS,
+}, async () => {
+  const limits = { rounds: 2, timeMs: 400_000 }
+  const first = await playSession([() => worked], { folder, limits })
+  const cut = first.events.slice(0, first.events.findIndex(({ type }) => type === 'round-ended') + 1)
+  const hanging = { folder, limits, savepoint: ({ signal }: { signal?: AbortSignal }) => never(signal) }
+  const { outcome, tookMs, events } = await playSession([() => worked], {
+    ...hanging,
+    journal: cut,
+    resumed: { limits: { ...limits, tokens: null } },
+  })
+  expect([outcome, tookMs]).toEqual([{ kind: 'limit', limit: 'time' }, 400_000])
+  const again = await playSession([() => worked], { folder, journal: [...cut, ...events] })
+  expect(ofType(again.events, 'savepoint')[0]).toMatchObject({ round: 1 })
 })

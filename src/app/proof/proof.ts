@@ -48,7 +48,7 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
     async keepSavepoint(of) {
       const [kept, notLookedAt] = await Promise.all([
         savepoints.keep({ ...of, at: clock.now() }),
-        fingerprints.leftOut(),
+        fingerprints.leftOut(of.signal),
       ])
       return kept && { ...kept, ...(notLookedAt.count === 0 ? {} : { notLookedAt }) }
     },

@@ -291,6 +291,7 @@ it('what nobody waits for any more is ended in the middle of what else looks at 
   const tree = await prints.take()
   const signal = AbortSignal.abort()
   await expect(prints.mending(each => runGit(each.setting, ['version']), signal)).rejects.toThrow(GitStopped)
+  await expect(prints.leftOut(signal)).rejects.toThrow(GitStopped)
   await using savepoints = openSavepoints(prints)
   const what = { session: '20261122_1', round: 0, tree, at: 1_000 }
   await expect(savepoints.keep({ ...what, signal })).rejects.toThrow(GitStopped)
