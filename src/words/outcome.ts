@@ -109,17 +109,14 @@ export function wordsForHint(hint: OutcomeHint): string {
     case 'choose-model':
       return `Choose a model that can answer in the shape that it is asked for (--model), or put the goal in other words; ${THEN_RESUME}`
     case 'check-codex':
-      return `It crashed three times in a row before it did anything. \`codemachine doctor\` looks at codex; ${THEN_RESUME}`
     case 'add-credit':
-      return `Add credit, or use another account; ${THEN_RESUME}`
+    case 'mend-access':
+    case 'mend-codex-configuration':
+      return `${MENDS[hint.do]}; ${THEN_RESUME}`
     case 'log-in':
       return `Log in with \`codemachine login\`; ${THEN_RESUME}`
-    case 'mend-access':
-      return `${REFUSED_THRICE}. ${SEE_ACCESS}; ${THEN_RESUME}`
-    case 'mend-codex-configuration':
-      return `Mend the codex configuration (\`codemachine doctor\` looks at it); ${THEN_RESUME}`
     case 'mend-provider':
-      return `Mend that (\`codemachine doctor\` asks ${hint.provider}), and codemachine resume goes on; codemachine resume --provider codex goes on without it.`
+      return `${mendProvider(hint)}, and codemachine resume goes on; codemachine resume --provider codex goes on without it.`
     case 'mend-cause':
       return `${failedSince(hint)}; when the cause is mended, codemachine resume goes on.`
     case 'resume':
@@ -147,8 +144,19 @@ export function wordsForHint(hint: OutcomeHint): string {
 
 const THEN_RESUME = 'then codemachine resume goes on.'
 
-const REFUSED_THRICE = 'The server refused access three times in a row (HTTP 403)'
 const SEE_ACCESS = 'See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in'
+
+/** What is to be mended before a session goes on, or an agent is called again; without a full stop. */
+const MENDS = {
+  'check-codex': 'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex',
+  'add-credit': 'Add credit, or use another account',
+  'mend-access': `The server refused access three times in a row (HTTP 403). ${SEE_ACCESS}`,
+  'mend-codex-configuration': 'Mend the codex configuration (`codemachine doctor` looks at it)',
+} satisfies Partial<Record<OutcomeHint['do'], string>>
+
+function mendProvider({ provider }: { provider: string }): string {
+  return `Mend that (\`codemachine doctor\` asks ${provider})`
+}
 
 /**
  * What whoever has called an agent is told of a call that needed a person, as sentences: as `wordsForHint`, but that nobody
@@ -158,11 +166,26 @@ export function wordsForCallHint(
   hint: OutcomeHint,
   { cause, waits }: { cause: RoundOutcome | null; waits: boolean },
 ): string | null {
-  if (hint.do === 'mend-access') return `${REFUSED_THRICE}. ${SEE_ACCESS}.`
+  const remedy = remedyOfCall(hint)
+  if (remedy !== null) return `${remedy}.`
   const isRefused = cause !== null && isAccessRefused(cause)
   const why = waits ? whyNoLonger(hint) : null
   const sentences = [why, isRefused ? `The server refused access (HTTP 403). ${SEE_ACCESS}.` : null]
   return sentences.filter(sentence => sentence !== null).join(' ') || null
+}
+
+function remedyOfCall(hint: OutcomeHint): string | null {
+  switch (hint.do) {
+    case 'check-codex':
+    case 'add-credit':
+    case 'mend-access':
+    case 'mend-codex-configuration':
+      return MENDS[hint.do]
+    case 'mend-provider':
+      return mendProvider(hint)
+    default:
+      return null
+  }
 }
 
 /** Why it is not waited for longer, a sentence; null if it is not for that. */

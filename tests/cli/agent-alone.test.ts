@@ -222,6 +222,22 @@ test('where the server refuses access (403), what to look at is told, and why it
   expect(waits.hint?.endsWith(advice)).toBe(true)
 })
 
+test('where credit is used up, or codex is not configured rightly, what to mend is told', async () => {
+  let fault = status(402)
+  await using scene = await openProject(() => fault)
+  const unpaid = await callAgent(scene.place, {})
+  expect([unpaid.exitCode, unpaid.hint]).toEqual([
+    expect.stringMatching(/^4: .*402/),
+    'Add credit, or use another account.',
+  ])
+  fault = status(404, { error: { code: 'model_not_found', message: 'The model `scripted` does not exist' } })
+  const unknown = await callAgent(scene.place, {})
+  expect([unknown.exitCode, unknown.hint]).toEqual([
+    expect.stringMatching(/^4: .*does not exist/),
+    'Mend the codex configuration (`codemachine doctor` looks at it).',
+  ])
+})
+
 test('a limit of cost holds for an agent by itself: it is refused without a price, and charged with one', async () => {
   const usage = { input: 1_000_000, cachedInput: 0, output: 100_000, reasoning: 0 }
   await using scene = await openProject([{ ...reply(shell('true')), usage }, final('Stopped.')])

@@ -95,3 +95,17 @@ test('of a call to which the server refused access three times in a row, that is
     'The server refused access three times in a row (HTTP 403). See whether the account, its rights and what lies on the way (a proxy, a VPN) let codex in.',
   )
 })
+
+test('of a call that only a person can mend, what to mend is said, and not that it goes on', () => {
+  const told = (['check-codex', 'add-credit', 'mend-codex-configuration'] as const).map(what =>
+    wordsForCallHint({ do: what }, { cause: null, waits: false }),
+  )
+  expect(told).toEqual([
+    'It crashed three times in a row before it did anything. `codemachine doctor` looks at codex.',
+    'Add credit, or use another account.',
+    'Mend the codex configuration (`codemachine doctor` looks at it).',
+  ])
+  expect(wordsForCallHint({ do: 'mend-provider', provider: 'local' }, { cause: null, waits: false })).toBe(
+    'Mend that (`codemachine doctor` asks local).',
+  )
+})
