@@ -130,7 +130,8 @@ test('what is printed while a person is asked begins on a line of its own, and a
     }
   }
   const prompt = 'Your choice (1 sqlite, 2 other …): '
-  const asked = (times: number) => vi.waitFor(() => expect(shown.split(prompt)).toHaveLength(times + 1))
+  const asked = (times: number) =>
+    vi.waitFor(() => expect(shown.split(prompt)).toHaveLength(times + 1), { timeout: 30_000 })
   happens(created(), wanted)
   await asked(1)
   // From another terminal.
