@@ -358,9 +358,9 @@ export function remarksOnSandbox(
   { platform, controlGroup }: Pick<SandboxCommandsOptions, 'platform' | 'controlGroup'>,
 ): string[] {
   if (sandbox === 'danger-full-access') {
-    const mend = platform === 'linux' ? '; begun with systemd-run --user --scope, it would be' : ''
+    const mend = platform === 'linux' ? ' Begin codemachine with systemd-run --user --scope, and it is found.' : ''
     const isFound = 'found by the control group of codemachine, and ended when no round works any more.'
-    const isNotFound = `not found when the round ends, and may go on writing, after done too${mend}.`
+    const isNotFound = `not found when the round ends, and may go on writing, after done too.${mend}`
     return [`${SANDBOX_IS_OFF} ${controlGroup ? isFound : isNotFound}`]
   }
   if (sandbox !== 'read-only') return []
