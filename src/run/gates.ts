@@ -76,7 +76,7 @@ export interface ProofOptions {
 
 const LAST_UNKEPT = 'What the last rounds left is in no savepoint: git failed twice, see the warnings before.'
 const unkeptSentence = (round: number) =>
-  `Round ${round} has no savepoint: codemachine was cut off before it was made, and git cannot make it any more.`
+  `Round ${round} has no savepoint: it was not made when the round had ended, and git cannot make it any more.`
 const NOT_RUN_AT_LIMIT =
   'Not all gates ran once more at the limit: git did not come to the end of its look at the files in the time that was left.'
 const UNKEPT =
