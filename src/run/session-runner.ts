@@ -134,10 +134,15 @@ export class SessionRunner {
     }
   }
 
-  /** A session that got nowhere because there is no room for its files needs a person. */
+  /** A session that got nowhere because there is no room for its files needs a person; one whose rounds are used up says so. */
   readonly #unlessFull = async (outcome: SessionOutcome): Promise<SessionOutcome> => {
     const { lacksRoom, agents } = this.#options
-    if (outcome.kind !== 'stalled' || !(await lacksRoom())) return outcome
+    const isLimit = outcome.kind === 'limit' && outcome.limit === 'rounds' && this.#log.state.stall.idleRounds > 1
+    if ((outcome.kind !== 'stalled' && !isLimit) || !(await lacksRoom())) return outcome
+    if (isLimit) {
+      this.#log.emit({ type: 'warning', round: null, message: wordsForFullDisk(agents.directory) })
+      return outcome
+    }
     return { kind: 'needs-person', reason: `No room left on the disk of ${agents.directory}.`, hint: FREE_SPACE }
   }
 
@@ -444,6 +449,10 @@ export class SessionRunner {
 
 function wordsForEndedLook(directory: string): string {
   return `git did not come to the end of its look at ${directory} in the time of the session: give it more with --max-time, have git ignore what is large there, or see whether a disk hangs.`
+}
+
+function wordsForFullDisk(directory: string): string {
+  return `No room is left on the disk of ${directory}, and the last rounds left everything as it was: free some before the session goes on.`
 }
 
 const FREE_SPACE = { do: 'free-disk-space' } as const

@@ -287,6 +287,20 @@ test('rounds that leave everything as it was because the disk of the work direct
   })
 })
 
+test('where the rounds are used up and the last ones left everything as it was because the disk is full, that is said', async () => {
+  const warningsOf = async (lacksRoom: boolean) => {
+    const { outcome, events } = await runSession([works], { limits: { rounds: 2 }, lacksRoom })
+    expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
+    return ofType(events, 'warning').map(({ message }) => message)
+  }
+  expect(await warningsOf(true)).toEqual([
+    expect.stringMatching(
+      /^No room is left on the disk of \S+, and the last rounds left everything as it was: free some before the session goes on\.$/,
+    ),
+  ])
+  expect(await warningsOf(false)).toEqual([])
+})
+
 test('rounds that leave everything as it was are told so, then think harder, then the session ends as stalled', async () => {
   const { outcome, events, inputs, efforts } = await runSession([works], { limits: {}, policy: { stallRounds: 3 } })
   expect(outcome).toEqual({ kind: 'stalled', rounds: 5, why: 'nothing-changed' })
