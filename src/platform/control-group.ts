@@ -9,7 +9,9 @@ import {
   MARK_VARIABLE,
   parseMark,
   readCommand,
+  readEnvironment,
   readVariable,
+  variableIn,
 } from './end-processes.ts'
 import { ancestorsOf, type ProcessStat, readStat } from './processes.ts'
 
@@ -86,7 +88,7 @@ export class ControlGroup {
    * What stands in the group or in one below it, is neither of its start nor descends from this process, and has no mark of
    * any codemachine. Nothing while anything works, nor where somebody else has begun to use the group: a process of our
    * own session (no agent can get into it), one that an ancestor of ours in the group has started, another codemachine.
-   * What was started for a person (`forPerson`), and what that has started, is left out.
+   * What was started for a person (`forPerson`), and what that has started, is left out, and so is what cannot be looked into.
    */
   async findStrays(): Promise<FoundProcess[]> {
     const { self, proc = PROC, otherRuns } = this.#options
@@ -103,11 +105,9 @@ export class ControlGroup {
       if (line.has(self) || (await this.#isForPerson(line))) continue
       // What has ended meanwhile has no ancestors any more.
       if ((await readStat(pid, proc))?.startTime !== startTime) continue
-      const mark = await readVariable(pid, MARK_VARIABLE, proc)
-      const owner = mark === null ? null : (parseMark(mark)?.owner.pid ?? null)
-      const isOthers = owner !== null && owner !== self && members.has(owner)
+      const owner = await markedBy(pid, proc)
+      const isOthers = typeof owner === 'number' && owner !== self && members.has(owner)
       if (isOthers || others.has(pid) || session === own.session || [...line].some(wasThere)) return []
-      // What is no mark of ours was made up to look like one.
       if (owner === null) found.push({ pid, startTime, command: await readCommand(pid, proc) })
     }
     // What began to work meanwhile has orphaned nothing that was in the group when it was read.
@@ -119,6 +119,16 @@ export class ControlGroup {
     for (const pid of line) if ((await readVariable(pid, PERSON_VARIABLE, proc)) === String(self)) return true
     return false
   }
+}
+
+/**
+ * The pid of the codemachine by whose mark a process goes. Null if it has no mark: what is none of ours was made up to look
+ * like one. `unknown` for what lets nobody look into it, such as `gpg-agent`: it may have been started for the person.
+ */
+async function markedBy(pid: number, proc: string): Promise<number | 'unknown' | null> {
+  const environment = await readEnvironment(pid, proc)
+  if (environment === null) return 'unknown'
+  return parseMark(variableIn(environment, MARK_VARIABLE) ?? '')?.owner.pid ?? null
 }
 
 /** Who has started a program for the person: the pid of a codemachine. */

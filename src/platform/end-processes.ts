@@ -173,13 +173,24 @@ async function findInProc(variable: string, matches: (value: string) => boolean)
 }
 
 /**
- * The value of a variable in the environment that a process was started with, on Linux. Null too for a process that has
- * ended or belongs to someone else; a zombie's environment reads as empty.
+ * The value of a variable in the environment that a process was started with, on Linux; null too where that cannot be read.
  * @param proc where proc(5) is mounted
  */
 export async function readVariable(pid: number, variable: string, proc = '/proc'): Promise<string | null> {
-  const environment = await readFile(`${proc}/${pid}/environ`).catch(() => null)
-  if (environment === null) return null
+  const environment = await readEnvironment(pid, proc)
+  return environment && variableIn(environment, variable)
+}
+
+/**
+ * The environment that a process was started with, on Linux, as proc(5) has it. Null for a process that has ended, belongs
+ * to someone else or lets nobody look into it (`PR_SET_DUMPABLE`); a zombie's reads as empty.
+ */
+export async function readEnvironment(pid: number, proc: string): Promise<Buffer | null> {
+  return await readFile(`${proc}/${pid}/environ`).catch(() => null)
+}
+
+/** The value of a variable in an environment as proc(5) has it; null: it is not in there. */
+export function variableIn(environment: Buffer, variable: string): string | null {
   const head = `${variable}=`
   for (let at = environment.indexOf(head); at >= 0; at = environment.indexOf(head, at + 1)) {
     if (at > 0 && environment[at - 1] !== 0) continue

@@ -12,7 +12,8 @@ interface Made {
   parent: number
   /** Process group and session. Default: of its own. */
   job?: [group: number, session: number]
-  env?: NodeJS.ProcessEnv
+  /** Null: no other process may read it. Default: empty. */
+  env?: NodeJS.ProcessEnv | null
   /** When it was started. Default: by its pid. */
   startTime?: string
   /** A group below it, or null: it stands elsewhere. */
@@ -72,12 +73,8 @@ class Machine implements AsyncDisposable {
       await mkdir(folder, { recursive: true })
       const fields = ['S', parent, ...job, ...Array(15).fill(0), startTime, 0]
       await writeFile(join(folder, 'stat'), `${pid} (a (b) c) ${fields.join(' ')}\n`)
-      await writeFile(
-        join(folder, 'environ'),
-        Object.entries(env)
-          .map(pair => `${pair.join('=')}\0`)
-          .join(''),
-      )
+      const variables = Object.entries(env ?? {}).map(pair => `${pair.join('=')}\0`)
+      if (env !== null) await writeFile(join(folder, 'environ'), variables.join(''))
       await writeFile(join(folder, 'cmdline'), `program\0${pid}\0`)
     }
     for (const [below, pids] of groups) {
@@ -146,6 +143,11 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
     } as const
     const ofAnother = { parent: 1, env: Object.fromEntries(Object.keys(forPerson({})).map(name => [name, '4711'])) }
     expect(await findAmong({ ...theirs, 9000030: { parent: 1 }, 9000031: ofAnother })).toEqual([9000030, 9000031])
+  })
+
+  test('what lets nobody read for whom it was started, as the agent that keeps a key does, is left alone', async () => {
+    const found = await findAmong({ 9000021: { parent: 1, env: null }, 9000022: { parent: 1 } })
+    expect(found).toEqual([9000022])
   })
 
   test('npx and sh -c above this process are no hindrance, and are left alone', async () => {
