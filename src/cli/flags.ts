@@ -89,7 +89,7 @@ export function withRunFlags(
     .addOption(verifyOption())
     .option('--review', 'done only if a fresh look at all changes agrees')
     .option('--no-review', 'no such look, whatever the settings say')
-    .option('--yolo', 'no sandbox at all: the same as --sandbox danger-full-access')
+    .addOption(new Option('--yolo', 'no sandbox at all: the same as --sandbox danger-full-access').conflicts('sandbox'))
     .addOption(
       new Option('-c, --config <key=value>', "override codex's configuration; may be repeated").argParser(collect),
     )

@@ -66,6 +66,15 @@ test('--help names every command and option that the README names, with examples
   expect(stdout).toContain('Examples:')
 })
 
+test('--yolo together with a sandbox is refused', async () => {
+  await using place = await makePlace('', { git: false })
+  for (const args of [['build X'], ['start'], ['resume'], ['--agent', 'backend-dev', 'Do the thing']]) {
+    const { exitCode, stdout, stderr } = await codemachine(place, ['--sandbox', 'read-only', '--yolo', ...args])
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/^codemachine: option '--yolo' cannot be used with option '--sandbox <mode>'/)
+  }
+})
+
 test.each([
   ['an absolute path', (root: string) => ({ XDG_CONFIG_HOME: join(root, 'xdg') }), 'xdg'],
   ['a relative path', () => ({ XDG_CONFIG_HOME: 'xdg' }), 'home/.config'],
