@@ -206,13 +206,15 @@ function endedBy(reason: unknown): EndedBy {
   return SIGNALS.find(each => each === reason) ?? 'SIGTERM'
 }
 
-function queueOf(records: Records, { clock, env, platform }: World): ProjectQueue {
+function queueOf(records: Records, world: World): ProjectQueue {
+  const { clock, env, platform } = world
   const queue = openQueue(records.queue)
   return {
     async add(prompt, terms = {}) {
       if (Object.values(terms).some(term => term !== undefined)) {
         const { checkTerms } = await import('./start/templates.ts')
         checkTerms(terms, records.templates, env)
+        if (terms.limits?.cost !== undefined) await refuseCostWithoutPrices(records, world)
         await refuseBeyondRunning(records, platform, terms)
       }
       return await queue.add(checked(prompt), new Date(clock.now()), terms)
@@ -221,6 +223,16 @@ function queueOf(records: Records, { clock, env, platform }: World): ProjectQueu
     edit: (id, prompt) => queue.edit(id, checked(prompt)),
     remove: id => queue.remove(id),
   }
+}
+
+/** Refuses a limit of cost that no session could be given when its turn comes. */
+async function refuseCostWithoutPrices({ directory }: Records, world: World): Promise<void> {
+  const [{ settingsOf }, { refuseWithoutPrices }] = await Promise.all([
+    import('./open-run.ts'),
+    import('./resume-terms.ts'),
+  ])
+  const { prices } = await settingsOf(world, directory, {})
+  refuseWithoutPrices(prices)
 }
 
 /** Refuses terms that the run which works here just now would refuse, too, when their turn comes. */

@@ -246,7 +246,8 @@ export function refuseUnpricedAgent(
   refuseUnpricedModel(prices, model)
 }
 
-function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
+/** Refuses a limit of cost where nothing has a price. */
+export function refuseWithoutPrices(prices: readonly ModelPrice[]): void {
   if (prices.length > 0) return
   throw new UserError(
     'There are no prices, so --max-cost cannot be kept; write a table such as [prices."gpt-5.5"] with in, cached and out per million tokens into your config.toml.',

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { openSmallBuild } from '../support/build-scene.ts'
@@ -250,4 +250,18 @@ test('a session that was cut off before what it goes on from was kept is given t
   expect(eventsOf(resumed.events, 'output-kept').map(({ output }) => output.name)).toEqual(['follows'])
   const [started] = eventsOf(resumed.events, 'round-started')
   expect(started?.input).toContain('## What was asked for\n\nMake the first part\n')
+})
+
+test('a prompt with a limit of cost is not queued where there are no prices, for it would be refused in the night', async () => {
+  await using scene = await openScene([])
+  expect(await scene.run('queue', 'add', '--max-cost', '2', 'first')).toMatchObject({
+    exitCode: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^codemachine: There are no prices, so --max-cost cannot be kept; .*\n$/),
+  })
+  expect(await waiting(scene)).toEqual([])
+  const folder = join(scene.place.home, '.config', 'codemachine')
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'config.toml'), '[prices."scripted"]\nin = 1\nout = 2\n')
+  expect((await scene.run('queue', 'add', '--max-cost', '2', 'first')).exitCode).toBe(0)
 })
