@@ -213,16 +213,19 @@ it('a session that is ended while its first look at the files runs keeps no rule
   write('.gitignore', '*.before\n')
   await expect(begin(AbortSignal.abort())).rejects.toThrow(GitStopped)
   expect(existsSync(rulesFile())).toBe(false)
+  // Nor does one whose time is used up by it.
+  await expect(begin(undefined, AbortSignal.abort())).rejects.toThrow(GitStopped)
+  expect(existsSync(rulesFile())).toBe(false)
   await begin()
   expect(readFileSync(rulesFile(), 'utf8')).toContain('*.before')
 })
 
-async function begin(ending = new AbortController().signal) {
+async function begin(ending = new AbortController().signal, timeIsUp?: AbortSignal) {
   const prints = await openFingerprints(await options())
   const remarks: string[] = []
   const onRemark = (remark: string) => void remarks.push(remark)
   const looks = lookBySessionRules(prints, { path: rulesFile(), ending, state: () => state, onRemark })
-  await looks.take()
+  await looks.take(timeIsUp)
   return { prints, remarks, refresh: () => looks.take() }
 }
 
