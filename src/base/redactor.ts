@@ -58,11 +58,12 @@ export function cutUnfinished(redactor: Redactor, text: string): { whole: string
 /** What ESC is called after backslashes, and what ends a string of a terminal with them. */
 const ESC = '(?:u001b|x1b|033|e)'
 const BELL = '(?:u0007|x07|007|a)'
+const CONTROL = String.raw`\0-\x1f\x7f-\x9f`
 /**
  * A title, a link or what else is a string to a terminal, to its end: BEL, or ESC and a backslash, of which JSON writes two for
  * each before its ESC. No control character stands in one, and a row of backslashes only as a whole.
  */
-const STRING = String.raw`(?:[^\0-\x1f\x7f-\x9f\\]|(?<!\\)\\+(?![\\]|${ESC}|${BELL}))*(?:\x07|\x9c|\x1b\\|\\+${BELL}|(?<up>\\+)${ESC}\k<up>{1,2})`
+const STRING = String.raw`(?:[^${CONTROL}\\]|(?<!\\)\\+(?![\\]|${ESC}|${BELL}))*(?:\x07|\x9c|\x1b\\|\\+${BELL}|(?<up>\\+)${ESC}\k<up>{1,2})`
 
 /**
  * What a terminal shows nothing of: escape sequences, as they are and as JSON writes them, once or twice, and control
@@ -82,6 +83,11 @@ function steering(row: string): string {
 // searched for rows that begin, and of those that steer nothing each is taken as a whole.
 const STEERS = new RegExp(steering(String.raw`(?<!\\)\\+`), 'i')
 const STEERING = new RegExp(String.raw`${steering(String.raw`\\+`)}|(?<row>\\+)`, 'gi')
+
+/** What steers a terminal and is not whole yet, at the end of a text that comes in pieces. */
+const UNFINISHED_STEERING = new RegExp(
+  String.raw`(?:\x1b(?:\[[0-?]*)?[ -/]*|\x9b[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^${CONTROL}]*\x1b?)$`,
+)
 
 /** A run of characters that stand together in a text, by where they stand in there and in the text without what steers a terminal. */
 interface Piece {
@@ -128,9 +134,16 @@ function replacedInPieces(text: string, pattern: RegExp, names: ReadonlyMap<stri
 }
 
 function unfinishedIn(text: string, forms: readonly string[]): number {
-  const { plain, pieces } = STEERS.test(text) ? withoutSteering(text) : { plain: text, pieces: [] }
-  const length = Math.max(...forms.map(form => beginningAtEnd(form, plain)))
-  return length === 0 ? 0 : text.length - placeOf(plain.length - length, pieces)
+  const longest = (plain: string) => Math.max(...forms.map(form => beginningAtEnd(form, plain)))
+  if (!STEERS.test(text)) return longest(text)
+  // A secret may be cut by a title that has not come to its end, or stand in it.
+  const ways = new Set([text, text.replace(UNFINISHED_STEERING, '')])
+  const lengths = [...ways].map(way => {
+    const { plain, pieces } = withoutSteering(way)
+    const length = longest(plain)
+    return length === 0 ? 0 : text.length - placeOf(plain.length - length, pieces)
+  })
+  return Math.max(...lengths)
 }
 
 /** The redactor of no secrets: returns what it is given. */

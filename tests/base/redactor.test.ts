@@ -72,6 +72,25 @@ describe('a secret that is cut in pieces by what steers a terminal', () => {
     expect(redactor.unfinished(`${cuts.colour}nothing`)).toBe(0)
   })
 
+  test.each([
+    ['a colour', '\x1b[1;31m'],
+    ['one of one character', '\x9b1;31m'],
+    ['the choice of a character set', '\x1b(B'],
+    ['a link', '\x1b]8;;https://example.org\x1b\\'],
+    ['a title', '\x9d0;a title\x07'],
+  ])('is awaited wherever the text is cut in %s within it', (_what, steers) => {
+    const [before, after] = [pieces.slice(0, 4).join(''), pieces.slice(4).join('')]
+    for (let at = 0; at <= steers.length; at++) {
+      const { whole, held } = cutUnfinished(redactor, `some ${before}${steers.slice(0, at)}`)
+      expect([whole, redactor.text(`${held}${steers.slice(at)}${after}`)]).toEqual(['some ', '[secret MY_API_KEY]'])
+    }
+    expect(redactor.unfinished(`nothing${steers.slice(0, -1)}`)).toBe(0)
+  })
+
+  test('is awaited in a title that has not come to its end', () => {
+    expect(cutUnfinished(redactor, '\x1b]0;sk-pro')).toEqual({ whole: '\x1b]0;', held: 'sk-pro' })
+  })
+
   test('a text with many colours and no secret stays as it is, and costs little', () => {
     const text = '\x1b[32m+ a line of a diff\x1b[0m\n'.repeat(20_000)
     const before = cpuMs()
