@@ -88,7 +88,8 @@ export class ControlGroup {
    * What stands in the group or in one below it, is neither of its start nor descends from this process, and has no mark of
    * any codemachine. Nothing while anything works, nor where somebody else has begun to use the group: a process of our
    * own session (no agent can get into it), one that an ancestor of ours in the group has started, another codemachine.
-   * What was started for a person (`forPerson`), and what that has started, is left out, and so is what cannot be looked into.
+   * What was started for a person (`forPerson`) or by systemd, and what that has started, is left out, and so is what cannot
+   * be looked into.
    */
   async findStrays(): Promise<FoundProcess[]> {
     const { self, proc = PROC, otherRuns } = this.#options
@@ -102,7 +103,7 @@ export class ControlGroup {
     for (const [pid, { session, startTime }] of members) {
       if (wasThere(pid)) continue
       const line = await ancestorsOf(pid, 'linux', proc)
-      if (line.has(self) || (await this.#isForPerson(line))) continue
+      if (line.has(self) || (await this.#isForPerson(line, members))) continue
       // What has ended meanwhile has no ancestors any more.
       if ((await readStat(pid, proc))?.startTime !== startTime) continue
       const owner = await markedBy(pid, proc)
@@ -114,12 +115,18 @@ export class ControlGroup {
     return this.#working.size === 0 ? found : []
   }
 
-  async #isForPerson(line: ReadonlySet<number>): Promise<boolean> {
+  async #isForPerson(line: ReadonlySet<number>, members: Members): Promise<boolean> {
     const { self, proc } = this.#options
-    for (const pid of line) if ((await readVariable(pid, PERSON_VARIABLE, proc)) === String(self)) return true
+    for (const pid of line) {
+      if ((await readVariable(pid, PERSON_VARIABLE, proc)) === String(self)) return true
+      if (members.has(pid) && (await readVariable(pid, SYSTEMD_VARIABLE, proc)) === String(pid)) return true
+    }
     return false
   }
 }
+
+/** By systemd.exec(5), the pid of a process that systemd itself has started, such as `ExecStop=` of a unit. */
+const SYSTEMD_VARIABLE = 'SYSTEMD_EXEC_PID'
 
 /**
  * The pid of the codemachine by whose mark a process goes. Null if it has no mark: what is none of ours was made up to look

@@ -145,6 +145,18 @@ describe.runIf(!isWindows)(`a control group${unless(!isWindows, 'there are none,
     expect(await findAmong({ ...theirs, 9000030: { parent: 1 }, 9000031: ofAnother })).toEqual([9000030, 9000031])
   })
 
+  test('what systemd has put into it is left alone, such as ExecStop= of its unit, and so is what that starts', async () => {
+    const started = (pid: number) => ({ SYSTEMD_EXEC_PID: String(pid) })
+    const found = await findAmong({
+      // The service manager of the person, which takes what is orphaned.
+      9000001: { parent: 1, env: started(9000001), below: null },
+      9000021: { parent: 9000001, env: started(9000021) },
+      9000022: { parent: 9000021, env: started(9000021) },
+      9000023: { parent: 9000001, env: started(SELF) },
+    })
+    expect(found).toEqual([9000023])
+  })
+
   test('what lets nobody read for whom it was started, as the agent that keeps a key does, is left alone', async () => {
     const found = await findAmong({ 9000021: { parent: 1, env: null }, 9000022: { parent: 1 } })
     expect(found).toEqual([9000022])
