@@ -56,6 +56,8 @@ function refuseUnknown(path: readonly string[], place: string): never {
   }
   const tables = known.filter(toml => toml.includes('.')).map(toml => toml.slice(0, toml.lastIndexOf('.')))
   if (name === 'verify') throw new UserError(`${place}: unknown key "verify"; ${HOW_TO_BEGIN}`)
+  if (['run', 'protect', 'required', 'every_round'].includes(name))
+    throw new UserError(`${place}: "${name}" belongs to a gate; ${HOW_TO_BEGIN}`)
   const near = nearestName(name, [...known, ...new Set(tables), GATES, PROVIDERS, PRICES])
   const mend =
     near === null

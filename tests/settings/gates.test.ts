@@ -162,6 +162,7 @@ describe('a gate that is wrong is told in one sentence with its place', () => {
     ['gates.run = "npm test"', `1: gates.run is in no gate; ${TABLES}`],
     ['gates = { run = "npm test" }', `1: gates is a list of tables; ${TABLES}`],
     ['verify = "npm test"', `1: unknown key "verify"; ${TABLES}`],
+    ['protect = ["tests/**"]', `1: "protect" belongs to a gate; ${TABLES}`],
     ['[[gate]]\nrun = "npm test"', '1: unknown key "gate"; did you mean "gates"?'],
     ['\n[[gates]]\nname = "tests"', '2: this gate has no run; write the command that has to pass: run = "npm test".'],
     ['[[gates]]\nrun = ["npm", "test"]', `2: gates.run is ["npm", "test"]; ${COMMAND}`],
