@@ -122,7 +122,7 @@ test('who asks is told for whom the agent waits, until it begins', async () => {
   await scene.journaled('agent-started')
   const told: string[] = []
   const second = scene.ask('second', 'T2: Go.', { feed: feedInto(told) })
-  await expect.poll(() => told).toEqual(['for first'])
+  await expect.poll(() => told, { timeout: 30_000 }).toEqual(['for first'])
   turn.resolve()
   await first
   const { instance } = await second

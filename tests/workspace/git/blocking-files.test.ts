@@ -317,7 +317,7 @@ it.runIf(isLinux)(
     const over = new AbortController()
     const looking = prints.take(over.signal).catch(() => null)
     await expect
-      .poll(async () => (await marked()).map(each => each.command).join(), { interval: 5 })
+      .poll(async () => (await marked()).map(each => each.command).join(), { interval: 5, timeout: 30_000 })
       .toMatch(/git.* ls-files/)
     // As the next start does with the marks of a codemachine that was killed.
     const options = { clock: systemClock, platform: process.platform, self: process.pid, graceMs: 2000 }
