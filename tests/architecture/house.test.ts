@@ -18,7 +18,8 @@ const LAYERS: Record<string, readonly string[]> = {
   workspace: ['base', 'platform', 'core'],
   records: ['base', 'platform', 'core'],
   engines: ['base', 'platform', 'core', 'protocol'],
-  templates: ['base', 'core'],
+  flow: ['base', 'platform', 'core', 'workspace'],
+  templates: ['base', 'core', 'flow'],
   words: ['base', 'core'],
   run: ['base', 'platform', 'core', 'workspace', 'records'],
   agents: ['base', 'platform', 'core', 'workspace'],
@@ -33,6 +34,7 @@ const LAYERS: Record<string, readonly string[]> = {
     'workspace',
     'records',
     'run',
+    'flow',
     'templates',
     'agents',
     'engines',
@@ -49,6 +51,7 @@ const LAYERS: Record<string, readonly string[]> = {
     'workspace',
     'records',
     'engines',
+    'flow',
     'templates',
     'agents',
     'words',
@@ -69,7 +72,14 @@ const LAYERS_OF_EFFECTS = ['agents', 'workspace']
 /** Which templates there are, and the only file that knows their folders. */
 const REGISTRY = 'src/templates/registry.ts'
 /** Where a template is named beside its folder and the registry: a setting's values, the command line, and what is shown of codemachine. */
-const NAME_TEMPLATES = ['src/settings/schema.ts', 'src/cli/program.ts', 'src/cli/commands/demo.ts', 'src/demo/']
+const NAME_TEMPLATES = [
+  'src/settings/schema.ts',
+  'src/cli/program.ts',
+  'src/cli/commands/demo.ts',
+  'src/cli/commands/flow.ts',
+  'src/app/flow/',
+  'src/demo/',
+]
 /** Where such a word is not the name of a template but a label: the goal of a session. */
 const LABELS = ['src/report/card.ts']
 

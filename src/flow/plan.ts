@@ -1,0 +1,288 @@
+import type { JsonSchema } from '../core/rules/answer.ts'
+
+/** The engines that a workflow file can name; `exec` is `codex` with arguments of its own. */
+export const FLOW_ENGINES = ['codex', 'codemachine', 'mock'] as const
+export type FlowEngine = (typeof FLOW_ENGINES)[number]
+
+/** A mistake in a workflow file; `line` and `column` from 1, of the file as it lies there. */
+export interface Mistake {
+  /** As the person named the file. */
+  file: string
+  line: number
+  column: number
+  /** Such as `workflow.steps[2].output.path`, counted from 0; empty: the file as a whole. */
+  place: string
+  /** What is wrong, and the mend: a sentence without its end. */
+  problem: string
+}
+
+/** The most steps of one workflow. */
+export const MOST_STEPS = 1_000
+/** The most tries of one step beside its first. */
+export const MOST_RETRIES = 5
+/** Rounds of a step that is worked on until it is done, if it names no number. */
+export const DEFAULT_ROUNDS = 10
+
+/** What a part of an earlier step is taken from. `output`: its last message, or what its command printed. */
+export type StepPart = 'output' | 'answer' | 'exit'
+
+/** A value that is known before the run, or comes from an earlier step. */
+export type Reference =
+  | { variable: string }
+  /** `field`: the path within the answer; empty: all of it. */
+  | { step: string; part: StepPart; field: readonly string[] }
+
+/** A template, cut into text and the references in it. */
+export type TemplatePart = string | Reference
+
+/** What `when` says: one comparison. Numbers are compared as such, all else as text. */
+export interface Condition {
+  /** As it was written. */
+  text: string
+  left: TemplatePart
+  operator: (typeof OPERATORS)[number]
+  right: TemplatePart
+}
+
+export const OPERATORS = ['==', '!=', '<=', '>=', '<', '>'] as const
+
+/** A prompt as it was read at the start. */
+export interface FrozenPrompt {
+  /** As it is written in the file. */
+  path: string
+  /** Where it was found: relative to the work directory, with `/`. */
+  found: string
+  text: string
+}
+
+/** Where the output of a step goes beside the records. `path`: relative to the work directory, with `/`. */
+export type StepOutput = { kind: 'stdout' } | { kind: 'file'; path: string; append: boolean }
+
+/** A step that an agent does. */
+export interface AgentWork {
+  kind: 'agent'
+  /** As in `[agents.*]`. */
+  agent: string
+  engine: FlowEngine
+  model: string | null
+  /** Handed to codex in addition; any: it runs as `codex exec --json`. */
+  args: readonly string[]
+  prompt: FrozenPrompt
+  input: readonly TemplatePart[]
+  /** What its last message has to fit; null: any text. */
+  schema: JsonSchema | null
+  /** The most rounds, of engine `codemachine`. */
+  rounds: number
+}
+
+/** A step that is a command for a shell. */
+export interface CommandWork {
+  kind: 'command'
+  run: string
+}
+
+/** A step, with all that was read for it. */
+export interface FlowStep {
+  /** From 1. */
+  index: number
+  /** By which other steps name it: a slug, one of its kind in the workflow. */
+  id: string
+  /** Begins the names of its files: `{index}-{stem}.log`. */
+  stem: string
+  description: string | null
+  work: AgentWork | CommandWork
+  /** Commands that have to pass. */
+  verify: readonly string[]
+  /** Tries beside the first, 0 to 5. */
+  retries: number
+  /** Whether a person looks at the output first. */
+  approve: boolean
+  timeoutMs: number | null
+  when: Condition | null
+  /** Whether it may write nothing at all. */
+  readOnly: boolean
+  output: StepOutput
+}
+
+/** A value as it was read at the start. */
+export interface FrozenValue {
+  text: string
+  /** `given`: by a flag or a file of values; else as `[vars]` has it. */
+  from: 'given' | 'text' | 'file' | 'run'
+}
+
+/** A workflow with everything that it was read from: kept with the session, and never read again. JSON. */
+export interface FlowPlan {
+  v: 1
+  /** The file: relative to the work directory with `/`, absolute where it lies outside. */
+  file: string
+  name: string
+  description: string | null
+  steps: readonly FlowStep[]
+  values: Readonly<Record<string, FrozenValue>>
+  /** The files that were read, relative to the work directory or absolute, with the hash of their bytes (hex). */
+  sources: readonly { path: string; sha256: string }[]
+}
+
+/** What is known of a step without its texts: in `options` of `session-created`. */
+export interface StepFacts {
+  index: number
+  id: string
+  stem: string
+  /** What a person sees: the description, else the id. */
+  title: string
+  /** `command`: it is no agent's. */
+  engine: FlowEngine | 'command'
+  agent: string | null
+  model: string | null
+  /** Ids of the steps of which it uses something. */
+  needs: readonly string[]
+  retries: number
+  rounds: number
+  /** Null: none is written. */
+  path: string | null
+}
+
+/** How a workflow is run: what the template is told beside the goal. */
+export interface FlowOptions {
+  /** `mock`: everything is replayed. */
+  mode: 'real' | 'mock'
+  file: string
+  name: string
+  steps: readonly StepFacts[]
+  /** Id of the step to begin with; null: the first. The outputs of those before are there. */
+  from: string | null
+  continueOnError: boolean
+  /** Whether a replay writes its output files, too. */
+  writes: boolean
+  /** Seconds between two events of a replay. */
+  pace: number
+  verbose: boolean
+}
+
+/** Name of the kept text that holds the `FlowPlan` as JSON. */
+export const PLAN_NAME = 'plan.json'
+
+const MOST_SLUG = 60
+
+/** Lower case, letters and digits of any script, and single dashes; at most 60 characters; empty if nothing is left. */
+export function slugOf(text: string): string {
+  const words = text
+    .normalize('NFC')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{M}\p{N}]+/gu, '-')
+  return Array.from(words.replace(/^-/, '')).slice(0, MOST_SLUG).join('').replace(/-$/, '')
+}
+
+/** Those slugs with `-2`, `-3` where one was there before; still at most 60 characters. */
+export function distinctSlugs(slugs: readonly string[]): string[] {
+  const taken = new Set<string>()
+  const wanted = new Map<string, number>()
+  return slugs.map(slug => {
+    let distinct = slug
+    for (let n = wanted.get(slug) ?? 1; taken.has(distinct); ) {
+      n += 1
+      wanted.set(slug, n)
+      const end = `-${n}`
+      distinct = `${Array.from(slug)
+        .slice(0, MOST_SLUG - end.length)
+        .join('')}${end}`
+    }
+    taken.add(distinct)
+    return distinct
+  })
+}
+
+/** The stem of a step's files: the slug of its description, or `<agent>-agent`, or `command`. */
+export function stemOf({ description, agent }: { description: string | null; agent: string | null }): string {
+  return slugOf(description ?? '') || (agent === null ? 'command' : `${slugOf(agent)}-agent`)
+}
+
+/** Name of the file with a step's last message, in `memory/`. */
+export function memoryFileOf({ index, description, work }: Pick<FlowStep, 'index' | 'description' | 'work'>): string {
+  const slug = slugOf(description ?? '') || (work.kind === 'agent' ? slugOf(work.agent) : 'command')
+  return `${index}-${slug}-agent-result.md`
+}
+
+/** The names that a step's recording may have, in `debug/`, the usual one first. */
+export function recordingFilesOf({ index, stem, work }: Pick<FlowStep, 'index' | 'stem' | 'work'>): string[] {
+  const usual = `${index}-${stem}.json`
+  return work.kind === 'agent' ? [...new Set([usual, `${index}-${work.agent}-agent.json`])] : [usual]
+}
+
+/** The command line that would do the step: what a person would type. */
+export function commandLineOf({ work, verify }: Pick<FlowStep, 'work' | 'verify'>): string {
+  if (work.kind === 'command') return work.run
+  const model = work.model === null ? [] : ['--model', work.model]
+  if (work.engine === 'codemachine') {
+    const gates = verify.flatMap(line => ['--verify', line])
+    return `cat ${quoted(work.prompt.path)} | codemachine - ${[...model, ...gates].map(word).join(' ')}`.trimEnd()
+  }
+  return `cat ${quoted(work.prompt.path)} | ${['codex', 'exec', ...model, ...work.args].map(word).join(' ')}`
+}
+
+/** Whether the round of a step runs as `codex exec`. */
+export function runsAsExec({ engine, args }: Pick<AgentWork, 'engine' | 'args'>): boolean {
+  return engine === 'codex' && args.length > 0
+}
+
+/** What is known of a step without its texts. */
+export function factsOf(step: FlowStep): StepFacts {
+  const { index, id, stem, description, work, retries, output } = step
+  const isAgent = work.kind === 'agent'
+  return {
+    index,
+    id,
+    stem,
+    title: description ?? id,
+    engine: isAgent ? work.engine : 'command',
+    agent: isAgent ? work.agent : null,
+    model: isAgent ? work.model : null,
+    needs: neededSteps(step),
+    retries,
+    rounds: isAgent && work.engine === 'codemachine' ? work.rounds : 1,
+    path: output.kind === 'file' ? output.path : null,
+  }
+}
+
+/** Ids of the steps of which a step uses something, in its input or its condition. */
+export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>): string[] {
+  const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
+  return [...new Set(parts.flatMap(part => (typeof part !== 'string' && 'step' in part ? [part.step] : [])))]
+}
+
+/**
+ * Whether a condition holds; what is compared is given as text. Numbers are compared as such; texts that are no numbers
+ * are equal or not, and neither less nor greater.
+ */
+export function holds({ operator }: Pick<Condition, 'operator'>, left: string, right: string): boolean {
+  const [a, b] = [numberOf(left), numberOf(right)]
+  const areNumbers = a !== null && b !== null
+  switch (operator) {
+    case '==':
+      return areNumbers ? a === b : left === right
+    case '!=':
+      return areNumbers ? a !== b : left !== right
+    case '<':
+      return areNumbers && a < b
+    case '<=':
+      return areNumbers && a <= b
+    case '>':
+      return areNumbers && a > b
+    case '>=':
+      return areNumbers && a >= b
+  }
+}
+
+function numberOf(text: string): number | null {
+  return /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(text) ? Number(text) : null
+}
+
+/** A word of a command line, in quotes where a shell would read more into it. */
+function word(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : quoted(text)
+}
+
+function quoted(text: string): string {
+  return `"${text.replace(/["\\$`]/g, '\\$&')}"`
+}
