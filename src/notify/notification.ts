@@ -193,6 +193,7 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'looked':
     case 'command-ran':
     case 'wrote':
+    case 'noted':
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':

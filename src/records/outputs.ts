@@ -18,7 +18,7 @@ const MOST_CHARACTERS = 1024 * 1024
 const MOST_BYTES = 3 * MOST_CHARACTERS + 100
 const HEAD_CHARACTERS = 400
 /** Outputs that are kept at least; those before them go, a hundred at a time. */
-const MOST_FILES = 1_000
+const MOST_FILES = 20_000
 const DROP_EVERY = 100
 const NAME_CHARACTERS = 40
 

@@ -1,7 +1,7 @@
 import type { Redactor } from '../base/redactor.ts'
 import { clipEnd } from '../base/text.ts'
 import type { Parsed } from '../core/contracts/memory.ts'
-import type { RoundSpec } from '../core/contracts/template.ts'
+import type { InputPart, RoundSpec } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import {
   type AskedAnswer,
@@ -29,37 +29,47 @@ const MOST_VALUE_CHARACTERS = 64 * 1024
 /** What the rounds of a session are given of what was said before them, and what they say at their ends: kept, and read as answers. */
 export class Answers {
   readonly #options: AnswersOptions
-  /** Those of the outputs that the next round is given, by their numbers. */
-  #atHand = new Map<number, string>()
+  /** Those of the outputs that the next round is given, by their files. */
+  #atHand = new Map<string, string>()
 
   constructor(options: AnswersOptions) {
     this.#options = options
   }
 
   /** Whether all is read that a round is given to work with. */
-  hasFetched({ materials = [] }: RoundSpec): boolean {
-    return materials.every(({ output }) => this.#atHand.has(output))
+  hasFetched(round: RoundSpec): boolean {
+    return outputsFor(round).every(({ file }) => this.#atHand.has(file))
   }
 
   /** Reads what a round is given to work with. */
-  async fetch({ materials = [] }: RoundSpec): Promise<void> {
-    const { log, outputs } = this.#options
-    for (const { output: n } of materials) {
-      const output = log.state.outputs.find(each => each.n === n)
-      if (output === undefined)
-        throw new Error(`A round is given output ${n}, and the session knows none of that number.`)
-      this.#atHand.set(n, await outputs.read(output))
+  async fetch(round: RoundSpec): Promise<void> {
+    for (const output of outputsFor(round)) {
+      if (!this.#atHand.has(output.file)) this.#atHand.set(output.file, await this.read(output))
     }
   }
 
+  /** The whole kept text of an output. */
+  async read(output: Output): Promise<string> {
+    return await this.#options.outputs.read(output)
+  }
+
   /** The input of a round, cut to what a turn takes: with why the answer before it was refused, and with what it is given to work with. */
-  inputOf({ input, answer, materials = [] }: RoundSpec): string {
+  inputOf({ input, answer, materials = [], materialsMost }: RoundSpec): string {
     const refusal = answer && refusedAnswer(this.#options.log.state, answer.name)
     const note = answer && refusal ? `\n\n${refusedAnswerNote(refusal.problem, answer)}` : ''
-    const asked = `${clipEnd(input, MOST_INPUT_CHARACTERS - note.length)}${note}`
-    const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output) ?? '' }))
+    const asked = `${clipEnd(this.#textOf(input), MOST_INPUT_CHARACTERS - note.length)}${note}`
+    const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output.file) ?? '' }))
     this.#atHand = new Map()
-    return withMaterials(asked, given, MOST_INPUT_CHARACTERS)
+    return withMaterials(asked, given, { most: MOST_INPUT_CHARACTERS, together: materialsMost })
+  }
+
+  #textOf(input: RoundSpec['input']): string {
+    if (typeof input === 'string') return input
+    const textOf = ({ output, member }: Exclude<InputPart, string>) => {
+      const text = this.#atHand.get(output.file) ?? ''
+      return member === undefined ? text : memberOf(text, member)
+    }
+    return input.map(part => (typeof part === 'string' ? part : textOf(part))).join('')
   }
 
   /** Keeps and judges the last message of a round that has worked, as far as it asks for that. */
@@ -100,6 +110,27 @@ export class Answers {
     const { log, outputs } = this.#options
     return await outputs.keep({ n: nextOutput(log.state.outputs), name, kind, text })
   }
+}
+
+/** The outputs that have to be read before a round. */
+function outputsFor({ input, materials = [] }: RoundSpec): readonly Output[] {
+  const parts = typeof input === 'string' ? [] : input.filter(part => typeof part !== 'string')
+  return [...parts, ...materials].map(({ output }) => output)
+}
+
+/** What stands at a path in a text that is JSON: a text as it is, anything else as JSON; empty if there is nothing. */
+function memberOf(text: string, path: readonly string[]): string {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return ''
+  }
+  for (const name of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return ''
+    value = (value as Record<string, unknown>)[name]
+  }
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 /** Reads an answer without its secrets, and checks it by its schema. */

@@ -254,6 +254,7 @@ export class SessionRunner {
       case 'look':
       case 'command':
       case 'write':
+      case 'note':
       case 'claim':
         return await this.#ownStep(step, tree)
       default:
@@ -293,7 +294,7 @@ export class SessionRunner {
     const limit = isFirstClaim ? null : this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
     this.#tree = await this.#steps.carryOut(step, tree)
-    if (step.kind !== 'look') this.#memory.forget()
+    if (step.kind !== 'look' && step.kind !== 'note') this.#memory.forget()
     return null
   }
 

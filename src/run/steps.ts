@@ -1,8 +1,8 @@
 import { TemplateError, unreachable } from '../base/errors.ts'
 import { clipEnd, lastLines } from '../base/text.ts'
-import { type OwnStep, templateError } from '../core/contracts/template.ts'
+import { type OwnStep, type StepFile, templateError } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
-import { writeAllInside } from '../workspace/files/write-all.ts'
+import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
 import type { Answers } from './answers.ts'
 import { type ClaimProof, emitRestored } from './claim.ts'
 import { OUTPUT_CHARACTERS } from './gates.ts'
@@ -20,7 +20,7 @@ export interface OwnStepsOptions
 }
 
 /** More than this without a round between them are a template that goes round in circles. */
-const MOST_IN_A_ROW = 1_000
+const MOST_IN_A_ROW = 20_000
 /** A look that takes longer is taken to hang, ms. */
 const LOOK_MS = 10 * 60_000
 /** The most of what a look has found that stands in its event, bytes of JSON; and how deep that may be. */
@@ -29,6 +29,8 @@ const MOST_LEVELS = 100
 /** The most that a look may find, characters of JSON: as much as an output holds. */
 const MOST_CHARACTERS = 1024 * 1024
 const NAME_CHARACTERS = 200
+/** The most of a note, with what says how much is left out. */
+const NOTE_CHARACTERS = 1_000
 
 /** The steps of a template that codemachine carries out itself: each is journaled before and after. */
 export class OwnSteps {
@@ -54,6 +56,11 @@ export class OwnSteps {
         return await this.#run(number, step, tree)
       case 'write':
         return await this.#write(number, step)
+      case 'note': {
+        const [name, said] = [clipEnd(step.name, NAME_CHARACTERS), clipEnd(step.text, NOTE_CHARACTERS)]
+        log.emit({ type: 'noted', step: number, name, text: said })
+        return tree
+      }
       case 'claim':
         return await this.#options.claim.nominate(number)
       default:
@@ -152,10 +159,18 @@ export class OwnSteps {
 
   async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
     const { log, agents, recordsRoot } = this.#options
-    const wrote = await writeAllInside(agents.directory, files, { key: `${log.state.id} ${step}`, closed: recordsRoot })
+    const all: FileToWrite[] = []
+    for (const file of files) all.push(await this.#toWrite(file))
+    const wrote = await writeAllInside(agents.directory, all, { key: `${log.state.id} ${step}`, closed: recordsRoot })
     if ('problem' in wrote) log.emit({ type: 'wrote', step, files: [], problem: wrote.problem })
     else log.emit({ type: 'wrote', step, files: wrote.files, problem: null })
     return null
+  }
+
+  async #toWrite(file: StepFile): Promise<FileToWrite> {
+    if ('text' in file) return file
+    if (file.append !== undefined) throw new Error(`Nothing can be added to ${file.path} yet.`)
+    return { path: file.path, text: await this.#options.answers.read(file.output) }
   }
 }
 
@@ -169,6 +184,8 @@ function nameOf(step: OwnStep): string {
       return step.name
     case 'write':
       return step.files[0]?.path ?? ''
+    case 'note':
+      return step.name
     case 'claim':
       return 'done'
     default:

@@ -129,6 +129,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   looked: describeLooked,
   'command-ran': describeCommandRun,
   wrote: describeWrote,
+  noted: ({ text: said }) => describe(text(said)),
 
   'memory-broken': describeBrokenMemory,
   'repository-restored': describeRestoration,

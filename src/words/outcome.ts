@@ -316,6 +316,8 @@ export function wordsForWindDown(limit: WindDownLimit, { limits, primaryWindow, 
         ? 'the usage limit is used as far as it may be'
         : `${Math.round(percent)} % of the usage limit is used, as much as may be`
     }
+    case 'round':
+      return 'the time of this round is used up'
     default:
       return unreachable(limit)
   }

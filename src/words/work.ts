@@ -74,6 +74,8 @@ export function wordsForStep(state: SessionState, step: StepName): { words: stri
       return { words: `running ${shown}`, short: shown }
     case 'write':
       return { words: 'writing files', short: 'writing' }
+    case 'note':
+      return { words: `noting: ${shown}`, short: shown }
     case 'claim':
       return { words: 'claiming that it is done', short: 'claiming' }
     // Of a later version.

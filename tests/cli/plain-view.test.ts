@@ -108,6 +108,7 @@ describe('each event is a line', () => {
             src/a.ts: an unused import
 `,
     wrote: 'wrote 1 file (2 KiB): docs/plan.md\n',
+    noted: 'Passed over: the tests have passed.\n',
     'gate-started': '',
     'gate-ended': `gate tests: failed (exit code 1), 4.2 s
           it changed 1 file itself, which is not taken for the agent's work: coverage.txt

@@ -37,7 +37,7 @@ const TEMPLATE: Template = {
       }
     }
     if (notes !== undefined) return { kind: 'end', outcome: END }
-    const materials = [{ name: 'the word', output: word.n }]
+    const materials = [{ name: 'the word', output: word }]
     return { kind: 'round', round: { thread: THREAD, input: 'Explain it.', materials, keep: 'notes' } }
   },
 }

@@ -7,6 +7,7 @@ import type {
   TemplateKinds,
 } from '../../src/core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
+import type { SessionState } from '../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 
 /*
@@ -15,8 +16,12 @@ import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
  * what a test may want to see.
  */
 
-/** A round of the toy's: what it is asked, and on which provider it runs; left out: codex's own. */
-type ToyRound = { kind: 'round'; provider?: string } & Omit<RoundStep['round'], 'thread' | 'part'>
+/** A round of the toy's: what it is asked, and on which provider it runs; left out: codex's own. Its materials are outputs by their numbers. */
+type ToyRound = {
+  kind: 'round'
+  provider?: string
+  materials?: readonly { name: string; output: number }[]
+} & Omit<RoundStep['round'], 'thread' | 'part' | 'materials'>
 
 /** What the toy does next. A text: a round whose input that is. */
 export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' | 'check' }> | ToyRound | string
@@ -102,8 +107,20 @@ function foldToy(own: ToyState, event: SessionEvent): ToyState {
 
 const thread = { agent: 'toy', developerInstructions: 'Do as you are told.', model: null, effort: null }
 
-function roundOf({ kind, provider, ...round }: ToyRound): RoundStep {
-  return { kind, round: { ...round, thread: provider === undefined ? thread : { ...thread, provider } } }
+function roundOf({ kind, provider, materials, ...round }: ToyRound, { outputs }: SessionState): RoundStep {
+  const given = materials?.map(({ name, output: n }) => {
+    const output = outputs.find(each => each.n === n)
+    if (output === undefined) throw new Error(`The session has no output ${n}.`)
+    return { name, output }
+  })
+  return {
+    kind,
+    round: {
+      ...round,
+      ...(given === undefined ? {} : { materials: given }),
+      thread: provider === undefined ? thread : { ...thread, provider },
+    },
+  }
 }
 
 /** The template of a session. `playSession` takes it as `template`. */
@@ -119,7 +136,7 @@ export function openToy({ steps, looks = {}, breaks, lies }: ToyOptions): Templa
       if (isDone) return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
       const step = steps[taken]
       if (typeof step === 'string') return { kind: 'round', round: { thread, input: step } }
-      if (step?.kind === 'round') return roundOf(step)
+      if (step?.kind === 'round') return roundOf(step, session)
       if (step !== undefined) return step
       if (lies) return { kind: 'end', outcome: { kind: 'done', verified: true } }
       const reason = problem ?? (claim.state === 'refused' ? claim.detail : 'Nothing was claimed.')

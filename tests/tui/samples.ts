@@ -229,6 +229,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     files: [{ path: 'docs/plan.md', bytes: 2_048, sha256: 'ab'.repeat(32) }],
     problem: null,
   },
+  noted: { type: 'noted', step: 5, name: 'docs', text: 'Passed over: the tests have passed.' },
   'gate-started': { type: 'gate-started', round: 1, when: 'claim', gate: 'tests' },
   'gate-ended': {
     type: 'gate-ended',

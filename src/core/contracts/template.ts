@@ -4,6 +4,7 @@ import type { EventOf, SessionEvent } from '../events/events.ts'
 import type { SessionOutcome } from '../events/outcome.ts'
 import type { AskedAnswer } from '../rules/answer.ts'
 import type { Decision } from '../rules/decision.ts'
+import type { Output } from '../rules/outputs.ts'
 import type { SessionState } from '../state/state.ts'
 import type { Agent, AgentPrompt, AgentRoster } from './agent.ts'
 import type { MemorySnapshot } from './memory.ts'
@@ -51,8 +52,8 @@ export interface HostTool {
 
 export interface RoundSpec {
   thread: ThreadSpec
-  /** The user input of the turn. */
-  input: string
+  /** The user input of the turn; of parts: they stand one behind the other, with nothing between them. */
+  input: string | readonly InputPart[]
   /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */
   part?: string
   /**
@@ -60,11 +61,24 @@ export interface RoundSpec {
    * next round that asks for an answer of this name is told why it was refused; the session ends when that was three times in a row.
    */
   answer?: AskedAnswer
-  /** Outputs of the session, by their numbers, that it is given whole below its input. */
-  materials?: readonly { name: string; output: number }[]
+  /** Outputs of the session that it is given below its input. */
+  materials?: readonly { name: string; output: Output }[]
+  /** The characters of all materials together, where there is room in the turn; the first are given first. Left out: 100,000 for each. */
+  materialsMost?: number
   /** The name under which its last message is kept as an output; left out: it is not. */
   keep?: string
+  /**
+   * How long it may take, ms. Then its agent is told to come to a safe stop, as at a limit of the session, and is interrupted
+   * when it does not: the round ends as `interrupted`, with a message that says so. Left out: as long as the session may.
+   */
+  timeoutMs?: number
 }
+
+/**
+ * A part of the input of a round: a text as it is, or the whole kept text of an output. `member`: the output is JSON, and the
+ * value at this path stands here, a text as it is and anything else as JSON; empty if there is none. Nothing in it is expanded.
+ */
+export type InputPart = string | { output: Output; member?: readonly string[] }
 
 /**
  * A round that is to be run. `replan`: one that makes the change of plan which a person has asked for; it runs while the
@@ -84,16 +98,28 @@ export type OwnStep =
   | { kind: 'look'; what: string }
   /**
    * Runs a line for a shell, in the work directory and the sandbox of the rounds, as gates are run. How it ended comes as
-   * `command-ran`; what was broken off does not reach the template's `fold`, and is asked for again.
+   * `command-ran`; what was broken off does not reach the template's `fold`, and is asked for again. `readOnly`: it may write
+   * nothing at all, whatever the rounds may.
    */
-  | { kind: 'command'; name: string; run: string; timeoutMs: number; network: boolean }
+  | { kind: 'command'; name: string; run: string; timeoutMs: number; network: boolean; readOnly?: true }
   /**
-   * Writes text files of the work directory, all or none; `path`: relative to it, with `/`. What became of it comes as
-   * `wrote`. A file that has that content already is left as it is.
+   * Writes text files of the work directory, all or none. What became of it comes as `wrote`. A file that has that content
+   * already is left as it is.
    */
-  | { kind: 'write'; files: readonly { path: string; text: string }[] }
+  | { kind: 'write'; files: readonly StepFile[] }
+  /** Says something in the journal, on the screen and in the report, at most 1,000 characters. Comes as `noted`. */
+  | { kind: 'note'; name: string; text: string }
   /** Claims that the goal is reached, with the files as they are now; it is proved as every claim is. */
   | { kind: 'claim' }
+
+/**
+ * A text file that a step writes; `path`: relative to the work directory, with `/`. `output`: the whole kept text of it.
+ * `append`: at the end of the file, which was `behind` when the template looked at it (null: it was not there). If it is
+ * another by now, nothing is written, and `wrote` says why; if it has the text at its end already, it is left as it is.
+ */
+export type StepFile =
+  | { path: string; text: string }
+  | { path: string; output: Output; append?: { behind: { bytes: number; sha256: string } | null } }
 
 /**
  * What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. `decide`: a person decides;

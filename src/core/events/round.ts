@@ -151,7 +151,7 @@ export const roundEvent = variant('type', {
     round,
     limit: about(
       windDownLimit,
-      "`time` or `tokens`: after this round the session ends; `usage`: as much of the account's usage limit is used as may be, and the session waits until it is renewed",
+      "`time` or `tokens`: after this round the session ends; `usage`: as much of the account's usage limit is used as may be, and the session waits until it is renewed; `round`: the round has taken as long as its template gives it",
     ),
     graceMs: about(number, 'how long it has'),
   },

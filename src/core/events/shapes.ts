@@ -146,7 +146,7 @@ export const output = fields({
   head: about(text, 'its first 400 characters'),
 })
 
-export const windDownLimit = oneOf('time', 'tokens', 'cost', 'usage')
+export const windDownLimit = oneOf('time', 'tokens', 'cost', 'usage', 'round')
 
 /** A gate as the session began with it. */
 export const gate = fields({

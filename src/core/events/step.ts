@@ -2,7 +2,7 @@ import { about, anyValue, checkedAs, fields, listOf, nullOr, number, oneOf, opti
 import { output } from './shapes.ts'
 
 /** A step that codemachine carries out by itself, without a round. */
-const stepKind = oneOf('look', 'command', 'write', 'claim')
+const stepKind = oneOf('look', 'command', 'write', 'note', 'claim')
 
 const step = about(number, 'as in `step-started`')
 
@@ -18,7 +18,7 @@ export const stepEvent = variant('type', {
     ),
     kind: about(
       checkedAs(text, stepKind),
-      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `claim`: it is claimed that the goal is reached',
+      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached',
     ),
     name: about(text, 'what is looked at, the name of the command, the first file'),
   },
@@ -64,5 +64,10 @@ export const stepEvent = variant('type', {
       'all files of the step: `[{ path, bytes, sha256 }]`, relative to the work directory, those too that were like that already; none if there is a `problem`',
     ),
     problem: about(nullOr(text), 'why nothing was written, a sentence; `null` if it was'),
+  },
+  noted: {
+    step,
+    name: about(text, 'what it is about: a word or two of the template'),
+    text: about(text, 'what the template has to say, at most 1,000 characters'),
   },
 })

@@ -24,10 +24,10 @@ export const FOLLOWS = 'follows'
 
 /** That output as a material of a round; nothing if it goes on from none. Pure. */
 export function followedMaterial({ outputs, follows }: { outputs: readonly Output[]; follows: string | null }): {
-  materials?: readonly { name: string; output: number }[]
+  materials?: readonly { name: string; output: Output }[]
 } {
   const kept = follows === null ? undefined : outputs.find(({ name }) => name === FOLLOWS)
-  return kept === undefined ? {} : { materials: [{ name: `what session ${follows} came to`, output: kept.n }] }
+  return kept === undefined ? {} : { materials: [{ name: `what session ${follows} came to`, output: kept }] }
 }
 
 /** A text that a round is given to work with, and what it is called. */
@@ -47,16 +47,50 @@ const LEAST_CHARACTERS = 200
  * The input of a round with what it is given to work with below: each between two marked lines, which nothing in it can
  * contain, said to be no instruction, and shortened to 100,000 characters, or so that all of it has at most `most`, with a
  * note of how many are left out. Where there is no room at all, they are only named. Pure.
+ * @param bounds `together`: the most characters of all materials, of which the first ones have as many as they need
  */
-export function withMaterials(input: string, materials: readonly Material[], most: number): string {
+export function withMaterials(
+  input: string,
+  materials: readonly Material[],
+  { most, together }: { most: number; together?: number | undefined },
+): string {
   if (materials.length === 0) return input
+  if (together !== undefined) return withFirstMaterials(input, materials, { most, together })
   const room = Math.floor((most - input.length) / materials.length) - AROUND_CHARACTERS
-  if (room < LEAST_CHARACTERS) {
-    const names = materials.map(({ name }) => `"${lineOf(name)}"`).join(', ')
-    return `${input}\n\n${clipEnd(`There was no room here for: ${names}`, AROUND_CHARACTERS / 2)}`
-  }
+  if (room < LEAST_CHARACTERS) return `${input}\n\n${noRoomFor(materials)}`
   const mark = markFor(materials.map(({ text }) => text))
   return [input, ...materials.map(each => material(each, mark, Math.min(room, MOST_CHARACTERS)))].join('\n\n')
+}
+
+/** The same where all materials together have a bound: those that have no room any more are named below the others. */
+function withFirstMaterials(
+  input: string,
+  materials: readonly Material[],
+  { most, together }: { most: number; together: number },
+): string {
+  const mark = markFor(materials.map(({ text }) => text))
+  const shown: string[] = []
+  const left: Material[] = []
+  // Those that are only named have room for it.
+  let room = most - input.length - AROUND_CHARACTERS
+  let mostTogether = together
+  for (const each of materials) {
+    const size = Math.min(room - AROUND_CHARACTERS, mostTogether)
+    if (left.length > 0 || size < Math.min(LEAST_CHARACTERS, each.text.length)) {
+      left.push(each)
+      continue
+    }
+    const text = material(each, mark, size)
+    shown.push(text)
+    room -= text.length + 2
+    mostTogether -= Math.min(size, each.text.length)
+  }
+  return [input, ...shown, ...(left.length === 0 ? [] : [noRoomFor(left)])].join('\n\n')
+}
+
+function noRoomFor(materials: readonly Material[]): string {
+  const names = materials.map(({ name }) => `"${lineOf(name)}"`).join(', ')
+  return clipEnd(`There was no room here for: ${names}`, AROUND_CHARACTERS / 2)
 }
 
 function material({ name, text }: Material, mark: string, most: number): string {

@@ -103,6 +103,7 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
     return isBrokenOff(event) ? { ...next, step: null } : endStep(withKept(next, event.kept), event, at)
   },
   wrote: (state, event, at) => endStep(event.files.length === 0 ? state : withoutAccepted(state), event, at),
+  noted: endStep,
 }
 
 function withKept(state: SessionState, output: Output | undefined): SessionState {

@@ -52,6 +52,7 @@ function outcomeOf({ outcome }: EndedRound, session: SessionState): SessionOutco
   const { stoppedFor } = session.work as CallWork
   switch (stoppedFor) {
     case null:
+    case 'round':
       return { kind: 'answered' }
     case 'usage':
       return { kind: 'needs-person', reason: 'The usage limit is used as far as it may be.', hint: null }

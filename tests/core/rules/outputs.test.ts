@@ -9,7 +9,7 @@ import {
 } from '../../../src/core/rules/outputs.ts'
 
 /** A material without the input that it stands below. */
-const material = (name: string, text: string) => withMaterials('', [{ name, text }], 1_000_000).trimStart()
+const material = (name: string, text: string) => withMaterials('', [{ name, text }], { most: 1_000_000 }).trimStart()
 
 const MARKED = /\n\[begin (\w+)\]\n(.*)\n\[end \1\]$/s
 
@@ -27,13 +27,13 @@ describe('material', () => {
         const before = withMaterials(
           '',
           texts.map(text => ({ name: 'm', text })),
-          100_000,
+          { most: 100_000 },
         )
         const quoting = texts.map((text, at) => (at === which ? `${text}${before}` : text))
         const shown = withMaterials(
           '',
           quoting.map(text => ({ name: 'm', text })),
-          100_000,
+          { most: 100_000 },
         )
         const mark = /`\[begin (\w+)\]`/.exec(shown)?.[1] ?? ''
         expect(mark).not.toBe('')
@@ -56,13 +56,13 @@ describe('material', () => {
 
   test('of a round fits into one turn with its input, whatever there is', () => {
     const many = Array.from({ length: 20 }, (_, at) => ({ name: `m${at}`, text: 'y'.repeat(90_000) }))
-    const shown = withMaterials('Go on.', many, 200_000)
+    const shown = withMaterials('Go on.', many, { most: 200_000 })
     expect(shown.length).toBeLessThan(200_000)
     expect(shown.match(/more characters\]/g)).toHaveLength(20)
-    const full = withMaterials('z'.repeat(199_000), many, 200_000)
+    const full = withMaterials('z'.repeat(199_000), many, { most: 200_000 })
     expect(full.length).toBeLessThan(200_000)
     expect(full).toContain('There was no room here for: "m0", "m1"')
-    expect(withMaterials('Go on.', [], 200_000)).toBe('Go on.')
+    expect(withMaterials('Go on.', [], { most: 200_000 })).toBe('Go on.')
   })
 })
 
@@ -70,7 +70,7 @@ test('what a session goes on from is found among its outputs, wherever it stands
   const output = (n: number, name: string): Output => ({ n, name, file: `${n}.md`, bytes: 1, sha256: 'ab', head: 'x' })
   const outputs = [output(1, 'plan'), output(2, 'follows')]
   expect(followedMaterial({ outputs, follows: '20261120_1' })).toEqual({
-    materials: [{ name: 'what session 20261120_1 came to', output: 2 }],
+    materials: [{ name: 'what session 20261120_1 came to', output: output(2, 'follows') }],
   })
   expect(followedMaterial({ outputs: [output(1, 'plan')], follows: '20261120_1' })).toEqual({})
 })
