@@ -127,7 +127,9 @@ function memberOf(text: string, path: readonly string[]): string {
     return ''
   }
   for (const name of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return ''
+    // The length of a list is none of its values.
+    if (typeof value !== 'object' || value === null || !Object.prototype.propertyIsEnumerable.call(value, name))
+      return ''
     value = (value as Record<string, unknown>)[name]
   }
   return typeof value === 'string' ? value : JSON.stringify(value)

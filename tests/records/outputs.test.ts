@@ -73,11 +73,11 @@ test('of an output that is gone, was changed, or is a link to something else the
   expect(await outputs.read(kept)).toBe(`right\n${GONE}`)
 })
 
-test('a session that never ends keeps at least its last thousand outputs, and not many more', async () => {
+test('a session that never ends keeps at least its last 20,000 outputs, and not many more', async () => {
   const outputs = openOutputs(folder)
   const numbers = async () => (await readdir(join(folder, 'outputs'))).map(name => Number.parseInt(name, 10))
-  for (const n of [1, 99, 100, 101, 1_099]) await outputs.keep({ n, name: 'a', kind: 'md', text: 'a' })
-  expect((await numbers()).toSorted((a, b) => a - b)).toEqual([1, 99, 100, 101, 1_099])
-  await outputs.keep({ n: 1_100, name: 'a', kind: 'md', text: 'a' })
-  expect((await numbers()).toSorted((a, b) => a - b)).toEqual([101, 1_099, 1_100])
+  for (const n of [1, 99, 100, 101, 20_099]) await outputs.keep({ n, name: 'a', kind: 'md', text: 'a' })
+  expect((await numbers()).toSorted((a, b) => a - b)).toEqual([1, 99, 100, 101, 20_099])
+  await outputs.keep({ n: 20_100, name: 'a', kind: 'md', text: 'a' })
+  expect((await numbers()).toSorted((a, b) => a - b)).toEqual([101, 20_099, 20_100])
 })

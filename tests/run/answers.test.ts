@@ -3,10 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { redactorOf } from '../../src/base/redactor.ts'
-import type { Template, ThreadSpec } from '../../src/core/contracts/template.ts'
+import type { InputPart, Template, ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
+import type { Output } from '../../src/core/rules/outputs.ts'
 import { emptyState } from '../../src/core/state/state.ts'
-import { CLAIMED, ofType, type Play, type PlayOptions, playSession, type Ran } from '../support/played-session.ts'
+import {
+  CLAIMED,
+  ofType,
+  type Play,
+  type PlayOptions,
+  playSession,
+  type Ran,
+  UNCLAIMED,
+} from '../support/played-session.ts'
 import { fold, worked } from '../support/session-events.ts'
 
 let folder: string
@@ -154,6 +163,119 @@ test('what a round is given to work with leaves it below that, too', async () =>
   const { inputs } = await run([says('', JSON.stringify({ word })), says('Long.')], { template: crammed })
   expect(inputs[1]?.match(/^\[begin /gm)).toHaveLength(12)
   expect(inputs[1]?.length).toBeLessThan(1_048_576)
+})
+
+describe('an input of parts', () => {
+  /** Asks for a word, then for what `parts` makes of it. */
+  const asking = (parts: (word: Output) => readonly InputPart[]): Template => ({
+    ...TEMPLATE,
+    next(session) {
+      const [word] = session.outputs
+      if (word === undefined) return TEMPLATE.next(session, UNCLAIMED)
+      if (session.outputs.length > 1) return { kind: 'end', outcome: END }
+      return { kind: 'round', round: { thread: THREAD, input: parts(word), keep: 'notes' } }
+    },
+  })
+  const inputWith = async (answer: string, parts: (word: Output) => readonly InputPart[]) =>
+    (await run([says('', answer), says('Tall.')], { template: asking(parts) })).inputs[1]
+
+  test('holds outputs whole where they stand, and expands nothing in them', async () => {
+    const word = `{{word}} {{steps.a.output}} ${'x'.repeat(2000)}\n`
+    const kept = `${JSON.stringify({ word }, null, 2)}\n`
+    const input = await inputWith(JSON.stringify({ word }), output => [
+      'Explain ',
+      { output },
+      '{{word}} of ',
+      { output },
+      '.',
+    ])
+    expect(input).toBe(`Explain ${kept}{{word}} of ${kept}.`)
+  })
+
+  test.each([
+    [['word'], '"{{a}}" and\n2'],
+    [['more', 'list', '1'], '{"b":[1,null]}'],
+    [['more', 'number'], '7'],
+    [['more', 'nothing'], 'null'],
+    [['more', 'list', '2'], ''],
+    [['more', 'list', 'length'], ''],
+    [['word', '0'], ''],
+    [['constructor'], ''],
+    [['more', 'nothing', 'x'], ''],
+  ])('holds the value at %j of an answer', async (member, value) => {
+    const answer = { word: '"{{a}}" and\n2', more: { list: ['a', { b: [1, null] }], number: 7, nothing: null } }
+    const open = { ...SCHEMA, additionalProperties: true }
+    const ask: Template = asking(output => ['[', { output, member }, ']'])
+    const template: Template = {
+      ...ask,
+      next(session, memory) {
+        const step = ask.next(session, memory)
+        if (step.kind !== 'round' || step.round.answer === undefined) return step
+        return { ...step, round: { ...step.round, answer: { name: 'word', schema: open } } }
+      },
+    }
+    const { inputs } = await run([says(JSON.stringify(answer)), says('Tall.')], { template })
+    expect(inputs[1]).toBe(`[${value}]`)
+  })
+
+  test('holds nothing in the place of a value of what is no JSON', async () => {
+    const template: Template = {
+      ...TEMPLATE,
+      next({ outputs: [first, second] }) {
+        if (second !== undefined) return { kind: 'end', outcome: END }
+        const input = first === undefined ? 'Say it.' : ['[', { output: first, member: ['a'] }, ']']
+        return { kind: 'round', round: { thread: THREAD, input, keep: 'notes' } }
+      },
+    }
+    const { inputs } = await run([says('{"a": 1} or so')], { template })
+    expect(inputs[1]).toBe('[]')
+  })
+
+  test('holds what was kept long ago, and is not known to the session any more', async () => {
+    let first: Output | null = null
+    const template: Template = {
+      ...TEMPLATE,
+      next({ outputs, last }) {
+        first ??= outputs[0] ?? null
+        const isLast = last?.round === 150
+        if (last?.round === 151 || first === null) {
+          return first === null
+            ? { kind: 'round', round: { thread: THREAD, input: 'First.', keep: 'first' } }
+            : { kind: 'end', outcome: END }
+        }
+        expect(isLast && outputs.includes(first)).toBe(false)
+        const materials = isLast ? { materials: [{ name: 'the first', output: first }] } : {}
+        return {
+          kind: 'round',
+          round: { thread: THREAD, input: isLast ? [{ output: first }] : 'More.', keep: 'more', ...materials },
+        }
+      },
+    }
+    const long = `first ${'x'.repeat(1000)}`
+    const { inputs } = await run([says('', long), says('more')], { template, limits: { rounds: 151 } })
+    expect(inputs).toHaveLength(151)
+    expect(inputs[150]).toMatch(new RegExp(`^${long}\n\nMaterial to work with: "the first".*\n${long}\n`, 's'))
+  })
+})
+
+test('of materials with a bound the first are given, and the others are named', async () => {
+  const template: Template = {
+    ...TEMPLATE,
+    next(session) {
+      const { outputs } = session
+      if (outputs.length > 3) return { kind: 'end', outcome: END }
+      const newest = outputs.map(output => ({ name: `n${output.n}`, output })).reverse()
+      return {
+        kind: 'round',
+        round: { thread: THREAD, input: 'Go on.', keep: 'said', materials: newest, materialsMost: 1500 },
+      }
+    },
+  }
+  const { inputs } = await run([says('', 'x'.repeat(1000))], { template })
+  expect(inputs[0]).toBe('Go on.')
+  expect(inputs[3]).toMatch(
+    /"n3".*\nx{1000}\n.*"n2".*\nx{500}\n\[… 500 more characters\]\n.*\n\nThere was no room here for: "n1"$/s,
+  )
 })
 
 test('nothing is kept of a round that says nothing', async () => {

@@ -66,6 +66,34 @@ describe('material', () => {
   })
 })
 
+describe('materials that have a bound together', () => {
+  const many = (...lengths: number[]) => lengths.map((length, at) => ({ name: `m${at}`, text: 'y'.repeat(length) }))
+  const shown = (lengths: number[], together: number, most = 1_000_000) => {
+    const text = withMaterials('Go on.', many(...lengths), { most, together })
+    expect(text.length).toBeLessThan(most)
+    return {
+      given: [...text.matchAll(/^\[begin (\w+)\]\n(y*)/gm)].map(([, , ys]) => ys?.length),
+      isCut: text.match(/more characters\]/g)?.length ?? 0,
+      named: /There was no room here for: (.*)$/s.exec(text)?.[1] ?? '',
+    }
+  }
+
+  test('have as many characters as they need, the first ones first', () => {
+    expect(shown([1000, 0, 2000], 3000)).toEqual({ given: [1000, 0, 2000], isCut: 0, named: '' })
+    expect(shown([150_000], 200_000)).toEqual({ given: [150_000], isCut: 0, named: '' })
+    expect(shown([1000, 2000, 3000], 2500)).toEqual({ given: [1000, 1500], isCut: 1, named: '"m2"' })
+    // Less than 200 characters of a text say nothing.
+    expect(shown([1000, 2000, 10], 1100)).toEqual({ given: [1000], isCut: 0, named: '"m1", "m2"' })
+    expect(shown([1000, 100], 1100)).toEqual({ given: [1000, 100], isCut: 0, named: '' })
+    expect(shown([5], 0)).toEqual({ given: [], isCut: 0, named: '"m0"' })
+  })
+
+  test('stay below what a turn takes', () => {
+    expect(shown([5000, 5000], 100_000, 8000)).toMatchObject({ given: [5000, expect.any(Number)], isCut: 1 })
+    expect(shown(Array(600).fill(10), 32_000, 100_000).named).toMatch(/^"m\d+", /)
+  })
+})
+
 test('what a session goes on from is found among its outputs, wherever it stands', () => {
   const output = (n: number, name: string): Output => ({ n, name, file: `${n}.md`, bytes: 1, sha256: 'ab', head: 'x' })
   const outputs = [output(1, 'plan'), output(2, 'follows')]
