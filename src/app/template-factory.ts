@@ -9,7 +9,7 @@ import { askPersonTool } from '../core/contracts/tools.ts'
 import type { SessionState } from '../core/state/state.ts'
 import type { AgentBook } from '../run/delegation/delegation.ts'
 import type { RunnerOptions } from '../run/options.ts'
-import type { SessionFolder } from '../workspace/memory/session-folder.ts'
+import { type SessionFolder, scopeFolder } from '../workspace/memory/session-folder.ts'
 import type { Run } from './open-run.ts'
 import { unknownTemplate } from './start/templates.ts'
 
@@ -42,6 +42,7 @@ export class TemplateFactory {
       kind.open({
         directory,
         memory: place,
+        scopeFolder: scope => scopeFolder(place, scope),
         agents,
         isPlanReady: taskPlan?.state === 'ready',
         tell: remark => void remarks.push(remark),

@@ -256,6 +256,7 @@ export class SessionRunner {
       case 'write':
       case 'note':
       case 'claim':
+      case 'leave-scope':
         return await this.#ownStep(step, tree)
       default:
         return unreachable(step)

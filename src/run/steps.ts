@@ -46,6 +46,8 @@ export class OwnSteps {
   /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
   async carryOut(step: OwnStep, tree: string): Promise<string | null> {
     const { log } = this.#options
+    if (step.kind === 'leave-scope')
+      throw new TemplateError(`the template "${log.state.template}" leaves a scope, and is in none`)
     const number = log.state.steps + 1
     log.emit({ type: 'step-started', step: number, kind: step.kind, name: clipEnd(nameOf(step), NAME_CHARACTERS) })
     switch (step.kind) {
@@ -176,7 +178,7 @@ export class OwnSteps {
 
 const TOO_LONG = Symbol('too long')
 
-function nameOf(step: OwnStep): string {
+function nameOf(step: Exclude<OwnStep, { kind: 'leave-scope' }>): string {
   switch (step.kind) {
     case 'look':
       return step.what

@@ -78,6 +78,8 @@ export function wordsForStep(state: SessionState, step: StepName): { words: stri
       return { words: `noting: ${shown}`, short: shown }
     case 'claim':
       return { words: 'claiming that it is done', short: 'claiming' }
+    case 'leave-scope':
+      return { words: `leaving ${shown}`, short: shown }
     // Of a later version.
     default:
       return { words: `${oneLine(kind, LINE_CHARS)} ${shown}`, short: shown }

@@ -80,7 +80,14 @@ test('a build has its agents work by the prompts that came with its plan', async
   await ownPrompt(place, 'NOTES', 'mine')
   const agents = loadAgents()
   const memory = sessionFolder({ directory, id: '20261120_1', records: directory, memory: buildKind.memory })
-  const build = await buildKind.open({ directory, memory, agents, isPlanReady: false, tell: () => {} })
+  const build = await buildKind.open({
+    directory,
+    memory,
+    scopeFolder: () => memory,
+    agents,
+    isPlanReady: false,
+    tell: () => {},
+  })
   const promptOf = async (agent: Agent) => await build.promptOf?.(agent)
   const book = openAgentBook({ agents: async () => agents, directory, promptOf })
   await ownPrompt(place, 'qa-engineer', 'You test the shop.')

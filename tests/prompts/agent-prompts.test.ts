@@ -22,7 +22,14 @@ const PARTS: readonly BuildPart[] = ['team-building', 'orchestration', 'summary'
 
 async function instructionsOf(part: BuildPart, team: readonly Agent[] = sub): Promise<string> {
   const agents = { ...roster, sub: team }
-  const { threads } = await openBuild({ directory, memory, agents, isPlanReady: false, tell: () => {} })
+  const { threads } = await openBuild({
+    directory,
+    memory,
+    scopeFolder: () => memory,
+    agents,
+    isPlanReady: false,
+    tell: () => {},
+  })
   const found = threads.find(each => each.part === part)
   if (found === undefined) throw new Error(`There is no thread for ${part}.`)
   return found.thread.developerInstructions

@@ -13,7 +13,14 @@ const memory = { main: `${folder}/MAIN.md`, tasks: `${folder}/tasks.json`, kb: `
 
 /** What the agent of a goal is told whose memory lies there. */
 async function instructionsWith(more: Partial<typeof memory> = {}): Promise<string> {
-  const setup = { directory, memory: { ...memory, ...more }, agents: loadAgents(), isPlanReady: false, tell: () => {} }
+  const setup = {
+    directory,
+    memory: { ...memory, ...more },
+    scopeFolder: () => memory,
+    agents: loadAgents(),
+    isPlanReady: false,
+    tell: () => {},
+  }
   const { threads } = await goalKind.open(setup)
   return threads[0]?.thread.developerInstructions ?? ''
 }

@@ -275,7 +275,14 @@ async function goalTemplate(directory: string): Promise<Template> {
   }
   const memory = { main: join(directory, 'MAIN.md'), tasks: join(directory, 'tasks.json'), kb: join(directory, 'kb') }
   const agents = { main: [], sub: [], goal }
-  return await goalKind.open({ directory, memory, agents, isPlanReady: false, tell: () => {} })
+  return await goalKind.open({
+    directory,
+    memory,
+    scopeFolder: () => memory,
+    agents,
+    isPlanReady: false,
+    tell: () => {},
+  })
 }
 
 /** There is nobody who could be given a task. */

@@ -109,7 +109,8 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     : NO_PROFILE
   const template = await AGENT_CALLS.open({
     directory,
-    memory: { main: '', tasks: '', kb: '' },
+    memory: NO_FILES,
+    scopeFolder: () => NO_FILES,
     agents,
     isPlanReady: false,
     tell: () => {},
@@ -146,6 +147,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
 }
 
 const LOG_IN = 'Log in: codemachine login'
+const NO_FILES = { main: '', tasks: '', kb: '' }
 const NO_PROFILE: ProfileExtras = { overrides: [], developerInstructions: null }
 
 function agentNamed({ sub }: AgentRoster, name: string): Agent {

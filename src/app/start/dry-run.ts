@@ -13,7 +13,7 @@ import type { Settings } from '../../settings/schema.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { makeProjectFolders, specificationFile } from '../../workspace/memory/plan-files.ts'
-import { sessionFolder } from '../../workspace/memory/session-folder.ts'
+import { scopeFolder, sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
 import { codexFor, namedCodex } from '../engine-of-project.ts'
 import type { World } from '../world.ts'
@@ -82,7 +82,8 @@ async function dryRun(options: DryRunOptions): Promise<DryRun> {
   const agents = loadAgents()
   const { template, directory } = options
   const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: template.memory })
-  const { threads } = await template.open({ directory, memory, agents, isPlanReady: false, tell: () => {} })
+  const setup = { directory, memory, scopeFolder: (name: string) => scopeFolder(memory, name), agents, tell: () => {} }
+  const { threads } = await template.open({ ...setup, isPlanReady: false })
   // A template with one kind of round has that first; all others without a part change the plan.
   const hasParts = Object.keys(template.parts).length > 0
   const working = hasParts ? threads.filter(({ part }) => part !== null) : threads.slice(0, 1)

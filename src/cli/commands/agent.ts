@@ -14,7 +14,7 @@ import { isWithin, realWorkDirectory } from '../../platform/files.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { safeText } from '../../words/safe-text.ts'
-import { sessionFolder } from '../../workspace/memory/session-folder.ts'
+import { scopeFolder, sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { type DirectoryFlags, directoryOf, type LookFlags, type RunFlags, readText } from '../flags.ts'
 import { inColumns } from '../output.ts'
 import { listenersOn, runOptionsOf } from '../run-options.ts'
@@ -262,7 +262,8 @@ async function instructionsOf(
 ): Promise<{ text: string } | { problem: string }> {
   for (const template of templates.values()) {
     const memory = sessionFolder({ directory, id: '<session>', records: '<session>', memory: template.memory })
-    const setup = { directory, memory, agents, isPlanReady: false, tell: () => {} }
+    const scopes = { scopeFolder: (name: string) => scopeFolder(memory, name) }
+    const setup = { directory, memory, ...scopes, agents, isPlanReady: false, tell: () => {} }
     if (template.isCall || !agents.main.includes(agent) || Object.keys(template.parts).length === 0) continue
     const found = (await template.open(setup)).threads.find(
       ({ part, thread }) => part !== null && thread.agent === agent.name,

@@ -72,6 +72,33 @@ export interface RoundSpec {
    * when it does not: the round ends as `interrupted`, with a message that says so. Left out: as long as the session may.
    */
   timeoutMs?: number
+  /** The scope that it works in, which the first such round enters; left out: it works on the goal of the session. */
+  scope?: RoundScope
+}
+
+/**
+ * A part of the session with a done rule of its own: its rounds work on a goal, memory files and gates of their own, and
+ * a claim that they make, once it is proved, ends the scope and not the session. Those of the session are set aside meanwhile.
+ */
+export interface RoundScope {
+  /**
+   * Tells it apart, and names its folder: letters and digits of any script, and dashes, at most 60. One that is entered
+   * again goes on with the memory files that it left.
+   */
+  name: string
+  /** What its `MAIN.md` begins with, as the input of a round is given. */
+  goal: RoundSpec['input']
+  /** The commands that have to pass before a claim of it is accepted, all of them; none: it is accepted unverified. */
+  gates: readonly ScopeGate[]
+}
+
+/** A command that proves what is claimed in a scope: run in the sandbox of the rounds, without network. */
+interface ScopeGate {
+  /** One of its own among those of the scope. */
+  name: string
+  /** A line for a shell. */
+  run: string
+  timeoutMs: number
 }
 
 /**
@@ -109,8 +136,10 @@ export type OwnStep =
   | { kind: 'write'; files: readonly StepFile[] }
   /** Says something in the journal, on the screen and in the report, at most 1,000 characters. Comes as `noted`. */
   | { kind: 'note'; name: string; text: string }
-  /** Claims that the goal is reached, with the files as they are now; it is proved as every claim is. */
+  /** Claims that the goal is reached, with the files as they are now; it is proved as every claim is. Not in a scope. */
   | { kind: 'claim' }
+  /** Leaves the scope that the session is in, without its being done; `why`: a sentence. That comes as `scope-left`. */
+  | { kind: 'leave-scope'; why: string }
 
 /**
  * A text file that a step writes; `path`: relative to the work directory, with `/`. `output`: the whole kept text of it.
@@ -197,12 +226,21 @@ export function defineTemplate<S>(kind: TemplateKind<S>): TemplateKind<S> {
 /** The templates that there are, by name. */
 export type TemplateKinds = ReadonlyMap<string, TemplateKind>
 
+/** Where memory files lie; absolute paths. `kb` is that of all sessions of the work directory. */
+interface MemoryPaths {
+  main: string
+  tasks: string
+  kb: string
+}
+
 /** What a template is given for one session. */
 export interface TemplateSetup {
   /** The work directory, a real path. */
   directory: string
   /** Where the session's memory lies; absolute paths. */
-  memory: { main: string; tasks: string; kb: string }
+  memory: MemoryPaths
+  /** Where that of a scope of this name lies. */
+  scopeFolder(name: string): MemoryPaths
   agents: AgentRoster
   /** Whether the session has a plan that was taken already. */
   isPlanReady: boolean

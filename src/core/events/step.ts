@@ -2,7 +2,7 @@ import { about, anyValue, checkedAs, fields, listOf, nullOr, number, oneOf, opti
 import { output } from './shapes.ts'
 
 /** A step that codemachine carries out by itself, without a round. */
-const stepKind = oneOf('look', 'command', 'write', 'note', 'claim')
+const stepKind = oneOf('look', 'command', 'write', 'note', 'claim', 'leave-scope')
 
 const step = about(number, 'as in `step-started`')
 
@@ -18,9 +18,9 @@ export const stepEvent = variant('type', {
     ),
     kind: about(
       checkedAs(text, stepKind),
-      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached',
+      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached; `leave-scope`: a scope is left that is not done',
     ),
-    name: about(text, 'what is looked at, the name of the command, the first file'),
+    name: about(text, 'what is looked at, the name of the command, the first file, the scope'),
   },
   looked: {
     step,

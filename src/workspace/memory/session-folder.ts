@@ -43,6 +43,21 @@ export function sessionFolder(session: SessionPlace): SessionFolder {
   }
 }
 
+/** The paths of the memory of one of its scopes (`RoundScope`), likewise. */
+export function scopeFolder(
+  { folder, kb, lastGood }: Omit<SessionFolder, 'main' | 'tasks'>,
+  name: string,
+): SessionFolder {
+  const own = join(folder, 'steps', name)
+  return {
+    folder: own,
+    main: join(own, 'MAIN.md'),
+    tasks: join(own, 'tasks.json'),
+    kb,
+    lastGood: join(lastGood, 'steps', name),
+  }
+}
+
 /**
  * Creates the memory of a new session: `.codemachine/` with its `.gitignore`, `kb/`, and the session's `MAIN.md` and
  * `tasks.json`, with their first good copies in the records. Where it shares the project's plan, an empty one in place of an earlier one.
