@@ -10,7 +10,7 @@ import { inEffect } from '../core/contracts/template.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
 import { globsLookedAt } from '../core/rules/gate-files.ts'
-import { FOLLOWS, nextOutput } from '../core/rules/outputs.ts'
+import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
@@ -18,6 +18,7 @@ import { lacksRoom } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
 import { openJournal, problemOfSession } from '../records/journal.ts'
+import { type NewText, openKeptTexts, refuseTexts } from '../records/kept-texts.ts'
 import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
@@ -58,10 +59,14 @@ export interface NewSession {
   asksPlan?: boolean
   /** What else it begins with; left out: what the run says. */
   terms?: Omit<PromptTerms, 'template'>
+  /** Texts that it keeps as they are, for its template (`TemplateSetup.kept`); left out: none. */
+  kept?: readonly NewText[]
+  /** Its first outputs, in this order, which its first event names; left out: none. */
+  outputs?: readonly { name: string; kind: OutputKind; text: string }[]
 }
 
 /** Who sees the sessions. */
-type SessionsObserver = Pick<RunObserver, 'view' | 'canAsk' | 'hasScreen'>
+type SessionsObserver = Pick<RunObserver, 'view' | 'canAsk' | 'hasScreen' | 'record'>
 
 /** Runs sessions, one after the other, on one opened run. Takes commands from other terminals while it is not disposed. */
 export class Sessions implements AsyncDisposable {
@@ -69,6 +74,7 @@ export class Sessions implements AsyncDisposable {
   readonly #run: Run
   readonly #views: readonly View[]
   readonly #canAsk: boolean
+  readonly #record: RunObserver['record']
   readonly #asked: PersonAsked
   readonly #live: LiveShare
   readonly #watchers: Watchers
@@ -80,7 +86,7 @@ export class Sessions implements AsyncDisposable {
   constructor(
     world: World,
     run: Run,
-    { view, canAsk, hasScreen = false }: SessionsObserver,
+    { view, canAsk, hasScreen = false, record }: SessionsObserver,
     live: LiveShare,
     allowance: RunAllowance | null,
   ) {
@@ -90,6 +96,7 @@ export class Sessions implements AsyncDisposable {
     this.#run = run
     this.#views = [view, run.notifier, live]
     this.#canAsk = canAsk
+    this.#record = record
     this.#live = live
     this.#watchers = new Watchers(hasScreen, world)
     this.#templates = new TemplateFactory(run, world.platform)
@@ -142,12 +149,13 @@ export class Sessions implements AsyncDisposable {
    */
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
     const { records, settings, repository, redactor } = this.#run
-    const { template = USUAL_TEMPLATE, asksPlan = false, terms } = prompt
+    const { template = USUAL_TEMPLATE, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
     const kind = templateNamed(records.templates, template)
     const options = optionsOf(kind, terms?.options)
     const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
     await refuseUnpriced(this.#run, kind, limits)
     refuseSecretGates({ gates }, { redactor, env: this.#world.env })
+    refuseTexts(texts)
     const followed = await followedSession(records, terms?.follows)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
@@ -160,6 +168,9 @@ export class Sessions implements AsyncDisposable {
       memory: kind.memory,
       redact: text => redactor.text(text),
     })
+    // On the disk before the journal names them: where it has its first event, nothing of them is missing.
+    const kept = await openKeptTexts(records.sessionFolder(id)).keep(texts)
+    const first = await keepOutputs(records, id, outputs, text => redactor.text(text))
     return await this.#play(emptyState(id), place, async log => {
       log.emit({
         type: 'session-created',
@@ -182,6 +193,8 @@ export class Sessions implements AsyncDisposable {
         ...(kind.hasPlan ? { asksPlan } : {}),
         ...(options === undefined ? {} : { options }),
         ...(followed === null ? {} : { follows: followed.id }),
+        ...(kept.length === 0 ? {} : { kept }),
+        ...(first.length === 0 ? {} : { outputs: first }),
         queued: prompt.queued,
         host: hostname(),
         codemachine: version,
@@ -306,6 +319,7 @@ export class Sessions implements AsyncDisposable {
       policy: policyOf(this.#run.settings),
       recordsRoot: records.root,
       roundsDirectory,
+      onRecord: (round, line) => this.#record?.(id, round, line),
       outputs: openOutputs(records.sessionFolder(id)),
       redactor,
       clock,
@@ -372,6 +386,20 @@ async function followedSession(
   })
   if (data === null) throw new UserError(`${records.journal(id)} holds no session to go on from.`)
   return { id, text: followUpOf(data) }
+}
+
+/** Keeps the outputs that a session begins with, for its first event. */
+async function keepOutputs(
+  records: Records,
+  id: string,
+  outputs: NonNullable<NewSession['outputs']>,
+  redact: (text: string) => string,
+): Promise<Output[]> {
+  const folder = openOutputs(records.sessionFolder(id))
+  const kept: Output[] = []
+  for (const { name, kind, text } of outputs)
+    kept.push(await folder.keep({ n: nextOutput(kept), name, kind, text: redact(text) }))
+  return kept
 }
 
 /** Keeps it as an output of the session, for the first round. */

@@ -7,6 +7,7 @@ import type { Memory } from '../core/contracts/memory.ts'
 import { inEffect } from '../core/contracts/template.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { SessionState } from '../core/state/state.ts'
+import { openKeptTexts } from '../records/kept-texts.ts'
 import type { AgentBook } from '../run/delegation/delegation.ts'
 import type { RunnerOptions } from '../run/options.ts'
 import { type SessionFolder, scopeFolder } from '../workspace/memory/session-folder.ts'
@@ -27,7 +28,7 @@ export class TemplateFactory {
 
   /** That of one session; `place`: where its memory lies. */
   async createFor(
-    { kind, template: name, taskPlan }: SessionState,
+    { id, kind, template: name, taskPlan, kept }: SessionState,
     place: SessionFolder,
     memory: Memory,
   ): Promise<Pick<RunnerOptions, 'template' | 'agents'>> {
@@ -46,6 +47,7 @@ export class TemplateFactory {
         agents,
         isPlanReady: taskPlan?.state === 'ready',
         tell: remark => void remarks.push(remark),
+        kept: name => openKeptTexts(records.sessionFolder(id)).read(name, kept),
       }),
     )
     return {

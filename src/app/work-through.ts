@@ -34,6 +34,8 @@ export interface RunObserver {
   hasScreen?: boolean
   /** Told when a person can reach what runs, and with null when no longer. */
   reach?(sessions: Reachable | null): void
+  /** Told each line of what an engine sends in a round of a session (`rounds/001.ndjson`), without secrets. */
+  record?(session: string, round: number, line: string): void
   /** Told of each session that has ended, and of its report, before the next one begins. */
   ended?(stop: Stop, report: EndReport): void
 }

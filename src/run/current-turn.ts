@@ -63,7 +63,12 @@ export class CurrentTurn {
     this.#interrupting = new AbortController()
     const asked = outputSchema === undefined ? {} : { outputSchema }
     const windDown = outputSchema === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
-    const ended = await playRound(prepared, { round, input, ...asked }, { ...this.#terms(prepared.thread), windDown })
+    const terms = {
+      ...this.#terms(prepared.thread),
+      windDown,
+      onRecord: (line: string) => this.#options.onRecord?.(round, line),
+    }
+    const ended = await playRound(prepared, { round, input, ...asked }, terms)
     this.#current = null
     return ended
   }

@@ -65,6 +65,8 @@ export interface RunnerOptions {
   recordsRoot: string
   /** Where `001.ndjson`, … go. */
   roundsDirectory: string
+  /** Told each line that goes into the record of a round of its own, not of a review or an agent. Left out: nobody is. */
+  onRecord?(round: number, line: string): void
   /** Where what its steps came to is kept. */
   outputs: Outputs
   /** Takes secrets out of what is kept. */

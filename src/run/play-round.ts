@@ -51,6 +51,8 @@ export interface RoundPlayOptions extends LimitPolicy {
   roundsDirectory: string
   /** Takes secrets out of a line of JSON. */
   redactLine(line: string): string
+  /** Told each of these lines; left out: nobody is. */
+  onRecord?: ((line: string) => void) | undefined
   /** Aborted when a person wants the round to end now. */
   ending: AbortSignal
   onEvent(event: EngineEvent): void
@@ -112,7 +114,11 @@ export async function playRound(
     },
     onLongMessage: (item, text) => last.noteLong(item, text),
     onLive: event => failure.safely(() => log.live(event)),
-    onRecord: line => record.write(redactLine(line)),
+    onRecord: line => {
+      const redacted = redactLine(line)
+      record.write(redacted)
+      failure.safely(() => options.onRecord?.(redacted))
+    },
     onToolCall: (call, over) => failure.answer(() => options.onToolCall(call, over)),
     ...(outputSchema === undefined ? {} : { outputSchema }),
   }

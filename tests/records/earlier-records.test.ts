@@ -61,12 +61,12 @@ function asData(line: string): string {
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
-  const { step, steps, follows, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
+  const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
   const { hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, cost, unkept, ...then } = newer
   const { problem, agreedConfiguration, ...reviews } = then.reviews
   expect([gateConfiguration, agreedConfiguration]).toEqual([null, null])
   expect(unkept).toEqual([])
-  expect([step, steps, follows, run, maxUsage, holdEnd]).toEqual([null, 0, null, null, null, null])
+  expect([step, steps, follows, kept, run, maxUsage, holdEnd]).toEqual([null, 0, null, [], null, null, null])
   expect([prices, cost.amount]).toEqual([[], 0])
   expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])
   expect(heldMs).toBeGreaterThanOrEqual(0)

@@ -12,7 +12,7 @@ import {
 } from '../../src/core/contracts/engine.ts'
 import type { MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
 import { CODEX_PROVIDER } from '../../src/core/contracts/provider.ts'
-import type { Template, TemplateKinds, ThreadSpec } from '../../src/core/contracts/template.ts'
+import { noKeptText, type Template, type TemplateKinds, type ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
 import { fold } from '../../src/core/state/fold.ts'
@@ -282,6 +282,7 @@ async function goalTemplate(directory: string): Promise<Template> {
     agents,
     isPlanReady: false,
     tell: () => {},
+    kept: noKeptText,
   })
 }
 

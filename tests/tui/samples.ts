@@ -415,6 +415,11 @@ export const moreSamples = {
     limits: { rounds: 20, timeMs: 8 * HOUR, tokens: 5_000_000 },
   },
   'goes on': { ...sampleEvents['session-created'], options: { review: 'auto' }, follows: '20261119_2' },
+  'begins with texts': {
+    ...sampleEvents['session-created'],
+    kept: [{ name: 'plan.json', bytes: 2_048, sha256: 'ab'.repeat(32) }],
+    outputs: [sampleEvents['output-kept'].output],
+  },
   'no limit': { ...sampleEvents['session-created'], limits: { rounds: null, timeMs: null, tokens: null } },
   'one round': { ...sampleEvents['session-created'], limits: { rounds: 1, timeMs: null, tokens: null } },
   'resumed for a time': { ...sampleEvents['session-resumed'], limits: { rounds: null, timeMs: 90_000, tokens: 500 } },

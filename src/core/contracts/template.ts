@@ -24,6 +24,8 @@ export interface ThreadSpec {
   writable?: readonly string[]
   /** Name of the engine that it runs on; left out: the usual one of the run (`Engines.usual`). */
   engine?: string
+  /** Arguments for the engine `exec`, in addition to its own; other engines ignore them. Left out: none. */
+  args?: readonly string[]
   /** What it may not read, in the sandbox `workspace-write`: absolute paths, and globs (`/work/**\/*.pem`); left out: nothing. */
   unreadable?: readonly string[]
   /** What an engine that replays plays; left out: nothing, which such an engine refuses. */
@@ -246,8 +248,18 @@ export interface TemplateSetup {
   isPlanReady: boolean
   /** Told what a person should know, a sentence. */
   tell(remark: string): void
+  /**
+   * A text that the session began with (`session-created.kept`), as it was then. Rejects with a `UserError` that names the
+   * file if it is gone or is not that text any more.
+   */
+  kept(name: string): Promise<string>
   /** Of a call: the agent that is asked, and for what, and what its profile has it told beside its prompt; left out otherwise. */
   call?: { agent: string; task: string; instructions?: string }
+}
+
+/** `TemplateSetup.kept` where no texts are kept. */
+export async function noKeptText(name: string): Promise<never> {
+  throw new UserError(`No text "${name}" is kept.`)
 }
 
 /** What was found of a plan; `agents`: those that have a prompt of this project's own; `problems`: at most ten, a sentence each. */

@@ -32,6 +32,8 @@ export type ClaimEvent = v.InferOutput<typeof claimEvent>
 
 /** Settings given by flag or environment. They outlive the process: `resume` applies them again. */
 export type RunOverrides = EventOf<'session-created'>['said']
+/** A text that a session began with, which its records keep. */
+export type KeptText = NonNullable<EventOf<'session-created'>['kept']>[number]
 /** What is tried when rounds make no progress. */
 export type StallRemedy = EventOf<'stuck'>['remedy']
 /** Token counts of one thread as codex reports them: absolute, cumulative over the thread. */

@@ -20,6 +20,7 @@ import {
   asAskedFor,
   gate,
   modelPrice,
+  output,
   roundOutcome,
   runAllowance,
   sessionLimits,
@@ -110,6 +111,14 @@ export const lifecycleEvent = variant('type', {
     follows: about(
       optional(text),
       'id of the session that it goes on from; what that came to is kept as an output (`output-kept`, by the name `follows`). Left out: none',
+    ),
+    kept: about(
+      optional(listOf(fields({ name: text, bytes: number, sha256: text }))),
+      'the texts that it began with and keeps as they were, `[{ name, bytes, sha256 }]`: `sha256` is that of the file `kept/<name>` in its records; left out: none',
+    ),
+    outputs: about(
+      optional(listOf(output)),
+      'the outputs that it begins with, as `output` of `output-kept`: those of an earlier session that it goes on with; left out: none',
     ),
     queued: about(nullOr(text), 'id of the queued prompt that it came from; `null` if it was typed'),
     host: about(addedLater(text), 'name of the machine'),

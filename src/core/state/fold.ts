@@ -147,6 +147,8 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     directory: event.directory,
     queued: event.queued,
     follows: event.follows ?? null,
+    kept: event.kept ?? [],
+    outputs: (event.outputs ?? []).reduce(withOutput, state.outputs),
     limits: event.limits,
     run: event.run ?? null,
     maxUsage: event.maxUsage ?? null,

@@ -1,5 +1,5 @@
 import type { PartKind, TemplateKind } from '../contracts/template.ts'
-import type { EventOf, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
+import type { EventOf, KeptText, RefusalReason, RunOverrides, SessionEvent, TokenCounts } from '../events/events.ts'
 import type {
   Gate,
   GateResult,
@@ -97,6 +97,8 @@ export interface SessionState {
   queued: string | null
   /** Id of the session that it goes on from; null if it is none. */
   follows: string | null
+  /** The texts that it began with, which its records keep. */
+  kept: readonly KeptText[]
   limits: SessionLimits
   /** What the run may take that it belongs to, and what of that the sessions before it have used; null if not known. */
   run: RunAllowance | null
@@ -282,6 +284,7 @@ export function emptyState(id: string): SessionState {
     directory: '',
     queued: null,
     follows: null,
+    kept: [],
     limits: { rounds: null, timeMs: null, tokens: null },
     run: null,
     sandbox: '',

@@ -12,7 +12,7 @@ import {
   turn,
   worked,
 } from '../../support/session-events.ts'
-import { sampleEvents } from '../../tui/samples.ts'
+import { moreSamples, sampleEvents } from '../../tui/samples.ts'
 
 const begun: SessionEvent = { ...created(), template: 'build', asksPlan: true }
 const planned = sampleEvents['plan-ready']
@@ -87,6 +87,11 @@ test.each<[string, readonly SessionEvent[], Partial<Record<keyof SessionState, u
   ['holds since it first held', [{ type: 'held' }, { type: 'held' }], { heldSince: FIRST_AT + 1000 }],
   ['has what the person said of it', [sampleEvents['session-created']], { maxUsage: 90, run: expect.any(Object) }],
   ['goes on from another', [{ ...created(), follows: '20261119_1' }], { follows: '20261119_1' }],
+  [
+    'keeps the texts and outputs that it begins with',
+    [moreSamples['begins with texts']],
+    { kept: [expect.objectContaining({ name: 'plan.json' })], outputs: [output] },
+  ],
   ['has no limits that were not said', [], { maxUsage: null, prices: [], run: null, follows: null }],
   ['has other limits when it goes on', [sampleEvents['session-resumed']], { maxUsage: 90, run: expect.any(Object) }],
   [
