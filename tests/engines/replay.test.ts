@@ -145,6 +145,22 @@ test('at a pace of one event a second each event waits for its second; as record
   expect(await asRecorded.outcome).toEqual({ class: 'worked', message: null })
 })
 
+test("at another pace each event waits so long, and codemachine's own lines in a recording are neither shown nor counted", async () => {
+  const place = atEnd.use(await makePlace(''))
+  const path = join(place.root, 'recording.ndjson')
+  const own = ['{"type":"codemachine.recording","v":1}', '{"type":"codemachine.result","v":1,"exit":0}']
+  await writeFile(path, [own[0], ...LINES, own[1]].join('\n'))
+  const clock = new HandClock()
+  const { events, outcome } = await replayIn(place, { path, pace: { seconds: 2.5 } }, clock)
+  await clock.over(2_500)
+  expect(events.length).toBeLessThanOrEqual(1)
+  await clock.over(2_500)
+  expect(await outcome).toEqual({ class: 'worked', message: null })
+  expect(events.map(({ type }) => type)).toEqual(['turn-started', 'warning'])
+  const atOnce = await replayIn(place, { path, pace: { seconds: 0 } }, clock)
+  expect((await atOnce.outcome).class).toBe('worked')
+})
+
 test('a gap in a recording, or a clock that was set back meanwhile, holds nothing up for longer than an hour', async () => {
   const place = atEnd.use(await makePlace(''))
   const path = join(place.root, 'recording.ndjson')

@@ -40,8 +40,8 @@ export interface ThreadSpec {
 export interface Recording {
   /** Relative to the work directory, or absolute. */
   path: string
-  /** As fast as it was recorded, where its lines say when that was; one event a second; or all at once. */
-  pace: 'recorded' | 'second' | 'at-once'
+  /** As fast as it was recorded, where its lines say when that was; one event a second, or in so many; or all at once. */
+  pace: 'recorded' | 'second' | { seconds: number } | 'at-once'
 }
 
 /** A tool that codemachine offers to an agent, and answers itself. */

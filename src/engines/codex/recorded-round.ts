@@ -70,6 +70,7 @@ export class RecordedRound {
   /** Delivers what comes of a line. False if nothing is known of such a line, or it has not the shape that it should. */
   play({ message, at }: RecordedLine): boolean {
     try {
+      if (isOurLine(message)) return true
       if (isExecLine(message))
         return this.#execLines
           .take(message)
@@ -126,7 +127,16 @@ export class RecordedRound {
   }
 }
 
+/** Begins the `type` of the lines that codemachine adds to a recording; codex knows no such one. */
+const OURS = 'codemachine.'
+
+function isOurLine(message: object): boolean {
+  const type = memberOf(message, 'type')
+  return typeof type === 'string' && type.startsWith(OURS)
+}
+
 function makesEvent(message: object): boolean {
+  if (isOurLine(message)) return false
   if (isExecLine(message)) return true
   if (typeof memberOf(message, 'method') !== 'string') return false
   if (memberOf(message, 'id') !== undefined) return memberOf(message, 'method') !== 'item/tool/call'

@@ -51,7 +51,6 @@ export class ReplayEngine implements Engine {
 const MOST_BYTES = 512 * 1024 * 1024
 /** The longest line that is played, bytes. */
 const MOST_LINE_BYTES = 16 * 1024 * 1024
-/** Between two events at the pace `second`, ms. */
 const SECOND_MS = 1_000
 /** The longest that is waited for a line as it was recorded, ms: the time that it names is not checked. */
 const LONGEST_GAP_MS = 60 * 60_000
@@ -209,8 +208,9 @@ class Pacing {
   /** Resolves when the line is due, or the replay is to end. */
   async until({ at, isEvent }: RecordedLine): Promise<void> {
     if (this.#pace === 'at-once') return
-    if (this.#pace === 'second') {
-      if (isEvent) await this.#clock.wait(SECOND_MS, this.#signal)
+    if (this.#pace !== 'recorded') {
+      const seconds = this.#pace === 'second' ? 1 : this.#pace.seconds
+      if (isEvent && seconds > 0) await this.#clock.wait(seconds * SECOND_MS, this.#signal)
       return
     }
     if (at === null) return
