@@ -109,7 +109,7 @@ export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTer
 }
 
 /** The most that a template is told beside the goal, in bytes as JSON. */
-const MOST_OPTIONS_BYTES = 64 * 1024
+const MOST_OPTIONS_BYTES = 1024 * 1024
 
 /** What a template is told beside the goal, checked by its schema; a `UserError` if it cannot be told that. */
 export function optionsOf({ name, options: schema }: Pick<TemplateKind, 'name' | 'options'>, told: unknown): unknown {
@@ -123,7 +123,7 @@ export function optionsOf({ name, options: schema }: Pick<TemplateKind, 'name' |
   }
   const text = JSON.stringify(read.output)
   if (Buffer.byteLength(text) > MOST_OPTIONS_BYTES)
-    throw new UserError(`The options of the template ${name} are larger than ${MOST_OPTIONS_BYTES / 1024} KiB.`)
+    throw new UserError(`The options of the template ${name} are larger than 1 MiB.`)
   return JSON.parse(text)
 }
 

@@ -1,3 +1,4 @@
+import { truncate } from '../base/text.ts'
 import type { JsonSchema } from '../core/rules/answer.ts'
 
 /** The engines that a workflow file can name; `exec` is `codex` with arguments of its own. */
@@ -141,6 +142,17 @@ export interface StepFacts {
   rounds: number
   /** Null: none is written. */
   path: string | null
+  /** The command line that would do it, cut where it is long. */
+  commandLine: string
+}
+
+/** What a step came to in the last run: all that is known of it beside its output. */
+export interface CarriedStep {
+  id: string
+  mark: 'done' | 'skipped'
+  exit: number | null
+  /** The fields of its answer that conditions look at, as in `StepRecord`. */
+  fields: Readonly<Record<string, string>>
 }
 
 /** How a workflow is run: what the template is told beside the goal. */
@@ -150,8 +162,12 @@ export interface FlowOptions {
   file: string
   name: string
   steps: readonly StepFacts[]
+  /** What later steps ask of a step beside its output: its exit code, or a field of its answer (`field` empty: all of it). */
+  asked: readonly { step: string; part: 'exit' | 'answer'; field: readonly string[] }[]
   /** Id of the step to begin with; null: the first. The outputs of those before are there. */
   from: string | null
+  /** What is known of the steps before `from`. */
+  carried: readonly CarriedStep[]
   continueOnError: boolean
   /** Whether a replay writes its output files, too. */
   writes: boolean
@@ -234,7 +250,7 @@ export function factsOf(step: FlowStep): StepFacts {
     index,
     id,
     stem,
-    title: description ?? id,
+    title: truncate(description ?? id, MOST_TITLE),
     engine: isAgent ? work.engine : 'command',
     agent: isAgent ? work.agent : null,
     model: isAgent ? work.model : null,
@@ -242,7 +258,37 @@ export function factsOf(step: FlowStep): StepFacts {
     retries,
     rounds: isAgent && work.engine === 'codemachine' ? work.rounds : 1,
     path: output.kind === 'file' ? output.path : null,
+    commandLine: truncate(commandLineOf(step), MOST_LINE),
   }
+}
+
+const MOST_TITLE = 200
+const MOST_LINE = 300
+
+/** How a plan is run, with what is known of its steps without their texts. */
+export function flowOptionsOf(
+  { file, name, steps }: Pick<FlowPlan, 'file' | 'name' | 'steps'>,
+  how: Omit<FlowOptions, 'file' | 'name' | 'steps' | 'asked'>,
+): FlowOptions {
+  return { ...how, file, name, steps: steps.map(factsOf), asked: askedOf(steps) }
+}
+
+/** What conditions ask of answers, and any step of an exit code. */
+function askedOf(steps: readonly FlowStep[]): FlowOptions['asked'] {
+  const asked = new Map<string, FlowOptions['asked'][number]>()
+  for (const { work, when } of steps) {
+    const compared = when === null ? [] : [when.left, when.right]
+    const exits = work.kind === 'agent' ? work.input : []
+    for (const each of [
+      ...compared,
+      ...exits.filter(part => typeof part !== 'string' && 'step' in part && part.part === 'exit'),
+    ]) {
+      if (typeof each === 'string' || !('step' in each) || each.part === 'output') continue
+      const { step, part, field } = each
+      asked.set(JSON.stringify([step, part, field]), { step, part, field })
+    }
+  }
+  return [...asked.values()]
 }
 
 /** Ids of the steps of which a step uses something, in its input or its condition. */

@@ -58,8 +58,8 @@ describe('the options of a template', () => {
     [
       'that are many',
       flow,
-      { files: Array(7000).fill('ü'.repeat(5)) },
-      'The options of the template flow are larger than 64 KiB.',
+      { files: Array(70_000).fill('ü'.repeat(5)) },
+      'The options of the template flow are larger than 1 MiB.',
     ],
   ])('are refused %s', (_, kind, told, sentence) => {
     expect(() => optionsOf(kind, told)).toThrow(sentence)
