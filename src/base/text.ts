@@ -1,3 +1,5 @@
+import parseUnits from 'parse-duration'
+
 /** The first `limit` characters of a text, with a note of how much was left out; never cuts a surrogate pair. */
 export function clipEnd(text: string, limit: number): string {
   if (text.length <= limit) return text
@@ -165,3 +167,14 @@ export function formatBytes(bytes: number): string {
 }
 
 const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB']
+
+/** Parses a duration such as `8h`, `1h30m`, `1.5 days` or `2d 12h` into ms; null for any other text, or without a unit. */
+export function parseDuration(text: string): number | null {
+  const trimmed = text.trim()
+  // The library passes over what it does not know: to it "1h banana" is an hour, and "1,5h" are fifteen.
+  if (!DURATION.test(trimmed)) return null
+  const ms = parseUnits(trimmed)
+  return ms === null ? null : Math.round(ms)
+}
+
+const DURATION = /^(?:\d+(?:\.\d+)?\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\s*)+$/

@@ -36,13 +36,28 @@ const MAX_BYTES = 1024 * 1024
 
 /** Parses the text of a TOML file. Throws a `UserError` with line and column, from 1, if it is not valid. */
 export function parseToml(text: string, source: TomlSource): TomlFile {
+  const program = tomlProgram(text)
+  if (!('problem' in program)) return { name: source.name, text, program }
+  const { line, column, problem } = program
+  throw new UserError(`${source.name}:${line}:${column}: ${problem}${endOf(source)}`)
+}
+
+/** Why a text is not TOML: a sentence without its end, and the place from 1. */
+export interface TomlProblem {
+  line: number
+  column: number
+  problem: string
+}
+
+/** The syntax tree of a TOML text, or why there is none. */
+export function tomlProgram(text: string): AST.TOMLProgram | TomlProblem {
   try {
     // Without a last line end the parser gives a value of one digit an empty range.
-    return { name: source.name, text, program: parseTOML(`${text}\n`) }
+    return parseTOML(`${text}\n`)
   } catch (error) {
     if (!(error instanceof ParseError)) throw error
     const { line, column, problem } = explain(error, text)
-    throw new UserError(`${source.name}:${line}:${column}: not valid TOML: ${problem}${endOf(source)}`)
+    return { line, column, problem: `not valid TOML: ${problem}` }
   }
 }
 
@@ -51,7 +66,7 @@ function endOf({ mend }: TomlSource): string {
 }
 
 /** The parser notices what is missing at a line's end only on a later line. */
-function explain(error: ParseError, text: string): { line: number; column: number; problem: string } {
+function explain(error: ParseError, text: string): TomlProblem {
   const before = text.slice(0, error.index)
   const lines = before.trimEnd().split('\n')
   const end = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 }

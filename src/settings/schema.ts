@@ -1,19 +1,7 @@
-import parseUnits from 'parse-duration'
 import picomatch from 'picomatch'
 import * as v from 'valibot'
-import { parseBytes } from '../base/text.ts'
+import { parseBytes, parseDuration } from '../base/text.ts'
 import { SANDBOX_MODES } from '../core/contracts/sandbox.ts'
-
-/** Parses a duration such as `8h`, `1h30m`, `1.5 days` or `2d 12h` into ms; null for any other text, or without a unit. */
-export function parseDuration(text: string): number | null {
-  const trimmed = text.trim()
-  // The library passes over what it does not know: to it "1h banana" is an hour, and "1,5h" are fifteen.
-  if (!DURATION.test(trimmed)) return null
-  const ms = parseUnits(trimmed)
-  return ms === null ? null : Math.round(ms)
-}
-
-const DURATION = /^(?:\d+(?:\.\d+)?\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s)\s*)+$/
 
 /** Parses a count such as `5000000`, `"2_000_000"`, `"500k"` or `"1.5M"` into a whole number; null for anything else. */
 export function parseCount(written: number | string): number | null {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseCount, parseDuration } from '../../src/settings/schema.ts'
+import { parseDuration } from '../../src/base/text.ts'
+import { parseCount } from '../../src/settings/schema.ts'
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND

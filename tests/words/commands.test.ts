@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { parseCount, parseDuration } from '../../src/settings/schema.ts'
+import { parseDuration } from '../../src/base/text.ts'
+import { parseCount } from '../../src/settings/schema.ts'
 import { countAsTyped, durationAsTyped } from '../../src/words/commands.ts'
 
 test.each([
