@@ -55,6 +55,8 @@ export function tomlProgram(text: string): AST.TOMLProgram | TomlProblem {
     // Without a last line end the parser gives a value of one digit an empty range.
     return parseTOML(`${text}\n`)
   } catch (error) {
+    // The parser runs out of stack for a text of more than about 125,000 characters, and for thousands of nested lists.
+    if (error instanceof RangeError) return { line: 1, column: 1, problem: TOO_LARGE }
     if (!(error instanceof ParseError)) throw error
     const { line, column, problem } = explain(error, text)
     return { line, column, problem: `not valid TOML: ${problem}` }
@@ -64,6 +66,8 @@ export function tomlProgram(text: string): AST.TOMLProgram | TomlProblem {
 function endOf({ mend }: TomlSource): string {
   return mend === undefined ? '.' : `; ${mend}.`
 }
+
+const TOO_LARGE = 'a text in it is longer than 100,000 characters, or its lists are nested too deeply'
 
 /** The parser notices what is missing at a line's end only on a later line. */
 function explain(error: ParseError, text: string): TomlProblem {

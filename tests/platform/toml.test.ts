@@ -40,3 +40,12 @@ test.each(['', 'C:\\tools', 'two "words"\n', '\u0000\u007f\u2028', 'größer �
 test('a value of one digit at the very end is read', () => {
   expect(tomlValue(parseToml('a = 7', { name: 'x.toml' }).program)).toEqual({ a: 7 })
 })
+
+test.each([
+  ['a text', `a = "${'x'.repeat(200_000)}"`],
+  ['lists in lists', `a = ${'['.repeat(200_000)}${']'.repeat(200_000)}`],
+])('%s that the parser has no stack for is a mistake of the file, not a bug', (_, text) => {
+  expect(() => parseToml(text, { name: 'x.toml' })).toThrow(
+    /^x\.toml:1:1: a text in it is longer than 100,000 characters, or its lists are nested too deeply\.$/,
+  )
+})
