@@ -11,6 +11,8 @@ export interface Outputs {
   keep(output: { n: number; name: string; kind: OutputKind; text: string }): Promise<Output>
   /** The whole text of one. If the file is gone, cannot be read or is not what was kept: its beginning, with a note of that. */
   read(output: Output): Promise<string>
+  /** As `read`; null if the file is gone, cannot be read or is not what was kept. */
+  whole(output: Output): Promise<string | null>
 }
 
 const MOST_CHARACTERS = 1024 * 1024
@@ -25,7 +27,13 @@ const NAME_CHARACTERS = 40
 /** Opens the outputs in a session's folder of the records. The folder is made when there is something to keep. */
 export function openOutputs(sessionFolder: string): Outputs {
   const folder = join(sessionFolder, 'outputs')
+  const whole = async ({ file, sha256 }: Output) => {
+    const read = await readBoundedText(join(folder, file), MOST_BYTES)
+    const text = typeof read === 'object' && 'text' in read ? read.text : null
+    return text !== null && hashOf(text) === sha256 ? text : null
+  }
   return {
+    whole,
     async keep({ n, name, kind, text }) {
       const content = Buffer.from(clipEnd(text.toWellFormed(), MOST_CHARACTERS))
       const file = `${n}-${safeName(name)}.${kind}`
@@ -35,11 +43,7 @@ export function openOutputs(sessionFolder: string): Outputs {
       const head = text.slice(0, HEAD_CHARACTERS).toWellFormed()
       return { n, name, file, bytes: content.length, sha256: hashOf(content), head }
     },
-    async read({ file, sha256, head }) {
-      const read = await readBoundedText(join(folder, file), MOST_BYTES)
-      const text = typeof read === 'object' && 'text' in read ? read.text : null
-      return text !== null && hashOf(text) === sha256 ? text : `${head}\n${GONE}`
-    },
+    read: async output => (await whole(output)) ?? `${output.head}\n${GONE}`,
   }
 }
 

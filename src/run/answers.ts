@@ -44,13 +44,13 @@ export class Answers {
   /** Reads what a round is given to work with. */
   async fetch(round: RoundSpec): Promise<void> {
     for (const output of outputsFor(round)) {
-      if (!this.#atHand.has(output.file)) this.#atHand.set(output.file, await this.read(output))
+      if (!this.#atHand.has(output.file)) this.#atHand.set(output.file, await this.#options.outputs.read(output))
     }
   }
 
-  /** The whole kept text of an output. */
-  async read(output: Output): Promise<string> {
-    return await this.#options.outputs.read(output)
+  /** The whole kept text of an output; null if it is not kept any more. */
+  async whole(output: Output): Promise<string | null> {
+    return await this.#options.outputs.whole(output)
   }
 
   /** The input of a round, cut to what a turn takes: with why the answer before it was refused, and with what it is given to work with. */

@@ -161,18 +161,28 @@ export class OwnSteps {
 
   async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {
     const { log, agents, recordsRoot } = this.#options
-    const all: FileToWrite[] = []
-    for (const file of files) all.push(await this.#toWrite(file))
-    const wrote = await writeAllInside(agents.directory, all, { key: `${log.state.id} ${step}`, closed: recordsRoot })
+    const all = await this.#textsOf(files)
+    const options = { key: `${log.state.id} ${step}`, closed: recordsRoot }
+    const wrote = 'problem' in all ? all : await writeAllInside(agents.directory, all.files, options)
     if ('problem' in wrote) log.emit({ type: 'wrote', step, files: [], problem: wrote.problem })
     else log.emit({ type: 'wrote', step, files: wrote.files, problem: null })
     return null
   }
 
-  async #toWrite(file: StepFile): Promise<FileToWrite> {
-    if ('text' in file) return file
-    if (file.append !== undefined) throw new Error(`Nothing can be added to ${file.path} yet.`)
-    return { path: file.path, text: await this.#options.answers.read(file.output) }
+  /** The files with what is to be written into them; a sentence if an output is not kept any more. */
+  async #textsOf(files: readonly StepFile[]): Promise<{ files: readonly FileToWrite[] } | { problem: string }> {
+    const all: FileToWrite[] = []
+    for (const file of files) {
+      if ('text' in file) all.push(file)
+      else {
+        const { path, output, append } = file
+        const text = await this.#options.answers.whole(output)
+        if (text === null)
+          return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
+        all.push({ path, text, ...(append === undefined ? {} : { behind: append.behind }) })
+      }
+    }
+    return { files: all }
   }
 }
 

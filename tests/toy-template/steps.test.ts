@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,8 +8,9 @@ import { describeError, TemplateError } from '../../src/base/errors.ts'
 import { redactorOf } from '../../src/base/redactor.ts'
 import type { OwnStep } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
+import type { Output } from '../../src/core/rules/outputs.ts'
 import { fold } from '../../src/core/state/fold.ts'
-import { emptyState } from '../../src/core/state/state.ts'
+import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 import { type Cue, runSession, untilBrokenOff } from '../support/breaking-in.ts'
 import { ofType, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
 import { SESSION, worked } from '../support/session-events.ts'
@@ -457,6 +460,98 @@ test('a secret that a look has found is nowhere', async () => {
     expect(JSON.stringify(events) + kept).not.toContain(secret)
     expect(JSON.stringify(events) + kept).toContain('[secret PASSWORD]')
   }
+})
+
+describe('an output that is written into a file', () => {
+  const said = `What was said.\n${'x'.repeat(1000)}\n`
+  const says: Play = ({ run }) => {
+    const item = { kind: 'agent-message', id: 'm', text: said, phase: null } as const
+    run.onEvent({ type: 'item-completed', round: run.round, item })
+    return worked
+  }
+  // At once, for time costs nothing here, and a look that takes time would take too long.
+  const theFile = async (): Promise<unknown> => {
+    if (!existsSync(join(folder, 'log.md'))) return null
+    const bytes = readFileSync(join(folder, 'log.md'))
+    return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+  }
+  const kept = ({ outputs: [output] }: SessionState): Output => {
+    if (output === undefined) throw new Error('Nothing is kept.')
+    return output
+  }
+  const say: ToyStep = { kind: 'round', input: 'Say it.', keep: 'said' }
+  const see: ToyStep = { kind: 'look', what: 'file' }
+  const add: ToyStep = session => {
+    const behind = (session.work as ToyState).found.file as { bytes: number; sha256: string } | null
+    return { kind: 'write', files: [{ path: 'log.md', output: kept(session), append: { behind } }] }
+  }
+  const log = () => readFile(join(folder, 'log.md'), 'utf8')
+  const plays = (steps: readonly ToyStep[], options: Partial<PlayOptions> = {}) => {
+    const toy = { steps, looks: { file: theFile } }
+    return playSession([says], {
+      folder,
+      template: openToy(toy),
+      templates: withToy(toy),
+      begun: { template: 'toy' },
+      ...options,
+    })
+  }
+
+  test('stands there whole', async () => {
+    const { outcome, events } = await plays([
+      say,
+      session => ({ kind: 'write', files: [{ path: 'docs/said.md', output: kept(session) }] }),
+      claim,
+    ])
+    expect(outcome).toMatchObject({ kind: 'done' })
+    expect(await readFile(join(folder, 'docs/said.md'), 'utf8')).toBe(said)
+    expect(ofType(events, 'wrote')).toMatchObject([{ files: [{ path: 'docs/said.md', bytes: said.length }] }])
+  })
+
+  test('is not there, and the template is told why, where it is not kept any more', async () => {
+    const { outcome } = await plays([say, add], {
+      onEvent: ({ type }) => {
+        if (type === 'output-kept') rmSync(join(folder, 'outputs'), { recursive: true })
+      },
+    })
+    const reason = 'what was to be written to log.md is not kept any more (1-said.md).'
+    expect(outcome).toMatchObject({ kind: 'needs-person', reason })
+    await expect(log()).rejects.toThrow('ENOENT')
+  })
+
+  test('stands at the end of the file once, also where the session is killed after any event', async () => {
+    const steps = [say, see, add, claim]
+    await writeFile(join(folder, 'log.md'), 'Before.\n')
+    const whole = await plays(steps)
+    expect(await log()).toBe(`Before.\n${said}`)
+    for (let count = 1; count < whole.events.length; count++) {
+      await writeFile(join(folder, 'log.md'), 'Before.\n')
+      const journal: Recorded[] = []
+      const append = (event: Recorded) => {
+        if (journal.length === count) throw new Error('killed')
+        journal.push(event)
+      }
+      await expect(plays(steps, { append })).rejects.toThrow('killed')
+      const resumed = await plays(steps, { journal })
+      expect(resumed.outcome, `killed after ${journal.at(-1)?.type} (${count})`).toMatchObject({ kind: 'done' })
+      expect(await log()).toBe(`Before.\n${said}`)
+      expect(ofType([...journal, ...resumed.events], 'wrote')).toMatchObject([{ problem: null }])
+    }
+  })
+
+  test('is added to a file that was changed meanwhile once the template has looked at it again', async () => {
+    let looks = 0
+    const { events } = await plays([say, see, add, see, add, claim], {
+      onEvent: ({ type }) => {
+        if (type === 'looked' && ++looks === 1) writeFileSync(join(folder, 'log.md'), 'Theirs.\n')
+      },
+    })
+    expect(ofType(events, 'wrote').map(({ files, problem }) => [files.length, problem])).toEqual([
+      [0, 'log.md is there by now.'],
+      [1, null],
+    ])
+    expect(await log()).toBe(`Theirs.\n${said}`)
+  })
 })
 
 test('nothing is written where a link stands in the way, and the template is told why', async () => {

@@ -23,8 +23,13 @@ type ToyRound = {
   materials?: readonly { name: string; output: number }[]
 } & Omit<RoundStep['round'], 'thread' | 'part' | 'materials'>
 
-/** What the toy does next. A text: a round whose input that is. */
-export type ToyStep = OwnStep | Extract<Step, { kind: 'decide' | 'check' }> | ToyRound | string
+/** What the toy does next. A text: a round whose input that is; a function: what it says of the session by then. */
+export type ToyStep =
+  | OwnStep
+  | Extract<Step, { kind: 'decide' | 'check' }>
+  | ToyRound
+  | string
+  | ((session: SessionState) => OwnStep)
 
 /** The toy's own state: how many of its steps have been taken, and what came of them. */
 export interface ToyState {
@@ -136,6 +141,7 @@ export function openToy({ steps, looks = {}, breaks, lies }: ToyOptions): Templa
       if (isDone) return { kind: 'end', outcome: { kind: 'done', verified: claim.verified } }
       const step = steps[taken]
       if (typeof step === 'string') return { kind: 'round', round: { thread, input: step } }
+      if (typeof step === 'function') return step(session)
       if (step?.kind === 'round') return roundOf(step, session)
       if (step !== undefined) return step
       if (lies) return { kind: 'end', outcome: { kind: 'done', verified: true } }

@@ -61,7 +61,7 @@ export const stepEvent = variant('type', {
           sha256: about(text, 'hash of its bytes, hex'),
         }),
       ),
-      'all files of the step: `[{ path, bytes, sha256 }]`, relative to the work directory, those too that were like that already; none if there is a `problem`',
+      'all files of the step as they are now: `[{ path, bytes, sha256 }]`, relative to the work directory, those too that were like that already; none if there is a `problem`',
     ),
     problem: about(nullOr(text), 'why nothing was written, a sentence; `null` if it was'),
   },

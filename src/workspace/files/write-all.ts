@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { constants, copyFile, link, lstat, open, realpath, rename, rmdir, unlink } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
@@ -5,10 +6,14 @@ import { isNoRoom, systemErrorCode } from '../../base/errors.ts'
 import { isWithin } from '../../platform/files.ts'
 import { findObstacle, makeFolderInside, readRegularFile, whatIsThere } from './inside-directory.ts'
 
-/** A text file to be written; `path`: relative to the work directory, with `/` between its parts. */
+/**
+ * A text file to be written; `path`: relative to the work directory, with `/` between its parts. `behind`: the text is added
+ * at the end of the file that was this one when somebody looked at it (null: there was none); left out: the text is all of it.
+ */
 export interface FileToWrite {
   path: string
   text: string
+  behind?: Omit<WrittenFile, 'path'> | null
 }
 
 /** A file as it is now. `sha256`: of its bytes, hex. */
@@ -25,14 +30,15 @@ export interface WriteAllOptions {
   closed: string
 }
 
-/** At most so many files, of so many bytes together, with so many characters in a path. */
+/** At most so many files, of so many bytes together (and as many again that they stand behind), with so many characters in a path. */
 const MOST_FILES = 500
 const MOST_BYTES = 16 * 1024 * 1024
 const MOST_PATH = 1_000
 
 /**
  * Writes files below `root`, the real path of a work directory: all of them, or none and why, a sentence. Never through a
- * link, never into `.git` or `.codemachine`. One that has its content already is left alone; another keeps its mode. If
+ * link, never into `.git` or `.codemachine`. One that has its content already is left alone; another keeps its mode; one that
+ * is to be added to, and is neither as it was looked at nor as it would be then, is a problem. If
  * the process is killed between two files, doing it again ends it, or takes back what was written where that is refused
  * by then. Rejects only where there is no room on the disk.
  */
@@ -46,8 +52,8 @@ export async function writeAllInside(
   const staged: StagedWrite[] = []
   const made: string[] = []
   try {
-    for (const file of files) await undoKilled(root, file, options)
-    for (const file of files) staged.push(await stage(root, file, options, made))
+    for (const file of files) await undoKilled(root, await unlessRefused(wholeOf(root, file), file.path), options)
+    for (const file of files) staged.push(await stage(root, await wholeOf(root, file), options, made))
     await replaceAll(root, staged)
     return { files: staged.map(({ path, bytes, sha256 }) => ({ path, bytes: bytes.length, sha256 })) }
   } catch (error) {
@@ -61,6 +67,12 @@ export async function writeAllInside(
 
 /** Why files cannot be written, a sentence. */
 class Refusal extends Error {}
+
+/** A file as it is to be. */
+interface WholeFile {
+  path: string
+  bytes: Buffer
+}
 
 interface StagedWrite {
   path: string
@@ -76,6 +88,8 @@ function problemOf(files: readonly FileToWrite[]): string | null {
   if (files.length > MOST_FILES) return `${files.length} files are more than ${MOST_FILES}; write fewer at once.`
   const bytes = files.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
   if (bytes > MOST_BYTES) return `${bytes} bytes are more than ${MOST_BYTES}; write less at once.`
+  const before = files.reduce((sum, { behind }) => sum + (behind?.bytes ?? 0), 0)
+  if (before > MOST_BYTES) return `Nothing is added to files of ${before} bytes: that is more than ${MOST_BYTES}.`
   const seen = new Set<string>()
   for (const { path } of files) {
     const name = JSON.stringify(path.slice(0, 200))
@@ -116,13 +130,54 @@ function placesOf(given: string, { key }: WriteAllOptions) {
   return { path, folder, temporary: join(folder, `.${name}.new.tmp`), backup: join(folder, `.${name}.old.tmp`) }
 }
 
+/** The whole content of a file that is to be written. Refuses one that is added to where it is another by now. */
+async function wholeOf(root: string, { path, text, behind }: FileToWrite): Promise<WholeFile> {
+  const added = Buffer.from(text)
+  if (behind === undefined) return { path, bytes: added }
+  const now = await readText(root, normalize(path), MOST_BYTES + added.length)
+  if (now === null && behind === null) return { path, bytes: added }
+  if (now === null) throw new Refusal(`${path} is not there any more.`)
+  const isBehind = (bytes: Buffer) => bytes.length === (behind?.bytes ?? 0) && sha256Of(bytes) === behind?.sha256
+  if (isBehind(now)) return { path, bytes: Buffer.concat([now, added]) }
+  const start = behind?.bytes ?? 0
+  const isAdded = now.subarray(start).equals(added) && (behind === null || isBehind(now.subarray(0, start)))
+  if (isAdded) return { path, bytes: now }
+  throw new Refusal(`${path} ${behind === null ? 'is there by now' : 'was changed since it was looked at'}.`)
+}
+
+/** A text file below the root; null if there is none. Refuses a link on the way, anything else in its place, and what is no text. */
+async function readText(root: string, path: string, most: number): Promise<Buffer | null> {
+  const blocked = await findObstacle(root, dirname(path))
+  if (blocked?.kind === 'missing') return null
+  if (blocked !== null) throw new Refusal(`${blocked.path} ${whatIsThere(blocked)}.`)
+  if ((await modeOf(root, path)) === null) return null
+  const read = await readRegularFile(join(root, path), most)
+  if (read.kind === 'too-large') throw new Refusal(`${path} is larger than ${MOST_BYTES / 1024 / 1024} MiB.`)
+  if (read.kind !== 'bytes') throw new Refusal(`${path} cannot be read.`)
+  if (!isUtf8(read.bytes) || read.bytes.includes(0)) throw new Refusal(`${path} is no text.`)
+  return read.bytes
+}
+
+/** What was found out of a file; only its path if it is refused. */
+async function unlessRefused(file: Promise<WholeFile>, path: string): Promise<{ path: string; bytes: Buffer | null }> {
+  try {
+    return await file
+  } catch (error) {
+    if (error instanceof Refusal) return { path, bytes: null }
+    throw error
+  }
+}
+
 /** Takes back what a killed one has written, and clears up: it left the old content beside a file that it replaced, and the new beside one that it made. */
-async function undoKilled(root: string, { path: given, text }: FileToWrite, options: WriteAllOptions): Promise<void> {
+async function undoKilled(
+  root: string,
+  { path: given, bytes }: { path: string; bytes: Buffer | null },
+  options: WriteAllOptions,
+): Promise<void> {
   const { path, folder, temporary, backup } = placesOf(given, options)
   if ((await findObstacle(root, folder)) !== null) return
-  const bytes = Buffer.from(text)
   const [file, old] = [join(root, path), join(root, backup)]
-  if (await hasContent(file, bytes)) {
+  if (bytes !== null && (await hasContent(file, bytes))) {
     if (await isFile(old)) await rename(old, file)
     else if (await hasContent(join(root, temporary), bytes)) await unlink(file)
   }
@@ -138,12 +193,11 @@ async function isFile(path: string): Promise<boolean> {
 /** Writes the new content beside the file. */
 async function stage(
   root: string,
-  { path: given, text }: FileToWrite,
+  { path: given, bytes }: WholeFile,
   options: WriteAllOptions,
   made: string[],
 ): Promise<StagedWrite> {
-  const bytes = Buffer.from(text)
-  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const sha256 = sha256Of(bytes)
   const { path, folder, temporary, backup } = placesOf(given, options)
   const blocked = await findObstacle(root, folder)
   if (blocked !== null && blocked.kind !== 'missing') throw new Refusal(`${blocked.path} ${whatIsThere(blocked)}.`)
@@ -227,5 +281,9 @@ async function putBack(root: string, { path, backup, kind, sha256 }: StagedWrite
 
 async function hashOf(path: string): Promise<string | null> {
   const read = await readRegularFile(path, MOST_BYTES)
-  return read.kind === 'bytes' ? createHash('sha256').update(read.bytes).digest('hex') : null
+  return read.kind === 'bytes' ? sha256Of(read.bytes) : null
+}
+
+function sha256Of(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
 }

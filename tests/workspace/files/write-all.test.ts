@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { chmod, link, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type FileToWrite, writeAllInside } from '../../../src/workspace/files/write-all.ts'
 import { isLinux, unless } from '../../support/skipped.ts'
 
@@ -211,4 +211,102 @@ test('killed between two files and done again, all are written and nothing is le
   expect(await write(files)).toMatchObject({ files: [{ path: 'a.txt' }, { path: 'b.txt' }, { path: 'c.txt' }] })
   expect(await Promise.all(['a.txt', 'b.txt', 'c.txt'].map(read))).toEqual(['ours', 'ours', 'ours'])
   expect(await tree()).toEqual(['a.txt', 'b.txt', 'c.txt'])
+})
+
+describe('what is added to a file', () => {
+  const was = (text: string) => ({
+    bytes: Buffer.byteLength(text),
+    sha256: createHash('sha256').update(text).digest('hex'),
+  })
+  const add = (path: string, text: string, behind: string | null) => [
+    { path, text, behind: behind === null ? null : was(behind) },
+  ]
+
+  test('stands behind what was there, which keeps its mode, and is added once', async () => {
+    await writeFile(join(root, 'log.md'), 'Ä first\n')
+    await chmod(join(root, 'log.md'), 0o640)
+    const files = add('log.md', 'second\n', 'Ä first\n')
+    const wrote = await write(files)
+    expect(wrote).toEqual({ files: [{ path: 'log.md', ...was('Ä first\nsecond\n') }] })
+    expect(await write(files)).toEqual(wrote)
+    expect(await read('log.md')).toBe('Ä first\nsecond\n')
+    expect((await stat(join(root, 'log.md'))).mode & 0o777).toBe(0o640)
+    expect(await write(add('log.md', 'second\n', 'Ä first\nsecond\n'))).toMatchObject({ files: [{ bytes: 23 }] })
+    expect(await read('log.md')).toBe('Ä first\nsecond\nsecond\n')
+    expect(await tree()).toEqual(['log.md'])
+  })
+
+  test('begins one that was not there', async () => {
+    const files = add('docs/log.md', 'first\n', null)
+    for (let times = 0; times < 2; times++) expect(await write(files)).toMatchObject({ files: [was('first\n')] })
+    expect(await read('docs/log.md')).toBe('first\n')
+    expect(await write(add('docs/log.md', 'second\n', null))).toEqual({ problem: 'docs/log.md is there by now.' })
+    expect(await read('docs/log.md')).toBe('first\n')
+  })
+
+  test.each([
+    ['first and more\n', 'log.md was changed since it was looked at.'],
+    ['second\n', 'log.md was changed since it was looked at.'],
+    ['first\nsecond\nthird\n', 'log.md was changed since it was looked at.'],
+    ['', 'log.md was changed since it was looked at.'],
+    [null, 'log.md is not there any more.'],
+  ])('is not added where the file is %j by now', async (now, problem) => {
+    if (now !== null) await writeFile(join(root, 'log.md'), now)
+    const before = await tree()
+    const files = [{ path: 'a.txt', text: 'beside it' }, ...add('log.md', 'second\n', 'first\n')]
+    expect(await write(files)).toEqual({ problem })
+    expect(await tree()).toEqual(before)
+    if (now !== null) expect(await read('log.md')).toBe(now)
+  })
+
+  test('is not added to what is no text, too large, a link, a folder or behind a link', async () => {
+    const large = 17 * 1024 * 1024
+    await writeFile(join(root, 'image'), Buffer.from([0xff, 0xd8]))
+    await writeFile(join(root, 'zero'), 'a\0b')
+    await writeFile(join(root, 'large'), 'x'.repeat(large))
+    await writeFile(join(elsewhere, 'theirs'), 'theirs')
+    await symlink(join(elsewhere, 'theirs'), join(root, 'link'))
+    await symlink(elsewhere, join(root, 'linked'))
+    await mkdir(join(root, 'folder'))
+    const before = await tree()
+    for (const [path, problem] of [
+      ['image', 'image is no text.'],
+      ['zero', 'zero is no text.'],
+      ['large', 'large is larger than 16 MiB.'],
+      ['link', 'link is a link.'],
+      ['linked/theirs', 'linked is a link.'],
+      ['folder', 'folder is a folder.'],
+    ] as const) {
+      expect(await write([{ path, text: 'x', behind: was('theirs') }])).toEqual({ problem })
+    }
+    const grown = { path: 'large', text: 'x', behind: { bytes: large, sha256: '' } }
+    expect(await write([grown])).toEqual({ problem: expect.stringContaining(`files of ${large} bytes`) })
+    expect(await tree()).toEqual(before)
+    expect(await readFile(join(elsewhere, 'theirs'), 'utf8')).toBe('theirs')
+  })
+
+  test('is there once, where the first try was killed between two files', async () => {
+    await writeFile(join(root, 'a.md'), 'first\n')
+    const files = [...add('a.md', 'second\n', 'first\n'), ...add('b.md', 'begun\n', null), { path: 'c.md', text: 'c' }]
+    await killedBefore('c.md', files)
+    expect([await read('a.md'), await read('b.md')]).toEqual(['first\nsecond\n', 'begun\n'])
+    expect(await write(files)).toMatchObject({ files: [{ path: 'a.md' }, { path: 'b.md' }, { path: 'c.md' }] })
+    expect([await read('a.md'), await read('b.md')]).toEqual(['first\nsecond\n', 'begun\n'])
+    expect(await tree()).toEqual(['a.md', 'b.md', 'c.md'])
+  })
+
+  test('is taken back, where the first try was killed and another file has been changed since', async () => {
+    await writeFile(join(root, 'a.md'), 'first\n')
+    await writeFile(join(root, 'b.md'), 'first\n')
+    const files = [
+      ...add('a.md', 'second\n', 'first\n'),
+      ...add('b.md', 'second\n', 'first\n'),
+      { path: 'c.md', text: 'c' },
+    ]
+    await killedBefore('c.md', files)
+    await writeFile(join(root, 'b.md'), 'theirs\n')
+    expect(await write(files)).toEqual({ problem: 'b.md was changed since it was looked at.' })
+    expect([await read('a.md'), await read('b.md')]).toEqual(['first\n', 'theirs\n'])
+    expect(await tree()).toEqual(['a.md', 'b.md'])
+  })
 })
