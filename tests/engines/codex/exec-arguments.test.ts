@@ -133,3 +133,13 @@ test('instructions that are too long for an argument stand before the prompt', (
   expect(command.some(each => each.length > 100_000)).toBe(false)
   expect(prompt).toMatch(/^x+\n\nGo on\.$/)
 })
+
+test('the arguments of a thread stand behind those of codemachine, and before what the person says', () => {
+  const args = ['--skip-git-repo-check', '--color', 'never', '-c', 'model_reasoning_effort="high"']
+  const { command } = execCommand(turnIn({}, { args }))
+  const at = (each: string) => command.indexOf(each)
+  expect(command.filter(each => each === '--skip-git-repo-check')).toHaveLength(1)
+  expect(command[at('--color') + 1]).toBe('never')
+  expect(at('model_reasoning_effort="low"')).toBeLessThan(at('model_reasoning_effort="high"'))
+  expect(at('model_reasoning_effort="high"')).toBeLessThan(at('model="mine"'))
+})

@@ -206,3 +206,16 @@ test('a line of exec that is far too long is passed over, and logged', async () 
   expect(await outcome).toEqual({ class: 'worked', message: null })
   expect(logged).toContain('codex wrote a line that is not a message: (a line of 17825792 bytes)')
 })
+
+test('codex is handed the arguments of a thread; with one that it may not have, nothing is run', async () => {
+  const { model, prepare } = await real([says('Done.')], { config: '' })
+  const refused = play(prepare({ args: ['--color', 'never', '--add-dir', '/'] }))
+  expect(await refused.outcome).toEqual({
+    class: 'config',
+    message: 'The argument "--add-dir" cannot be handed to codex exec; take it out.',
+  })
+  expect(model.requests).toEqual([])
+  const args = ['--color', 'never', '--skip-git-repo-check', '-c', 'model_reasoning_effort="high"']
+  expect(await play(prepare({ args, effort: 'low' })).outcome).toEqual({ class: 'worked', message: null })
+  expect(model.requests[0]?.body.reasoning).toMatchObject({ effort: 'high' })
+})

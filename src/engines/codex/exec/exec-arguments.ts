@@ -5,6 +5,7 @@ import type { CodexCapabilities } from '../find-codex.ts'
 import { type AgentProfile, profileValues } from '../profiles.ts'
 import { commandSettings, type SandboxTerms, type ShieldedEnvironment } from '../sandbox.ts'
 import { threadStartParams } from '../thread-start.ts'
+import { withoutOwn } from './given-arguments.ts'
 
 /** What one `codex exec` is told. */
 export interface ExecTurn {
@@ -28,7 +29,7 @@ export interface ExecTurn {
 /** The arguments of `codex exec` for the turn of a round, which say what `thread/start` and `turn/start` say, and what is written to stdin. */
 export function execCommand(request: ExecTurn): { command: readonly string[]; prompt: string } {
   const { directory, overrides, platform, input, schema } = request
-  const { tools: _, ...thread } = request.thread
+  const { tools: _, args = [], ...thread } = request.thread
   const { config, permissions: ofThread, model, modelProvider } = threadStartParams(directory, thread, request.terms)
   const permissions = request.terms.turn.permissions ?? ofThread
   const settings: Record<string, unknown> = {
@@ -45,7 +46,9 @@ export function execCommand(request: ExecTurn): { command: readonly string[]; pr
   )
   const { developerInstructions } = request.thread
   const instructions = `developer_instructions=${tomlString(developerInstructions)}`
-  const around = [...pairs, ...overrides].flatMap(pair => ['-c', pair])
+  const asPairs = (given: readonly string[]) => given.flatMap(pair => ['-c', pair])
+  // What comes later wins: the thread's own over codemachine's, the person's over both.
+  const around = [...asPairs(pairs), ...withoutOwn(args), ...asPairs(overrides)]
   const fits = fitsAsArgument(instructions, around, platform)
   const command = [
     'exec',

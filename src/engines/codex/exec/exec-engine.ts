@@ -25,6 +25,7 @@ import { waitsForNetwork } from '../translate.ts'
 import { parseObject } from '../wire.ts'
 import { execCommand } from './exec-arguments.ts'
 import { ExecLines, isExecLine } from './exec-lines.ts'
+import { refusedArgument } from './given-arguments.ts'
 
 /**
  * Runs rounds on `codex exec --json`: one process a round, from the prompt to the end of its turn. Such a round cannot be
@@ -55,6 +56,8 @@ export class ExecEngine implements Engine {
     const { directory, sandbox } = this.#options
     // It would ask what codex is configured with, to which the person has not agreed.
     if (thread.provider !== undefined && thread.provider !== CODEX_PROVIDER) return unusableRound(thread, NO_PROVIDER)
+    const refused = refusedArgument(thread.args ?? [])
+    if (refused !== null) return unusableRound(thread, unusableArgument(refused))
     const round = new ExecRound({
       ...this.#options,
       thread,
@@ -109,6 +112,10 @@ export class ExecEngine implements Engine {
 const NO_PROVIDER: RoundOutcome = {
   class: 'config',
   message: 'The engine exec has no providers; use the engine codex, or the provider codex.',
+}
+
+function unusableArgument(name: string): RoundOutcome {
+  return { class: 'config', message: `The argument "${name}" cannot be handed to codex exec; take it out.` }
 }
 
 interface ExecRoundOptions extends EngineSetup {
