@@ -39,6 +39,7 @@ export class ReportFold {
   readonly #build = new BuildSoFar()
   readonly #refusals = new FirstAndLast<ReportRefusal>({ first: 10, last: 40 })
   readonly #questions = new FirstAndLast<ReportQuestion>({ first: 50, last: 50 })
+  readonly #notes = new FirstAndLast<ReportData['notes']['entries'][number]>({ first: 10, last: 40 })
   readonly #remarks = new FirstAndLast<string>({ first: MOST_REMARKS, last: 0 })
   readonly #remarked = new Set<string>()
   #codemachine = ''
@@ -119,6 +120,7 @@ export class ReportFold {
       refusals: this.#refusals.shortened(),
       questions: this.#questions.shortened(),
       outputs: outputsOf(state),
+      notes: this.#notes.shortened(),
       remarks: this.#remarks.shortened(),
       lastWords: this.#lastWords,
     }
@@ -146,6 +148,9 @@ export class ReportFold {
         break
       case 'done-refused':
         this.#refusals.add({ at: event.at, round: event.round, reason: event.reason, detail: clip(event.detail) })
+        break
+      case 'noted':
+        this.#notes.add({ at: event.at, name: clipName(event.name), text: clip(event.text) })
         break
       case 'warning':
         if (event.round === null) this.#remark(event.message)

@@ -81,6 +81,7 @@ export function markdownOf(data: ReportData, place: CommandContext): string {
         ),
       ),
     ),
+    section('Notes', bullets(withGap(data.notes, ({ text }) => escapeMarkdown(text)))),
     section('Remarks', bullets(withGap(data.remarks, escapeMarkdown))),
     section(
       'To look closer, and to undo',

@@ -81,7 +81,8 @@ ${questions(data)}
 ${refusals(data)}
 ${trouble(data)}
 ${outputs(data)}
-${remarks(data)}
+${sentences('Notes', { ...data.notes, entries: data.notes.entries.map(({ text }) => text) })}
+${sentences('Remarks', data.remarks)}
 ${lastWords(data)}
 ${roundsSection(data)}
 </main>
@@ -232,10 +233,10 @@ function outputs({ outputs }: ReportData): Html {
   return section(OUTPUTS, folded(withGap(outputs, list)), true)
 }
 
-function remarks({ remarks }: ReportData): Html {
-  if (remarks.count === 0) return html``
-  const list = remarks.entries.map(remark => html`<span class="words">${prose(remark)}</span>`)
-  return section('Remarks', items(withGap(remarks, list)))
+function sentences(title: string, sentences: ReportData['remarks']): Html {
+  if (sentences.count === 0) return html``
+  const list = sentences.entries.map(sentence => html`<span class="words">${prose(sentence)}</span>`)
+  return section(title, items(withGap(sentences, list)))
 }
 
 function lastWords({ lastWords }: ReportData): Html {

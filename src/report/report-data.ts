@@ -52,6 +52,8 @@ export interface ReportData {
   questions: Shortened<ReportQuestion>
   /** What its steps came to and is kept whole, in `outputs/` of the session's records; the last 100. `bytes`: the size of the file. */
   outputs: Shortened<{ name: string; file: string; bytes: number }>
+  /** What the template had to say, such as a part of the work that was passed over, and why. */
+  notes: Shortened<{ at: string; name: string; text: string }>
   /** What codemachine noticed and a person should know, each once. */
   remarks: Shortened<string>
   /** What the agent said last, in its own words: a claim, and no proof. */

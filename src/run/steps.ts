@@ -1,5 +1,5 @@
 import { TemplateError, unreachable } from '../base/errors.ts'
-import { clipEnd, lastLines } from '../base/text.ts'
+import { clipEnd, lastLines, truncate } from '../base/text.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
@@ -29,7 +29,6 @@ const MOST_LEVELS = 100
 /** The most that a look may find, characters of JSON: as much as an output holds. */
 const MOST_CHARACTERS = 1024 * 1024
 const NAME_CHARACTERS = 200
-/** The most of a note, with what says how much is left out. */
 const NOTE_CHARACTERS = 1_000
 
 /** The steps of a template that codemachine carries out itself: each is journaled before and after. */
@@ -59,7 +58,7 @@ export class OwnSteps {
       case 'write':
         return await this.#write(number, step)
       case 'note': {
-        const [name, said] = [clipEnd(step.name, NAME_CHARACTERS), clipEnd(step.text, NOTE_CHARACTERS)]
+        const [name, said] = [clipEnd(step.name, NAME_CHARACTERS), truncate(step.text, NOTE_CHARACTERS)]
         log.emit({ type: 'noted', step: number, name, text: said })
         return tree
       }

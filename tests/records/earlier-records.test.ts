@@ -92,10 +92,10 @@ function claimThen(claim: SessionState['claim']): unknown {
 
 /** A report without the fields that were added to it since. */
 function reportThen(report: ReportData): unknown {
-  const { rounds, work, totals, outputs, forecast, changes, ...rest } = report
+  const { rounds, work, totals, outputs, notes, forecast, changes, ...rest } = report
   const { notLookedAt, unkept, ...changed } = changes
   expect([notLookedAt, unkept]).toEqual([{ paths: [], count: 0 }, []])
-  expect([outputs.count, forecast]).toEqual([0, null])
+  expect([outputs.count, notes.count, forecast]).toEqual([0, 0, null])
   const { providerTokens, cost, ...sums } = totals
   expect([providerTokens, cost]).toEqual([{}, null])
   const entries = rounds.entries.map(({ purpose, isFree, engine, provider, model, ...row }) => {

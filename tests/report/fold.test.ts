@@ -248,6 +248,21 @@ test('what was kept whole is listed, the last 100, and where no output was kept 
   expect(htmlOf(data, HERE)).toContain('<code>130-the-notes.md</code> <small>the | notes, 2 KiB</small>')
 })
 
+test('what the template had to say is told, and of much of it the middle is left out', () => {
+  const night = new MadeUpNight().round()
+  expect(markdownOf(night.report('running'), HERE)).not.toContain('## Notes')
+  expect(htmlOf(night.report('running'), HERE)).not.toContain('Notes')
+  for (let step = 1; step <= 60; step += 1)
+    night.add({ type: 'noted', step, name: 'docs', text: `Step ${step} is passed over: *it* has passed <before>.` })
+  const data = night.report('running')
+  const { entries, ...counted } = data.notes
+  expect(counted).toEqual({ count: 60, leftOut: 10, leftOutAfter: 10 })
+  const text = 'Step 60 is passed over: *it* has passed <before>.'
+  expect(entries.at(-1)).toEqual({ at: expect.any(String), name: 'docs', text })
+  expect(markdownOf(data, HERE)).toMatch(/## Notes\n\n- Step 1 is passed over: \\\*it\\\*/)
+  expect(htmlOf(data, HERE)).toContain('Step 60 is passed over: *it* has passed &lt;before&gt;.')
+})
+
 test('a round that a limit ended is no failure in the charts, and is shown apart from those', () => {
   const { series } = eventfulNight().report('running')
   expect(series.map(({ failed, limited }) => [failed, limited])).toEqual([

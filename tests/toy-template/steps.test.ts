@@ -462,6 +462,26 @@ test('a secret that a look has found is nowhere', async () => {
   }
 })
 
+test('what a template has to say is journaled, short and without its secrets, and nothing else comes of it', async () => {
+  const note = (text: string, name = 'docs'): OwnStep => ({ kind: 'note', name, text })
+  const secret = 'hunter2hunter2'
+  const { outcome, events } = await play(
+    {
+      steps: [note(`Passed over for ${secret}.`), note('x'.repeat(2000), 'n'.repeat(300)), claim, note('Done.')],
+      lies: true,
+    },
+    { redactor: redactorOf([{ name: 'PASSWORD', value: secret }]) },
+  )
+  expect(ofType(events, 'noted')).toMatchObject([
+    { step: 1, name: 'docs', text: 'Passed over for [secret PASSWORD].' },
+    { step: 2, name: expect.stringMatching(/^n{200}\n/), text: `${'x'.repeat(999)}…` },
+    { step: 4, text: 'Done.' },
+  ])
+  for (const { text } of ofType(events, 'noted')) expect(text.length).toBeLessThanOrEqual(1000)
+  // What was accepted before it stands.
+  expect(outcome).toMatchObject({ kind: 'done' })
+})
+
 describe('an output that is written into a file', () => {
   const said = `What was said.\n${'x'.repeat(1000)}\n`
   const says: Play = ({ run }) => {

@@ -95,6 +95,8 @@ function foldToy(own: ToyState, event: SessionEvent): ToyState {
       return { ...own, taken, commands: { ...own.commands, [event.name]: event.status } }
     case 'wrote':
       return { ...own, taken, wrote: [...own.wrote, ...event.files].slice(-100), problem: own.problem ?? event.problem }
+    case 'noted':
+      return { ...own, taken }
     case 'decision-made':
       return { ...own, taken, decided: { choice: event.choice, by: event.by } }
     // What it was asked for comes before the end of the round.

@@ -136,7 +136,10 @@ export type OwnStep =
    * already is left as it is.
    */
   | { kind: 'write'; files: readonly StepFile[] }
-  /** Says something in the journal, on the screen and in the report, at most 1,000 characters. Comes as `noted`. */
+  /**
+   * Says something in the journal, on the screen and in the report, in at most 1,000 characters: a text that is understood by
+   * itself; `name`: what it is about, for programs. Comes as `noted`.
+   */
   | { kind: 'note'; name: string; text: string }
   /** Claims that the goal is reached, with the files as they are now; it is proved as every claim is. Not in a scope. */
   | { kind: 'claim' }
