@@ -1,24 +1,5 @@
 #!/usr/bin/env node
-import module from 'node:module'
 import process from 'node:process'
-import { version } from './base/package.ts'
+import { start } from './start.ts'
 
-// Only what every Node since 12 reads may stand here: the sentence below is for those that are too old.
-const OLDEST = [22, 12]
-const [major, minor] = process.versions.node.split('.').map(Number)
-const isTooOld = Number(major) < Number(OLDEST[0]) || (Number(major) === OLDEST[0] && Number(minor) < Number(OLDEST[1]))
-
-if (isTooOld) {
-  process.stderr.write(
-    `codemachine needs Node ${OLDEST.join('.')} or newer, and this is Node ${process.versions.node}; install a newer one from https://nodejs.org.\n`,
-  )
-  process.exitCode = 2
-} else if (process.argv.length === 3 && (process.argv[2] === '--version' || process.argv[2] === '-V')) {
-  process.stdout.write(`${version}\n`)
-} else {
-  module.enableCompileCache()
-  // A separate file, so that nothing of it is read before the check above.
-  const entry = './entry.js'
-  const { main } = await import(entry)
-  await main(process)
-}
+await start(process, 'codemachine')

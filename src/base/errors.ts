@@ -83,20 +83,21 @@ export async function writing<T>(what: string, write: () => Promise<T>): Promise
 /**
  * What a person is shown of anything that was thrown, whole lines, and the exit code that stands for it. Nothing is shown
  * of an interruption. A bug is shown with its stack, so secrets have to be taken out before it is.
+ * @param program the one that was typed: it begins the first line
  */
-export function describeError(error: unknown): { text: string; exitCode: number } {
+export function describeError(error: unknown, program = 'codemachine'): { text: string; exitCode: number } {
   if (error instanceof Interrupted) return { text: '', exitCode: error.exitCode }
   const shown = isNoRoom(error) && !(error instanceof UserError) ? diskFull(placeOf(error), error) : error
   if (shown instanceof UserError) {
     const { message, hint, exitCode } = shown
-    return { text: `codemachine: ${message}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
+    return { text: `${program}: ${message}\n${hint === null ? '' : `  ${hint}\n`}`, exitCode }
   }
   if (shown instanceof TemplateError) {
-    return { text: `codemachine: ${shown.message}. What happened until then is journaled.\n`, exitCode: 1 }
+    return { text: `${program}: ${shown.message}. What happened until then is journaled.\n`, exitCode: 1 }
   }
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return {
-    text: `codemachine: this is a bug in codemachine. Please report it with what follows.\n${stack}\n`,
+    text: `${program}: this is a bug in codemachine. Please report it with what follows.\n${stack}\n`,
     exitCode: 1,
   }
 }

@@ -14,12 +14,9 @@ import { buildProgram } from './program.ts'
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** Runs the command line of this process and sets its exit code. The one place where anything thrown is shown. */
-export async function main(process: NodeJS.Process): Promise<void> {
+export async function main(process: NodeJS.Process, program: CliContext['program']): Promise<void> {
   const cwd = whereTyped(process)
-  if (cwd === null) {
-    process.exitCode = showError(new UserError(NOWHERE), process)
-    return
-  }
+  if (cwd === null) return refuseNowhere(process, program)
   const ending = new AbortController()
   const crashListeners = new Set<() => void>()
   const tellOfEnd = () => void [...crashListeners].map(listener => listener())
@@ -41,6 +38,7 @@ export async function main(process: NodeJS.Process): Promise<void> {
   // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   const context: CliContext = {
+    program,
     env: process.env,
     cwd,
     home: homedir(),
@@ -100,7 +98,10 @@ function hasTerminal({ stdin, stdout, stderr }: NodeJS.Process): boolean {
   return [stdin, stdout, stderr].some(({ isTTY }) => isTTY)
 }
 
-const NOWHERE = 'The directory that this was typed in is not there any more; go to another one, and type it again.'
+function refuseNowhere({ stderr, env }: NodeJS.Process, program: CliContext['program']): void {
+  const gone = 'The directory that this was typed in is not there any more; go to another one, and type it again.'
+  process.exitCode = showError(new UserError(gone), { stderr, env, program })
+}
 
 /** Null: that directory has been removed. */
 function whereTyped(process: NodeJS.Process): string | null {
@@ -150,8 +151,11 @@ async function addCompletions(program: Command, args: readonly string[]): Promis
  * Shows a person what was thrown, and returns the exit code that stands for it. Without the secrets of the environment:
  * what is shown of a bug may be sent on.
  */
-export function showError(error: unknown, { stderr, env }: Pick<CliContext, 'stderr' | 'env'>): number {
-  const { text, exitCode } = describeError(error)
+export function showError(
+  error: unknown,
+  { stderr, env, program }: Pick<CliContext, 'stderr' | 'env' | 'program'>,
+): number {
+  const { text, exitCode } = describeError(error, program)
   if (text !== '') stderr.write(redactorOfEnvironment({ env }).text(text))
   return exitCode
 }

@@ -46,20 +46,10 @@ Exit codes:
  * @param ended told with which exit code a command has ended
  */
 export function buildProgram(context: CliContext, ended: (exitCode: number) => void): Command {
-  const program = new Command('codemachine')
+  const program = bareProgram(context)
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
-    .version(version, '-V, --version', 'show the version')
-    .helpOption('-h, --help', 'show this help')
-    .helpCommand('help [command]', 'show the help of a command')
     .argument('[goal...]', 'what to work on; - reads it from standard input')
-    .enablePositionalOptions()
-    .exitOverride()
-    .configureOutput({
-      writeOut: text => context.stdout.write(text),
-      writeErr: text => context.stderr.write(inOwnWords(text)),
-    })
     .addHelpText('after', EXAMPLES)
-    .hook('preAction', refuseFlagsBefore)
   withRunFlags(program).addOption(worktreeOption()).addOption(followUpOption())
   withAgentFlags(program)
   program.action(async (words: string[], flags: RunFlags & AgentFlags) => {
@@ -77,11 +67,7 @@ export function buildProgram(context: CliContext, ended: (exitCode: number) => v
     const { run } = await withSmallHeap(() => import('./commands/run.ts'))
     ended(await run(context, words.length === 0 ? null : words.join(' '), flags))
   })
-  // The last that was typed is the command itself.
-  const does: Does =
-    load =>
-    async (...typed) =>
-      ended(await (await load())(context, ...(typed.slice(0, -1) as never[])))
+  const does = doesIn(context, ended)
   for (const add of [addStart, addResume, addLooking, addRunning, addProof, addAgents, addLogin, addDemo, addDoctor]) {
     add(program, does)
   }
@@ -89,9 +75,32 @@ export function buildProgram(context: CliContext, ended: (exitCode: number) => v
   return program
 }
 
+/** The program that was typed, with its help and version, and without a command. */
+function bareProgram(context: CliContext): Command {
+  const { program, stdout, stderr } = context
+  return new Command(program)
+    .version(version, '-V, --version', 'show the version')
+    .helpOption('-h, --help', 'show this help')
+    .helpCommand('help [command]', 'show the help of a command')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({
+      writeOut: text => stdout.write(text),
+      writeErr: text => stderr.write(inOwnWords(text, program)),
+    })
+    .hook('preAction', refuseFlagsBefore)
+}
+
+function doesIn(context: CliContext, ended: (exitCode: number) => void): Does {
+  return load =>
+    async (...typed) =>
+      // The last that was typed is the command itself.
+      ended(await (await load())(context, ...(typed.slice(0, -1) as never[])))
+}
+
 /** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */
-function inOwnWords(text: string): string {
-  return text.replace(/^error: /, 'codemachine: ').replace(/(unknown option '[^'=]+)=.*'/s, "$1'")
+function inOwnWords(text: string, program: string): string {
+  return text.replace(/^error: /, `${program}: `).replace(/(unknown option '[^'=]+)=.*'/s, "$1'")
 }
 
 /** Of a command line that has one agent do one thing. */
@@ -188,13 +197,17 @@ function refuseFlagsBefore(program: Command, command: Command): void {
     throw new UserError(`${before.long} means nothing to ${name}; leave it out.`)
   }
   const typed = wordsOf(flag, program.getOptionValue(before.attributeName()))
-  throw new UserError(`Write ${flag} after ${name}: codemachine ${name} ${typed} …`)
+  throw new UserError(`Write ${flag} after ${name}: ${program.name()} ${name} ${typed} …`)
 }
 
 /** `queue add`. */
 function nameOf(command: Command): string {
   const { parent } = command
   return parent === null || parent.parent === null ? command.name() : `${nameOf(parent)} ${command.name()}`
+}
+
+function rootOf(command: Command): Command {
+  return command.parent === null ? command : rootOf(command.parent)
 }
 
 function wordsOf(flag: string, value: unknown): string {
@@ -228,7 +241,7 @@ function nameMissingArguments(program: Command): void {
       outputError: (text, write) => {
         const [, name] = MISSING.exec(text.trim()) ?? []
         const argument = command.registeredArguments.find(each => each.name() === name)
-        write(argument === undefined ? text : `codemachine: ${sentenceOf(command, argument)}\n`)
+        write(argument === undefined ? text : `error: ${sentenceOf(command, argument)}\n`)
       },
     })
   }
@@ -236,5 +249,5 @@ function nameMissingArguments(program: Command): void {
 
 function sentenceOf(command: Command, argument: Argument): string {
   const shown = `<${argument.name()}${argument.variadic ? '...' : ''}>`
-  return `codemachine ${nameOf(command)} needs ${shown}: ${argument.description}.`
+  return `${rootOf(command).name()} ${nameOf(command)} needs ${shown}: ${argument.description}.`
 }

@@ -53,12 +53,12 @@ export type ShowFlags = Pick<RunFlags, 'plain' | 'json'>
 
 /** Who is told, on this command line, what a run has to say beside its events. */
 export function listenersOn(context: CliContext, { json }: ShowFlags): RunListeners {
-  const { stdout, stderr, display } = context
+  const { program, stdout, stderr, display } = context
   const terminal = display?.terminal ?? stdout
   return {
     // A bell has no place among lines of JSON.
     bell: terminal.isTTY && !json ? terminal : null,
-    onProblem: sentence => void stderr.write(`codemachine: ${sentence}\n`),
+    onProblem: sentence => void stderr.write(`${program}: ${sentence}\n`),
     onDebug: line => void stderr.write(`[debug] ${line}\n`),
   }
 }

@@ -12,6 +12,7 @@ export function cliContext(
   more: Partial<CliContext> = {},
 ): CliContext {
   return {
+    program: 'codemachine',
     env,
     cwd: directory,
     home,
