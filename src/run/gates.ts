@@ -29,7 +29,7 @@ export interface ProofEnvironment {
   runGate(gate: Gate, on: ProofPlace & { when: GateTime }): Promise<RanGate>
   /** Runs a command of the template as a gate is run, once; never rejects for how it ends. `output`: up to 16,000 characters. */
   runCommand(
-    command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'>,
+    command: Pick<Gate, 'name' | 'run' | 'timeoutMs' | 'network'> & { readOnly?: true },
     on: ProofPlace,
   ): Promise<Omit<RanGate, 'gate'>>
   /** Keeps a work tree as a savepoint; null if that failed, after a warning. */
@@ -331,7 +331,13 @@ async function unlessStopped<T>(action: () => Promise<T>): Promise<T | null> {
 
 /** Runs shell lines in the sandbox of the rounds. */
 interface GateDoor {
-  run(command: { run: string; network: boolean; timeoutMs: number; signal: AbortSignal }): Promise<GateRun>
+  run(command: {
+    run: string
+    network: boolean
+    timeoutMs: number
+    signal: AbortSignal
+    readOnly?: true | undefined
+  }): Promise<GateRun>
 }
 
 /** How one run of a gate ended. */
@@ -358,6 +364,8 @@ export interface GateOptions {
   mostCharacters?: number
   /** Whether a failed gate is run once more, to find out if it is flaky; true if left out. */
   isAgainOnFailure?: boolean
+  /** Whether it may write nothing at all; left out: what the rounds may. */
+  readOnly?: true | undefined
 }
 
 /**
@@ -393,8 +401,8 @@ export async function runGate(gate: Gate, options: GateOptions): Promise<RanGate
 export const OUTPUT_CHARACTERS = 4_000
 const CHANGED_PATHS = 50
 
-function play({ run, network, timeoutMs }: Gate, { door, signal }: GateOptions): Promise<GateRun> {
-  return door.run({ run, network, timeoutMs, signal })
+function play({ run, network, timeoutMs }: Gate, { door, signal, readOnly }: GateOptions): Promise<GateRun> {
+  return door.run({ run, network, timeoutMs, signal, readOnly })
 }
 
 function problemOf(run: GateRun, { network }: Gate, { redact }: GateOptions): string | null {

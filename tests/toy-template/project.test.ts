@@ -15,7 +15,7 @@ import { type ToyOptions, withToy } from './toy.ts'
 const open = async (env: Record<string, string>, home: string, cwd: string, toy: ToyOptions, verify: string[]) =>
   await openProject(processWorld({ env, home, cwd, templates: withToy(toy) }), { keepAwake: false, verify })
 
-const runs = (name: string, run: string, timeoutMs = 60_000): OwnStep => ({
+const runs = (name: string, run: string, timeoutMs = 60_000): Extract<OwnStep, { kind: 'command' }> => ({
   kind: 'command',
   name,
   run,
@@ -32,6 +32,7 @@ test('in a work directory, with the real codex: what is written is there for a c
       { kind: 'look', what: 'plan' },
       'Do what the plan says.',
       runs('compare', 'cmp plan.md copy.md && echo same && touch made-by-a-command'),
+      { ...runs('read', 'cat plan.md; touch made-by-reading'), readOnly: true },
       runs('fail', 'echo wrong >&2; exit 3'),
       runs('hang', 'sleep 300 & sleep 300', 1_500),
       { kind: 'claim' },
@@ -46,9 +47,11 @@ test('in a work directory, with the real codex: what is written is there for a c
   })
   expect(outcome).toEqual({ kind: 'done', verified: true })
   expect(ofType(events, 'looked')).toMatchObject([{ result: 'say hello\n' }])
-  const [compared, failed, hung] = ofType(events, 'command-ran')
+  const [compared, reading, failed, hung] = ofType(events, 'command-ran')
   expect(compared).toMatchObject({ status: 'passed', exitCode: 0, output: 'same', changed: ['made-by-a-command'] })
   expect(compared?.treeAfter).not.toBe(compared?.tree)
+  expect(reading).toMatchObject({ status: 'failed', exitCode: 1, changed: [] })
+  expect(reading?.output).toMatch(/^say hello\ntouch: .*made-by-reading/)
   expect(failed).toMatchObject({ status: 'failed', exitCode: 3, output: 'wrong' })
   expect(hung).toMatchObject({ status: 'timed-out', exitCode: null })
   expect(await processesOf(scene.place)).toEqual([])

@@ -40,10 +40,10 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
   return {
     // Whether it is flaky matters where it decides.
     runGate: (gate, { when, ...place }) => runGate(gate, { ...onGates, ...place, isAgainOnFailure: when === 'claim' }),
-    runCommand: (command, place) =>
+    runCommand: ({ readOnly, ...command }, place) =>
       runGate(
         { ...command, required: false, protect: [], everyRound: false },
-        { ...onGates, ...place, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS },
+        { ...onGates, ...place, isAgainOnFailure: false, mostCharacters: COMMAND_CHARACTERS, readOnly },
       ),
     async keepSavepoint(of) {
       const [kept, notLookedAt] = await Promise.all([

@@ -128,7 +128,7 @@ export type OwnStep =
   /**
    * Runs a line for a shell, in the work directory and the sandbox of the rounds, as gates are run. How it ended comes as
    * `command-ran`; what was broken off does not reach the template's `fold`, and is asked for again. `readOnly`: it may write
-   * nothing at all, whatever the rounds may.
+   * nothing at all, whatever the rounds may, and has no network.
    */
   | { kind: 'command'; name: string; run: string; timeoutMs: number; network: boolean; readOnly?: true }
   /**

@@ -119,6 +119,8 @@ interface SandboxCommand {
   run: string
   /** Whether it may use the network; never more than the rounds may. */
   network: boolean
+  /** Whether it may write nothing at all, whatever the rounds may, and has no network; left out: what they may. */
+  readOnly?: true | undefined
   timeoutMs: number
   /** Ends it, and all that it has started. */
   signal: AbortSignal
@@ -175,7 +177,7 @@ class OneAtATime implements SandboxCommands {
     await this.#servers.close()
   }
 
-  async #run({ run, network, timeoutMs, ...command }: SandboxCommand): Promise<CommandEnd> {
+  async #run({ run, network, readOnly, timeoutMs, ...command }: SandboxCommand): Promise<CommandEnd> {
     const signal = AbortSignal.any([command.signal, this.#closed.signal])
     if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
     const { sandbox, platform } = this.#options
@@ -185,7 +187,7 @@ class OneAtATime implements SandboxCommands {
     const end = await runCommand(server, {
       ...this.#options,
       command: shellLine(run, platform),
-      sandboxPolicy: commandPolicy(sandbox, network),
+      sandboxPolicy: commandPolicy(readOnly ? { ...sandbox, mode: 'read-only' } : sandbox, network),
       env: { [MARK_VARIABLE]: mark },
       forCommands: this.#shielded.forCommands,
       timeoutMs,

@@ -18,7 +18,7 @@ export interface OpenedCommands extends AsyncDisposable {
   commands: SandboxCommands
   logged: string[]
   /** Runs a line, without the network unless told. */
-  run(line: string, more?: { network?: boolean; signal?: AbortSignal }): Promise<CommandEnd>
+  run(line: string, more?: { network?: boolean; readOnly?: true; signal?: AbortSignal }): Promise<CommandEnd>
   /** Lets the time of the command that runs be up. */
   timeIsUp(): void
 }
@@ -63,8 +63,8 @@ export async function openCommands(
   return {
     commands,
     logged,
-    run: (line, { network = false, signal = new AbortController().signal } = {}) =>
-      commands.run({ run: line, network, timeoutMs: TIMEOUT_MS, signal }),
+    run: (line, { network = false, readOnly, signal = new AbortController().signal } = {}) =>
+      commands.run({ run: line, network, readOnly, timeoutMs: TIMEOUT_MS, signal }),
     timeIsUp: time.resolve,
     [Symbol.asyncDispose]: () => commands[Symbol.asyncDispose](),
   }

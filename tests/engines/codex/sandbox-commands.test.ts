@@ -90,6 +90,15 @@ describe('a command writes where the rounds may', () => {
       await rm(left, { force: true })
   })
 
+  test.each(['workspace-write', 'danger-full-access'] as const)('nothing where it is to read only: %s', async mode => {
+    const { run } = await open({ mode, writable: [join(place.directory, '.git')] })
+    const { output } = await run(line, { readOnly: true })
+    expect(output.replaceAll(/^touch: .*\n?/gm, '').trim()).toBe('')
+    expect(existsSync(join(outside, 'file'))).toBe(false)
+    // The next one may write again.
+    expect((await run('touch inside && rm inside && echo yes')).output).toBe('yes')
+  })
+
   test('and a link out of the work directory does not change that', async () => {
     const { run } = await open()
     const { output } = await run(`ln -s ${outside} link; touch link/file; echo "$?"; rm link`)
