@@ -102,13 +102,13 @@ function problemOf(files: readonly FileToWrite[]): string | null {
 }
 
 /** Relative, in its shortest form, and without what has a meaning of its own on some system. */
-function isPlainPath(path: string): boolean {
+export function isPlainPath(path: string): boolean {
   if (path === '' || path.length > MOST_PATH || /[\\\p{Cc}]|^[a-z]:/iu.test(path)) return false
   return path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 }
 
 /** As file systems compare names that ignore case, invisible characters, or dots and spaces at the end. */
-function isOwnFolder(part: string): boolean {
+export function isOwnFolder(part: string): boolean {
   const name = part
     .replace(/\p{Cf}/gu, '')
     .toLowerCase()
