@@ -28,6 +28,10 @@ export interface RecordedResult {
   verify?: readonly { run: string; exit: number }[] | undefined
   /** Whether a person took its output. */
   approved?: boolean | undefined
+  /** Why it has failed; left out: it has not. */
+  failed?: string | undefined
+  /** Why it was passed over; left out: it was not. */
+  skipped?: string | undefined
 }
 
 /** The version of these lines that is written, and read. */
@@ -43,6 +47,8 @@ const result = {
   tries: v.optional(v.number()),
   verify: v.optional(v.array(v.object({ run: v.string(), exit: v.number() }))),
   approved: v.optional(v.boolean()),
+  failed: v.optional(v.string()),
+  skipped: v.optional(v.string()),
 }
 const ownLine = v.object({ type: v.pipe(v.string(), v.startsWith(OWN_LINES)), v: v.number() })
 const header = v.object({
@@ -91,12 +97,11 @@ export function inputHash(prompt: string, input: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** What is known of a step that has ended. `answer`: its value, where it has one. */
-export interface StepCame {
-  output: string
-  exit: number | null
-  answer: unknown
-}
+/**
+ * What is known of a step that has ended; null: that is not. `answer`: its value, where it has one. `skipped`: it was passed
+ * over, and all of it is empty text.
+ */
+export type StepCame = { output: string | null; exit: number | null; answer: unknown } | 'skipped'
 
 /** Where the texts come from that a template refers to. */
 export interface KnownTexts {
@@ -110,6 +115,7 @@ export function textOf(part: TemplatePart, { values, came }: KnownTexts): string
   if (typeof part === 'string') return part
   if ('variable' in part) return Object.hasOwn(values, part.variable) ? (values[part.variable]?.text ?? null) : null
   const step = came.get(part.step)
+  if (step === 'skipped') return ''
   return step === undefined ? null : textOfStep(step, part)
 }
 
@@ -119,13 +125,17 @@ export function renderParts(parts: readonly TemplatePart[], known: KnownTexts): 
   return texts.includes(null) ? null : texts.join('')
 }
 
-function textOfStep(step: StepCame, { part, field }: { part: StepPart; field: readonly string[] }): string | null {
+function textOfStep(
+  step: Exclude<StepCame, 'skipped'>,
+  { part, field }: { part: StepPart; field: readonly string[] },
+): string | null {
   switch (part) {
     case 'output':
       return step.output
     case 'exit':
       return step.exit === null ? null : String(step.exit)
     case 'answer': {
+      if (step.output === null) return null
       const value = field.reduce<unknown>(memberOf, step.answer)
       if (value === undefined) return ''
       return typeof value === 'string' ? value : JSON.stringify(value)
