@@ -55,6 +55,8 @@ export interface NewSession {
   queued: string | null
   /** Name of its template; left out: `USUAL_TEMPLATE`. */
   template?: string
+  /** What begins it; left out: a prompt. */
+  by?: 'command'
   /** Of a template with a plan: whether a person wants to see the plan before it is carried out. */
   asksPlan?: boolean
   /** What else it begins with; left out: what the run says. */
@@ -150,7 +152,7 @@ export class Sessions implements AsyncDisposable {
   async runNew(prompt: NewSession, onCreated: () => Promise<void>): Promise<EndedSession> {
     const { records, settings, repository, redactor } = this.#run
     const { template = USUAL_TEMPLATE, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
-    const kind = templateNamed(records.templates, template)
+    const kind = templateNamed(records.templates, template, prompt.by)
     const options = optionsOf(kind, terms?.options)
     const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
     await refuseUnpriced(this.#run, kind, limits)

@@ -58,7 +58,7 @@ describe('the options of a template', () => {
     [
       'that are many',
       flow,
-      { files: Array(70_000).fill('ü'.repeat(5)) },
+      { files: Array(100_000).fill('ü'.repeat(5)) },
       'The options of the template flow are larger than 1 MiB.',
     ],
   ])('are refused %s', (_, kind, told, sentence) => {

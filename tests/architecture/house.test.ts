@@ -81,8 +81,8 @@ const NAME_TEMPLATES = [
   'src/app/flow/',
   'src/demo/',
 ]
-/** Where such a word is not the name of a template but a label: the goal of a session. */
-const LABELS = ['src/report/card.ts']
+/** Where such a word is not the name of a template but a label, or the name of a prompt: the goal of a session. */
+const LABELS = ['src/report/card.ts', 'src/templates/flow/effects.ts']
 
 /** Where the process comes in: the program, the command line, and what `import … from 'codemachine'` gives. */
 const DOORS = ['src/start.ts', 'src/cli/entry.ts', 'src/index.ts']

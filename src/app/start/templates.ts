@@ -27,23 +27,32 @@ export function problemOfTemplate(templates: TemplateKinds, name: string | undef
   if (name === undefined) return null
   const kind = templates.get(name)
   if (kind === undefined) return unknownTemplate(name)
-  return kind.isCall ? wayToCall(kind) : null
+  return wayToBegin(kind)
 }
 
-/** How a call is made of a template that cannot be started, a sentence. */
-function wayToCall({ name, command }: TemplateKind): string {
-  return `The template ${JSON.stringify(name)} is not started, but called: ${command}`
+/** How a session is begun of a template of which no prompt begins one, a sentence; null: prompts do. */
+function wayToBegin({ name, command, isCall, hasOwnCommand }: TemplateKind): string | null {
+  if (isCall) return `The template ${JSON.stringify(name)} is not started, but called: ${command}`
+  return hasOwnCommand ? `No prompt begins a session of the template ${JSON.stringify(name)}; use: ${command}` : null
 }
 
-/** The templates that a session can be started of from a goal or a specification: a call is made by its own command. */
+/** The templates that a session can be started of from a goal or a specification: others have their own command. */
 export function startableTemplates(templates: TemplateKinds): TemplateKind[] {
-  return [...templates.values()].filter(({ isCall }) => !isCall)
+  return [...templates.values()].filter(kind => wayToBegin(kind) === null)
 }
 
-/** The template of that name; a `UserError` if there is none, or its sessions are calls. */
-export function templateNamed(templates: TemplateKinds, name: string): TemplateKind {
+/**
+ * The template of that name; a `UserError` if there is none, or nobody can begin a session of it so.
+ * @param by what begins it: a prompt, or the command that the template has for that alone
+ */
+export function templateNamed(
+  templates: TemplateKinds,
+  name: string,
+  by: 'prompt' | 'command' = 'prompt',
+): TemplateKind {
   const found = templates.get(name)
-  if (found?.isCall) throw new UserError(wayToCall(found))
+  const other = found === undefined || (by === 'command' && found.hasOwnCommand) ? null : wayToBegin(found)
+  if (other !== null) throw new UserError(other)
   if (found !== undefined) return found
   const names = startableTemplates(templates).map(each => each.name)
   const near = nearestName(name, names)

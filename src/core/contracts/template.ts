@@ -211,6 +211,8 @@ export interface TemplateKind<S = unknown> {
    * gone on with.
    */
   readonly isCall?: true
+  /** Whether its sessions are begun by its own `command` alone, and by no prompt, typed or queued; left out: prompts begin them. */
+  readonly hasOwnCommand?: true
   /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing. */
   readonly options?: v.GenericSchema
   /** The template's own state when a session of it begins. */

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import { dirname, join } from 'node:path'
+import { loadPrompt } from '../../base/package.ts'
+import type { Template, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
+import { askPersonTool } from '../../core/contracts/tools.ts'
+import { type AgentWork, type FlowPlan, type FlowStep, PLAN_NAME, runsAsExec } from '../../flow/plan.ts'
+import { findObstacle, readRegularFile } from '../../workspace/files/inside-directory.ts'
+import { withPaths } from '../round-input.ts'
+import { lookOf, nextOfFlow } from './next.ts'
+
+/** Makes a workflow ready, from its plan as it was read when the session began. */
+export async function openFlow(setup: TemplateSetup): Promise<Template> {
+  const plan = JSON.parse(await setup.kept(PLAN_NAME)) as FlowPlan
+  const threads = new Map<string, ThreadSpec>()
+  for (const step of plan.steps) {
+    if (step.work.kind === 'agent') threads.set(step.id, threadOf(step, step.work, setup))
+  }
+  return {
+    threads: [...threads.values()].map(thread => ({ part: 'step', thread })),
+    looks: looksOf(plan, setup),
+    ...nextOfFlow({ plan, threads }),
+  }
+}
+
+function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): ThreadSpec {
+  const { goal } = setup.agents
+  const isScope = work.engine === 'codemachine'
+  const words = isScope ? withPaths(loadPrompt('goal'), { ...setup, memory: setup.scopeFolder(step.id) }) : null
+  return {
+    agent: work.agent,
+    developerInstructions: words === null ? work.prompt.text : `${work.prompt.text.trimEnd()}\n\n${words}`,
+    model: work.model ?? goal.model,
+    effort: work.model === null ? goal.modelReasoningEffort : null,
+    ...(step.readOnly ? { readOnly: true } : {}),
+    ...(runsAsExec(work) ? { engine: 'exec', args: work.args } : {}),
+    ...(isScope ? { tools: [askPersonTool] } : {}),
+  }
+}
+
+/** The files that steps add to, each as it is when it is looked at. */
+function looksOf({ steps }: FlowPlan, { directory }: TemplateSetup): NonNullable<Template['looks']> {
+  const looks = steps.flatMap(step => {
+    const { output } = step
+    if (output.kind === 'stdout' || !output.append) return []
+    return [[lookOf(step), async () => await lookAt(directory, output.path)] as const]
+  })
+  return Object.fromEntries(looks)
+}
+
+const MOST_BYTES = 16 * 1024 * 1024
+
+/** Null: it is not there, or nothing that can be read; whoever adds to it says why. */
+async function lookAt(directory: string, path: string): Promise<{ bytes: number; sha256: string } | null> {
+  if ((await findObstacle(directory, dirname(path))) !== null) return null
+  const read = await readRegularFile(join(directory, path), MOST_BYTES)
+  if (read.kind !== 'bytes') return null
+  return { bytes: read.bytes.length, sha256: createHash('sha256').update(read.bytes).digest('hex') }
+}
