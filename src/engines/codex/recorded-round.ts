@@ -9,7 +9,8 @@ import { RoundFeed } from './round-feed.ts'
 import { modelInUse } from './thread-start.ts'
 import { answerRequest } from './tools.ts'
 import { translate } from './translate.ts'
-import { memberOf, numberMember, parseObject } from './wire.ts'
+import { boundedText } from './translate-item.ts'
+import { memberOf, numberMember, parseObject, stringMember } from './wire.ts'
 
 /** A line of a recording that can be played. */
 export interface RecordedLine {
@@ -71,6 +72,8 @@ export class RecordedRound {
   play({ message, at }: RecordedLine): boolean {
     try {
       if (isOurLine(message)) return true
+      if (memberOf(message, 'type') === 'request.answered') return this.#answeredThen(message)
+      if (memberOf(message, 'type') === 'thread.started') this.#inUse = inUseOf(message)
       if (isExecLine(message))
         return this.#execLines
           .take(message)
@@ -93,6 +96,14 @@ export class RecordedRound {
     this.#threadId = id
     this.#inUse = modelInUse(result)
     this.#acceptsCommands = memberOf(result, 'approvalPolicy') !== 'never'
+    return true
+  }
+
+  /** What codex was answered, as `ExecJson` says it. */
+  #answeredThen(line: object): boolean {
+    const [method, subject, answer] = [...['method', 'subject', 'answer']].map(name => stringMember(line, name))
+    if (method == null || subject == null || answer == null) return false
+    this.#feed.requestAnswered(method, { subject: boundedText(subject), answer: boundedText(answer) })
     return true
   }
 
@@ -125,6 +136,11 @@ export class RecordedRound {
     const said = item.contentItems?.map(part => memberOf(part, 'text')).filter(text => typeof text === 'string')
     this.#feed.requestAnswered('item/tool/call', { subject: item.tool, answer: said?.join('\n') ?? '' })
   }
+}
+
+/** Model and effort, as `ExecJson` adds them to the line by which a thread starts. */
+function inUseOf(line: object): ModelInUse {
+  return modelInUse({ model: memberOf(line, 'model'), reasoningEffort: memberOf(line, 'reasoning_effort') })
 }
 
 /** Begins the `type` of the lines that codemachine adds to a recording; codex knows no such one. */
