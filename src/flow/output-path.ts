@@ -32,14 +32,14 @@ export async function problemOfOutput(
 function problemOfName(path: string): string | null {
   if (path === '') return 'names no file; write its path, such as "docs/plan.md"'
   if (/^(?:[/\\~]|[a-z]:)/i.test(path))
-    return 'is an absolute path; write one from the project’s root, such as "docs/plan.md"'
+    return `is an absolute path; write one from the project's root, such as "docs/plan.md"`
   const parts = path.split('/')
   if (parts.includes('..')) return 'has ".." in it; write a path within the project'
   if (path.endsWith('/')) return 'is a folder; name a file in it'
   if (!isPlainPath(path)) return 'is no plain path; write one such as "docs/plan.md"'
   if (parts.some(isOwnFolder)) return 'lies in .git or .codemachine, where no workflow writes; name another file'
   const isRuntime = parts.slice(0, 2).join('/').toLowerCase() === RUNTIME
-  return isRuntime ? `lies in ${RUNTIME}, which is codemachine’s own; name another file` : null
+  return isRuntime ? `lies in ${RUNTIME}, which is codemachine's own; name another file` : null
 }
 
 async function problemOfFile(path: string, append: boolean): Promise<string | null> {

@@ -90,7 +90,7 @@ function problemOfPath(written: string): string | null {
   if (written.trim() === '') return 'names no file; write its path'
   if (/\p{Cc}/u.test(written)) return 'has a control character; write a plain path'
   if (/^(?:[/\\~]|[a-z]:)/i.test(written)) {
-    return 'is an absolute path, which holds for one machine alone; write it from the folder of this file, or from the project’s root'
+    return `is an absolute path, which holds for one machine alone; write it from the folder of this file, or from the project's root`
   }
   return null
 }
@@ -156,7 +156,7 @@ async function notThere(
   { root }: SearchPath,
   { what }: KindOfText,
 ): Promise<string> {
-  const places = folders.map(folder => (folder === root ? 'the project’s root' : shownPath(root, folder)))
+  const places = folders.map(folder => (folder === root ? "the project's root" : shownPath(root, folder)))
   const near = await nearestFile(written, folders)
   const mend = near === null ? `write it, or mend the path` : `did you mean ${JSON.stringify(near)}?`
   return `there is no ${what} ${JSON.stringify(written)} in ${listed(places)}; ${mend}`

@@ -145,12 +145,12 @@ describe('a prompt', () => {
     [
       'that is not there',
       {},
-      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project’s root; write it, or mend the path`,
+      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
     ],
     [
       'with a name that is nearly right',
       { 'prompts/comit.md': 'x' },
-      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project’s root; did you mean "prompts/comit.md"?`,
+      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project's root; did you mean "prompts/comit.md"?`,
     ],
     ['that is empty', { [PROMPT]: ' \n' }, `"${PROMPT}" is empty; write the prompt`],
     [
@@ -166,7 +166,7 @@ describe('a prompt', () => {
     [
       'of 5 MB',
       { [PROMPT]: Buffer.alloc(5_000_000, 'x') },
-      `"${PROMPT}" has 4.7 MiB, and a prompt may have at most 1.0 MiB; make it shorter`,
+      `"${PROMPT}" has 4.8 MiB, and a prompt may have at most 1.0 MiB; make it shorter`,
     ],
     [
       'that is a folder',
