@@ -30,8 +30,8 @@ export interface MockStep {
   /** What is said before it is played, and after: a line each. */
   before: readonly string[]
   after: readonly string[]
-  /** The recording that is played; absolute, in the records. Null: none is. */
-  recording: string | null
+  /** The recording that is played: where it lies, absolute, in the records, and as a person knows it. Null: none is. */
+  recording: { path: string; name: string } | null
   /** What is written, with `/`, below the work directory; null: nothing. */
   write: { path: string; text: string; append: boolean } | null
 }
@@ -45,7 +45,7 @@ export interface ScriptOptions {
   verbose: boolean
   /** What was found for each step that was looked for, by its id. */
   found: ReadonlyMap<string, FoundRecording>
-  /** Where the recording of a step is played from; absolute. */
+  /** Where the recording of a step is played from. */
   placeOf(step: FlowStep): string
   /** Takes secrets out. */
   redact(text: string): string
@@ -137,7 +137,8 @@ function stepOf(
       id: step.id,
       before: before.map(line),
       after: [...resultLines(step, result), ...(why === null ? [] : [`failed, as it was recorded: ${why}`])].map(line),
-      recording: step.work.kind === 'agent' ? placeOf(step) : null,
+      recording:
+        recording === null || step.work.kind === 'command' ? null : { path: placeOf(step), name: recording.path },
       write: isWritten && step.output.kind === 'file' ? { ...fileOf(step.output), text: output } : null,
     },
     recording,

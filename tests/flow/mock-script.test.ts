@@ -93,7 +93,7 @@ test('a step is played with what would run beside it, and what that came to when
     {
       id: 'a',
       before: [],
-      recording: '/kept/a',
+      recording: { path: '/kept/a', name: 'debug/x.json' },
       write: null,
       after: [
         'would run: npm test (recorded: exit code 0)',
@@ -124,7 +124,7 @@ describe('a condition is decided by recorded results', () => {
 
   test('where it holds the step is played', () => {
     const { script } = made(steps, { t: noEvents({ exit: 1 }), fix: recorded() })
-    expect(script.steps[1]).toMatchObject({ before: [], recording: '/kept/fix' })
+    expect(script.steps[1]).toMatchObject({ before: [], recording: { path: '/kept/fix' } })
   })
 
   test('where it does not the step is passed over, and wants no recording', () => {
@@ -157,7 +157,7 @@ describe('a condition is decided by recorded results', () => {
       step('c', when('b', 'exit', '==', '')),
     ]
     const { script } = made(all, { a: answer, b: missing, c: recorded() })
-    expect(script.steps.map(({ recording }) => recording)).toEqual(['/kept/a', null, '/kept/c'])
+    expect(script.steps.map(({ recording }) => recording?.path ?? null)).toEqual(['/kept/a', null, '/kept/c'])
     expect(script.steps[1]?.before[0]).toContain('(fix == feature) is not so')
   })
 })

@@ -40,6 +40,8 @@ export interface ThreadSpec {
 export interface Recording {
   /** Relative to the work directory, or absolute. */
   path: string
+  /** What a person is told that it is called; left out: its path. */
+  name?: string
   /** As fast as it was recorded, where its lines say when that was; one event a second, or in so many; or all at once. */
   pace: 'recorded' | 'second' | { seconds: number } | 'at-once'
 }

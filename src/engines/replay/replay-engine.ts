@@ -111,8 +111,8 @@ class ReplayedRound implements PreparedRound {
     void this.interrupt()
   }
 
-  async #playFile({ path, pace }: Recording, run: RoundRun): Promise<RoundOutcome> {
-    const opened = await openRecording(resolve(this.#options.directory, path))
+  async #playFile({ path: place, name: path = place, pace }: Recording, run: RoundRun): Promise<RoundOutcome> {
+    const opened = await openRecording(resolve(this.#options.directory, place))
     if ('problem' in opened) return refused(`The recording ${path} ${opened.problem}.`)
     await using file = opened.file
     const round = new RecordedRound(this.#options)

@@ -1,0 +1,300 @@
+import { mkdir, readdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as v from 'valibot'
+import { expect, test } from 'vitest'
+import { runMock } from '../../../src/app/flow/mock-run.ts'
+import type { EndReport } from '../../../src/app/reports.ts'
+import type { RunObserver } from '../../../src/app/work-through.ts'
+import { plainView } from '../../../src/cli/output.ts'
+import type { Step, TemplateKind } from '../../../src/core/contracts/template.ts'
+import type { Recorded } from '../../../src/core/events/events.ts'
+import { type MockScript, SCRIPT_NAME } from '../../../src/flow/mock-script.ts'
+import {
+  type AgentWork,
+  type FlowOptions,
+  type FlowPlan,
+  type FlowStep,
+  flowOptionsOf,
+} from '../../../src/flow/plan.ts'
+import { firstLine, inputHash } from '../../../src/flow/recording.ts'
+import { DEBUG_FOLDER } from '../../../src/flow/recording-files.ts'
+import { processWorld } from '../../../src/index.ts'
+import { openRecords } from '../../../src/records/records.ts'
+import { takeRunLock } from '../../../src/records/run-lock.ts'
+import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
+import { endAfterEach } from '../../engines/codex/end-after-each.ts'
+import { makePlace, type TestPlace } from '../../support/place.ts'
+
+const atEnd = endAfterEach()
+
+const WALKER: TemplateKind<number> = {
+  name: 'flow',
+  description: 'x',
+  command: 'x',
+  defaultRounds: () => 1,
+  parts: {},
+  hasPlan: false,
+  memory: 'none',
+  options: v.looseObject({}),
+  first: () => 0,
+  fold: (n, event) =>
+    event.type === 'noted' || event.type === 'wrote' || (event.type === 'round-ended' && event.counts) ? n + 1 : n,
+  async open(setup) {
+    const script: MockScript = JSON.parse(await setup.kept(SCRIPT_NAME))
+    const steps = script.steps.flatMap(({ id, before, after, recording, write }): Step[] => [
+      ...before.map(text => ({ kind: 'note' as const, name: id, text })),
+      ...(recording === null
+        ? []
+        : [
+            {
+              kind: 'round' as const,
+              round: {
+                thread: {
+                  agent: 'a',
+                  developerInstructions: '',
+                  model: null,
+                  effort: null,
+                  engine: 'replay',
+                  recording: { path: recording.path, name: recording.name, pace: { seconds: 0 } },
+                },
+                input: '',
+              },
+            },
+          ]),
+      ...(write === null ? [] : [{ kind: 'write' as const, files: [{ path: write.path, text: write.text }] }]),
+      ...after.map(text => ({ kind: 'note' as const, name: id, text })),
+    ])
+    return {
+      threads: [],
+      next: session => steps[session.work as number] ?? { kind: 'end', outcome: { kind: 'replayed' } },
+      ahead: () => null,
+    }
+  },
+}
+const TEMPLATES = new Map([...OWN_TEMPLATES, ['flow', WALKER]])
+
+const COMMIT: AgentWork = {
+  kind: 'agent',
+  agent: 'commit',
+  engine: 'codex',
+  model: 'gpt-5',
+  args: [],
+  prompt: { path: 'prompts/commit.md', found: '.codex-flow/prompts/commit.md', text: 'Write a message.' },
+  input: ['Diff: ', { variable: 'diff' }],
+  schema: null,
+  rounds: 10,
+}
+
+function stepOf(index: number, id: string, more: Partial<FlowStep> = {}): FlowStep {
+  return {
+    index,
+    id,
+    stem: id,
+    description: id,
+    work: COMMIT,
+    verify: [],
+    retries: 0,
+    approve: false,
+    timeoutMs: null,
+    when: null,
+    readOnly: false,
+    output: { kind: 'stdout' },
+    ...more,
+  }
+}
+
+const planOf = (...steps: FlowStep[]): FlowPlan => ({
+  v: 1,
+  file: '.codex-flow/workflows/commit.workflow.toml',
+  name: 'commit_flow',
+  description: 'A commit message from the diff',
+  steps,
+  values: {},
+  sources: [],
+})
+
+/** What codex said in a step. */
+const said = (text: string, ...more: object[]) => [
+  { type: 'thread.started', thread_id: 't' },
+  { type: 'turn.started' },
+  ...more,
+  { type: 'item.completed', item: { id: 'item_1', type: 'agent_message', text } },
+  { type: 'turn.completed', usage: { input_tokens: 30, cached_input_tokens: 0, output_tokens: 12 } },
+]
+const ran = (command: string, output: string) => ({
+  type: 'item.completed',
+  item: {
+    id: 'item_0',
+    type: 'command_execution',
+    command,
+    aggregated_output: output,
+    exit_code: 0,
+    status: 'completed',
+  },
+})
+
+/** A directory without git, in an environment without any program. */
+async function emptyPlace(): Promise<TestPlace> {
+  const place = atEnd.use(await makePlace('', { git: false }))
+  await mkdir(join(place.directory, DEBUG_FOLDER), { recursive: true })
+  return { ...place, env: { ...place.env, PATH: '', CODEX_BIN: '' } }
+}
+
+async function record({ directory }: TestPlace, name: string, lines: readonly (object | string)[]) {
+  const text = lines.map(line => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
+  await writeFile(join(directory, DEBUG_FOLDER, name), `${text}\n`)
+}
+
+interface Ran {
+  exit: number
+  outcome: unknown
+  events: Recorded[]
+  lines: string
+  report: EndReport | null
+}
+
+async function run(
+  place: TestPlace,
+  plan: FlowPlan,
+  how: Partial<FlowOptions> & { strict?: boolean; signal?: AbortSignal } = {},
+): Promise<Ran & { id: string }> {
+  const { strict = false, signal, ...more } = how
+  const world = processWorld({
+    env: place.env,
+    home: place.home,
+    cwd: place.directory,
+    templates: TEMPLATES,
+    configHome: join(place.home, '.config'),
+    ...(signal && { signal }),
+  })
+  const options = flowOptionsOf(plan, {
+    mode: 'mock',
+    from: null,
+    carried: [],
+    continueOnError: false,
+    writes: false,
+    pace: 0,
+    verbose: false,
+    ...more,
+  })
+  const events: Recorded[] = []
+  let lines = ''
+  let report: EndReport | null = null
+  const plain = plainView(text => (lines += text), { colour: false })
+  const observer: RunObserver = {
+    view: {
+      event(event, state) {
+        events.push(event)
+        plain.event(event, state)
+      },
+      live: event => plain.live(event),
+    },
+    canAsk: false,
+    ended(_, made) {
+      report = made
+    },
+  }
+  const ended = await runMock(world, { plan, options, strict, run: { directory: place.directory } }, observer)
+  const last = events.at(-1)
+  return { ...ended, events, lines, report, exit: last?.type === 'session-ended' ? last.exitCode : -1 }
+}
+
+const sessionsOf = async ({ home }: TestPlace) => {
+  const state = join(home, '.codemachine', 'state')
+  const [key = ''] = await readdir(state).catch(() => [])
+  return await readdir(join(state, key, 'sessions')).catch(() => [])
+}
+
+test('a recorded workflow is replayed where there is no codex, no git and no program at all', async () => {
+  const place = await emptyPlace()
+  await record(place, '1-look.json', said('It is a small change.', ran('git diff', '+a\n')))
+  await record(place, '2-commit-agent.json', said('feat: a small change'))
+  const plan = planOf(
+    stepOf(1, 'look'),
+    stepOf(2, 'commit-message', { output: { kind: 'file', path: 'OUT.md', append: false } }),
+  )
+  const { outcome, exit, lines, report } = await run(place, plan)
+  expect([outcome, exit]).toEqual([{ kind: 'replayed' }, 0])
+  expect(lines).toContain('git diff')
+  expect(lines).toContain('feat: a small change')
+  const memory = join(place.directory, '.codex-flow/runtime/memory')
+  expect(await readdir(memory)).toEqual(['1-look-agent-result.md', '2-commit-message-agent-result.md'])
+  expect(await readFile(join(memory, '2-commit-message-agent-result.md'), 'utf8')).toBe('feat: a small change\n')
+  expect(await readdir(place.directory)).toEqual(expect.not.arrayContaining(['OUT.md']))
+  expect(report).toMatchObject({ problem: null, html: expect.stringContaining('report.html') })
+})
+
+test('without a recording nothing begins, and the files that were looked for are named', async () => {
+  const place = await emptyPlace()
+  const refused = run(place, planOf(stepOf(1, 'commit-message'), stepOf(2, 'other')))
+  await expect(refused).rejects.toMatchObject({
+    exitCode: 2,
+    message: `Step 1 (commit-message) cannot be replayed: there is no recording: ${DEBUG_FOLDER}/1-commit-message.json, or ${DEBUG_FOLDER}/1-commit-agent.json. One more step cannot be, either.`,
+    hint: expect.stringContaining('--no-mock'),
+  })
+  await record(place, '1-commit-message.json', [firstLine({ step: 'x' }), '{"type":"thread.st'])
+  await record(place, '2-other.json', said('Hello.'))
+  await expect(run(place, planOf(stepOf(1, 'commit-message'), stepOf(2, 'other')))).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(/1-commit-message\.json holds no event of codex\.$/),
+  })
+  expect(await sessionsOf(place)).toEqual([])
+})
+
+test('an input that is not what was recorded is told in one line, and refused with --strict', async () => {
+  const place = await emptyPlace()
+  const hash = inputHash('Write a message.', 'Diff: +a')
+  await record(place, '1-a.json', [firstLine({ step: 'a', input_sha256: hash }), ...said('feat: a')])
+  const plan = (text: string): FlowPlan => ({ ...planOf(stepOf(1, 'a')), values: { diff: { text, from: 'given' } } })
+  const told = 'the prompt or the input is not what'
+  expect((await run(place, plan('+a'), { strict: true })).lines).not.toContain(told)
+  expect((await run(place, plan('+b'))).lines.split(told)).toHaveLength(2)
+  const sessions = await sessionsOf(place)
+  await expect(run(place, plan('+b'), { strict: true })).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining(`${DEBUG_FOLDER}/1-a.json was recorded with, and --strict refuses that`),
+  })
+  expect(await sessionsOf(place)).toEqual(sessions)
+})
+
+test('with --write the output files are written', async () => {
+  const place = await emptyPlace()
+  await record(place, '1-a.json', said('feat: a'))
+  await writeFile(join(place.directory, 'LOG.md'), 'Before.\n')
+  const plan = planOf(stepOf(1, 'a', { output: { kind: 'file', path: 'OUT.md', append: false } }))
+  expect((await run(place, plan, { writes: true })).outcome).toEqual({ kind: 'replayed' })
+  expect(await readFile(join(place.directory, 'OUT.md'), 'utf8')).toContain('feat: a')
+})
+
+test('while somebody runs here a mock run is refused', async () => {
+  const place = await emptyPlace()
+  await record(place, '1-a.json', said('feat: a'))
+  const world = processWorld({ env: place.env, home: place.home, cwd: place.directory })
+  const records = await openRecords({ ...world, directory: place.directory })
+  await using _ = await takeRunLock(records.lock, { platform: world.platform, pid: world.pid, now: new Date() })
+  await expect(run(place, planOf(stepOf(1, 'a')))).rejects.toMatchObject({ exitCode: 6 })
+})
+
+test('a recorded failure, a torn end and lines of a newer codex are shown, and the outcome is replayed all the same', async () => {
+  const place = await emptyPlace()
+  const failed = { type: 'turn.failed', error: { message: 'You have hit your usage limit.' } }
+  await record(place, '1-a.json', [...said('x').slice(0, 2), failed])
+  await record(place, '2-b.json', [...said('feat: b').slice(0, 3), { type: 'of.the.future' }, '{"type":"turn.comp'])
+  const { outcome, lines } = await run(place, planOf(stepOf(1, 'a'), stepOf(2, 'b')))
+  expect(lines).toContain('failed, as it was recorded: You have hit your usage limit.')
+  expect(lines).toContain(`the recording ${DEBUG_FOLDER}/2-b.json were passed over`)
+  expect(lines).toContain('feat: b')
+  expect(outcome).toEqual({ kind: 'replayed' })
+})
+
+test('where the folder of the memory files is a link, one line says so and nothing is written through it', async () => {
+  const place = await emptyPlace()
+  await record(place, '1-a.json', said('feat: a'))
+  await mkdir(join(place.root, 'elsewhere'))
+  await symlink(join(place.root, 'elsewhere'), join(place.directory, '.codex-flow/runtime/memory'))
+  const { outcome, lines } = await run(place, planOf(stepOf(1, 'a')))
+  expect(lines).toContain('.codex-flow/runtime/memory/1-a-agent-result.md could not be written')
+  expect(await readdir(join(place.root, 'elsewhere'))).toEqual([])
+  expect(outcome).toEqual({ kind: 'replayed' })
+  expect(await realpath(place.directory)).toBeTruthy()
+})
