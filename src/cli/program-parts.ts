@@ -307,7 +307,9 @@ function addQueue(program: Command, does: Does): void {
     .action(does(async () => (await load()).queueRemove))
 }
 
-const NAMES = [...OWN_TEMPLATES.values()].flatMap(({ name, isCall }) => (isCall ? [] : [name]))
+const NAMES = [...OWN_TEMPLATES.values()].flatMap(({ name, isCall, hasOwnCommand }) =>
+  isCall || hasOwnCommand ? [] : [name],
+)
 /** They are for the help and for completion: a wrong one is refused in words that name the nearest. */
 const asTyped = (name: string) => name
 

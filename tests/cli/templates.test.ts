@@ -28,6 +28,8 @@ test('the templates are listed with the one that is chosen, and another one can 
          codemachine "…"
   agent  one agent does one thing, and its answer is printed
          codemachine --agent <name> "…"
+  flow   the steps of a workflow file, one after the other
+         codemachine flow run <file>
 To choose another one: codemachine templates select <name>
 `
   expect(await run(place, 'templates')).toBe(listed)
@@ -43,6 +45,7 @@ To choose another one: codemachine templates select <name>
     { name: 'build', chosen: false },
     { name: 'goal', chosen: true },
     { name: 'agent', chosen: false },
+    { name: 'flow', chosen: false },
   ])
   expect(await refusal(place, 'templates', 'select', 'agent')).toBe(
     'The template "agent" is not started, but called: codemachine --agent <name> "…"',
@@ -100,7 +103,10 @@ test('what cannot be chosen is refused in a sentence, and nothing is written', a
   expect(await refusal(place, 'templates', 'select', 'goals')).toBe(
     'There is no template "goals"; did you mean "goal"?',
   )
-  expect(await refusal(place, 'templates', 'select', 'flow')).toBe('There is no template "flow"; use build or goal.')
+  expect(await refusal(place, 'templates', 'select', 'team')).toBe('There is no template "team"; use build or goal.')
+  expect(await refusal(place, 'templates', 'select', 'flow')).toBe(
+    'No prompt begins a session of the template "flow"; use: codemachine flow run <file>',
+  )
   await writeFile(file(place), 'rounds = \n')
   expect(await refusal(place, 'templates', 'select', 'goal')).toBe(
     'codemachine.toml:1:9: not valid TOML: there is no value after "=".',
