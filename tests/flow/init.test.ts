@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { initFlow } from '../../src/flow/init.ts'
 import { inputHash, readOwnLine } from '../../src/flow/recording.ts'
+import { unless } from '../support/skipped.ts'
 
 const SOURCE = new URL('../../src/flow/init.ts', import.meta.url).href
 
@@ -178,7 +179,7 @@ describe('init writes nothing', () => {
   })
 
   test.skipIf(boundByModes === null)(
-    'where .codex-flow is read-only, and goes on once it is not (skipped where root is free of modes)',
+    `where .codex-flow is read-only, and goes on once it is not${unless(boundByModes !== null, 'root is free of modes here')}`,
     async () => {
       await using folder = await makeFolder()
       await folder.write('.codex-flow/flow.toml', '# mine\n')
