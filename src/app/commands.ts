@@ -206,7 +206,7 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   const isTaken = isAnswer ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
   if (!isTaken) return NOBODY
   const first = running === null ? '' : `Round ${running.round} is interrupted. `
-  const soon = windingDown === null ? 'now' : 'once the usage limit is renewed'
+  const soon = windingDown === 'usage' ? 'once the usage limit is renewed' : 'now'
   const when = waiting === null ? soon : 'once its wait is over'
   const held = isAnswer ? 'Then it asks about the plan again.' : 'Then it holds; codemachine unpause goes on.'
   const then = go ? 'Then it goes on by itself.' : held

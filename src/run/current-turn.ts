@@ -1,5 +1,5 @@
 import type { EngineEvent, PreparedRound } from '../core/contracts/engine.ts'
-import type { ThreadSpec } from '../core/contracts/template.ts'
+import type { RoundSpec, ThreadSpec } from '../core/contracts/template.ts'
 import type { RoundOutcome } from '../core/events/outcome.ts'
 import { WIND_DOWN, WIND_DOWN_ANSWER } from '../core/rules/notices.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
@@ -57,15 +57,21 @@ export class CurrentTurn {
     ])
   }
 
-  /** @param outputSchema of its last message, if that is to be an answer */
-  async round(prepared: PreparedRound, round: number, input: string, outputSchema?: object): Promise<EndedTurn> {
+  /** Plays the turn of a round, as its template wants it. */
+  async round(
+    prepared: PreparedRound,
+    round: number,
+    input: string,
+    { answer, timeoutMs }: Pick<RoundSpec, 'answer' | 'timeoutMs'>,
+  ): Promise<EndedTurn> {
     this.#current = prepared
     this.#interrupting = new AbortController()
-    const asked = outputSchema === undefined ? {} : { outputSchema }
-    const windDown = outputSchema === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
+    const asked = answer === undefined ? {} : { outputSchema: answer.schema }
+    const windDown = answer === undefined ? WIND_DOWN : WIND_DOWN_ANSWER
     const terms = {
       ...this.#terms(prepared.thread),
       windDown,
+      roundMs: timeoutMs,
       onRecord: (line: string) => this.#options.onRecord?.(round, line),
     }
     const ended = await playRound(prepared, { round, input, ...asked }, terms)

@@ -131,7 +131,10 @@ export async function playRound(
     })
     await options.untilOthersEnd?.(outcome, ending)
     failure.rethrow()
-    return { outcome: thread.outcomeOf(outcome), message: outcome.class === 'worked' ? last.text : null }
+    return {
+      outcome: limits.outcomeOf(thread.outcomeOf(outcome)),
+      message: outcome.class === 'worked' ? last.text : null,
+    }
   } finally {
     limits.end()
     await record.end()
@@ -250,6 +253,8 @@ interface LimitPolicy {
   maxUsage: number | null
   /** How long the session may still be worked on, ms; infinity: no limit. */
   timeLeftMs: number
+  /** How long the round may take, ms; left out: as long as the session may. */
+  roundMs?: number | undefined
   /** What the agent is asked when it has to come to its end. */
   windDown: string
   /** Called when it has to. */
@@ -259,6 +264,8 @@ interface LimitPolicy {
 interface LimitWatchOptions extends LimitPolicy {
   log: SessionLog
   clock: Clock
+  /** Aborted when a person wants the round to end now. */
+  ending: AbortSignal
 }
 
 /** Looks whether the running round reaches a limit; then the agent is asked to stop safely, and interrupted if it does not. */
@@ -269,6 +276,8 @@ class LimitWatch {
   readonly #safely: (action: () => void) => void
   readonly #ended = new AbortController()
   #state: 'watching' | 'untold' | 'told' = 'watching'
+  /** True once the turn is interrupted because the round has taken too long. */
+  #isRoundOver = false
 
   constructor(
     prepared: PreparedRound,
@@ -281,6 +290,7 @@ class LimitWatch {
     this.#options = options
     this.#safely = safely
     if (Number.isFinite(options.timeLeftMs)) void this.#after(options.timeLeftMs, () => this.#windDown('time'))
+    if (options.roundMs !== undefined) void this.#after(options.roundMs, () => this.#windDown('round'))
   }
 
   look(event: EngineEvent): void {
@@ -303,6 +313,13 @@ class LimitWatch {
     this.#ended.abort()
   }
 
+  /** How the turn ended, which was interrupted for the time of the round if it was, and no person did it. */
+  outcomeOf(outcome: RoundOutcome): RoundOutcome {
+    const { roundMs = 0, ending } = this.#options
+    if (outcome.class !== 'interrupted' || !this.#isRoundOver || ending.aborted) return outcome
+    return { ...outcome, message: `Its time of ${inWords(roundMs)} is over.` }
+  }
+
   #windDown(limit: WindDownLimit): void {
     if (this.#state !== 'watching' || this.#ended.signal.aborted) return
     this.#state = 'untold'
@@ -310,7 +327,10 @@ class LimitWatch {
     this.#safely(() => log.emit({ type: 'winding-down', round: this.#round, limit, graceMs }))
     this.#options.onWindDown?.()
     void this.#tell()
-    void this.#after(graceMs, () => void this.#prepared.interrupt())
+    void this.#after(graceMs, () => {
+      this.#isRoundOver = limit === 'round'
+      void this.#prepared.interrupt()
+    })
   }
 
   async #tell(): Promise<void> {
@@ -323,6 +343,11 @@ class LimitWatch {
     await this.#options.clock.wait(Math.min(Math.max(0, ms), 2 ** 31 - 1), signal)
     if (!signal.aborted) action()
   }
+}
+
+function inWords(ms: number): string {
+  const [count, unit] = ms % 60_000 === 0 ? [ms / 60_000, 'minute'] : [ms / 1000, 'second']
+  return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
 /** A file of what codex sends in a round, one JSON line each. */

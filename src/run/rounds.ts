@@ -65,7 +65,7 @@ export class Rounds {
       input,
       ...(spec.part === undefined ? {} : { part: spec.part }),
     })
-    const { outcome, message } = await this.#options.turns.round(prepared, round, input, spec.answer?.schema)
+    const { outcome, message } = await this.#options.turns.round(prepared, round, input, spec)
     // What a round left running that did not come to its end must not write while the files are looked at; nor, where
     // there is a plan, when they have been: a change of it between two rounds is a person's.
     if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engines.settle()

@@ -214,6 +214,8 @@ describe('each event is a line', () => {
     'given up': '',
     'silent turn': 'turn failed (silence); going on in the same thread\n',
     'out of tokens': 'the tokens are used up: the agent is told to come to a safe stop, and has 1 min 30 s\n',
+    'out of its own time':
+      'the time of this round is used up: the agent is told to come to a safe stop, and has 1 min 30 s\n',
     'out of usage':
       'the usage limit is used as far as it may be: the agent is told to come to a safe stop, and has 5 min\n',
     'short sleep': 'the machine slept for 45.9 s; nothing was lost\n',

@@ -162,6 +162,7 @@ describe('what it is doing', () => {
       [started, offline, stopAsked],
     ],
     ['winding-down', 'winding down: 8 h of time are used up', [started, windingDown]],
+    ['winding-down', 'winding down: the time of this round is used up', [started, moreSamples['out of its own time']]],
     ['winding-down', 'winding down: 5M tokens are used up', [started, moreSamples['out of tokens']]],
     [
       'waiting',

@@ -439,6 +439,7 @@ export const moreSamples = {
   'given up': { ...sampleEvents.error, details: null, willRetry: false },
   'silent turn': { type: 'turn-continued', round: 1, cause: { class: 'silent', message: null } },
   'out of tokens': { type: 'winding-down', round: 1, limit: 'tokens', graceMs: 90_000 },
+  'out of its own time': { type: 'winding-down', round: 1, limit: 'round', graceMs: 90_000 },
   'out of usage': { type: 'winding-down', round: 1, limit: 'usage', graceMs: 5 * MINUTE },
   'short sleep': { type: 'machine-slept', round: null, ms: 45_900 },
   'wait for no reason given': {
