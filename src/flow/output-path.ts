@@ -2,11 +2,8 @@ import { lstat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemErrorCode } from '../base/errors.ts'
 import { findObstacle, readTextFile } from '../workspace/files/inside-directory.ts'
-import { isOwnFolder, isPlainPath } from '../workspace/files/write-all.ts'
-import { FLOW_FOLDER } from './prompts.ts'
+import { isInRuntime, isOwnFolder, isPlainPath, RUNTIME_FOLDER } from '../workspace/files/write-all.ts'
 
-/** What may not be in a path of the output, beside what is no path at all. */
-const RUNTIME = `${FLOW_FOLDER}/runtime`
 /** The most bytes of a file that is added to. */
 const MOST_ADDED_TO = 16 * 1024 * 1024
 
@@ -38,8 +35,7 @@ function problemOfName(path: string): string | null {
   if (path.endsWith('/')) return 'is a folder; name a file in it'
   if (!isPlainPath(path)) return 'is no plain path; write one such as "docs/plan.md"'
   if (parts.some(isOwnFolder)) return 'lies in .git or .codemachine, where no workflow writes; name another file'
-  const isRuntime = parts.slice(0, 2).join('/').toLowerCase() === RUNTIME
-  return isRuntime ? `lies in ${RUNTIME}, which is codemachine's own; name another file` : null
+  return isInRuntime(parts) ? `lies in ${RUNTIME_FOLDER}, which is codemachine's own; name another file` : null
 }
 
 async function problemOfFile(path: string, append: boolean): Promise<string | null> {

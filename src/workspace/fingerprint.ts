@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { UserError } from '../base/errors.ts'
+import { RUNTIME_FOLDER } from './files/write-all.ts'
 import { blockedObject, GitBlocked, mending, notBorrowed, putAside } from './git/blocking-files.ts'
 import {
   fromLatin1,
@@ -25,7 +26,7 @@ import {
 import { type IndexDifferences, stagePaths } from './git/trees.ts'
 import { findHiddenFiles } from './hidden-files.ts'
 import { codexHomeRules, literal } from './ignored/well-known.ts'
-import { coversMoreThanTests, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
+import { coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
 import {
   forgetReplaced,
   MAX_FILE_SIZE,
@@ -37,7 +38,8 @@ import {
 
 export interface FingerprintOptions extends PrivateGitOptions {
   /**
-   * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` is always left out.
+   * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` and
+   * `.codex-flow/runtime` are always left out, the latter where it is committed, too.
    */
   leaveOut?: readonly string[]
   /** Absolute path of codex's home: what codex keeps there for itself is left out, what a person configures it with is not. */
@@ -92,6 +94,8 @@ export class Fingerprints {
   #working: PrivateGit
   #signal: AbortSignal | undefined
   readonly #never: readonly string[]
+  /** `.codex-flow/runtime` relative to git's top. */
+  readonly #runtime: readonly string[]
   /** What is left out by rules; `#own`: but for what codex keeps for itself. */
   readonly #rules: readonly string[]
   readonly #own: readonly string[]
@@ -114,8 +118,10 @@ export class Fingerprints {
     this.#working = git
     this.#onWarning = onWarning
     this.#unread = new UnreadFiles(maxFileSize, message => this.#warn(message))
-    const never = [join(directory, '.codemachine'), gitDir, ...leaveOut]
+    const runtime = join(directory, RUNTIME_FOLDER)
+    const never = [join(directory, '.codemachine'), runtime, gitDir, ...leaveOut]
     this.#never = never.flatMap(path => relativeToTop(git.setting.directory, path))
+    this.#runtime = relativeToTop(git.setting.directory, runtime).map(toLatin1)
     this.#own = this.#never.map(excludeRule)
     const ofCodex = options.codexHome === undefined ? [] : relativeToTop(git.setting.directory, options.codexHome)
     this.#rules = [...this.#own, ...ofCodex.flatMap(codexHomeRules).map(rule => `--exclude=${rule}`)]
@@ -328,7 +334,8 @@ export class Fingerprints {
     const commit = repository === null ? null : (await readHead(repository)).commit
     if (commit === null) return []
     const { ok, stdout } = await runGit(setting, ['ls-tree', '-r', '-z', '--full-tree', commit, ...this.#within])
-    return splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 '))
+    const isRuntime = (entry: string) => this.#runtime.some(each => isBelow(entry.slice(entry.indexOf('\t') + 1), each))
+    return splitAtNul(ok ? stdout : '').filter(entry => !entry.startsWith('160000 ') && !isRuntime(entry))
   }
 
   /**

@@ -130,6 +130,29 @@ describe('what counts', () => {
     expect(await changes(prints, before)).toEqual(['sub/.codemachine/x'])
   })
 
+  it('leaves out what runs of workflows write, at the top only, whether it is ignored, committed or neither', async () => {
+    repository(work)
+    write('.codex-flow/runtime/debug/1-committed.json', 'then')
+    write('.codex-flow/flow.toml', 'then')
+    git(work, 'add', '.')
+    commit(work)
+    const prints = await open()
+    const before = await prints.take()
+    expect(git(work, `--git-dir=${join(records, 'git')}`, 'ls-tree', '-r', '--name-only', before)).toBe(
+      '.codex-flow/flow.toml',
+    )
+    write('.codex-flow/runtime/debug/1-committed.json', 'now')
+    write('.codex-flow/runtime/logs/1-new.log', 'now')
+    expect(await prints.take()).toBe(before)
+    write('.gitignore', '!.codex-flow/runtime\n')
+    prints.protect(['.codex-flow/**'])
+    write('.codex-flow/runtime/vitest.config.ts', 'now')
+    write('sub/.codex-flow/runtime/x', 'now')
+    write('.codex-flow/runtime.md', 'now')
+    expect(await changes(prints, before)).toEqual(['.codex-flow/runtime.md', '.gitignore', 'sub/.codex-flow/runtime/x'])
+    expect((await prints.leftOut()).paths).toEqual([])
+  })
+
   it('sees a change of .gitignore itself, and what comes into sight by it', async () => {
     write('.gitignore', '*.log\n')
     write('a.log', 'x')

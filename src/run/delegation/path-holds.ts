@@ -2,6 +2,7 @@ import { rmdir } from 'node:fs/promises'
 import { isAbsolute, join, win32 } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
 import { findObstacle, makeFolderInside } from '../../workspace/files/inside-directory.ts'
+import { isInRuntime } from '../../workspace/files/write-all.ts'
 
 /** Folders relative to the work directory, with `/` between their names; null: the whole work directory, empty: none. */
 export type Paths = readonly string[] | null
@@ -212,7 +213,8 @@ function problemOf(path: string, parts: readonly string[]): string | null {
   if (parts.includes('..')) return `The path ${shown} leads out by ".."; name folders inside the work directory.`
   if (/[*?]/.test(path)) return `The path ${shown} is a pattern; name folders.`
   if (parts.some(part => part.toLowerCase() === GIT)) return `The path ${shown} lies in git's own folder; leave it out.`
-  if (parts[0]?.toLowerCase() === OURS) return `The path ${shown} lies in codemachine's own folder; leave it out.`
+  if (parts[0]?.toLowerCase() === OURS || isInRuntime(parts))
+    return `The path ${shown} lies in codemachine's own folder; leave it out.`
   return null
 }
 

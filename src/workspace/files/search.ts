@@ -112,8 +112,8 @@ async function listFiles(git: PrivateGit, directory: string): Promise<string> {
   return textOf(pathsOf(all).filter(path => !UNWANTED.test(`${path}\0`)))
 }
 
-/** Matches entries to leave out: nested repositories themselves, `.codemachine`, and names that are not UTF-8. */
-const UNWANTED = /\/\0|(?:^|\0)\.codemachine\/|\uFFFD/
+/** Matches entries to leave out: nested repositories themselves, what codemachine keeps there, and names that are not UTF-8. */
+const UNWANTED = /\/\0|(?:^|\0)\.(?:codemachine|codex-flow\/runtime)\/|\uFFFD/
 
 /** As git has no index here, it lists every file as untracked, and a nested repository as a path that ends in `/`. */
 function listUntracked(setting: GitSetting): Promise<string> {

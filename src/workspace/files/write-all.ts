@@ -37,7 +37,7 @@ const MOST_PATH = 1_000
 
 /**
  * Writes files below `root`, the real path of a work directory: all of them, or none and why, a sentence. Never through a
- * link, never into `.git` or `.codemachine`. One that has its content already is left alone; another keeps its mode; one that
+ * link, never into `.git`, `.codemachine` or `.codex-flow/runtime`. One that has its content already is left alone; another keeps its mode; one that
  * is to be added to, and is neither as it was looked at nor as it would be then, is a problem. If
  * the process is killed between two files, doing it again ends it, or takes back what was written where that is refused
  * by then. Rejects only where there is no room on the disk.
@@ -94,7 +94,9 @@ function problemOf(files: readonly FileToWrite[]): string | null {
   for (const { path } of files) {
     const name = JSON.stringify(path.slice(0, 200))
     if (!isPlainPath(path)) return `${name} is no path of a file in the work directory, such as "docs/plan.md".`
-    if (path.split('/').some(isOwnFolder)) return `${name} lies in .git or .codemachine, where nothing is written.`
+    const parts = path.split('/')
+    if (parts.some(isOwnFolder)) return `${name} lies in .git or .codemachine, where nothing is written.`
+    if (isInRuntime(parts)) return `${name} lies in ${RUNTIME_FOLDER}, where nothing is written.`
     if (seen.has(path)) return `${name} is there twice.`
     seen.add(path)
   }
@@ -107,14 +109,32 @@ export function isPlainPath(path: string): boolean {
   return path.split('/').every(part => part !== '' && part !== '.' && part !== '..')
 }
 
-/** As file systems compare names that ignore case, invisible characters, or dots and spaces at the end. */
+/** Whether a part of a path is the name of git's folder or of codemachine's, on some file system. */
 export function isOwnFolder(part: string): boolean {
-  const name = part
+  return OWN_NAMES.has(nameOnDisk(part))
+}
+
+/**
+ * What runs of workflows write for people, relative to the work directory: as `.codemachine` no work of an agent's, whether
+ * git ignores it or not.
+ */
+export const RUNTIME_FOLDER = '.codex-flow/runtime'
+
+/** Whether the parts of a path in the work directory lead to that folder, or into it. */
+export function isInRuntime(parts: readonly string[]): boolean {
+  const [first = '', second = ''] = parts.map(nameOnDisk)
+  return (first === '.codex-flow' || first === 'codex-~1') && second === 'runtime'
+}
+
+const OWN_NAMES: ReadonlySet<string> = new Set(['.git', 'git~1', '.codemachine', 'codema~1'])
+
+/** As file systems compare names that ignore case, invisible characters, or dots and spaces at the end. */
+function nameOnDisk(part: string): string {
+  return part
     .replace(/\p{Cf}/gu, '')
     .toLowerCase()
     .replace(/[. ]+$/, '')
     .replace(/:.*$/, '')
-  return name === '.git' || name === 'git~1' || name === '.codemachine' || name === 'codema~1'
 }
 
 function closedProblem(root: string, path: string, { closed }: WriteAllOptions): string | null {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { type Hold, PathHolds, type Paths } from '../../../src/run/delegation/path-holds.ts'
+import { type Hold, PathHolds, type Paths, readPaths } from '../../../src/run/delegation/path-holds.ts'
 
 const never = new AbortController().signal
 
@@ -136,4 +136,14 @@ test('who waits is told for whom, once for each change', async () => {
   leave('api')
   expect(await working()).toEqual(['web', 'forms', 'docs'])
   expect(behind.slice(3)).toEqual([['all', 'web', 'forms', 'docs']])
+})
+
+test.each([
+  ['.git/hooks', "git's own folder"],
+  ['.codemachine/plan', "codemachine's own folder"],
+  ['.codex-flow/runtime/debug', "codemachine's own folder"],
+  ['.Codex-Flow/Runtime', "codemachine's own folder"],
+])('nobody is given %s to write in', async (path, whose) => {
+  const options = { directory: '/work', platform: 'linux', ignoresCase: false } as const
+  expect(await readPaths([path], options)).toEqual({ problem: expect.stringContaining(`lies in ${whose}`) })
 })

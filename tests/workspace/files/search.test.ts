@@ -61,9 +61,17 @@ test('tracked files and new ones are found, ignored and deleted ones are not, an
   git('add', '-A')
   write('.gitignore', '*.log\n/node_modules\n')
   for (const path of ['src/new.ts', 'build/new.log', 'node_modules/a/index.js', '.codemachine/x/MAIN.md']) write(path)
+  write('.codex-flow/runtime/debug/1-x.json')
+  write('.codex-flow/runtime.md')
   for (const path of ['src/gone.ts', 'build/gone.log']) rmSync(join(work, path))
   const before = readFileSync(join(work, '.git/index'))
-  expect((await open().search('')).sort()).toEqual(['.gitignore', 'build/kept.log', 'src/kept.ts', 'src/new.ts'])
+  expect((await open().search('')).sort()).toEqual([
+    '.codex-flow/runtime.md',
+    '.gitignore',
+    'build/kept.log',
+    'src/kept.ts',
+    'src/new.ts',
+  ])
   expect(readFileSync(join(work, '.git/index'))).toEqual(before)
   expect(existsSync(join(gitDir, 'index'))).toBe(false)
 })

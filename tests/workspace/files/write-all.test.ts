@@ -82,6 +82,10 @@ test.each([
   ['.git::$INDEX_ALLOCATION/config', '.git or .codemachine'],
   ['.git', '.git or .codemachine'],
   ['.codemachine/MAIN.md', '.git or .codemachine'],
+  ['.codex-flow/runtime/debug/1-x.json', '.codex-flow/runtime'],
+  ['.Codex-Flow/RUNTIME./x', '.codex-flow/runtime'],
+  ['CODEX-~1/runtime/x', '.codex-flow/runtime'],
+  ['.codex-flow/runtime', '.codex-flow/runtime'],
   ['records/state/lock', 'records of codemachine'],
 ])('nothing is written to %j, nor what was to be written beside it', async (path, words) => {
   const wrote = await write([
