@@ -75,11 +75,22 @@ function explain(error: ParseError, text: string): TomlProblem {
   const lines = before.trimEnd().split('\n')
   const end = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 }
   const here = { line: error.lineNumber, column: error.column + 1 }
-  const problem = error.message.charAt(0).toLowerCase() + error.message.slice(1)
+  const told = error.message.charAt(0).toLowerCase() + error.message.slice(1)
+  const mend = MENDS.find(([beginning]) => told.startsWith(beginning))?.[1]
+  const problem = mend === undefined ? told : `${told}; ${mend}`
   if (/=\s*\n\s*$/.test(before)) return { ...end, problem: 'there is no value after "="' }
   if (/=[ \t]*$/.test(before)) return { ...here, problem: `${problem}; a text stands in quotes` }
-  return { ...(error.message.includes('same line') ? end : here), problem }
+  return { ...(/same line|nterminated/.test(error.message) ? end : here), problem }
 }
+
+/** What is to be done, by how the parser begins its message. */
+const MENDS = [
+  ['unterminated string', 'close it with its quotes'],
+  ['unterminated table-key', 'close it with "]"'],
+  ['unterminated array', 'close it with "]"'],
+  ['unterminated inline table', 'close it with "}"'],
+  ['defining a key multiple times', 'leave one of them out'],
+] as const
 
 /** The statements before the first table, and the tables, in the order of the file. */
 export function topLevel({ program }: Pick<TomlFile, 'program'>): readonly TomlNode[] {
