@@ -180,6 +180,8 @@ export interface FlowOptions {
 export const PLAN_NAME = 'plan.json'
 
 const MOST_SLUG = 60
+/** A file system takes names of 255 bytes. */
+const MOST_SLUG_BYTES = 220
 
 /** Lower case, letters and digits of any script, and single dashes; at most 60 characters; empty if nothing is left. */
 export function slugOf(text: string): string {
@@ -187,7 +189,14 @@ export function slugOf(text: string): string {
     .normalize('NFC')
     .toLowerCase()
     .replace(/[^\p{L}\p{M}\p{N}]+/gu, '-')
-  return Array.from(words.replace(/^-/, '')).slice(0, MOST_SLUG).join('').replace(/-$/, '')
+  return cutSlug(words.replace(/^-/, ''), MOST_SLUG)
+}
+
+/** The beginning of a slug; no longer in bytes than leaves room for the rest of a file's name. */
+function cutSlug(slug: string, most: number): string {
+  const letters = Array.from(slug).slice(0, most)
+  while (Buffer.byteLength(letters.join('')) > MOST_SLUG_BYTES) letters.pop()
+  return letters.join('').replace(/-$/, '')
 }
 
 /** Those slugs with `-2`, `-3` where one was there before; still at most 60 characters. */
@@ -200,9 +209,7 @@ export function distinctSlugs(slugs: readonly string[]): string[] {
       n += 1
       wanted.set(slug, n)
       const end = `-${n}`
-      distinct = `${Array.from(slug)
-        .slice(0, MOST_SLUG - end.length)
-        .join('')}${end}`
+      distinct = `${cutSlug(slug, MOST_SLUG - end.length)}${end}`
     }
     taken.add(distinct)
     return distinct
@@ -215,9 +222,14 @@ export function stemOf({ description, agent }: { description: string | null; age
 }
 
 /** Name of the file with a step's last message, in `memory/`. */
-export function memoryFileOf({ index, description, work }: Pick<FlowStep, 'index' | 'description' | 'work'>): string {
-  const slug = slugOf(description ?? '') || (work.kind === 'agent' ? slugOf(work.agent) : 'command')
-  return `${index}-${slug}-agent-result.md`
+export function memoryFileOf({
+  index,
+  stem,
+  description,
+  work,
+}: Pick<FlowStep, 'index' | 'stem' | 'description' | 'work'>): string {
+  const agent = work.kind === 'agent' ? slugOf(work.agent) : 'command'
+  return `${index}-${slugOf(description ?? '') === '' ? agent : stem}-agent-result.md`
 }
 
 /** The names that a step's recording may have, in `debug/`, the usual one first. */
