@@ -4,6 +4,7 @@ import { parseJson } from '../base/json.ts'
 import { formatBytes } from '../base/text.ts'
 import { readBoundedText } from '../platform/files.ts'
 import { keyPath, parseToml, type TomlNode, tomlValue, topLevel } from '../platform/toml.ts'
+import { isVariableName } from './references.ts'
 
 /** Values of variables that a person gave with a run, by name. */
 export type GivenValues = ReadonlyMap<string, string>
@@ -56,11 +57,6 @@ export async function readValues({ given, file, directory, stdin, secretIn }: Va
     }
   }
   return values
-}
-
-/** Whether a variable may have this name: letters, digits, `_` and `-`, and no digit or dash first. */
-export function isVariableName(name: string): boolean {
-  return name.length <= MOST_NAME && /^[\p{L}_][\p{L}\p{M}\p{N}_-]*$/u.test(name)
 }
 
 /** What is wrong with a value, to go on after its name: `is longer than …`; null if it can be used. */

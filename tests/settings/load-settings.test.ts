@@ -118,7 +118,10 @@ describe('a mistake is told in one sentence with its place', () => {
     ],
     ['[[rounds]]', 'codemachine.toml:1: rounds is a table; use a whole number from 1 to 100000.'],
     ['[[logging]]\nlevel = "info"', 'codemachine.toml:1: logging is a table; write logging.level instead.'],
-    ['rounds = 1\nrounds = 2', 'codemachine.toml:2:1: not valid TOML: defining a key multiple times is invalid; leave one of them out.'],
+    [
+      'rounds = 1\nrounds = 2',
+      'codemachine.toml:2:1: not valid TOML: defining a key multiple times is invalid; leave one of them out.',
+    ],
     ['rounds = 1 port = 2', 'codemachine.toml:1:12: not valid TOML: must be a newline.'],
   ])('%j', async (text, expected) => {
     await project(text)

@@ -10,7 +10,7 @@ const RUNTIME = '.codex-flow/runtime'
 /** Writes the last message of a step into `memory/`, below the real path of the work directory. A sentence if that failed. */
 export async function writeMemory(
   root: string,
-  step: Pick<FlowStep, 'index' | 'description' | 'work'>,
+  step: Pick<FlowStep, 'index' | 'stem' | 'description' | 'work'>,
   text: string,
 ): Promise<string | null> {
   const path = join(RUNTIME, 'memory', memoryFileOf(step))
