@@ -23,16 +23,16 @@ import type {
   RunOptions,
   WatchUpdate,
 } from './library.ts'
-import type { RunListeners } from './open-run.ts'
+import type { Run, RunListeners } from './open-run.ts'
 import type { Resume } from './resume.ts'
-import type { NewSession } from './sessions.ts'
+import type { NewSession, Sessions } from './sessions.ts'
 import type { RunObserver, Start, WorkedThrough } from './work-through.ts'
 import { directoryOf, type World } from './world.ts'
 
 /** What a run begins with, and what it goes on with. */
 export interface Work {
-  /** Null: what waits in the queue. */
-  first: Omit<NewSession, 'queued'> | null
+  /** Null: what waits in the queue. A function makes it, once all is open that a run stands on. */
+  first: Omit<NewSession, 'queued'> | ((run: Run) => Promise<Omit<NewSession, 'queued'>>) | null
   /** Whether what waits is left there. */
   alone?: true
   /** Whether commands that are typed later find the sessions; left out: they do. */
@@ -125,7 +125,12 @@ export class OpenProject implements Project {
     const named = this.#options.directory ?? null
     return await this.#whileOpen(async () => {
       await using opened = await openRun(world, this.#options, listeners)
-      const start: Start | null = first && (sessions => sessions.runNew({ ...first, queued: null }, async () => {}))
+      const begin = async (sessions: Sessions, made: NonNullable<Work['first']>) =>
+        await sessions.runNew(
+          { ...(typeof made === 'function' ? await made(opened) : made), queued: null },
+          async () => {},
+        )
+      const start: Start | null = first && (sessions => begin(sessions, first))
       return await workThrough(world, opened, { first: start, named, resumable, ...(alone && { alone }) }, observer)
     })
   }

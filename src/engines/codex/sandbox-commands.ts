@@ -20,7 +20,7 @@ interface CommandOptions
   env: Readonly<Record<string, string>>
   /** Variables that it has otherwise than the app-server. */
   forCommands: ShieldedEnvironment['forCommands']
-  onOutput(bytes: Buffer): void
+  onOutput(bytes: Buffer, isStdout: boolean): void
 }
 
 /** How a command ended. `not-started`: codex could not run it, or died while it ran. */
@@ -39,7 +39,7 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
   const { clock, signal, timeoutMs } = options
   const rpc = openRpc(server.stdout, server.stdin, clock, {
     onNotification: (method, params) => {
-      if (method === OUTPUT) options.onOutput(bytesIn(params))
+      if (method === OUTPUT) options.onOutput(bytesIn(params), memberOf(params, 'stream') === 'stdout')
     },
     onRequest: () => ({}),
     onLine() {},
@@ -124,6 +124,8 @@ interface SandboxCommand {
   timeoutMs: number
   /** Ends it, and all that it has started. */
   signal: AbortSignal
+  /** Told all that it prints to its stdout, as it comes; left out: nobody is. */
+  onStdout?(bytes: Buffer): void
 }
 
 /**
@@ -177,7 +179,7 @@ class OneAtATime implements SandboxCommands {
     await this.#servers.close()
   }
 
-  async #run({ run, network, readOnly, timeoutMs, ...command }: SandboxCommand): Promise<CommandEnd> {
+  async #run({ run, network, readOnly, timeoutMs, onStdout, ...command }: SandboxCommand): Promise<CommandEnd> {
     const signal = AbortSignal.any([command.signal, this.#closed.signal])
     if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
     const { sandbox, platform } = this.#options
@@ -192,7 +194,10 @@ class OneAtATime implements SandboxCommands {
       forCommands: this.#shielded.forCommands,
       timeoutMs,
       signal,
-      onOutput: bytes => output.push(bytes),
+      onOutput(bytes, isStdout) {
+        output.push(bytes)
+        if (isStdout) onStdout?.(bytes)
+      },
     })
     await this.#servers.sweep()
     return { ...end, output: output.text(OUTPUT_CHARACTERS) }
