@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { findEnabledAgent } from '../agents/agent.ts'
 import { cleanResult, rememberResult } from '../agents/agent-memory.ts'
 import { agentInstructions } from '../agents/prompts.ts'
@@ -48,6 +49,8 @@ export class TemplateFactory {
         isPlanReady: taskPlan?.state === 'ready',
         tell: remark => void remarks.push(remark),
         kept: name => openKeptTexts(records.sessionFolder(id)).read(name, kept),
+        hasKept: name => kept.some(each => each.name === name),
+        keptPath: name => join(records.sessionFolder(id), 'kept', name),
       }),
     )
     return {

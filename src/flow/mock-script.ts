@@ -36,6 +36,16 @@ export interface MockStep {
   write: { path: string; text: string; append: boolean } | null
 }
 
+/** How many notes, rounds and writes are shown of each of the steps, in their order (`FlowOptions.shown`). */
+export function shownOf({ steps }: MockScript, ids: readonly string[]): number[] {
+  return ids.map(id => {
+    const { before, after, recording, write } = steps.find(step => step.id === id) ?? NOTHING_SHOWN
+    return before.length + (recording === null ? 0 : 1) + (write === null ? 0 : 1) + after.length
+  })
+}
+
+const NOTHING_SHOWN: Omit<MockStep, 'id'> = { before: [], after: [], recording: null, write: null }
+
 /** How a script is made. */
 export interface ScriptOptions {
   /** Id of the step to begin with; null: the first. */

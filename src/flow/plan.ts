@@ -174,6 +174,8 @@ export interface FlowOptions {
   /** Seconds between two events of a replay. */
   pace: number
   verbose: boolean
+  /** Of a replay: how many notes, rounds and writes are shown of each step; left out: it is none. */
+  shown?: readonly number[]
 }
 
 /** Name of the kept text that holds the `FlowPlan` as JSON. */

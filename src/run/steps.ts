@@ -172,14 +172,13 @@ export class OwnSteps {
   async #textsOf(files: readonly StepFile[]): Promise<{ files: readonly FileToWrite[] } | { problem: string }> {
     const all: FileToWrite[] = []
     for (const file of files) {
-      if ('text' in file) all.push(file)
-      else {
-        const { path, output, append } = file
-        const text = await this.#options.answers.whole(output)
-        if (text === null)
-          return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
-        all.push({ path, text, ...(append === undefined ? {} : { behind: append.behind }) })
+      const { path, append } = file
+      const text = 'text' in file ? file.text : await this.#options.answers.whole(file.output)
+      if (text === null) {
+        const { output } = file as Extract<StepFile, { output: unknown }>
+        return { problem: `what was to be written to ${path} is not kept any more (${output.file}).` }
       }
+      all.push({ path, text, ...(append === undefined ? {} : { behind: append.behind }) })
     }
     return { files: all }
   }

@@ -13,7 +13,7 @@ import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { usedBy } from '../../core/rules/run-limits.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { ReplayEngine } from '../../engines/replay/replay-engine.ts'
-import { type MadeScript, SCRIPT_NAME, scriptOf, type Unplayable } from '../../flow/mock-script.ts'
+import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, type Unplayable } from '../../flow/mock-script.ts'
 import { type FlowOptions, type FlowPlan, type FlowStep, PLAN_NAME } from '../../flow/plan.ts'
 import { copyRecording, type FoundRecording, findRecording } from '../../flow/recording-files.ts'
 import { lacksRoom } from '../../platform/files.ts'
@@ -237,7 +237,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
 
 async function openTemplate(work: Work, state: SessionState, remarks: string[]): Promise<Template> {
   const { records, id, kept } = work
-  const kind = templateNamed(records.templates, state.template)
+  const kind = templateNamed(records.templates, state.template, 'command')
   const memory = sessionFolder({ directory: records.directory, id, records: records.sessionFolder(id) })
   const texts = openKeptTexts(records.sessionFolder(id))
   return await inEffect(kind.name, 'open', () =>
@@ -249,6 +249,7 @@ async function openTemplate(work: Work, state: SessionState, remarks: string[]):
       isPlanReady: false,
       tell: remark => void remarks.push(remark),
       kept: name => texts.read(name, kept),
+      hasKept: name => kept.some(each => each.name === name),
     }),
   )
 }
@@ -257,8 +258,9 @@ async function openTemplate(work: Work, state: SessionState, remarks: string[]):
 const UNSEEN: WorkTree = { take: async () => '', changed: async () => ({ paths: [], count: 0 }) }
 const UNGUARDED: RepositoryGuard = { check: async () => null }
 
-function createdOf({ mock, records, settings, kept }: Work): EventOf<'session-created'> {
+function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'session-created'> {
   const { plan, options } = mock
+  const ids = plan.steps.map(({ id }) => id)
   return {
     type: 'session-created',
     goal: plan.description ?? plan.name,
@@ -273,7 +275,7 @@ function createdOf({ mock, records, settings, kept }: Work): EventOf<'session-cr
     overrides: [],
     said: {},
     gates: [],
-    options,
+    options: { ...options, shown: shownOf(made.script, ids) },
     kept,
     queued: null,
     host: hostname(),

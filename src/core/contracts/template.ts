@@ -153,9 +153,10 @@ export type OwnStep =
  * `append`: at the end of the file, which was `behind` when the template looked at it (null: it was not there). If it is
  * another by now, nothing is written, and `wrote` says why; if it has the text at its end already, it is left as it is.
  */
-export type StepFile =
-  | { path: string; text: string }
-  | { path: string; output: Output; append?: { behind: { bytes: number; sha256: string } | null } }
+export type StepFile = { path: string; append?: { behind: { bytes: number; sha256: string } | null } } & (
+  | { text: string }
+  | { output: Output }
+)
 
 /**
  * What a session does next. `check`: codemachine's own look at the plan, or at the tasks in it. `decide`: a person decides;
@@ -260,6 +261,10 @@ export interface TemplateSetup {
    * file if it is gone or is not that text any more.
    */
   kept(name: string): Promise<string>
+  /** Whether the session began with such a text; left out: with none. */
+  hasKept?(name: string): boolean
+  /** The absolute path of its file, for what reads it as one; left out: no texts are kept. */
+  keptPath?(name: string): string
   /** Of a call: the agent that is asked, and for what, and what its profile has it told beside its prompt; left out otherwise. */
   call?: { agent: string; task: string; instructions?: string }
 }

@@ -3,23 +3,34 @@ import { dirname, join } from 'node:path'
 import { loadPrompt } from '../../base/package.ts'
 import type { Template, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
 import { askPersonTool } from '../../core/contracts/tools.ts'
+import { type MockScript, SCRIPT_NAME } from '../../flow/mock-script.ts'
 import { type AgentWork, type FlowPlan, type FlowStep, PLAN_NAME, runsAsExec } from '../../flow/plan.ts'
 import { findObstacle, readRegularFile } from '../../workspace/files/inside-directory.ts'
 import { withPaths } from '../round-input.ts'
 import { lookOf, nextOfFlow } from './next.ts'
+import { nextOfReplay } from './replay.ts'
 
 /** Makes a workflow ready, from its plan as it was read when the session began. */
 export async function openFlow(setup: TemplateSetup): Promise<Template> {
   const plan = JSON.parse(await setup.kept(PLAN_NAME)) as FlowPlan
+  const script = await scriptIn(setup)
   const threads = new Map<string, ThreadSpec>()
   for (const step of plan.steps) {
-    if (step.work.kind === 'agent') threads.set(step.id, threadOf(step, step.work, setup))
+    if (step.work.kind !== 'agent') continue
+    const thread = threadOf(step, step.work, setup)
+    const isReplay = step.work.engine === 'mock' && script === null
+    threads.set(step.id, isReplay ? { ...thread, ...(await replayOf(step, setup)) } : thread)
   }
   return {
     threads: [...threads.values()].map(thread => ({ part: 'step', thread })),
     looks: looksOf(plan, setup),
-    ...nextOfFlow({ plan, threads }),
+    ...(script === null ? nextOfFlow({ plan, threads }) : nextOfReplay({ plan, script, threads })),
   }
+}
+
+/** What is shown in a replay; null: the session is none. */
+async function scriptIn(setup: TemplateSetup): Promise<MockScript | null> {
+  return setup.hasKept?.(SCRIPT_NAME) ? (JSON.parse(await setup.kept(SCRIPT_NAME)) as MockScript) : null
 }
 
 function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): ThreadSpec {
@@ -35,6 +46,18 @@ function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): Thread
     ...(runsAsExec(work) ? { engine: 'exec', args: work.args } : {}),
     ...(isScope ? { tools: [askPersonTool] } : {}),
   }
+}
+
+/** Name of the kept text that is the recording of a step. */
+function recordingOf({ index }: Pick<FlowStep, 'index'>): string {
+  return `recording-${index}.jsonl`
+}
+
+/** A step that is replayed though the others are not; its recording is that which the session began with. */
+async function replayOf(step: FlowStep, setup: TemplateSetup): Promise<Pick<ThreadSpec, 'engine' | 'recording'>> {
+  const name = recordingOf(step)
+  await setup.kept(name)
+  return { engine: 'replay', recording: { path: setup.keptPath?.(name) ?? name, pace: 'at-once' } }
 }
 
 /** The files that steps add to, each as it is when it is looked at. */

@@ -208,8 +208,8 @@ function foldFlow(own: FlowWork, event: SessionEvent, session: SessionState): Fl
   if (event.type === 'session-resumed') return resumed(own, session)
   const step = options.steps[at]
   if (step === undefined) return event.type === 'done-refused' ? { ...own, refused: event.detail } : own
-  if (event.type === 'noted') return afterNote(own, event)
   if (options.mode === 'mock') return foldShown(own, event)
+  if (event.type === 'noted') return afterNote(own, event)
   switch (event.type) {
     case 'round-started':
       return withNow(own, { refused: null })
@@ -292,7 +292,7 @@ const MARKS: Readonly<Record<string, StepMark>> = {
 /** A note ends a step; the next one is that which has not ended. */
 function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
   const mark = MARKS[name]
-  if (mark === undefined) return withNow(own, { shown: own.now.shown + 1 })
+  if (mark === undefined) return own
   const { now, options } = own
   const isAgent = options.steps[own.at]?.engine !== 'command'
   const { exit, output, answer, fields } = now
@@ -301,27 +301,53 @@ function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
       ? { ...record, mark, exit: isAgent ? 0 : exit, output, answer, fields }
       : { ...record, mark, exit: mark === 'failed' ? (isAgent ? 1 : exit) : null, why: text },
   )
-  if (mark === 'failed' && !options.continueOnError && options.mode === 'real') return ended
+  if (mark === 'failed' && !options.continueOnError) return ended
   const next = ended.steps.findIndex((record, at) => at > own.at && record.mark === 'to-do')
   return { ...ended, at: next === -1 ? options.steps.length : next, now: { ...FIRST_TRY, try: now.try + 1 } }
 }
 
 /** A replay decides nothing: what it has shown is counted. */
 function foldShown(own: FlowWork, event: SessionEvent): FlowWork {
-  const { shown } = own.now
   switch (event.type) {
-    case 'output-kept':
-      return withNow(own, { output: event.output })
+    case 'noted':
+      return shownOne(own, MARKS[event.name] ?? null, event.text)
     case 'round-ended': {
       const after = counted(own, event.durationMs, event.tokens?.total ?? 0)
-      return event.counts ? withNow(after, { shown: shown + 1 }) : after
+      const { outcome } = event
+      if (!event.counts) return after
+      return outcome.class === 'worked' ? shownOne(after, null, '') : shownOne(after, 'failed', outcome.message ?? '')
     }
     case 'looked':
       return withNow(own, { behind: behindOf(event.result) })
     case 'wrote':
-      return withNow(own, { shown: shown + 1, failed: event.problem })
+      return shownOne(withNow(own, { failed: own.now.failed ?? event.problem }), null, '')
     default:
       return own
+  }
+}
+
+/** One more of what is shown of the present step, which may say how the step had ended; after the last of it the next step has its turn. */
+function shownOne(own: FlowWork, mark: StepMark | null, why: string): FlowWork {
+  const { options, now } = own
+  const after = withRecord(withNow(own, { shown: now.shown + 1 }), own.at, record =>
+    mark === null || record.mark !== 'to-do' ? record : { ...record, mark, why },
+  )
+  return after.now.shown < (options.shown?.[own.at] ?? 0) ? after : nextShown(after)
+}
+
+/** The next step of which something is shown; each before it has ended. */
+function nextShown(own: FlowWork): FlowWork {
+  const { options } = own
+  const next = options.steps.findIndex((_, at) => at > own.at && (options.shown?.[at] ?? 0) > 0)
+  const at = next === -1 ? options.steps.length : next
+  const isOver = (index: number) => index >= own.at && index < at
+  return {
+    ...own,
+    steps: own.steps.map((record, index) =>
+      isOver(index) && record.mark === 'to-do' ? { ...record, mark: 'done' } : record,
+    ),
+    at,
+    now: { ...FIRST_TRY, failed: own.now.failed },
   }
 }
 

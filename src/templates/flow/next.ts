@@ -160,7 +160,7 @@ function roundOf(
   const asked = [...rendered, ...toldOfTry(own)]
   const isLong = work.engine === 'codemachine'
   const round: RoundSpec = {
-    thread,
+    thread: atPace(thread, own),
     part: isLong ? 'work' : 'step',
     input: [...(isLong ? [GO_ON, ...toldOfTry(own)] : isEmpty(asked) ? [DO_IT] : asked), ...notices(session, isLong)],
     keep: step.id,
@@ -170,6 +170,13 @@ function roundOf(
     ...(isLong ? { scope: scopeOf(step, isEmpty(rendered) ? [step.description ?? DO_IT] : rendered) } : {}),
   }
   return { kind: 'round', round }
+}
+
+/** A replay takes the time that a person gave it. */
+function atPace(thread: ThreadSpec, { options: { pace } }: FlowWork): ThreadSpec {
+  const { recording } = thread
+  if (recording === undefined) return thread
+  return { ...thread, recording: { ...recording, pace: pace === 0 ? 'at-once' : { seconds: pace } } }
 }
 
 /** The input of a round of a step that is worked on until it is done. */

@@ -1,14 +1,11 @@
 import { mkdir, readdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import { runMock } from '../../../src/app/flow/mock-run.ts'
 import type { EndReport } from '../../../src/app/reports.ts'
 import type { RunObserver } from '../../../src/app/work-through.ts'
 import { plainView } from '../../../src/cli/output.ts'
-import type { Step, TemplateKind } from '../../../src/core/contracts/template.ts'
 import type { Recorded } from '../../../src/core/events/events.ts'
-import { type MockScript, SCRIPT_NAME } from '../../../src/flow/mock-script.ts'
 import {
   type AgentWork,
   type FlowOptions,
@@ -26,52 +23,6 @@ import { endAfterEach } from '../../engines/codex/end-after-each.ts'
 import { makePlace, type TestPlace } from '../../support/place.ts'
 
 const atEnd = endAfterEach()
-
-const WALKER: TemplateKind<number> = {
-  name: 'flow',
-  description: 'x',
-  command: 'x',
-  defaultRounds: () => 1,
-  parts: {},
-  hasPlan: false,
-  memory: 'none',
-  options: v.looseObject({}),
-  first: () => 0,
-  fold: (n, event) =>
-    event.type === 'noted' || event.type === 'wrote' || (event.type === 'round-ended' && event.counts) ? n + 1 : n,
-  async open(setup) {
-    const script: MockScript = JSON.parse(await setup.kept(SCRIPT_NAME))
-    const steps = script.steps.flatMap(({ id, before, after, recording, write }): Step[] => [
-      ...before.map(text => ({ kind: 'note' as const, name: id, text })),
-      ...(recording === null
-        ? []
-        : [
-            {
-              kind: 'round' as const,
-              round: {
-                thread: {
-                  agent: 'a',
-                  developerInstructions: '',
-                  model: null,
-                  effort: null,
-                  engine: 'replay',
-                  recording: { path: recording.path, name: recording.name, pace: { seconds: 0 } },
-                },
-                input: '',
-              },
-            },
-          ]),
-      ...(write === null ? [] : [{ kind: 'write' as const, files: [{ path: write.path, text: write.text }] }]),
-      ...after.map(text => ({ kind: 'note' as const, name: id, text })),
-    ])
-    return {
-      threads: [],
-      next: session => steps[session.work as number] ?? { kind: 'end', outcome: { kind: 'replayed' } },
-      ahead: () => null,
-    }
-  },
-}
-const TEMPLATES = new Map([...OWN_TEMPLATES, ['flow', WALKER]])
 
 const COMMIT: AgentWork = {
   kind: 'agent',
@@ -163,7 +114,7 @@ async function run(
     env: place.env,
     home: place.home,
     cwd: place.directory,
-    templates: TEMPLATES,
+    templates: OWN_TEMPLATES,
     configHome: join(place.home, '.config'),
     ...(signal && { signal }),
   })
