@@ -4,7 +4,7 @@ import type { At, FileAgentWork, FileStep, FileVariable, FileWorkflow, FlowFile,
 import { problemOfOutput } from './output-path.ts'
 import type { AgentWork, FlowPlan, FlowStep, FrozenPrompt, FrozenValue, Mistake } from './plan.ts'
 import { type KindOfText, type ReadText, readNear, type SearchPath, searchPathOf, shownPath } from './prompts.ts'
-import { readSchema } from './schema.ts'
+import { type ReadSchema, readSchema } from './schema.ts'
 import { type GivenValues, MOST_VALUE, type SecretIn, valueProblem } from './variables.ts'
 
 /** Runs a line in the sandbox, without network, and resolves with what it printed. `problem`: why there is nothing, a sentence without its end. */
@@ -63,6 +63,8 @@ class Freezing {
   readonly #notes: string[] = []
   /** What was read, by kind and path as written. */
   readonly #read = new Map<string, ReadText | { problem: string }>()
+  /** By the hash of their text. */
+  readonly #schemas = new Map<string, ReadSchema>()
 
   constructor(file: FlowFile, workflow: FileWorkflow, options: FreezeOptions, where: SearchPath) {
     this.#file = file
@@ -92,7 +94,7 @@ class Freezing {
       values: Object.fromEntries(values),
       sources: [...new Map([[path, source.sha256], ...sources])].map(([each, sha256]) => ({ path: each, sha256 })),
     }
-    if (this.#mistakes.size === 0 && Buffer.byteLength(JSON.stringify(plan)) > MOST_PLAN) {
+    if (this.#mistakes.size === 0 && isTooLarge(plan)) {
       this.#wrong(
         this.#workflow,
         'the workflow has more than 16 MiB with its prompts and values; make them shorter, or cut it in two',
@@ -143,7 +145,8 @@ class Freezing {
   async #schema(at: Placed<string>): Promise<JsonSchema | null> {
     const read = await this.#readNear(at, SCHEMA)
     if (read === null) return null
-    const parsed = await readSchema(read.text)
+    const parsed = this.#schemas.get(read.sha256) ?? (await readSchema(read.text))
+    this.#schemas.set(read.sha256, parsed)
     if ('schema' in parsed) return parsed.schema
     this.#wrong(at, `${JSON.stringify(read.found)} ${parsed.problem}`)
     return null
@@ -253,6 +256,16 @@ class Freezing {
       })
     return inOrder(missing)
   }
+}
+
+/** Not all of it is written as one text that may have no end. */
+function isTooLarge(plan: FlowPlan): boolean {
+  let bytes = 0
+  for (const part of [...plan.steps, plan.values, plan.sources]) {
+    bytes += Buffer.byteLength(JSON.stringify(part))
+    if (bytes > MOST_PLAN) return true
+  }
+  return Buffer.byteLength(JSON.stringify(plan)) > MOST_PLAN
 }
 
 function inOrder(mistakes: readonly Mistake[]): Mistake[] {

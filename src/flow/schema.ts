@@ -2,11 +2,11 @@ import { parseJson } from '../base/json.ts'
 import { nearestName, truncate } from '../base/text.ts'
 import type { JsonSchema } from '../core/rules/answer.ts'
 
-/**
- * Reads the text of a JSON Schema that an answer can be checked with (draft 2020-12, references within the file only).
- * `problem`: goes on after the file's name, without its end.
- */
-export async function readSchema(text: string): Promise<{ schema: JsonSchema } | { problem: string }> {
+/** `problem`: why an answer cannot be checked with it; goes on after the file's name, without its end. */
+export type ReadSchema = { schema: JsonSchema } | { problem: string }
+
+/** Reads the text of a JSON Schema that an answer can be checked with: draft 2020-12, references within the file only. */
+export async function readSchema(text: string): Promise<ReadSchema> {
   const parsed = parseJson(text)
   if (!parsed.ok) return { problem: `is not valid JSON: ${parsed.problem.replace(/\.$/, '')}` }
   const { value } = parsed
@@ -233,7 +233,7 @@ async function tryOut(text: string): Promise<void> {
 }
 
 function below({ place, level, parts }: Where, name: string): Where {
-  const part = name.startsWith('[') ? name : place === '' ? name : `.${name}`
+  const part = /^\[\d+\]$/.test(name) ? name : place === '' ? name : `.${name}`
   return { place: truncate(`${place}${part}`, 200), level: level + 1, parts }
 }
 

@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { FileStep, FileVariable, FlowFile, Placed } from '../../src/flow/file.ts'
-import { type FreezeOptions, freeze } from '../../src/flow/freeze.ts'
+import { type FreezeOptions, freeze, type RunValue } from '../../src/flow/freeze.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 
 const FILE = '.codex-flow/workflows/commit.workflow.toml'
 const PROMPT = 'prompts/commit.md'
@@ -177,4 +179,293 @@ describe('a prompt', () => {
     await using project = await makeProject(files)
     expect(await mistakes(project.root, fileOf([{}, {}]))).toEqual([`${FILE}:3:10: agents.commit.prompt: ${problem}`])
   })
+
+  test.each([
+    [
+      '/etc/hostname',
+      `"/etc/hostname" is an absolute path, which holds for one machine alone; write it from the folder of this file, or from the project's root`,
+    ],
+    [
+      '~/x.md',
+      `"~/x.md" is an absolute path, which holds for one machine alone; write it from the folder of this file, or from the project's root`,
+    ],
+    ['../../../x.md', '"../../../x.md" leads out of the project; put the file into the project'],
+    ['links/out.md', '"links/out.md" leads out of the project by a link; put the file into the project'],
+    [
+      'links/folder/hostname',
+      '"links/folder/hostname" leads out of the project by a link; put the file into the project',
+    ],
+    ['links/gone.md', '"links/gone.md" cannot be followed (ENOENT); put a file there'],
+    ['links/circle.md', '"links/circle.md" cannot be followed (ELOOP); put a file there'],
+    ['pipe', '"pipe" cannot be read as a prompt: it is not a regular file; write a file in its place'],
+    ['', '"" names no file; write its path'],
+    ['a\u0000b', '"a\\u0000b" has a control character; write a plain path'],
+  ])('%j is no path of one', async (prompt, problem) => {
+    await using project = await makeProject()
+    await project.link('links/out.md', '/etc/hostname')
+    await project.link('links/folder', '/etc')
+    await project.link('links/gone.md', 'none.md')
+    await project.link('links/circle.md', 'circle.md')
+    execFileSync('mkfifo', [join(project.root, 'pipe')])
+    expect(await mistakes(project.root, fileOf([{ prompt }]))).toEqual([
+      `${FILE}:3:10: agents.commit.prompt: ${problem}`,
+    ])
+  })
+
+  test('may be reached by a link or by ".." that stays in the project, and is named by where it lies', async () => {
+    await using project = await makeProject({ 'shared/commit.md': 'shared', '.codex-flow/one.md': 'one' })
+    await project.link('.codex-flow/workflows/commit.md', '../../shared/commit.md')
+    const { plan } = await frozen(project.root, fileOf([{ prompt: 'commit.md' }, { prompt: '../one.md' }]))
+    expect(plan.steps.map(({ work }) => (work.kind === 'agent' ? work.prompt.found : null))).toEqual([
+      'shared/commit.md',
+      '.codex-flow/one.md',
+    ])
+  })
+
+  test('of a file that lies outside of the project is found beside it, and nowhere else outside', async () => {
+    await using project = await makeProject()
+    await using elsewhere = await makeProject({
+      'flows/prompts/commit.md': 'theirs',
+      'secret.md': 'x',
+      '.codex-flow/x.md': 'x',
+    })
+    const source = { path: join(elsewhere.root, 'flows/a.toml'), sha256: 'f'.repeat(64) }
+    const { plan } = await frozen(project.root, fileOf([{}]), { source })
+    const found = join(elsewhere.root, 'flows/prompts/commit.md')
+    expect(plan.file).toBe(source.path)
+    expect(plan.sources.map(({ path }) => path)).toEqual([source.path, found])
+    expect(plan.steps[0]?.work).toMatchObject({ prompt: { found, text: 'theirs' } })
+    expect(await mistakes(project.root, fileOf([{ prompt: '../secret.md' }]), { source })).toEqual([
+      `${FILE}:3:10: agents.commit.prompt: "../secret.md" leads out of the project; put the file into the project`,
+    ])
+    expect(await mistakes(project.root, fileOf([{ prompt: 'x.md' }]), { source })).toEqual([
+      `${FILE}:3:10: agents.commit.prompt: there is no prompt "x.md" in ${elsewhere.root}/flows or the project's root; write it, or mend the path`,
+    ])
+  })
+})
+
+const SCHEMA = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  properties: { verdict: { enum: ['good', 'bad'] }, parts: { type: 'array', items: { $ref: '#/$defs/part' } } },
+  required: ['verdict', 'parts'],
+  additionalProperties: false,
+  $defs: {
+    part: {
+      type: 'object',
+      properties: {
+        name: { type: 'string', pattern: '^[a-z]+$' },
+        parts: { type: 'array', items: { $ref: '#/$defs/part' } },
+      },
+    },
+  },
+}
+
+describe('a schema', () => {
+  test('is kept as it is, and a part of it may lead back to itself', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x', 'answer.schema.json': JSON.stringify(SCHEMA) })
+    const { plan } = await frozen(project.root, fileOf([{ schema: 'answer.schema.json' }]))
+    expect(plan.steps[0]?.work).toMatchObject({ schema: SCHEMA })
+    expect(JSON.parse(JSON.stringify(plan))).toEqual(plan)
+    expect(plan.sources.map(({ path }) => path)).toEqual([FILE, PROMPT, 'answer.schema.json'])
+  })
+
+  test('that cannot check an answer is a mistake', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x', 's.json': '{"properties": []}' })
+    expect(await mistakes(project.root, fileOf([{ schema: 's.json' }]))).toEqual([
+      `${FILE}:11:12: workflow.steps[0].schema: "s.json" is no JSON Schema to check by: \`properties\` is []; it has to be an object`,
+    ])
+  })
+
+  test('of more than 256 KiB, or that is not there, is a mistake', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x', 's.json': Buffer.alloc(256 * 1024 + 1, ' ') })
+    expect(await mistakes(project.root, fileOf([{ schema: 's.json' }, { schema: 'none' }]))).toEqual([
+      `${FILE}:11:12: workflow.steps[0].schema: "s.json" has 256 KiB, and a JSON Schema may have at most 256 KiB; make it shorter`,
+      `${FILE}:21:12: workflow.steps[1].schema: there is no JSON Schema "none" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
+    ])
+  })
+})
+
+describe('the file for an output', () => {
+  test.each([
+    ['docs/plan.md', null],
+    ['new/folders/plan.md', null],
+    ['größe/计划.md', null],
+    ['.codex-flow/notes.md', null],
+    ['/tmp/x.md', `is an absolute path; write one from the project's root, such as "docs/plan.md"`],
+    ['C:/x.md', `is an absolute path; write one from the project's root, such as "docs/plan.md"`],
+    ['docs/../x.md', 'has ".." in it; write a path within the project'],
+    ['', 'names no file; write its path, such as "docs/plan.md"'],
+    ['docs/', 'is a folder; name a file in it'],
+    ['docs', 'is a folder; name a file in it'],
+    ['.', 'is no plain path; write one such as "docs/plan.md"'],
+    ['docs//plan.md', 'is no plain path; write one such as "docs/plan.md"'],
+    ['docs\\plan.md', 'is no plain path; write one such as "docs/plan.md"'],
+    ['.git/config', 'lies in .git or .codemachine, where no workflow writes; name another file'],
+    ['sub/.GIT /hooks/pre-commit', 'lies in .git or .codemachine, where no workflow writes; name another file'],
+    ['.codemachine/agents/x.md', 'lies in .git or .codemachine, where no workflow writes; name another file'],
+    ['.codex-flow/runtime/logs/x.log', `lies in .codex-flow/runtime, which is codemachine's own; name another file`],
+    ['.Codex-Flow/Runtime/x', `lies in .codex-flow/runtime, which is codemachine's own; name another file`],
+    ['link.md', 'is a link; remove it, or name another file'],
+    ['linked/plan.md', 'leads through linked, which is a link; name a file in folders of the project'],
+    ['docs/there.md/plan.md', 'leads through docs/there.md, which is no folder; name a file in folders of the project'],
+    ['pipe', 'is no regular file; name another one'],
+  ])('may be %j: %s', async (path, problem) => {
+    await using project = await makeProject({ [PROMPT]: 'x', 'docs/there.md': 'x' })
+    await project.link('link.md', 'docs/there.md')
+    await project.link('linked', 'docs')
+    execFileSync('mkfifo', [join(project.root, 'pipe')])
+    const result = await freezeIn(project.root, fileOf([{ output: { path } }]))
+    if (problem !== null) {
+      expect(result).toMatchObject({ mistakes: [{ line: 15, column: 12, place: 'workflow.steps[0].output.path' }] })
+      expect('mistakes' in result && result.mistakes[0]?.problem).toBe(`${JSON.stringify(path)} ${problem}`)
+    } else expect(result).toMatchObject({ plan: { steps: [{ output: { kind: 'file', path, append: false } }] } })
+  })
+
+  test('to which is added has to be a text, and not a huge one', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x', 'log.md': 'x', 'log.bin': Buffer.from([0xff]) })
+    await project.write('huge.md', Buffer.alloc(16 * 1024 * 1024 + 1, 'x'))
+    const paths = ['log.md', 'log.bin', 'huge.md']
+    const file = (append: boolean) => fileOf(paths.map(path => ({ output: { path, append } })))
+    expect(await mistakes(project.root, file(true))).toEqual([
+      `${FILE}:25:12: workflow.steps[1].output.path: "log.bin" cannot be added to: it is not valid UTF-8; write it as UTF-8 text`,
+      `${FILE}:35:12: workflow.steps[2].output.path: "huge.md" cannot be added to: it is larger than 16 MiB; keep it short`,
+    ])
+    expect((await frozen(project.root, file(false))).plan.steps).toHaveLength(3)
+  })
+})
+
+describe('values', () => {
+  const runs =
+    (printed: Readonly<Record<string, string>>, ran: string[] = []): RunValue =>
+    async line => {
+      ran.push(line)
+      const text = Object.entries(printed).find(([part]) => line.includes(part))?.[1]
+      return text === undefined ? { problem: `\`${line}\` ended with exit code 1` } : { text }
+    }
+
+  test('that a person gives count before those of the file, which may be texts, files, or what a command prints', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x', '.codex-flow/notes.txt': 'notes\n', 'mine.txt': 'x' })
+    const file = fileOf([{ variables: ['given', 'text', 'notes', 'ran'] }], {
+      given: { kind: 'file', path: 'none.txt' },
+      text: { kind: 'text', text: 'a {{given}} b' },
+      notes: { kind: 'file', path: 'notes.txt' },
+      ran: { kind: 'run', run: 'print it' },
+      unused: { kind: 'run', run: 'never run' },
+    })
+    const ran: string[] = []
+    const given = new Map([
+      ['given', '{{text}}'],
+      ['other', 'x'],
+    ])
+    const { plan, notes, missing } = await frozen(project.root, file, {
+      given,
+      runValue: runs({ 'print it': 'printed\r\n\n' }, ran),
+    })
+    expect(plan.values).toEqual({
+      given: { text: '{{text}}', from: 'given' },
+      text: { text: 'a {{given}} b', from: 'text' },
+      notes: { text: 'notes\n', from: 'file' },
+      ran: { text: 'printed', from: 'run' },
+    })
+    expect(ran).toEqual(['print it'])
+    expect(notes).toEqual(['A value was given for other, which the workflow does not use.'])
+    expect(missing).toEqual([])
+    expect(plan.sources.map(({ path }) => path)).toEqual([FILE, PROMPT, '.codex-flow/notes.txt'])
+  })
+
+  test('of a command are not known where nothing is run, and are not missing', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x' })
+    const file = fileOf([{ variables: ['ran', 'diff'] }], { ran: { kind: 'run', run: 'print it' } })
+    const { plan, missing } = await frozen(project.root, file)
+    expect(plan.values).toEqual({})
+    expect(missing).toEqual([])
+  })
+
+  test('that nobody gives are missing, each at its place, with the name that was meant', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x' })
+    const file = fileOf([{ variables: ['goal', 'other'] }, { variables: ['goal'] }])
+    const { missing } = await frozen(project.root, file, { given: new Map([['gaol', 'x']]) })
+    expect(missing.map(({ line, column, place, problem }) => `${line}:${column}: ${place}: ${problem}`)).toEqual([
+      '12:20: workflow.steps[0].input.template: {{goal}} has no value; give --var goal=…, or one in [vars]',
+      '12:21: workflow.steps[0].input.template: {{other}} has no value; give --var other=…, or one in [vars]',
+      '22:20: workflow.steps[1].input.template: {{goal}} has no value; give --var goal=…, or one in [vars]',
+    ])
+    const near = await frozen(project.root, fileOf([{ variables: ['ticket'] }]), { given: new Map([['tikket', 'x']]) })
+    expect(near.missing[0]?.problem).toBe(
+      '{{ticket}} has no value; give --var ticket=…, or one in [vars]; did you mean {{tikket}}?',
+    )
+  })
+
+  test.each([
+    ['has the control character U+0007 in line 2, column 1; write plain text', 'a\n\u0007'],
+    ['holds the secret MODEL_KEY, which no agent is to be given; leave it out', 'my sk-123456'],
+    ['is longer than 1.0 MiB; give a part of it', 'x'.repeat(1024 * 1024 + 1)],
+  ])('from the file or from a command are refused where one %s', async (problem, text) => {
+    await using project = await makeProject({ [PROMPT]: 'x' })
+    const file = fileOf([{ variables: ['b'] }], { a: { kind: 'text', text }, b: { kind: 'run', run: 'print it' } })
+    const secretIn = (value: string) => (value.includes('sk-123456') ? 'MODEL_KEY' : null)
+    expect(await mistakes(project.root, file, { secretIn, runValue: runs({ 'print it': text }) })).toEqual([
+      `${FILE}:900:1: vars.a: the value of a ${problem}`,
+      `${FILE}:901:1: vars.b: the value of b ${problem}`,
+    ])
+  })
+
+  test('whose file or command fails are mistakes, beside all others', async () => {
+    await using project = await makeProject()
+    const file = fileOf([{ variables: ['a', 'b'] }], {
+      a: { kind: 'file', path: 'none.txt' },
+      b: { kind: 'run', run: 'print it' },
+    })
+    expect(await mistakes(project.root, file, { runValue: runs({}) })).toEqual([
+      expect.stringContaining(`${FILE}:3:10: agents.commit.prompt: there is no prompt`),
+      `${FILE}:900:1: vars.a: there is no value "none.txt" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
+      `${FILE}:901:1: vars.b: the value of b could not be had: \`print it\` ended with exit code 1`,
+    ])
+  })
+
+  test('diff that nobody gives is what is staged, else what has changed, and a line says so', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x' })
+    const file = fileOf([{ variables: ['diff'] }])
+    const diffIn = async (printed: Readonly<Record<string, string>>) => {
+      const { plan, notes, missing } = await frozen(project.root, file, { runValue: runs(printed) })
+      return [plan.values.diff?.text ?? null, ...notes, ...missing.map(({ problem }) => problem)]
+    }
+    expect(await diffIn({ '--cached': '-a\n+b\n', 'git ': '-c\n' })).toEqual([
+      '-a\n+b',
+      'Nobody gave a value for diff: it is the staged diff.',
+    ])
+    expect(await diffIn({ '--cached': '\n', 'git ': '-c\n' })).toEqual([
+      '-c',
+      'Nobody gave a value for diff: it is the diff of the work tree.',
+    ])
+    expect(await diffIn({ 'git ': '' })).toEqual([
+      '',
+      'Nobody gave a value for diff, and nothing has changed: it is empty.',
+    ])
+    expect(await diffIn({})).toEqual([null, '{{diff}} has no value; give --var diff=…, or one in [vars]'])
+  })
+})
+
+test('a workflow that would not be kept, with its prompts, is a mistake', async () => {
+  await using project = await makeProject({ [PROMPT]: Buffer.alloc(1_000_000, 'x') })
+  expect((await frozen(project.root, fileOf(Array.from({ length: 16 }, () => ({}))))).plan.steps).toHaveLength(16)
+  expect(await mistakes(project.root, fileOf(Array.from({ length: 17 }, () => ({}))))).toEqual([
+    `${FILE}:8:1: workflow: the workflow has more than 16 MiB with its prompts and values; make them shorter, or cut it in two`,
+  ])
+  expect(await mistakes(project.root, fileOf(Array.from({ length: 1_000 }, () => ({}))))).toHaveLength(1)
+})
+
+test('500 steps are frozen within half a second of computing', async () => {
+  await using project = await makeProject({ [PROMPT]: 'x', 's.json': JSON.stringify(SCHEMA) })
+  const steps = Array.from({ length: 500 }, (_, n) => ({
+    schema: 's.json',
+    output: { path: `out/${n}.md` },
+    variables: ['a'],
+  }))
+  const before = cpuMs()
+  const { plan } = await frozen(project.root, fileOf(steps, { a: { kind: 'text', text: 'x' } }))
+  const took = cpuMs() - before
+  expect(plan.steps).toHaveLength(500)
+  expect(took).toBeLessThan(500)
 })
