@@ -251,7 +251,7 @@ class Freezing {
       .filter(({ value }) => isUnknown(value))
       .map(at => {
         const near = nearestName(at.value, names)
-        const meant = near === null ? '' : `; did you mean {{${near}}}?`
+        const meant = near === null ? '' : `; the nearest is "${near}"`
         return this.#mistake(at, `{{${at.value}}} has no value; give --var ${at.value}=…, or one in [vars]${meant}`)
       })
     return inOrder(missing)

@@ -99,7 +99,7 @@ function checkKeyword(word: string, value: unknown, where: Where): void {
   if (check !== undefined) check(value, where)
   else if (!word.startsWith('x-')) {
     const near = nearestName(word, Object.keys(KEYWORDS))
-    const mend = near === null ? 'leave it out' : `did you mean ${JSON.stringify(near)}?`
+    const mend = near === null ? 'leave it out' : `the nearest is ${JSON.stringify(near)}`
     throw wrong(where, `is no keyword that an answer is checked by; ${mend}`)
   }
 }

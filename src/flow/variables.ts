@@ -4,7 +4,7 @@ import { parseJson } from '../base/json.ts'
 import { formatBytes } from '../base/text.ts'
 import { readBoundedText } from '../platform/files.ts'
 import { keyPath, parseToml, type TomlNode, tomlValue, topLevel } from '../platform/toml.ts'
-import { isVariableName } from './references.ts'
+import { isVariableName, VARIABLE_NAME } from './references.ts'
 
 /** Values of variables that a person gave with a run, by name. */
 export type GivenValues = ReadonlyMap<string, string>
@@ -12,7 +12,7 @@ export type GivenValues = ReadonlyMap<string, string>
 /** The name of a secret that a text holds; null: it holds none. */
 export type SecretIn = (text: string) => string | null
 
-export interface ValueSources {
+interface ValueSources {
   /** What stands behind each `--var`: `key=value`, `key=@file`, `key=@-`. */
   given: readonly string[]
   /** What stands behind `--vars-file`; null: nothing. */
@@ -87,7 +87,7 @@ function namedValue(pair: string): { name: string; written: string } {
   const name = at === -1 ? pair : pair.slice(0, at)
   if (!isVariableName(name)) {
     throw new UserError(
-      `--var ${JSON.stringify(pair.slice(0, MOST_NAME))} begins with no name; write it as name=value.`,
+      `--var ${JSON.stringify(pair.slice(0, MOST_NAME))} begins with no name of a variable; write name=value with ${VARIABLE_NAME}.`,
     )
   }
   if (at === -1) {
@@ -156,7 +156,7 @@ function valuesInJson(text: string, file: string): NamedText[] {
 }
 
 const NOT_FLAT = 'is a table; in a file of values names and values stand alone'
-const NO_NAME = 'is no name of a variable; use letters, digits, "_" and "-"'
+const NO_NAME = `is no name of a variable; use ${VARIABLE_NAME}`
 const NO_TEXT = 'is neither a text nor a number nor true or false; write it as a text in quotes'
 
 function textOfValue(value: unknown, number: string): string | null {

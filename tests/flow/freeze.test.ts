@@ -152,7 +152,7 @@ describe('a prompt', () => {
     [
       'with a name that is nearly right',
       { 'prompts/comit.md': 'x' },
-      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project's root; did you mean "prompts/comit.md"?`,
+      `there is no prompt "${PROMPT}" in .codex-flow/workflows, .codex-flow or the project's root; the nearest is "prompts/comit.md"`,
     ],
     ['that is empty', { [PROMPT]: ' \n' }, `"${PROMPT}" is empty; write the prompt`],
     [
@@ -393,7 +393,7 @@ describe('values', () => {
     ])
     const near = await frozen(project.root, fileOf([{ variables: ['ticket'] }]), { given: new Map([['tikket', 'x']]) })
     expect(near.missing[0]?.problem).toBe(
-      '{{ticket}} has no value; give --var ticket=…, or one in [vars]; did you mean {{tikket}}?',
+      '{{ticket}} has no value; give --var ticket=…, or one in [vars]; the nearest is "tikket"',
     )
   })
 

@@ -3,7 +3,10 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeF
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { readFlowFile, workflowNamed } from '../../src/flow/file.ts'
+import { freeze } from '../../src/flow/freeze.ts'
 import { initFlow } from '../../src/flow/init.ts'
+import { recordingFilesOf } from '../../src/flow/plan.ts'
 import { inputHash, readOwnLine } from '../../src/flow/recording.ts'
 import { unless } from '../support/skipped.ts'
 
@@ -223,3 +226,35 @@ describe('init writes nothing', () => {
     expect(await folder.files()).toEqual([])
   })
 })
+
+/** A workflow file as it lies there, read and frozen as for a replay. */
+async function freezeFile(root: string, path: string) {
+  const text = await readFile(join(root, path), 'utf8')
+  const read = readFlowFile(text, path, { refusedArgument: () => null })
+  if ('mistakes' in read) throw new Error(JSON.stringify(read.mistakes))
+  return await freeze(read.file, workflowNamed(read.file, null), {
+    root,
+    source: { path: join(root, path), sha256: 'f'.repeat(64) },
+    given: new Map(),
+    runValue: null,
+    secretIn: () => null,
+    signal: new AbortController().signal,
+  })
+}
+
+test.each(['.codex-flow/flow.toml', '.codex-flow/workflows/commit.workflow.toml'])(
+  '%s of init has no mistake, and its recording is found',
+  async path => {
+    await using folder = await makeFolder()
+    await init(folder.root)
+    const frozen = await freezeFile(folder.root, path)
+    if ('mistakes' in frozen) throw new Error(JSON.stringify(frozen.mistakes))
+    const [step] = frozen.plan.steps
+    expect(frozen).toMatchObject({ missing: [], notes: [], plan: { name: 'commit_flow', file: path } })
+    expect(step).toMatchObject({
+      work: { agent: 'commit', engine: 'codex', model: 'gpt-5' },
+      output: { kind: 'file', path: 'COMMIT_MESSAGE.md', append: false },
+    })
+    expect(step === undefined ? [] : recordingFilesOf(step)).toContain('1-commit-agent.json')
+  },
+)

@@ -48,11 +48,11 @@ describe('a JSON Schema', () => {
     ],
     [
       { propertys: {} },
-      'is no JSON Schema to check by: `propertys` is no keyword that an answer is checked by; did you mean "properties"?',
+      'is no JSON Schema to check by: `propertys` is no keyword that an answer is checked by; the nearest is "properties"',
     ],
     [
       { properties: { a: { typ: 'string' } } },
-      'is no JSON Schema to check by: `properties.a.typ` is no keyword that an answer is checked by; did you mean "type"?',
+      'is no JSON Schema to check by: `properties.a.typ` is no keyword that an answer is checked by; the nearest is "type"',
     ],
     [
       { $dynamicRef: '#a' },

@@ -50,9 +50,22 @@ describe('a value of the command line', () => {
 
   test.each([
     ['diff', 'UserError: --var diff has no value; write diff=text, diff=@file or diff=@-.'],
-    ['=x', 'UserError: --var "=x" begins with no name; write it as name=value.'],
-    ['2nd=x', 'UserError: --var "2nd=x" begins with no name; write it as name=value.'],
-    ['a b=x', 'UserError: --var "a b=x" begins with no name; write it as name=value.'],
+    [
+      '=x',
+      'UserError: --var "=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+    ],
+    [
+      '2nd=x',
+      'UserError: --var "2nd=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+    ],
+    [
+      'a b=x',
+      'UserError: --var "a b=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+    ],
+    [
+      'steps=x',
+      'UserError: --var "steps=x" begins with no name of a variable; write name=value with a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+    ],
     ['a={"x": 1}', 'read: [["a","{\\"x\\": 1}"]]'],
     ['a=@', 'UserError: --var a=@ names no file; write a=@file, or a=@- for the standard input.'],
     ['a=@none', 'UserError: --var a=@none: there is no such file; mend the path.'],
@@ -139,7 +152,11 @@ describe('a file of values', () => {
       'a = []\n',
       'v.toml:1:1: "a" is neither a text nor a number nor true or false; write it as a text in quotes.',
     ],
-    ['v.toml', '"a b" = 1\n', 'v.toml:1:1: "a b" is no name of a variable; use letters, digits, "_" and "-".'],
+    [
+      'v.toml',
+      '"a b" = 1\n',
+      'v.toml:1:1: "a b" is no name of a variable; use a name of at most 100 letters, digits, "_" and "-" that begins with a letter, and is not "steps".',
+    ],
     ['v.toml', 'a = \n', 'v.toml:1:4: not valid TOML: there is no value after "=".'],
     [
       'v.toml',
