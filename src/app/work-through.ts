@@ -9,6 +9,7 @@ import type { Command } from '../records/control.ts'
 import { readSessions } from '../records/journal.ts'
 import { openQueue, type Queue } from '../records/queue.ts'
 import type { Stop } from '../words/commands.ts'
+import { RunRecorder } from './flow/run-recorder.ts'
 import type { EndedSession } from './library.ts'
 import type { Run } from './open-run.ts'
 import type { EndReport } from './reports.ts'
@@ -91,7 +92,9 @@ export async function workThrough(
     ...(await unstartable(opened, queue)).map(({ id, problem }) => `${id} waits in the queue still. ${problem}`),
   )
   const { allowance = allowanceAtStart(opened.settings, opened.sources) } = work
-  await using sessions = await Sessions.open(world, opened, observer, allowance)
+  const { records, redactor, remarks } = opened
+  await using recorder = new RunRecorder({ records, redactor, onProblem: sentence => void remarks.push(sentence) })
+  await using sessions = await Sessions.open(world, opened, recorder.watching(observer), allowance)
   observer.reach?.(sessions)
   using _ = { [Symbol.dispose]: () => observer.reach?.(null) }
   let exitCode = 0

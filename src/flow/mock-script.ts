@@ -215,10 +215,10 @@ function problemOf(found: FoundRecording | undefined, { skipped }: RecordedResul
 }
 
 /** Why a step had failed when it was recorded; null: it had not. */
-function failureOf({ failed, output }: RecordedResult, recording: StepRecording | null): string | null {
+function failureOf({ failed, exit, output }: RecordedResult, recording: StepRecording | null): string | null {
   if (failed !== undefined) return failed
   // Whoever recorded what came of it knows better than its last turn.
-  return output === undefined ? (recording?.failure ?? null) : null
+  return exit === undefined && output === undefined ? (recording?.failure ?? null) : null
 }
 
 /** What a real run would do beside its rounds, with what that came to when it was recorded. */

@@ -5,7 +5,7 @@ import { systemErrorCode } from '../base/errors.ts'
 import { LineSplitter } from '../base/text.ts'
 import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.ts'
 import { type FlowStep, recordingFilesOf } from './plan.ts'
-import { type RecordingHeader, readOwnLine } from './recording.ts'
+import { type RecordedResult, type RecordingHeader, readOwnLine } from './recording.ts'
 
 /** Where recordings lie, relative to the work directory. */
 export const DEBUG_FOLDER = '.codex-flow/runtime/debug'
@@ -144,7 +144,8 @@ async function readRecording(
     return {
       problem: `was recorded by a newer codemachine (its lines are of version ${lines.newer}); update codemachine, or record the step again`,
     }
-  const { header, hasEvents, hasTurn, lastMessage, failure } = lines
+  const { result, hasEvents, hasTurn, lastMessage, failure } = lines
+  const header = { ...lines.header, ...result }
   return { path, bytes, sha256: hash.digest('hex'), header, hasEvents, hasTurn, lastMessage, failure }
 }
 
@@ -172,6 +173,7 @@ function withoutMark(start: Buffer): Buffer {
 /** What the lines of a recording say, whether of `codex exec --json` or of an app-server; all others are passed over. */
 class Lines {
   header: RecordingHeader = {}
+  result: RecordedResult = {}
   newer: number | null = null
   hasEvents = false
   hasTurn = false
@@ -182,7 +184,9 @@ class Lines {
     const own = readOwnLine(line)
     if (own === 'broken') return
     if (own !== null && 'newer' in own) this.newer = own.newer
-    else if (own !== null) this.header = { ...this.header, ...own.header }
+    else if (own !== null && 'header' in own) this.header = { ...this.header, ...own.header }
+    // Of more than one the last counts: the step was done again.
+    else if (own !== null) this.result = own.result
     else this.#codex(messageOf(line))
   }
 

@@ -14,6 +14,8 @@ export interface RecordingHeader extends RecordedResult {
   input_sha256?: string | undefined
   /** Texts of the variables that it uses and that came of a command (`{ run = … }`), as they were then. */
   values?: Readonly<Record<string, string>> | undefined
+  /** Id of the session that recorded it. */
+  session?: string | undefined
 }
 
 /** What came of a step, beside what its codex said. */
@@ -55,14 +57,15 @@ const header = v.object({
   step: v.optional(v.string()),
   input_sha256: v.optional(v.string()),
   values: v.optional(v.record(v.string(), v.string())),
+  session: v.optional(v.string()),
   ...result,
 })
 
 /**
- * A line of a recording that is codemachine's own: `header`, of the first line or the last; `newer`: its version, which this
- * codemachine does not know; `broken`: it has another shape. Null: it is a line of codex, or none at all.
+ * A line of a recording that is codemachine's own: `header`: the first one; `result`: one at the end; `newer`: its version,
+ * which this codemachine does not know; `broken`: it has another shape. Null: it is a line of codex, or none at all.
  */
-export type OwnLine = { header: RecordingHeader } | { newer: number } | 'broken' | null
+export type OwnLine = { header: RecordingHeader } | { result: RecordedResult } | { newer: number } | 'broken' | null
 
 /** The first line of a recording, without its line end. What is given is without secrets. */
 export function firstLine(header: RecordingHeader): string {
@@ -81,6 +84,10 @@ export function readOwnLine(line: string): OwnLine {
   const value = parsed(line)
   if (!v.is(ownLine, value)) return null
   if (value.v > VERSION) return { newer: value.v }
+  if (value.type === LAST_LINE) {
+    const read = v.safeParse(v.object(result), value)
+    return read.success ? { result: read.output } : 'broken'
+  }
   const read = v.safeParse(header, value)
   return read.success ? { header: read.output } : 'broken'
 }

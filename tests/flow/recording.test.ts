@@ -13,7 +13,7 @@ test('the first line of a recording names its step and the hash of what it was g
 
 test('the last line says what came of the step', () => {
   const result = { exit: 1, output: '1 failed\n', tries: 2, verify: [{ run: 'npm test', exit: 0 }], approved: true }
-  expect(readOwnLine(lastLine(result))).toEqual({ header: result })
+  expect(readOwnLine(lastLine(result))).toEqual({ result })
 })
 
 test('lines of codex, torn ones and ones of a newer codemachine are told from the own lines', () => {

@@ -305,10 +305,9 @@ class MemoryFiles implements View {
     const played = this.#waiting.shift()
     const text = played?.recording.lastMessage ?? null
     if (played === undefined || text === null) return
-    this.#writing = this.#writing.then(async () => {
-      const problem = await writeMemory(this.#directory, played.step, text)
-      if (problem !== null) this.#problems.add(problem)
-    })
+    this.#writing = this.#writing.then(() =>
+      writeMemory(this.#directory, played.step, text, problem => void this.#problems.add(problem)),
+    )
   }
 
   live(): void {}
