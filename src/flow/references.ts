@@ -59,7 +59,7 @@ function parseReference(inner: string): { reference: Reference } | { problem: st
   const name = inner.trim()
   const [first = '', step = '', part, ...field] = name.split('.')
   if (isVariableName(name)) return { reference: { variable: name } }
-  const shown = `"{{${truncate(name.replace(/\s+/g, ' '), 60)}}}"`
+  const shown = `"{{${truncate(name.replace(/[\s\p{Cc}]+/gu, ' '), 60)}}}"`
   if (first !== STEPS || step === '' || part === undefined) return { problem: `${shown} names no value; ${HOW}` }
   const known = PARTS.find(each => each === part)
   if (known === undefined) {

@@ -51,6 +51,11 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
     'x.toml:5:3: workflows: a file has one of the two forms, [workflow] or [workflows.NAME]; write all of its workflows as [workflows.NAME]',
   ],
   [
+    'both forms, the older one first',
+    `${AGENT}[[workflows.x.steps]]\nuse = "commit"\n[workflow]\nsteps = [{ agent = "commit" }]\n`,
+    'x.toml:5:1: workflow: a file has one of the two forms, [workflow] or [workflows.NAME]; write all of its workflows as [workflows.NAME]',
+  ],
+  [
     'no steps',
     `${AGENT}[workflow]\ndescription = "nothing"\n`,
     'x.toml:3:1: workflow.steps: there are no steps; begin each with a line [[workflow.steps]]',
