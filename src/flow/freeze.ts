@@ -61,6 +61,8 @@ class Freezing {
   readonly #where: SearchPath
   readonly #mistakes = new Map<string, Mistake>()
   readonly #notes: string[] = []
+  /** Paths of all outputs. */
+  readonly #outputs: readonly string[]
   /** What was read, by kind and path as written. */
   readonly #read = new Map<string, ReadText | { problem: string }>()
   /** By the hash of their text. */
@@ -71,6 +73,7 @@ class Freezing {
     this.#workflow = workflow
     this.#options = options
     this.#where = where
+    this.#outputs = workflow.steps.flatMap(({ output }) => (output.kind === 'file' ? [output.path.value] : []))
   }
 
   async all(): Promise<Frozen | { mistakes: readonly Mistake[] }> {
@@ -153,7 +156,7 @@ class Freezing {
   }
 
   async #outputPath(at: Placed<string>, append: boolean): Promise<string | null> {
-    const problem = await problemOfOutput(this.#options.root, at.value, { append })
+    const problem = await problemOfOutput(this.#options.root, { path: at.value, append }, this.#outputs)
     if (problem === null) return at.value
     this.#wrong(at, `${JSON.stringify(at.value)} ${problem}`)
     return null

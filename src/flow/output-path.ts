@@ -7,16 +7,23 @@ import { isInRuntime, isOwnFolder, isPlainPath, RUNTIME_FOLDER } from '../worksp
 /** The most bytes of a file that is added to. */
 const MOST_ADDED_TO = 16 * 1024 * 1024
 
+/** The output of a step, as its workflow file has it. */
+interface WantedOutput {
+  path: string
+  append: boolean
+}
+
 /**
  * Why the output of a step cannot be written to a path below `root`, the real path of the work directory: to go on after the
  * path, without its end; null if it can as things are.
+ * @param others paths of the outputs of other steps
  */
 export async function problemOfOutput(
   root: string,
-  path: string,
-  { append }: { append: boolean },
+  { path, append }: WantedOutput,
+  others: readonly string[],
 ): Promise<string | null> {
-  const wrong = problemOfName(path)
+  const wrong = problemOfName(path) ?? problemBeside(path, others)
   if (wrong !== null) return wrong
   const obstacle = await findObstacle(root, dirname(path))
   if (obstacle !== null && obstacle.kind !== 'missing') {
@@ -36,6 +43,12 @@ function problemOfName(path: string): string | null {
   if (!isPlainPath(path)) return 'is no plain path; write one such as "docs/plan.md"'
   if (parts.some(isOwnFolder)) return 'lies in .git or .codemachine, where no workflow writes; name another file'
   return isInRuntime(parts) ? `lies in ${RUNTIME_FOLDER}, which is codemachine's own; name another file` : null
+}
+
+/** What is a file to one step cannot be a folder to another. */
+function problemBeside(path: string, others: readonly string[]): string | null {
+  const inIt = others.find(other => other.startsWith(`${path}/`))
+  return inIt === undefined ? null : `is a folder to ${JSON.stringify(inIt)}, of another step; name another file`
 }
 
 async function problemOfFile(path: string, append: boolean): Promise<string | null> {

@@ -322,6 +322,14 @@ describe('the file for an output', () => {
     } else expect(result).toMatchObject({ plan: { steps: [{ output: { kind: 'file', path, append: false } }] } })
   })
 
+  test('of one step cannot lie below that of another', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x' })
+    const steps = ['docs', 'docs/plan.md', 'docs/plan.md', 'docs2'].map(path => ({ output: { path } }))
+    expect(await mistakes(project.root, fileOf(steps))).toEqual([
+      `${FILE}:15:12: workflow.steps[0].output.path: "docs" is a folder to "docs/plan.md", of another step; name another file`,
+    ])
+  })
+
   test('to which is added has to be a text, and not a huge one', async () => {
     await using project = await makeProject({ [PROMPT]: 'x', 'log.md': 'x', 'log.bin': Buffer.from([0xff]) })
     await project.write('huge.md', Buffer.alloc(16 * 1024 * 1024 + 1, 'x'))
