@@ -251,16 +251,16 @@ export function withSearchPathOutside(env: Readonly<NodeJS.ProcessEnv>, where: W
 }
 
 /**
- * Program and arguments that run a line as a person would type it, with both streams in one, so that they keep their
+ * Program and arguments that run a line as a person would type it, with both streams in one, unless they are wanted apart, so that they keep their
  * order. No login shell: its profile would put the system's PATH in the place of the person's, which agents' commands
  * have. Windows: `cmd.exe`; never run on a real one yet.
  */
-export function shellLine(line: string, platform: NodeJS.Platform): string[] {
-  if (platform === 'win32') return ['cmd.exe', '/d', '/s', '/c', `(${line}) 2>&1`]
-  return ['/bin/sh', '-c', BASH_OR_SH, 'sh', line]
+export function shellLine(line: string, platform: NodeJS.Platform, streams: 'as-one' | 'apart' = 'as-one'): string[] {
+  const both = streams === 'as-one' ? ' 2>&1' : ''
+  if (platform === 'win32') return ['cmd.exe', '/d', '/s', '/c', `(${line})${both}`]
+  const script = `if [ -x /bin/bash ]; then exec /bin/bash -c "$1"${both}; else exec /bin/sh -c "$1"${both}; fi`
+  return ['/bin/sh', '-c', script, 'sh', line]
 }
-
-const BASH_OR_SH = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$1" 2>&1; else exec /bin/sh -c "$1" 2>&1; fi'
 
 /**
  * The files that stdout and stderr of this process are redirected to, absolute paths. Linux only; elsewhere always empty.

@@ -188,7 +188,7 @@ class OneAtATime implements SandboxCommands {
     this.#servers.works(server)
     const end = await runCommand(server, {
       ...this.#options,
-      command: shellLine(run, platform),
+      command: shellLine(run, platform, onStdout === undefined ? 'as-one' : 'apart'),
       sandboxPolicy: commandPolicy(readOnly ? { ...sandbox, mode: 'read-only' } : sandbox, network),
       env: { [MARK_VARIABLE]: mark },
       forCommands: this.#shielded.forCommands,

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto'
+import { lstat, realpath } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { systemErrorCode, UserError } from '../../base/errors.ts'
+import type { Redactor } from '../../base/redactor.ts'
+import { refusedArgument } from '../../engines/codex/exec/given-arguments.ts'
+import { type FlowFile, readFlowFile, workflowNamed } from '../../flow/file.ts'
+import { freeze, type RunValue } from '../../flow/freeze.ts'
+import type { FlowPlan, Mistake } from '../../flow/plan.ts'
+import { FLOW_FOLDER } from '../../flow/prompts.ts'
+import type { GivenValues, SecretIn } from '../../flow/variables.ts'
+import { readRegularFile } from '../../workspace/files/inside-directory.ts'
+
+/** A workflow as a person names it. */
+export interface WantedFlow {
+  /** The file, as it was typed. */
+  file: string
+  /** Where the person stands; absolute. */
+  directory: string
+  /** Which of several; null: the first. */
+  workflow: string | null
+  given: GivenValues
+}
+
+/** A workflow that can be run: `root` is its work directory, a real path; `notes`: what a person is told first, sentences. */
+export interface PreparedFlow {
+  plan: FlowPlan
+  notes: readonly string[]
+  root: string
+  /** As it was read: what of it is a matter of the run. */
+  file: FlowFile
+}
+
+/** The most bytes of a workflow file. */
+const MOST_BYTES = 1024 * 1024
+
+/**
+ * The work directory of a workflow: the nearest folder around the directory with a `.git`, else with a `.codex-flow`, else
+ * itself. A real path; a `UserError` if the directory is not there. Starts no git.
+ */
+export async function flowRootOf(directory: string): Promise<string> {
+  const here = await realpath(directory).catch((error: unknown) => {
+    if (systemErrorCode(error) === null) throw error
+    throw new UserError(`${directory} is not a directory; name one that is there.`)
+  })
+  return (await nearestWith(here, '.git')) ?? (await nearestWith(here, FLOW_FOLDER)) ?? here
+}
+
+async function nearestWith(directory: string, name: string): Promise<string | null> {
+  for (let folder = directory; ; folder = dirname(folder)) {
+    if ((await lstat(join(folder, name)).catch(() => null)) !== null) return folder
+    if (dirname(folder) === folder) return null
+  }
+}
+
+/**
+ * Reads a workflow and all that it needs, as it is now. Throws one `UserError` with all mistakes, a line each:
+ * `file:line:column: place: problem`.
+ * @param runValue null: no value comes of a command, and no value that does is missing
+ */
+export async function preparedPlan({
+  file: typed,
+  directory,
+  workflow,
+  given,
+  ...more
+}: WantedFlow & { runValue: RunValue | null; secretIn: SecretIn; signal: AbortSignal }): Promise<PreparedFlow> {
+  const [root, source] = await Promise.all([flowRootOf(directory), readSource(resolve(directory, typed), typed)])
+  const read = readFlowFile(source.text, typed, { refusedArgument })
+  if ('mistakes' in read) throw mistakesIn(read.mistakes)
+  const frozen = await freeze(read.file, workflowNamed(read.file, workflow), { root, source, given, ...more })
+  if ('mistakes' in frozen) throw mistakesIn(frozen.mistakes)
+  if (frozen.missing.length > 0) throw mistakesIn(frozen.missing)
+  return { plan: frozen.plan, notes: frozen.notes, root, file: read.file }
+}
+
+async function readSource(path: string, typed: string): Promise<{ path: string; sha256: string; text: string }> {
+  const real = await realpath(path).catch((error: unknown) => {
+    if (systemErrorCode(error) === null) throw error
+    throw new UserError(`There is no file ${typed}.`, { hint: 'To make a first workflow: codemachine flow init' })
+  })
+  const read = await readRegularFile(real, MOST_BYTES)
+  if (read.kind === 'too-large') throw new UserError(`${typed} is larger than 1 MiB, and a workflow file is not.`)
+  if (read.kind !== 'bytes') throw new UserError(`${typed} is no file that can be read; name a workflow file.`)
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(read.bytes)
+    return { path: real, sha256: createHash('sha256').update(read.bytes).digest('hex'), text }
+  } catch {
+    throw new UserError(`${typed} is not UTF-8 text; save it as UTF-8.`)
+  }
+}
+
+/** Mistakes in a workflow file as what a person is told. */
+function mistakesIn(mistakes: readonly Mistake[]): UserError {
+  const lines = mistakes.map(
+    ({ file, line, column, place, problem }) =>
+      `${file}:${line}:${column}: ${place === '' ? '' : `${place}: `}${problem}`,
+  )
+  return new UserError(lines.join('\n'))
+}
+
+/** The name of a secret that a text holds; null: it holds none. */
+export function secretInBy(redactor: Redactor): SecretIn {
+  return text => {
+    const shown = redactor.text(text)
+    if (shown === text) return null
+    return /\[secret ([\w .:-]+)\]/.exec(shown)?.[1] ?? 'one'
+  }
+}

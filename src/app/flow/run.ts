@@ -1,0 +1,267 @@
+import { join } from 'node:path'
+import { UserError } from '../../base/errors.ts'
+import { nearestName } from '../../base/text.ts'
+import type { Output } from '../../core/rules/outputs.ts'
+import type { FlowFile } from '../../flow/file.ts'
+import type { RunValue } from '../../flow/freeze.ts'
+import {
+  type CarriedStep,
+  type FlowOptions,
+  type FlowPlan,
+  flowOptionsOf,
+  neededSteps,
+  PLAN_NAME,
+} from '../../flow/plan.ts'
+import { findRecording } from '../../flow/recording-files.ts'
+import { readBoundedText } from '../../platform/files.ts'
+import { openOutputs } from '../../records/outputs.ts'
+import type { Records } from '../../records/records.ts'
+import { readableState } from '../find.ts'
+import type { RunOptions } from '../library.ts'
+import { OpenProject } from '../open-project.ts'
+import type { Run, RunListeners } from '../open-run.ts'
+import type { NewSession } from '../sessions.ts'
+import type { RunObserver } from '../work-through.ts'
+import { directoryOf, type World } from '../world.ts'
+import { flowRootOf, preparedPlan, secretInBy, type WantedFlow } from './prepare.ts'
+
+/** A workflow that is to be run for real. */
+export interface FlowRun extends Omit<WantedFlow, 'directory'> {
+  /** Id of the step to begin with; null: the first. */
+  from: string | null
+  continueOnError: boolean
+  verbose: boolean
+  /** Seconds between two events of a step that is replayed though the others are not. */
+  pace: number
+  /** `directory`: where the person stands; the workflow is run in the project around it. */
+  options: RunOptions
+}
+
+/** Name of the template of such sessions. */
+const FLOW = 'flow'
+
+/**
+ * Runs a workflow in a session of its own, and then what waits, as any run does. Resolves with the exit code. A `UserError` for
+ * what a person has to mend, before anything is begun; with exit code 6 while a codemachine runs here.
+ */
+export async function runFlow(
+  world: World,
+  wanted: FlowRun,
+  observer: RunObserver,
+  listeners: RunListeners = {},
+): Promise<number> {
+  const stands = directoryOf(world, wanted.options)
+  const options = { ...wanted.options, directory: await flowRootOf(stands) }
+  await using project = await OpenProject.open(world, options)
+  const first = async (run: Run) => await newFlow(world, run, { ...wanted, directory: stands })
+  const worked = await project.workThrough({ first }, observer, listeners)
+  if (worked === null) throw new Error('No session was run.')
+  return worked.exitCode
+}
+
+/** The session of a workflow as it is now. */
+async function newFlow(
+  { signal }: World,
+  run: Run,
+  { from, continueOnError, verbose, pace, file, directory, workflow, given }: FlowRun & { directory: string },
+): Promise<Omit<NewSession, 'queued'>> {
+  const { records, redactor, remarks } = run
+  const prepared = await preparedPlan({
+    file,
+    directory,
+    workflow,
+    given,
+    runValue: valuesIn(run),
+    secretIn: secretInBy(redactor),
+    signal,
+  })
+  const { plan, notes } = prepared
+  refuseForeignPrograms(prepared.file, run)
+  remarks.push(...notes)
+  const last = from === null ? NOTHING_CARRIED : await lastRun(records, plan, from)
+  const options = flowOptionsOf(plan, {
+    mode: 'real',
+    from,
+    carried: last.carried,
+    continueOnError,
+    writes: false,
+    pace,
+    verbose,
+  })
+  return {
+    text: plan.description === null ? plan.name : `${plan.name}: ${plan.description}`,
+    template: FLOW,
+    by: 'command',
+    terms: { options },
+    kept: [{ name: PLAN_NAME, text: JSON.stringify(plan) }, ...(await recordingsFor(records.directory, plan, signal))],
+    outputs: last.outputs,
+  }
+}
+
+/** The most that a command may print for a value, in bytes, and how long it may take, ms. */
+const VALUE_BYTES = 1024 * 1024
+const VALUE_MS = 10 * 60_000
+
+/** Runs the commands of values in the sandbox of the rounds, without network. */
+function valuesIn({ commands }: Run): RunValue {
+  return async (line, signal) => {
+    const printed: Buffer[] = []
+    let bytes = 0
+    const onStdout = (part: Buffer) => {
+      bytes += part.length
+      if (bytes <= VALUE_BYTES) printed.push(part)
+    }
+    const end = await commands.run({ run: line, network: false, timeoutMs: VALUE_MS, signal, onStdout })
+    switch (end.kind) {
+      case 'timed-out':
+        return { problem: `\`${line}\` took longer than ${VALUE_MS / 60_000} minutes` }
+      case 'not-started':
+        return { problem: `\`${line}\` could not be run: ${end.problem.replace(/\.$/, '')}` }
+      case 'broken-off':
+        return { problem: `\`${line}\` was broken off` }
+      case 'exited':
+        return printedValue(line, end, bytes, printed)
+    }
+  }
+}
+
+function printedValue(
+  line: string,
+  { exitCode, output }: { exitCode: number; output: string },
+  bytes: number,
+  printed: readonly Buffer[],
+): Awaited<ReturnType<RunValue>> {
+  if (exitCode !== 0) {
+    const [said = ''] = output.trim().split('\n').slice(-1)
+    return { problem: `\`${line}\` ended with exit code ${exitCode}${said === '' ? '' : `: ${said.slice(0, 500)}`}` }
+  }
+  if (bytes > VALUE_BYTES) return { problem: `\`${line}\` printed more than 1 MiB` }
+  try {
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(printed)) }
+  } catch {
+    return { problem: `what \`${line}\` printed is not UTF-8 text` }
+  }
+}
+
+/** Refuses a program that the file names and the person does not: a clone brings the file along. */
+function refuseForeignPrograms({ file, engines }: FlowFile, { settings, sources }: Run): void {
+  const { codex, codemachine } = engines
+  const isOwn = sources.codexBin.layer !== 'project'
+  const own = isOwn ? settings.codexBin : null
+  for (const [name, { bin }] of Object.entries({ codex, codemachine })) {
+    if (bin === null || bin.value === (name === 'codex' ? (own ?? name) : name)) continue
+    const mend =
+      name === 'codex'
+        ? 'name the same in your own settings or with --codex-bin, or take it out'
+        : 'a step of this engine is worked on by this codemachine itself; take it out'
+    throw new UserError(
+      `${file}:${bin.line}:${bin.column}: ${bin.place}: "${bin.value}" is a program that you have not named; ${mend}.`,
+    )
+  }
+}
+
+/** What the steps before that one came to in the last run. */
+interface LastRun {
+  carried: readonly CarriedStep[]
+  outputs: NonNullable<NewSession['outputs']>
+}
+
+const NOTHING_CARRIED: LastRun = { carried: [], outputs: [] }
+
+/** How many sessions are looked at for the last run of a workflow. */
+const MOST_LOOKED_AT = 200
+
+/** What the newest real run of this workflow has for those that begin with a later step; a `UserError` if they need more. */
+async function lastRun(records: Records, plan: FlowPlan, from: string): Promise<LastRun> {
+  const begin = plan.steps.findIndex(({ id }) => id === from)
+  if (begin === -1) throw new UserError(noStep(plan, from))
+  const before = plan.steps.slice(0, begin).map(({ id }) => id)
+  const needed = new Set(plan.steps.slice(begin).flatMap(neededSteps))
+  const found = begin === 0 ? null : await newestRun(records, plan)
+  if (found === null) {
+    const missing = before.find(id => needed.has(id))
+    if (missing === undefined) return NOTHING_CARRIED
+    throw new UserError(
+      `No earlier run of ${plan.name} is there, and what comes from step "${from}" on uses what step "${missing}" came to; run it from the beginning.`,
+    )
+  }
+  const kept = openOutputs(records.sessionFolder(found.id))
+  const last: { carried: CarriedStep[]; outputs: LastRun['outputs'][number][] } = { carried: [], outputs: [] }
+  for (const id of before) {
+    const record = found.steps.get(id)
+    if (record === undefined || (record.mark !== 'done' && record.mark !== 'skipped')) {
+      if (!needed.has(id)) continue
+      throw new UserError(
+        `In the last run of ${plan.name} (${found.id}) step "${id}" came to nothing, and what comes from step "${from}" on uses it; begin with --from ${id}, or an earlier one.`,
+      )
+    }
+    const { mark, exit, fields, output, answer } = record
+    last.carried.push({ id, mark, exit, fields })
+    const keep = async (name: string, from: Output | null, kind: 'md' | 'json') => {
+      if (from !== null) last.outputs.push({ name, kind, text: await kept.read(from) })
+    }
+    await keep(id, output, 'md')
+    await keep(`${id}.answer`, answer, 'json')
+  }
+  return last
+}
+
+function noStep({ name, steps }: FlowPlan, wanted: string): string {
+  const ids = steps.map(({ id }) => id)
+  const near = nearestName(wanted, ids)
+  const meant = near === null ? `use one of ${ids.slice(0, 20).join(', ')}.` : `did you mean "${near}"?`
+  return `${name} has no step "${wanted.slice(0, 60)}"; ${meant}`
+}
+
+/** What the fold of a workflow keeps of a step, as far as another run can use it. */
+interface EndedStep {
+  mark: string
+  exit: number | null
+  fields: Readonly<Record<string, string>>
+  output: Output | null
+  answer: Output | null
+}
+
+async function newestRun(
+  records: Records,
+  plan: FlowPlan,
+): Promise<{ id: string; steps: ReadonlyMap<string, EndedStep> } | null> {
+  for (const id of (await records.sessions()).reverse().slice(0, MOST_LOOKED_AT)) {
+    const state = await readableState(records, id)
+    if (state?.template !== FLOW || state.kind === null) continue
+    const { options, steps } = state.work as { options: FlowOptions; steps: readonly EndedStep[] }
+    if (options.mode !== 'real' || options.file !== plan.file || options.name !== plan.name) continue
+    return { id, steps: new Map(options.steps.flatMap((step, at) => (steps[at] ? [[step.id, steps[at]]] : []))) }
+  }
+  return null
+}
+
+/** As much of one recording as a session keeps. */
+const RECORDING_BYTES = 16 * 1024 * 1024
+
+/** The recordings of steps that are replayed though the others are not, by the names that the template looks for. */
+async function recordingsFor(
+  root: string,
+  { steps }: FlowPlan,
+  signal: AbortSignal,
+): Promise<NonNullable<NewSession['kept']>> {
+  const kept: { name: string; text: string }[] = []
+  for (const step of steps) {
+    if (step.work.kind !== 'agent' || step.work.engine !== 'mock') continue
+    const found = await findRecording(root, step, signal)
+    if (found.kind === 'missing') {
+      throw new UserError(
+        `Step "${step.id}" is replayed (its engine is mock), and has no recording: ${found.looked.join(' and ')} ${found.looked.length === 1 ? 'is' : 'are'} not there.`,
+      )
+    }
+    if (found.kind === 'broken') throw new UserError(`${found.path} ${found.problem.replace(/\.$/, '')}.`)
+    const { path, hasTurn } = found.recording
+    const read = await readBoundedText(join(root, path), RECORDING_BYTES)
+    if (typeof read !== 'object' || 'problem' in read)
+      throw new UserError(`${path} ${read === 'missing' ? 'is not there' : read.problem}.`)
+    // What shows no turn was written by hand, or cut: it is played as one.
+    const text = hasTurn ? read.text : `{"type":"turn.started"}\n${read.text}`
+    kept.push({ name: `recording-${step.index}.jsonl`, text })
+  }
+  return kept
+}
