@@ -32,9 +32,9 @@ const CONTINUATION = ' '.repeat('22:41:07  '.length)
 export function plainView(write: (text: string) => void, { colour }: { colour: boolean }): View {
   let countdown: Countdown | null = null
   const paint = (text: string, tone: Tone) => (colour ? paintTone(text, tone) : text)
-  const say = (at: number, { text, more, tone }: Description) => {
+  const say = (at: number, { text, more, tone, moreTone = tone }: Description) => {
     const time = paint(formatTime(at), 'quiet')
-    const lines = [`${time}  ${paint(text, tone)}`, ...more.map(line => `${CONTINUATION}${paint(line, tone)}`)]
+    const lines = [`${time}  ${paint(text, tone)}`, ...more.map(line => `${CONTINUATION}${paint(line, moreTone)}`)]
     write(`${lines.map(line => line.trimEnd()).join('\n')}\n`)
   }
   return {

@@ -13,7 +13,7 @@ import { activityOf, describeOutcome, waitEndOf } from './outcome.ts'
 import { agentOf, boardNow, isDelegation, isPlanShown } from './plan.ts'
 import { gateName } from './proof.ts'
 import { oneLine } from './safe-text.ts'
-import { statusOfWork, wordsForStep } from './work.ts'
+import { statusOfWork, titleOfRound, wordsForStep } from './work.ts'
 
 /** How far the tasks of a session are. */
 export interface TaskAtWork {
@@ -247,11 +247,12 @@ export function statusLine(state: SessionState, board: TaskBoard | null, now: nu
   const tasks = boardNow(board, state)
   const task = tasks && taskAtWork(tasks)
   const work = statusOfWork(state)
+  const round = titleOfRound(state)
   const window = usedWindow(state, now)
   const most = limits.rounds === null ? '' : `/${limits.rounds}`
   const facts = [
     cutLine(titleOf(state, board), TITLE_CELLS),
-    `R${running?.round ?? roundsUsed}${most}`,
+    round === null ? `R${running?.round ?? roundsUsed}${most}` : cutLine(round.title, WORK_CELLS),
     work === null ? (task?.shortPlace ?? '') : cutLine(oneLine(work, WORK_CHARS), WORK_CELLS),
     time === null ? words : `${words} ${time}`,
     next ?? '',

@@ -59,7 +59,7 @@ import {
   wordsForReviewTerms,
 } from './proof.ts'
 import { oneLine } from './safe-text.ts'
-import { describeCommandRun, describeLooked, describeWrote, statusOfWork } from './work.ts'
+import { describeCommandRun, describeLooked, describeWrote, statusOfWork, titleOfRound } from './work.ts'
 
 /**
  * What a person is told of an event; null if nothing. Pure.
@@ -353,6 +353,8 @@ function describeRoundStart(event: RecordedOf<'round-started'>, state: SessionSt
   const provider = event.provider === undefined ? '' : `, provider ${name(event.provider)}`
   const model = `${provider}${event.model === null ? '' : `, model ${name(event.model)}`}`
   const change = state.running?.replan != null ? CHANGING : null
+  const own = change === null ? titleOfRound(state) : null
+  if (own !== null) return { text: own.title, more: own.lines, tone: 'strong', moreTone: 'quiet' }
   const part = event.part === undefined ? change : wordsForPart(state, event.part)
   const number = `round ${event.round}`
   const isFree = event.part !== undefined && partOf(state.kind, event.part).free

@@ -114,6 +114,8 @@ export interface Description {
   /** Lines that belong to it. */
   more: readonly string[]
   tone: Tone
+  /** That of these lines; left out: the same. */
+  moreTone?: Tone
 }
 
 /** A description of a text that may have several lines and may come from outside. */

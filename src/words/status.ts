@@ -180,8 +180,9 @@ function stateInWords(session: SessionReport, now: number): string {
   return hint === null ? text : `${text}  ${hint}`
 }
 
-function howFar({ round, roundsUsed, limits }: SessionReport): string {
+function howFar({ round, roundsUsed, limits, work }: SessionReport): string {
   if (round !== null) {
+    if (work.round !== null) return `${oneLine(work.round.title, NAME_CHARS)} for ${formatSpan(round.elapsedMs)}`
     const most = limits.rounds === null ? '' : ` of ${limits.rounds}`
     return `round ${round.round}${most} for ${formatSpan(round.elapsedMs)}`
   }

@@ -1,5 +1,13 @@
 import { clipEnd, formatBytes, truncate } from '../base/text.ts'
-import type { BoardMark, BoardRow, CardFact, ReportSection, StepName, TemplateView } from '../core/contracts/view.ts'
+import type {
+  BoardMark,
+  BoardRow,
+  CardFact,
+  ReportSection,
+  RoundTitle,
+  StepName,
+  TemplateView,
+} from '../core/contracts/view.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import { type TaskBoard, taskOf } from '../core/state/plan.ts'
 import { isKnown, type SessionState } from '../core/state/state.ts'
@@ -7,7 +15,7 @@ import { type Description, describe, type Tone, withRest } from './names.ts'
 import { formatCount, formatDuration } from './numbers.ts'
 import { agentOf } from './plan.ts'
 import { gateName, lastLinesShown, wordsForGate } from './proof.ts'
-import { oneLine } from './safe-text.ts'
+import { oneLine, safeText } from './safe-text.ts'
 
 /** What of a board is shown: its first 500 rows, and how many there are. */
 export interface ShownBoard {
@@ -25,7 +33,9 @@ const FACT_CHARS = 2000
 const SECTION_CHARS = 16_000
 const PATH_CHARS = 300
 const PROBLEM_CHARS = 2000
+const TITLE_LINE_CHARS = 2000
 const MOST_FILES = 10
+const MOST_TITLE_LINES = 100
 
 const MARKS: ReadonlySet<string> = new Set<BoardMark>(['to-do', 'now', 'claimed', 'done', 'parked', 'failed'])
 
@@ -53,6 +63,32 @@ export function statusOfWork(state: SessionState): string | null {
     state,
     view => orNull(view.status?.(state.work, state) ?? null, 'status', LINE_CHARS),
     problem => problem,
+  )
+}
+
+/**
+ * What the round that runs, or the next one, is called in the template's own words, on lines; null if it has none, or the
+ * session has ended. Safe to write to a terminal. Pure.
+ */
+export function titleOfRound(state: SessionState): RoundTitle | null {
+  if (state.ended !== null) return null
+  return askView<RoundTitle | null>(
+    state,
+    view => {
+      const title = view.round?.(state.work, state) ?? null
+      if (title === null) return null
+      const lines = listOf(title.lines, 'round.lines')
+        .slice(0, MOST_TITLE_LINES)
+        .map((line, at) => {
+          return safeText(truncate(textOf(line, `round.lines[${at}]`), TITLE_LINE_CHARS))
+        })
+      return {
+        title: oneLine(textOf(title.title, 'round.title'), LINE_CHARS),
+        // With the blanks that it begins with: it may be a prompt.
+        lines: lines.flatMap(line => line.split('\n')).slice(0, MOST_TITLE_LINES),
+      }
+    },
+    problem => ({ title: problem, lines: [] }),
   )
 }
 
@@ -174,6 +210,8 @@ export interface WorkReport {
   isKnown: boolean
   /** How far it is, in the template's own words; null if it has none. */
   status: string | null
+  /** What the round that runs, or the next one, is called by the template; null if it has no name for it, or nobody runs the session. */
+  round: RoundTitle | null
   /** `from`: whether the rows are the template's own or those of its tasks; `count`: how many there are, of which at most 500 are listed. Null: there are none. */
   board: { from: 'template' | 'tasks'; count: number; rows: readonly WorkRow[] } | null
 }
@@ -188,6 +226,7 @@ export function workReport(state: SessionState, board: TaskBoard | null, isRunni
     template: truncate(state.template, LINE_CHARS),
     isKnown: isKnown(state),
     status: statusOfWork(state),
+    round: isRunning ? titleOfRound(state) : null,
     board:
       shown === null || shown.count === 0
         ? null

@@ -71,6 +71,7 @@ function full(text: string): SessionReport {
       template: text,
       isKnown: true,
       status: text,
+      round: { title: text, lines: [text] },
       board: {
         from: 'template',
         count: 3,
@@ -129,6 +130,16 @@ test('where the models of a provider work, it is named, with its share of the to
   expect(lines).toContain('  model    qwen3 of local')
   expect(lines.find(line => line.startsWith('  so far'))).toMatch(/, 3\.4k tokens, 1\.2k tokens of local$/)
   expect(linesOf({ providerTokens: {}, provider: null })).toContain('  model    qwen3')
+})
+
+test('a round that has a name of its own is called so, and not by its number', () => {
+  const { work } = full('x')
+  const session = { ...full('x'), work: { ...work, round: { title: 'Step 2/4: lint', lines: ['cat a | b'] } } }
+  const soFar = (shown: SessionReport) =>
+    statusLines({ directory: '/work', runner: null, session: shown, sessions: 1, queued: 0 }, now)[3]
+  const round = { round: 3, elapsedMs: 9_000 }
+  expect(soFar({ ...session, waiting: null, round })).toMatch(/^ {2}so far {3}Step 2\/4: lint for 9 s, /)
+  expect(soFar({ ...session, waiting: null, round, work: { ...work, round: null } })).toMatch(/^ {2}so far {3}round 3/)
 })
 
 test('what a person is to decide is said, until when, and what is taken then', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { plainView } from '../../src/cli/output.ts'
 import type { TemplateKind } from '../../src/core/contracts/template.ts'
 import type { BoardRow, TemplateView } from '../../src/core/contracts/view.ts'
 import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
@@ -11,12 +12,21 @@ import { ReportFold } from '../../src/report/fold-report.ts'
 import { markdownOf } from '../../src/report/markdown.ts'
 import { htmlOf } from '../../src/report/page.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { eventLines } from '../../src/tui/blocks/event-lines.ts'
 import { headerLines, windowTitle } from '../../src/tui/header/header.ts'
 import { progressLine, taskLines } from '../../src/tui/header/tasks.ts'
 import { widthOf } from '../../src/words/cells.ts'
 import { statusLine } from '../../src/words/doing.ts'
 import { describeEvent } from '../../src/words/event.ts'
-import { cardOfWork, ownBoard, sectionOfWork, statusOfWork, wordsForStep, workReport } from '../../src/words/work.ts'
+import {
+  cardOfWork,
+  ownBoard,
+  sectionOfWork,
+  statusOfWork,
+  titleOfRound,
+  wordsForStep,
+  workReport,
+} from '../../src/words/work.ts'
 import { HERE } from '../report/made-up-night.ts'
 import { type RelayWork, relayTemplate } from '../support/relay-template.ts'
 import { created, recorded, SESSION, worked } from '../support/session-events.ts'
@@ -132,6 +142,7 @@ describe('a template of a program', () => {
       template: 'relay',
       isKnown: true,
       status: 'leg 2 of 3',
+      round: null,
       board: {
         from: 'template',
         count: 3,
@@ -146,8 +157,68 @@ describe('a template of a program', () => {
 
   test('that is not known any more is shown as any other session', () => {
     const unknown = recorded(events).reduce((state, event) => fold(state, event, OWN_TEMPLATES), emptyState(SESSION))
-    expect(workReport(unknown, null, true)).toEqual({ template: 'relay', isKnown: false, status: null, board: null })
+    expect(workReport(unknown, null, true)).toEqual({
+      template: 'relay',
+      isKnown: false,
+      status: null,
+      round: null,
+      board: null,
+    })
     expect(statusLine(unknown, null, NOW)).toBe('Carry it. · R2/3 · starting codex')
+  })
+})
+
+describe('a round that has a name of its own', () => {
+  const DETAILS = ['cat legs/2.md | run --fast', '  over the \u001b[31mbridge\u202e']
+  const kind = kindOf({
+    round: ({ legs, run }) => ({ title: `Leg ${run + 1}/${legs.length}: ${legs[run]}`, lines: DETAILS }),
+  })
+  const state = stateOf(kind)
+  const now = (state.running?.startedAt ?? 0) + 12_000
+  const place = { columns: 120, theme: plain, now }
+  const NAME = 'Leg 2/3: across the water'
+  const event = recorded(events)[3]
+  const data = { state, board: null, live: [], queued: 0 }
+
+  test('has it in the header in the place of its number, shortened where there is little room', () => {
+    expect(headerLines(data, { ...place, rows: 2 })[0]).toBe(`Carry it. · A leg · ${NAME} · 0:15`)
+    for (let columns = 20; columns < 100; columns++)
+      for (const line of headerLines(data, { ...place, columns, rows: 2 }))
+        expect(widthOf(line)).toBeLessThanOrEqual(columns)
+    expect(headerLines(data, { ...place, columns: 44, rows: 2 })[0]).toContain('Leg 2/3: ')
+    expect(windowTitle(data, { symbols: true, now })).toBe('▸ Leg 2/3: across the wat… starting codex — Carry it.')
+    expect(statusLine(state, null, now)).toMatch(/^Carry it\. · Leg 2\/3: across the wat… · /)
+  })
+
+  test('begins with it, and what belongs to it stands below', () => {
+    const told = event && describeEvent(event, state)
+    const more = ['cat legs/2.md | run --fast', '  over the ␛[31mbridge<U+202E>']
+    expect(told).toEqual({ text: NAME, more, tone: 'strong', moreTone: 'quiet' })
+    const written: string[] = []
+    if (event) plainView(text => void written.push(text), { colour: true }).event(event, state)
+    expect(written.join('')).toContain(`\u001b[2m${more[1]}\u001b[22m`)
+    const lines = event === undefined ? [] : eventLines(event, state, { columns: 100, theme: plain, full: false })
+    expect(lines).toEqual(['', expect.stringMatching(new RegExp(`^── ${NAME} ─+$`)), ...more.map(line => `  ${line}`)])
+    const read = event === undefined ? [] : eventLines(event, state, { columns: 100, theme: forReader, full: false })
+    expect(read).toEqual(['', NAME, ...more.map(line => `  ${line}`)])
+  })
+
+  test('is called so while it runs, and not once the session has ended or the plan is changed', () => {
+    expect(workReport(state, null, true).round).toMatchObject({ title: NAME })
+    expect(workReport(state, null, false).round).toBeNull()
+    expect(titleOfRound(stateOf(kind, [...events, sampleEvents['session-ended']]))).toBeNull()
+    const asked = stateOf(kind, [...events.slice(0, 3), { type: 'replan-asked', text: 'home first' }, again])
+    expect(event && describeEvent(event, asked)?.text).toMatch(/^round 2 {2}a leg: /)
+    expect(titleOfRound(stateOf(kindOf({ round: () => null })))).toBeNull()
+  })
+
+  test('may say much, of which 100 lines are shown', () => {
+    const long = Array.from({ length: 70 }, () => `${'x'.repeat(5000)}\ny`)
+    const much = titleOfRound(stateOf(kindOf({ round: () => ({ title: long.join(), lines: long }) })))
+    expect(much?.title.length).toBe(120)
+    expect([much?.lines.length, Math.max(...(much?.lines ?? []).map(line => line.length))]).toEqual([70, 2000])
+    const short = titleOfRound(stateOf(kindOf({ round: () => ({ title: 'a', lines: Array(90).fill('x\ny') }) })))
+    expect(short?.lines).toHaveLength(100)
   })
 })
 
@@ -281,6 +352,7 @@ test('nothing that a view says steers the terminal, breaks a line or is read as 
       const row: BoardRow = { mark: 'now', id: long, text: long, who: long, since: -1 }
       const kind = kindOf({
         step: () => long,
+        round: () => ({ title: long, lines: [long, long] }),
         status: () => long,
         board: () => [row, row],
         card: () => [{ label: long, text: long }],
@@ -290,11 +362,13 @@ test('nothing that a view says steers the terminal, breaks a line or is read as 
       const own = ownBoard(state)
       const place = { columns: 60, theme: plain, now: NOW }
       const data = reportOf(kind)
-      const end = recorded(events)[2]
+      const [, , end, begun] = recorded(events)
+      if (begun === undefined) throw new Error('No round has begun.')
       const notification = end && notificationOf(end, state)
       const lines = [
         ...taskLines({ board: null, plan: [], own: own && { ...own, now: NOW } }, { ...place, rows: 9 }),
         ...headerLines({ state, board: null, live: [], queued: 0 }, { ...place, rows: 2 }),
+        ...eventLines(begun, state, { columns: 60, theme: plain, full: false }),
         ...cardOf(data, { commands: [], columns: 60, full: null }).map(line => line.text),
       ]
       for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(60)
@@ -321,12 +395,20 @@ describe('a view that cannot be used', () => {
   const WHAT = 'the view of the template cannot be shown: no such leg'
 
   test('ends no session: that it threw is said in its place', () => {
-    const kind = kindOf({ step: broken, status: broken, board: broken, card: broken, report: broken })
+    const kind = kindOf({
+      step: broken,
+      round: broken,
+      status: broken,
+      board: broken,
+      card: broken,
+      report: broken,
+    })
     const state = stateOf(kind)
     expect(statusOfWork(state)).toBe(WHAT)
     expect(wordsForStep(state, { kind: 'look', name: 'x' }).words).toBe(WHAT)
     expect(ownBoard(state)?.rows).toEqual([{ mark: 'failed', id: '!', text: WHAT, who: null, since: null }])
     expect(reportOf(kind).work).toMatchObject({ card: [{ text: WHAT }], section: { text: WHAT } })
+    expect(titleOfRound(state)).toEqual({ title: WHAT, lines: [] })
   })
 
   test.each([
@@ -350,5 +432,14 @@ describe('a view that cannot be used', () => {
   ] satisfies [string, TemplateView<RelayWork>, string][])('%s', (_, view, problem) => {
     const [row] = ownBoard(stateOf(kindOf(view)))?.rows ?? []
     expect(row?.text).toContain(problem)
+  })
+
+  test.each([
+    ['lines that are no list', () => ({ title: 'Leg', lines: 'x' }), 'round.lines is no list'],
+    ['a line that is no text', () => ({ title: 'Leg', lines: ['x', 7] }), 'round.lines[1] is no text'],
+    ['no title', () => ({ lines: [] }), 'round.title is no text'],
+  ])('of a round: %s', (_, round, problem) => {
+    const title = titleOfRound(stateOf(kindOf({ round: round as never })))
+    expect(title?.title).toContain(problem)
   })
 })

@@ -8,7 +8,7 @@ import type { SessionState } from '../state/state.ts'
 export interface TemplateView<S = unknown> {
   /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. */
   step?(step: StepName, own: S, session: SessionState): string | null
-  /** What the round that runs, or the next one, is called, such as `Step 2/4: commit-message`; null: as codemachine calls it. */
+  /** What the round that runs, or the next one, is called in the place of its number, such as `Step 2/4: lint`; null: as codemachine calls it. */
   round?(own: S, session: SessionState): RoundTitle | null
   /** How far the work is, in a few words for one line: `step 3 of 8`; null: nothing. Left out: how many rows are done. */
   status?(own: S, session: SessionState): string | null
@@ -28,8 +28,8 @@ export interface StepName {
   name: string
 }
 
-/** What a round is called, on one line, and what is said below that: at most 20 lines. */
-interface RoundTitle {
+/** What a round is called, on one line; `lines`: what is said below that where it begins, at most 100. */
+export interface RoundTitle {
   title: string
   lines: readonly string[]
 }

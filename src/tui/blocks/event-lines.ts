@@ -36,6 +36,7 @@ import {
   describedLines,
   firstRows,
   type LineOptions,
+  linesBelow,
   MOST_TEXT,
   roleOf,
   underPrefix,
@@ -153,7 +154,8 @@ function ruleLines(description: Description | null, options: BlockOptions): stri
   const { text, tone } = description
   const room = Math.min(columns, LONGEST_RULE) - LEAD.length - widthOf(text) - 1
   if (!theme.symbols || room < 2) return describedLines(description, options)
-  return [`${theme.paint('dim', LEAD)}${theme.paint(roleOf(tone), text)} ${theme.paint('dim', '─'.repeat(room))}`]
+  const rule = `${theme.paint('dim', LEAD)}${theme.paint(roleOf(tone), text)} ${theme.paint('dim', '─'.repeat(room))}`
+  return [rule, ...linesBelow(description, options)]
 }
 
 /** An item of an agent that was given a task: one line behind its name; in full drawn as any item, below the name. */

@@ -68,12 +68,21 @@ export function describedLines(
   role: Role | null = null,
 ): string[] {
   if (description === null) return []
-  const { text, more, tone } = description
-  const painted = (line: string) => theme.paint(role ?? roleOf(tone), line)
+  const { text, tone } = description
   return [
-    ...wrapLine(painted(text), columns),
-    ...underPrefix({ first: '  ', columns }, inner => more.flatMap(line => wrapLine(painted(line), inner))),
+    ...wrapLine(theme.paint(role ?? roleOf(tone), text), columns),
+    ...linesBelow(description, { columns, theme }, role),
   ]
+}
+
+/** The further lines of a description, indented. */
+export function linesBelow(
+  { more, tone, moreTone = tone }: Description,
+  { columns, theme }: LineOptions,
+  role: Role | null = null,
+): string[] {
+  const painted = (line: string) => theme.paint(role ?? roleOf(moreTone), line)
+  return underPrefix({ first: '  ', columns }, inner => more.flatMap(line => wrapLine(painted(line), inner)))
 }
 
 /** The role that a tone is painted in. */

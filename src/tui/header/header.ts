@@ -15,7 +15,7 @@ import {
 import { wordsForCost, wordsForTokensUsed } from '../../words/outcome.ts'
 import { wordsForPart } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { statusOfWork } from '../../words/work.ts'
+import { statusOfWork, titleOfRound } from '../../words/work.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 
 const NAME_CHARS = 120
@@ -111,7 +111,13 @@ function capital(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-function roundPart({ running, roundsUsed, limits }: SessionState): LinePart {
+function roundPart(state: SessionState): LinePart {
+  const own = titleOfRound(state)
+  if (own !== null) {
+    const forms: LinePart['forms'] = [own.title]
+    return { forms, importance: 80, least: 12, enough: TASK_CELLS, role: 'plain' }
+  }
+  const { running, roundsUsed, limits } = state
   const most = limits.rounds
   const [of, ofShort] = most === null ? ['', ''] : [` of ${most}`, `/${most}`]
   const words = running === null ? wordsForRounds(roundsUsed, most) : `round ${running.round}${of}`
@@ -328,13 +334,19 @@ export function windowTitle(
   const { kind, words, short } = doing(state, live, now)
   const place = state.ended === null ? placeOf(state, board) : null
   const facts = [
-    ...(state.running === null ? [] : [symbols ? `R${state.running.round}` : `round ${state.running.round}`]),
+    ...(state.running === null ? [] : [roundOf(state, state.running.round, symbols)]),
     ...(place === null ? [] : [place]),
     cutLine(symbols ? short : words, DOING_CELLS),
   ]
   const title = titleOf(state, board)
   const line = `${symbols ? DOINGS[kind].symbol : ''}${facts.join(' ')}${title === '' ? '' : ` — ${title}`}`
   return cutLine(line, TITLE_CELLS)
+}
+
+function roundOf(state: SessionState, round: number, symbols: boolean): string {
+  const own = titleOfRound(state)
+  if (own !== null) return cutLine(own.title, PLACE_CELLS)
+  return symbols ? `R${round}` : `round ${round}`
 }
 
 /** How far the work is, in short: in the template's own words, or `T2/15`; null if there is nothing to say. */
