@@ -231,7 +231,7 @@ function resultLines({ work, verify, retries, approve }: FlowStep, result: Recor
     ...(retries === 0
       ? []
       : [
-          `would run: again, at most ${retries} times (${tries === undefined ? 'not recorded' : `recorded: ${tries - 1}`})`,
+          `would run: again if it fails, at most ${retries === 1 ? 'once' : `${retries} times`} (${tries === undefined ? 'not recorded' : `recorded: ${tries === 1 ? 'not needed' : `${tries - 1} more`}`})`,
         ]),
     ...(approve ? [`would ask: a person, who looks at the output (${approvalWords(approved)})`] : []),
   ]

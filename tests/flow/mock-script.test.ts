@@ -98,7 +98,7 @@ test('a step is played with what would run beside it, and what that came to when
       after: [
         'would run: npm test (recorded: exit code 0)',
         'would run: npm run lint (not recorded)',
-        'would run: again, at most 2 times (recorded: 1)',
+        'would run: again if it fails, at most 2 times (recorded: 1 more)',
         'would ask: a person, who looks at the output (recorded: taken)',
       ],
     },

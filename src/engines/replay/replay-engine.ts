@@ -65,6 +65,8 @@ const INTERRUPTED: RoundOutcome = { class: 'interrupted', message: null }
  */
 class ReplayedRound implements PreparedRound {
   readonly thread: ThreadSpec
+  /** What came after the last turn is not recorded. */
+  readonly isOver = true
   readonly #options: ReplayOptions
   readonly #onOver: () => void
   readonly #ending = new AbortController()

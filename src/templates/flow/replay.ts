@@ -43,13 +43,16 @@ function endOf({ now }: FlowWork): Extract<Step, { kind: 'end' }>['outcome'] {
 
 /** All that is shown of a step. */
 function allOf(step: FlowStep, shown: MockStep, own: FlowWork, thread: ThreadSpec | undefined): Step[] {
-  const title = shown.recording === null ? `${titleOf(own, step.index)}: ` : ''
-  const note = (text: string): OwnStep => ({ kind: 'note', name: nameOf(text), text: `${title}${text}` })
+  const title = `${titleOf(own, step.index)}: `
+  const note = (text: string): OwnStep => ({ kind: 'note', name: nameOf(text), text })
+  // Where a round is shown, that names the step for what comes after it.
+  const first = (text: string) => ({ ...note(text), text: `${title}${text}` })
+  const last = shown.recording === null ? first : note
   return [
-    ...shown.before.map(note),
+    ...shown.before.map(first),
     ...(shown.recording === null || thread === undefined ? [] : [roundOf(step, shown.recording, own, thread)]),
     ...(shown.write === null ? [] : [writeOf(step, shown.write, own)]),
-    ...shown.after.map(note),
+    ...shown.after.map(last),
   ]
 }
 

@@ -249,3 +249,77 @@ test('where the folder of the memory files is a link, one line says so and nothi
   expect(outcome).toEqual({ kind: 'replayed' })
   expect(await realpath(place.directory)).toBeTruthy()
 })
+
+test('what a person sees of a mock run', async () => {
+  const place = await emptyPlace()
+  const hash = inputHash('Write a message.', 'Diff: +b')
+  await record(place, '1-test.json', ['{"type":"codemachine.result","v":1,"exit":1,"output":"1 failed"}'])
+  await record(place, '2-fix.json', [
+    firstLine({ step: 'fix', input_sha256: hash, values: { diff: '+a' } }),
+    ...said('Mended.', ran("/bin/bash -lc 'npm test'", '2 passed\n')),
+    '{"type":"codemachine.result","v":1,"exit":0,"tries":2,"verify":[{"run":"npm test","exit":0}],"approved":true}',
+  ])
+  await record(place, '4-commit.json', [
+    ...said('x').slice(0, 2),
+    { type: 'turn.failed', error: { message: 'No quota.' } },
+  ])
+  const exit = (operator: '==' | '!=') => ({
+    when: {
+      text: `{{steps.test.exit}} ${operator} 0`,
+      left: { step: 'test', part: 'exit' as const, field: [] },
+      operator,
+      right: '0',
+    },
+  })
+  const plan = planOf(
+    stepOf(1, 'test', { work: { kind: 'command', run: 'npm test' } }),
+    stepOf(2, 'fix', { ...exit('!='), verify: ['npm test'], retries: 1, approve: true }),
+    stepOf(3, 'praise', exit('==')),
+    stepOf(4, 'commit'),
+    stepOf(5, 'push'),
+  )
+  const { lines, outcome } = await run(place, plan)
+  expect(outcome).toEqual({ kind: 'replayed' })
+  expect(shownIn(lines)).toMatchInlineSnapshot(`
+    "hh:mm:ss  session SESSION  A commit message from the diff  (flow, workspace-write, without a limit, no gates)
+    hh:mm:ss  Step 1/5: test: would run: npm test (recorded: exit code 1)
+    hh:mm:ss  Step 2/5: fix: the prompt or the input is not what .codex-flow/runtime/debug/2-fix.json was recorded with
+    hh:mm:ss  round 1  step: commit, replay 0.1.0, model gpt-5
+    hh:mm:ss  $ npm test  → exit 0
+    hh:mm:ss  Mended.
+    hh:mm:ss  kept: outputs/1-fix.md, 7 bytes
+    hh:mm:ss  round 1 ended: worked, 0 s, step 2 of 5
+    hh:mm:ss  would run: npm test (recorded: exit code 0)
+    hh:mm:ss  would run: again if it fails, at most once (recorded: 1 more)
+    hh:mm:ss  would ask: a person, who looks at the output (recorded: taken)
+    hh:mm:ss  Step 3/5: praise: passed over: when {{steps.test.exit}} == 0 (1 == 0) is not so
+    hh:mm:ss  round 2  step: commit, replay 0.1.0, model gpt-5
+    hh:mm:ss  round 2 ended: network, 0 s, step 4 of 5
+    hh:mm:ss  failed, as it was recorded: No quota.
+    hh:mm:ss  Step 5/5: push: not recorded: the run ended with commit, which failed
+    hh:mm:ss  session SESSION ended: replayed: no model was asked, nothing was run  (2 rounds, 0 s, 0 tokens)
+    "
+  `)
+  await record(place, '1-x.json', said('Mended.'))
+  const { lines: verbose } = await run(place, planOf(stepOf(1, 'x')), { verbose: true })
+  expect(shownIn(verbose)).toMatchInlineSnapshot(`
+    "hh:mm:ss  session SESSION  A commit message from the diff  (flow, workspace-write, without a limit, no gates)
+    hh:mm:ss  Step 1/1: x: prompt: .codex-flow/prompts/commit.md
+    hh:mm:ss  Step 1/1: x: input: not known whole without a real run
+    hh:mm:ss  Step 1/1: x: recording: .codex-flow/runtime/debug/1-x.json
+    hh:mm:ss  round 1  step: commit, replay 0.1.0, model gpt-5
+    hh:mm:ss  Mended.
+    hh:mm:ss  kept: outputs/1-x.md, 7 bytes
+    hh:mm:ss  round 1 ended: worked, 0 s, all 1 steps
+    hh:mm:ss  session SESSION ended: replayed: no model was asked, nothing was run  (1 round, 0 s, 0 tokens)
+    "
+  `)
+})
+
+/** Without what differs from run to run. */
+function shownIn(lines: string): string {
+  return lines
+    .replace(/^\d\d:\d\d:\d\d/gm, 'hh:mm:ss')
+    .replace(/\d{8}_\d+/g, 'SESSION')
+    .replace(/\d+(\.\d+)? ?m?s\b/g, '0 s')
+}
