@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { lstat, opendir, realpath } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { formatBytes, nearestName } from '../base/text.ts'
 import { isWithin, pathInside } from '../platform/files.ts'
 import { readRegularFile } from '../workspace/files/inside-directory.ts'
+import type { FlowPlan } from './plan.ts'
 
 /** Name of the folder of a project's workflows. */
 export const FLOW_FOLDER = '.codex-flow'
@@ -71,6 +72,27 @@ export async function readNear(
   return { problem: await notThere(written, inside, where, kind) }
 }
 
+/** The files of a plan that are not there any more, or not as they were read. `path` as in the plan; `root`: of its project. */
+export async function changedSources(
+  sources: FlowPlan['sources'],
+  root: string,
+): Promise<readonly { path: string; kind: 'changed' | 'gone' }[]> {
+  const changed: { path: string; kind: 'changed' | 'gone' }[] = []
+  for (const { path, sha256 } of sources) {
+    const read = await readRegularFile(resolve(root, path), MOST_OF_SOURCE)
+    if (read.kind === 'gone') changed.push({ path, kind: 'gone' })
+    else if (read.kind !== 'bytes' || sha256Of(read.bytes) !== sha256) changed.push({ path, kind: 'changed' })
+  }
+  return changed
+}
+
+/** No file is read for a plan that is longer, in bytes. */
+const MOST_OF_SOURCE = 1024 * 1024
+
+function sha256Of(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
 async function nearestFlowFolder(folder: string, root: string): Promise<string | null> {
   for (let above = folder; ; above = dirname(above)) {
     if (basename(above) === FLOW_FOLDER) return above
@@ -135,7 +157,7 @@ async function readText(
       const text = textOf(read.bytes)
       if (text === null) return { problem: `${at} is not text (UTF-8); a ${what} is a text file` }
       if (text.trim() === '') return { problem: `${at} is empty; write the ${what}` }
-      return { found, text, sha256: createHash('sha256').update(read.bytes).digest('hex') }
+      return { found, text, sha256: sha256Of(read.bytes) }
     }
   }
 }

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { FileStep, FileVariable, FlowFile, Placed } from '../../src/flow/file.ts'
 import { type FreezeOptions, freeze, type RunValue } from '../../src/flow/freeze.ts'
+import { changedSources } from '../../src/flow/prompts.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
 const FILE = '.codex-flow/workflows/commit.workflow.toml'
@@ -453,6 +455,23 @@ describe('values', () => {
     ])
     expect(await diffIn({})).toEqual([null, '{{diff}} has no value; give --var diff=…, or one in [vars]'])
   })
+})
+
+test('what was read is told from what is there now', async () => {
+  await using project = await makeProject({ [PROMPT]: 'x', 's.json': '{}', 'notes.txt': 'x' })
+  const source = { path: join(project.root, FILE), sha256: createHash('sha256').update('').digest('hex') }
+  const file = fileOf([{ schema: 's.json', variables: ['notes'] }], { notes: { kind: 'file', path: 'notes.txt' } })
+  const { plan } = await frozen(project.root, file, { source })
+  expect(await changedSources(plan.sources, project.root)).toEqual([])
+  await project.write(PROMPT, 'y')
+  await rm(join(project.root, 's.json'))
+  await rm(join(project.root, 'notes.txt'))
+  await project.link('notes.txt', '/etc/hostname')
+  expect(await changedSources(plan.sources, project.root)).toEqual([
+    { path: PROMPT, kind: 'changed' },
+    { path: 's.json', kind: 'gone' },
+    { path: 'notes.txt', kind: 'changed' },
+  ])
 })
 
 test('a workflow that would not be kept, with its prompts, is a mistake', async () => {
