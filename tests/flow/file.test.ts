@@ -384,6 +384,9 @@ test.each([
   ],
   ['long keys', `[vars]\n${Array.from({ length: 2000 }, (_, i) => `"${'k'.repeat(400)} ${i}" = 1`).join('\n')}`],
   ['lists', `workflow = ${'['.repeat(1000)}${']'.repeat(1000)}`],
+  ['characters of a name before one that none may have', `name = "${'x'.repeat(120_000)}\\u0000"\n`],
+  ['characters of a command', `[[workflow.steps]]\nrun = "${' x'.repeat(60_000)}\\u0000"\n`],
+  ['characters of a time', `[[workflow.steps]]\nrun = "true"\ntimeout = "${'1h'.repeat(60_000)}!"\n`],
 ])('a file of very many %s is read in a moment', (_, content) => {
   const before = cpuMs()
   readFlowFile(content, 'x.toml', { refusedArgument: () => null })

@@ -50,11 +50,11 @@ export type ValueType<T> = v.GenericSchema<unknown, T>
 
 /** One line that is not blank. */
 export const line = (description: string, most = 500): ValueType<string> =>
-  v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*[^\s\p{Cc}]\P{Cc}*$/u), v.description(description))
+  v.pipe(v.string(), v.maxLength(most), v.regex(/^\P{Cc}*$/u), v.regex(/\S/), v.description(description))
 
 /** Any text without control characters but tabs and line ends. */
 export const text = (description: string, most: number): ValueType<string> =>
-  v.pipe(v.string(), v.maxLength(most), v.regex(/^(?:\P{Cc}|[\t\r\n])*$/u), v.description(description))
+  v.pipe(v.string(), v.maxLength(most), v.regex(/^[\P{Cc}\t\r\n]*$/u), v.description(description))
 
 /** A line for a shell. */
 export const command = line('a command on one line, such as "npm test"', 4000)
@@ -215,7 +215,7 @@ export class TableReader {
 
   #parsed<T>(node: TomlNode, type: ValueType<T>): Placed<T> | null {
     const { place, line, column } = node
-    const parsed = node.kind === 'scalar' ? v.safeParse(type, node.value) : null
+    const parsed = node.kind === 'scalar' ? v.safeParse(type, node.value, { abortPipeEarly: true }) : null
     if (parsed?.success) return { value: parsed.output, place, line, column }
     this.#mistakes.add(node, `${isWhat(node)}; use ${v.getDescription(type)}`)
     return null
