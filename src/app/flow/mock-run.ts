@@ -263,7 +263,7 @@ function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'sess
   const ids = plan.steps.map(({ id }) => id)
   return {
     type: 'session-created',
-    goal: plan.description ?? plan.name,
+    goal: plan.description === null ? plan.name : `${plan.name}: ${plan.description}`,
     template: 'flow',
     directory: records.directory,
     // As long as its recordings are.

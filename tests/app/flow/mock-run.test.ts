@@ -281,10 +281,11 @@ test('what a person sees of a mock run', async () => {
   const { lines, outcome } = await run(place, plan)
   expect(outcome).toEqual({ kind: 'replayed' })
   expect(shownIn(lines)).toMatchInlineSnapshot(`
-    "hh:mm:ss  session SESSION  A commit message from the diff  (flow, workspace-write, without a limit, no gates)
+    "hh:mm:ss  session SESSION  commit_flow: A commit message from the diff  (flow, workspace-write, without a limit, no gates)
     hh:mm:ss  Step 1/5: test: would run: npm test (recorded: exit code 1)
     hh:mm:ss  Step 2/5: fix: the prompt or the input is not what .codex-flow/runtime/debug/2-fix.json was recorded with
-    hh:mm:ss  round 1  step: commit, replay 0.1.0, model gpt-5
+    hh:mm:ss  Step 2/5: fix
+              cat "prompts/commit.md" | codex exec --model gpt-5
     hh:mm:ss  $ npm test  → exit 0
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-fix.md, 7 bytes
@@ -293,7 +294,8 @@ test('what a person sees of a mock run', async () => {
     hh:mm:ss  would run: again if it fails, at most once (recorded: 1 more)
     hh:mm:ss  would ask: a person, who looks at the output (recorded: taken)
     hh:mm:ss  Step 3/5: praise: passed over: when {{steps.test.exit}} == 0 (1 == 0) is not so
-    hh:mm:ss  round 2  step: commit, replay 0.1.0, model gpt-5
+    hh:mm:ss  Step 4/5: commit
+              cat "prompts/commit.md" | codex exec --model gpt-5
     hh:mm:ss  round 2 ended: network, 0 s, step 4 of 5
     hh:mm:ss  failed, as it was recorded: No quota.
     hh:mm:ss  Step 5/5: push: not recorded: the run ended with commit, which failed
@@ -303,11 +305,13 @@ test('what a person sees of a mock run', async () => {
   await record(place, '1-x.json', said('Mended.'))
   const { lines: verbose } = await run(place, planOf(stepOf(1, 'x')), { verbose: true })
   expect(shownIn(verbose)).toMatchInlineSnapshot(`
-    "hh:mm:ss  session SESSION  A commit message from the diff  (flow, workspace-write, without a limit, no gates)
+    "hh:mm:ss  session SESSION  commit_flow: A commit message from the diff  (flow, workspace-write, without a limit, no gates)
     hh:mm:ss  Step 1/1: x: prompt: .codex-flow/prompts/commit.md
     hh:mm:ss  Step 1/1: x: input: not known whole without a real run
     hh:mm:ss  Step 1/1: x: recording: .codex-flow/runtime/debug/1-x.json
-    hh:mm:ss  round 1  step: commit, replay 0.1.0, model gpt-5
+    hh:mm:ss  Step 1/1: x
+              cat "prompts/commit.md" | codex exec --model gpt-5
+              engine codex, model gpt-5, sandbox workspace-write
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-x.md, 7 bytes
     hh:mm:ss  round 1 ended: worked, 0 s, all 1 steps
