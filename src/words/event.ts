@@ -372,6 +372,8 @@ const CHANGING = 'changing the plan'
 function endedRound({ round }: RecordedOf<'round-ended'>, { kind, taskPlan, last }: SessionState): string {
   if (last === null) return `round ${round}`
   if (taskPlan !== null && last.part === null) return CHANGING
+  // What it is called by now may be the name of the next one.
+  if (kind?.view?.round !== undefined) return 'round'
   return last.part !== null && partOf(kind, last.part).free ? wordsForPart({ kind }, last.part) : `round ${round}`
 }
 

@@ -203,6 +203,11 @@ describe('a round that has a name of its own', () => {
     expect(read).toEqual(['', NAME, ...more.map(line => `  ${line}`)])
   })
 
+  test('is not called by its number at its end either', () => {
+    const end = recorded(events)[2]
+    expect(end && describeEvent(end, stateOf(kind, events.slice(0, 3)))?.text).toMatch(/^round ended: worked, /)
+  })
+
   test('is called so while it runs, and not once the session has ended or the plan is changed', () => {
     expect(workReport(state, null, true).round).toMatchObject({ title: NAME })
     expect(workReport(state, null, false).round).toBeNull()
