@@ -83,7 +83,11 @@ async function resumeAlone(
   }
   await refuseOldPlan(records, state)
   const limits = limitsAtResume(state, options, opened.settings)
-  opened.remarks.push(...remarksOnHost(state), ...(await remarksOnJournal(records, id)))
+  opened.remarks.push(
+    ...remarksOnHost(state),
+    ...(await remarksOnJournal(records, id)),
+    ...(await remarksOnKept(records, state)),
+  )
   const gates = gatesAtResume(
     { journaled: state.gates, loaded: opened.gates, verify: opened.said.verify ?? [], reread },
     opened.settings,
@@ -175,6 +179,12 @@ async function remarksOnJournal(records: Records, id: string): Promise<string[]>
   if (rubbish === 0) return []
   const lines = formatCount(rubbish, 'line')
   return [`${lines} of ${records.journal(id)} cannot be read, and what stood there is lost; all else of it counts.`]
+}
+
+/** What is others now of what the session began with and has kept. */
+async function remarksOnKept(records: Records, state: SessionState): Promise<string[]> {
+  if (state.kept.length === 0) return []
+  return await (await import('./flow/resumed-plan.ts')).remarksOnSources(records, state)
 }
 
 function remarksOnHost({ host }: SessionState): string[] {

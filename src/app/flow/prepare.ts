@@ -94,7 +94,7 @@ async function readSource(path: string, typed: string): Promise<{ path: string; 
 function mistakesIn(mistakes: readonly Mistake[]): UserError {
   const lines = mistakes.map(
     ({ file, line, column, place, problem }) =>
-      `${file}:${line}:${column}: ${place === '' ? '' : `${place}: `}${problem}`,
+      `${file}:${line}:${column}: ${place === '' ? '' : `${place}: `}${problem}.`,
   )
   return new UserError(lines.join('\n'))
 }

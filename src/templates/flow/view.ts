@@ -22,7 +22,7 @@ export const flowView: TemplateView<FlowWork> = {
     return facts === undefined ? null : { title: titleOf(own, own.at + 1), lines: linesOf(facts, own, session) }
   },
   status: own =>
-    own.at < own.steps.length ? `step ${own.at + 1} of ${own.steps.length}` : `all ${own.steps.length} steps`,
+    own.at < own.steps.length ? `step ${own.at + 1} of ${own.steps.length}` : `${countSteps(own.steps.length)} ended`,
   board: (own, session) =>
     own.options.steps.map((facts, at) => rowOf(facts, own.steps[at], at === own.at ? session : null)),
   card: ({ options, steps }) => {
@@ -35,6 +35,10 @@ export const flowView: TemplateView<FlowWork> = {
 /** `Step 2/4: commit-message`; `index` from 1. */
 export function titleOf({ options: { steps } }: Pick<FlowWork, 'options'>, index: number): string {
   return `Step ${index}/${steps.length}: ${steps[index - 1]?.title ?? ''}`
+}
+
+function countSteps(count: number): string {
+  return count === 1 ? 'its step has' : `all ${count} steps have`
 }
 
 /** What stands below the title of a step. */

@@ -6,7 +6,7 @@ import { type FlowRun, runFlow } from '../../../src/app/flow/run.ts'
 import type { RunOptions } from '../../../src/app/library.ts'
 import type { RunObserver } from '../../../src/app/work-through.ts'
 import type { Recorded } from '../../../src/core/events/events.ts'
-import { processWorld } from '../../../src/index.ts'
+import { openProject, processWorld } from '../../../src/index.ts'
 import { ofType } from '../../support/played-session.ts'
 import { round, says } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
@@ -58,6 +58,14 @@ async function run(scene: Scene, said: Partial<FlowRun> = {}, options: RunOption
     ...said,
   }
   return { exitCode: await runFlow(worldOf(scene), wanted, observer), events }
+}
+
+/** Goes on with the newest session. */
+async function resume(scene: Scene): Promise<{ outcome: unknown; events: Recorded[] }> {
+  await using project = await openProject(worldOf(scene), { keepAwake: false })
+  const events: Recorded[] = []
+  const { outcome } = await project.resume(null, { onEvent: event => void events.push(event) })
+  return { outcome, events }
 }
 
 const THREE = `${HEAD}
@@ -112,4 +120,128 @@ test('with the real codex, three steps feed each other into files, and the sessi
     'Step 3/3: Look: done, LOG.md',
   ])
   expect(existsSync(join(scene.place.directory, 'made.txt'))).toBe(true)
+})
+
+const TWO = `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  id = "first"
+  [workflow.steps.output]
+  kind = "file"
+  path = "FIRST.md"
+  [[workflow.steps]]
+  agent = "writer"
+  id = "second"
+  [workflow.steps.input]
+  template = "Go on from: {{steps.first.output}}"
+`
+
+test('a step that fails ends the run with 4 and what codex said; resume tries it once more with what was read at first, and says what differs now', async () => {
+  await using scene = await openScene([
+    [says('First.')],
+    [{ kind: 'status', status: 400, body: { error: { message: 'This is no prompt.', code: 'invalid_prompt' } } }],
+    [says('Second.')],
+  ])
+  await lay(scene, { [FILE]: TWO, ...PROMPT })
+  const first = await run(scene)
+  expect(first.exitCode).toBe(4)
+  expect(ofType(first.events, 'session-ended')[0]?.outcome).toMatchObject({
+    kind: 'needs-person',
+    reason: expect.stringMatching(/^Step 2\/2: second failed: .*This is no prompt\./s),
+  })
+  await lay(scene, { [FILE]: TWO.replace('Go on from', 'Forget'), '.codex-flow/prompts/writer.md': 'Another.' })
+  const second = await resume(scene)
+  expect(second.outcome).toEqual({ kind: 'done', verified: false })
+  expect(ofType(second.events, 'round-started')).toHaveLength(1)
+  const last = scene.model.requests.at(-1)
+  expect(last?.userTexts.at(-1)).toMatch(/^Go on from: First\.\n\nThe try before this one failed:/)
+  expect(last?.developerTexts.join('\n')).toContain('You write {{plainly}}.')
+  expect(ofType(second.events, 'warning').map(({ message }) => message)).toContainEqual(
+    `Changed since this workflow began: ${FILE}, .codex-flow/prompts/writer.md. It goes on with what they were then; a new run reads what is there now.`,
+  )
+})
+
+test('with --from a new run uses the outputs of the last one; without what it needs it is refused', async () => {
+  await using scene = await openScene([[says('First.')], [says('Second.')], [says('Second, anew.')]])
+  await lay(scene, { [FILE]: TWO, ...PROMPT })
+  await expect(run(scene, { from: 'second' })).rejects.toMatchObject({
+    exitCode: 2,
+    message:
+      'No earlier run of write is there, and what comes from step "second" on uses what step "first" came to; run it from the beginning.',
+  })
+  await expect(run(scene, { from: 'secnd' })).rejects.toThrow('write has no step "secnd"; did you mean "second"?')
+  expect((await run(scene)).exitCode).toBe(0)
+  const again = await run(scene, { from: 'second' })
+  expect(again.exitCode).toBe(0)
+  expect(ofType(again.events, 'round-started')).toHaveLength(1)
+  expect(scene.input(3)).toMatch(/^Go on from: First\./)
+  // What was carried once is there for the next one, too.
+  expect((await run(scene, { from: 'second' })).exitCode).toBe(0)
+})
+
+test('a step with arguments runs as codex exec with these', async () => {
+  await using scene = await openScene([[says('Thought hard.')]])
+  const file = `name = "write"
+[engines.codex]
+args = ["-c", "model_reasoning_effort=high"]
+[agents.writer]
+prompt = "prompts/writer.md"
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  id = "think"
+  [workflow.steps.input]
+  template = "Think."
+  [workflow.steps.output]
+  kind = "file"
+  path = "T.md"
+`
+  await lay(scene, { [FILE]: file, ...PROMPT })
+  const { exitCode, events } = await run(scene)
+  expect(ofType(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
+  expect(exitCode).toBe(0)
+  expect(ofType(events, 'round-started')).toMatchObject([{ engine: 'exec' }])
+  expect(scene.model.requests[0]).toMatchObject({ effort: 'high' })
+  expect(await at(scene, 'T.md')).toBe('Thought hard.')
+})
+
+test('a failing command, what verifies a step, and the gates of the session: what does not pass ends it with 4', async () => {
+  await using scene = await openScene([[says('One.')], [says('Two.')], [says('Three.')]])
+  const file = (more: string) => `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  id = "write"
+${more}
+`
+  const reason = ({ events }: Ran) => ofType(events, 'session-ended')[0]?.outcome
+  await lay(scene, {
+    [FILE]: file('  verify = ["test -e tried || { touch tried; echo not yet; exit 5; }"]\n  retries = 1'),
+    ...PROMPT,
+  })
+  const tried = await run(scene)
+  expect(tried.exitCode).toBe(0)
+  expect(scene.input(2)).toContain('ended with exit code 5.\nnot yet')
+  await lay(scene, { [FILE]: file('  [[workflow.steps]]\n  id = "make"\n  run = "echo no rule; exit 3"') })
+  const failed = await run(scene)
+  expect(failed.exitCode).toBe(4)
+  expect(reason(failed)).toMatchObject({
+    reason: 'Step 2/2: make failed: `echo no rule; exit 3` ended with exit code 3.\nno rule',
+  })
+  await lay(scene, { [FILE]: file('') })
+  const gated = await run(scene, {}, { verify: ['test -e never'] })
+  expect(gated.exitCode).toBe(4)
+  expect(reason(gated)).toMatchObject({ reason: expect.stringContaining('but it is not done: ') })
+})
+
+test('a program that the file names and the person does not is refused, with its place', async () => {
+  await using scene = await openScene([])
+  await lay(scene, { [FILE]: `${TWO}[engines.codex]\nbin = "./codex"\n`, ...PROMPT })
+  await expect(run(scene)).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(
+      /^\.codex-flow\/workflows\/write\.workflow\.toml:\d+:\d+: engines\.codex\.bin: "\.\/codex" is a program that you have not named;/,
+    ),
+  })
 })
