@@ -41,7 +41,7 @@ const DIFFS = [
 
 const PROMPT: KindOfText = { what: 'prompt', limit: 1024 * 1024 }
 const SCHEMA: KindOfText = { what: 'JSON Schema', limit: 256 * 1024 }
-const VALUE: KindOfText = { what: 'value', limit: MOST_VALUE }
+const VALUE: KindOfText = { what: 'file for a value', limit: MOST_VALUE, mayBeEmpty: true }
 /** The most bytes of a plan as JSON: as many are kept with a session. */
 const MOST_PLAN = 16 * 1024 * 1024
 

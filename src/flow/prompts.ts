@@ -29,6 +29,7 @@ export interface KindOfText {
   what: string
   /** The most bytes. */
   limit: number
+  mayBeEmpty?: boolean
 }
 
 /** Where the files are looked for that the workflow file at `path` names; both absolute, and `root` a real path. */
@@ -119,7 +120,7 @@ function problemOfPath(written: string): string | null {
 
 /** Whether a file may be read that is looked for in a folder. */
 function isAllowed(path: string, folder: string, { root }: SearchPath): boolean {
-  return isWithin(root, path) || (!isWithin(root, folder) && isWithin(folder, path))
+  return isWithin(root, path) || isWithin(folder, path)
 }
 
 async function isThere(path: string): Promise<boolean> {
@@ -139,7 +140,7 @@ async function readText(
   path: string,
   named: string,
   { root }: SearchPath,
-  { what, limit }: KindOfText,
+  { what, limit, mayBeEmpty = false }: KindOfText,
 ): Promise<ReadText | { problem: string }> {
   const found = shownPath(root, path)
   const at = JSON.stringify(found) === named ? named : `${named} (${found})`
@@ -156,7 +157,7 @@ async function readText(
     case 'bytes': {
       const text = textOf(read.bytes)
       if (text === null) return { problem: `${at} is not text (UTF-8); a ${what} is a text file` }
-      if (text.trim() === '') return { problem: `${at} is empty; write the ${what}` }
+      if (!mayBeEmpty && text.trim() === '') return { problem: `${at} is empty; write the ${what}` }
       return { found, text, sha256: sha256Of(read.bytes) }
     }
   }

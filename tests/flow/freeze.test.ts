@@ -384,6 +384,14 @@ describe('values', () => {
     expect(plan.sources.map(({ path }) => path)).toEqual([FILE, PROMPT, '.codex-flow/notes.txt'])
   })
 
+  test('may be empty', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x', 'none.diff': '' })
+    const vars = { a: { kind: 'file', path: 'none.diff' }, b: { kind: 'text', text: '' } } as const
+    const { plan, missing } = await frozen(project.root, fileOf([{ variables: ['a', 'b'] }], vars))
+    expect(plan.values).toEqual({ a: { text: '', from: 'file' }, b: { text: '', from: 'text' } })
+    expect(missing).toEqual([])
+  })
+
   test('of a command are not known where nothing is run, and are not missing', async () => {
     await using project = await makeProject({ [PROMPT]: 'x' })
     const file = fileOf([{ variables: ['ran', 'diff'] }], { ran: { kind: 'run', run: 'print it' } })
@@ -429,7 +437,7 @@ describe('values', () => {
     })
     expect(await mistakes(project.root, file, { runValue: runs({}) })).toEqual([
       expect.stringContaining(`${FILE}:3:10: agents.commit.prompt: there is no prompt`),
-      `${FILE}:900:1: vars.a: there is no value "none.txt" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
+      `${FILE}:900:1: vars.a: there is no file for a value "none.txt" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
       `${FILE}:901:1: vars.b: the value of b could not be had: \`print it\` ended with exit code 1`,
     ])
   })
