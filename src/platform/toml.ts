@@ -72,15 +72,18 @@ const TOO_LARGE = 'a text in it is longer than 100,000 characters, or its lists 
 /** The parser notices what is missing at a line's end only on a later line. */
 function explain(error: ParseError, text: string): TomlProblem {
   const before = text.slice(0, error.index)
-  const lines = before.trimEnd().split('\n')
+  const trimmed = before.trimEnd()
+  const lines = trimmed.split('\n')
   const end = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 }
   const here = { line: error.lineNumber, column: error.column + 1 }
   const told = error.message.charAt(0).toLowerCase() + error.message.slice(1)
   const mend = MENDS.find(([beginning]) => told.startsWith(beginning))?.[1]
   const problem = mend === undefined ? told : `${told}; ${mend}`
-  if (/=\s*\n\s*$/.test(before)) return { ...end, problem: 'there is no value after "="' }
-  if (/=[ \t]*$/.test(before)) return { ...here, problem: `${problem}; a text stands in quotes` }
-  return { ...(/same line|nterminated/.test(error.message) ? end : here), problem }
+  const isLater = before.indexOf('\n', trimmed.length) !== -1
+  if (trimmed.endsWith('=') && isLater) return { ...end, problem: 'there is no value after "="' }
+  if (trimmed.endsWith('=')) return { ...here, problem: `${problem}; a text stands in quotes` }
+  const isOfEnd = isLater && /^(?:expected equal|unspecified)/.test(told)
+  return { ...(isOfEnd || /same line|nterminated/.test(error.message) ? end : here), problem }
 }
 
 /** What is to be done, by how the parser begins its message. */
@@ -89,6 +92,8 @@ const MENDS = [
   ['unterminated table-key', 'close it with "]"'],
   ['unterminated array', 'close it with "]"'],
   ['unterminated inline table', 'close it with "}"'],
+  ['expected equal', 'write name = value, and a text in quotes'],
+  ['unspecified values', 'write a value, or close the list with "]"'],
   ['defining a key multiple times', 'leave one of them out'],
 ] as const
 

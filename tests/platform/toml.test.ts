@@ -2,7 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { UserError } from '../../src/base/errors.ts'
 import { keyPath, parseToml, readToml, tomlString, tomlValue, topLevel } from '../../src/platform/toml.ts'
+import { cpuMs } from '../support/cpu-time.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -48,4 +50,20 @@ test.each([
   expect(() => parseToml(text, { name: 'x.toml' })).toThrow(
     /^x\.toml:1:1: a text in it is longer than 100,000 characters, or its lists are nested too deeply\.$/,
   )
+})
+
+test.each([
+  ['a = 1\nname\n\n\n', '2:5: not valid TOML: expected equal (=) token; write name = value, and a text in quotes'],
+  ['a = [1,\n\n\n', '1:8: not valid TOML: unspecified values are invalid; write a value, or close the list with "]"'],
+  ['a = """x\n', '1:9: not valid TOML: unterminated string constant; close it with its quotes'],
+  ['[a\n\n', '1:3: not valid TOML: unterminated table-key; close it with "]"'],
+  ['a = 1\n\na = 2\n', '3:1: not valid TOML: defining a key multiple times is invalid; leave one of them out'],
+])('in %j what is not closed or not there is told where it ought to be', (text, told) => {
+  expect(() => parseToml(text, { name: 'x.toml' })).toThrow(new UserError(`x.toml:${told}.`))
+})
+
+test('a mistake far below the last sign is told in a moment', () => {
+  const before = cpuMs()
+  expect(() => parseToml(`# =${'\n'.repeat(900_000)}# x\nbad bad`, { name: 'x.toml' })).toThrow(/not valid TOML/)
+  expect(cpuMs() - before).toBeLessThan(5000)
 })
