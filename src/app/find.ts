@@ -5,7 +5,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { MARK_VARIABLE, type Mark, parseMark } from '../platform/end-processes.ts'
 import { pathExists } from '../platform/files.ts'
 import { type AskedQuestion, questionId, questionsOf } from '../records/answers.ts'
-import { foldJournal, isCallSession, problemOfSession } from '../records/journal.ts'
+import { foldJournal, isCallSession, isReplayedSession, problemOfSession } from '../records/journal.ts'
 import { type Records, type RecordsPlaces, recordsAround } from '../records/records.ts'
 import { askWhoRuns, readRunLock } from '../records/run-lock.ts'
 import { oneLine } from '../words/safe-text.ts'
@@ -15,17 +15,19 @@ import type { World } from './world.ts'
  * The session that a person means: by its id, by its counter alone (`1` for `20261120_1`), or by any beginning or end
  * that only one has; without a word the latest. A `UserError` that names those near if it is none or not one.
  * @param onProblem as of `latestSession`
+ * @param replays as of `latestSession`
  */
 export async function findSession(
   records: Records,
   wanted: string | null,
   onProblem: (problem: string) => void = () => {},
+  replays: Replays = 'passed over',
 ): Promise<string> {
   const ids = await records.sessions()
   if (ids.length === 0) {
     throw new UserError(`There are no sessions in ${records.directory} yet.`, { hint: 'Start one: codemachine "…"' })
   }
-  if (wanted === null) return await latestOrRefuse(records, onProblem)
+  if (wanted === null) return await latestOrRefuse(records, onProblem, replays)
   const matches = matching(ids, wanted)
   const [match] = matches
   if (match !== undefined && matches.length === 1) return match
@@ -38,9 +40,13 @@ export async function findSession(
   throw new UserError(`"${shown}" may mean ${matches.length} sessions; use more of the id.`, { hint: some(matches) })
 }
 
-async function latestOrRefuse(records: Records, onProblem: (problem: string) => void): Promise<string> {
+async function latestOrRefuse(
+  records: Records,
+  onProblem: (problem: string) => void,
+  replays: Replays,
+): Promise<string> {
   const problems: string[] = []
-  const latest = await latestSession(records, problem => problems.push(problem))
+  const latest = await latestSession(records, problem => problems.push(problem), replays)
   const last = latest === null ? problems.pop() : undefined
   for (const problem of problems) onProblem(problem)
   if (latest !== null) return latest
@@ -49,12 +55,19 @@ async function latestOrRefuse(records: Records, onProblem: (problem: string) => 
   )
 }
 
+/** Whether a session that only replays recordings counts as any other, or only where there is no other. */
+type Replays = 'counted' | 'passed over'
+
 /**
  * The session that was written to last: the one that runs, if one does. Null if there is none. Calls are passed over.
  * @param onProblem told a sentence for each that was written to later, and cannot be read; if there is none, for each
  * that holds nothing, too
  */
-export async function latestSession(records: Records, onProblem: (problem: string) => void): Promise<string | null> {
+export async function latestSession(
+  records: Records,
+  onProblem: (problem: string) => void,
+  replays: Replays = 'counted',
+): Promise<string | null> {
   const written: { path: string; id: string; at: number }[] = []
   for (const id of await records.sessions()) {
     const path = records.journal(id)
@@ -63,16 +76,20 @@ export async function latestSession(records: Records, onProblem: (problem: strin
   }
   // Of two that were written to at the same moment the one that was created last.
   const empty: string[] = []
+  let replay: string | null = null
   for (const { path, id } of written.reverse().sort((a, b) => b.at - a.at)) {
     try {
       const isCall = await isCallSession(records, id)
-      if (isCall === false) return id
-      if (isCall === null) empty.push(path)
+      const isShown = isCall === false && replays === 'passed over' && (await isReplayedSession(records, id))
+      if (isShown) replay ??= id
+      else if (isCall === false) return id
+      else if (isCall === null) empty.push(path)
     } catch (error) {
       if (!(error instanceof UserError)) throw error
       onProblem(error.message)
     }
   }
+  if (replay !== null) return replay
   for (const path of empty) onProblem(`${path} holds no session.`)
   return null
 }
@@ -88,6 +105,17 @@ export async function newestSessions(
     if (!(await isCallSession(records, id).catch(passOver))) found.unshift(id)
   }
   return found
+}
+
+/** The newest session that is no call and does not only replay recordings; null if there is none. It may be one that cannot be read. */
+export async function newestAtWork(
+  records: Pick<Records, 'sessions' | 'journal' | 'templates'>,
+): Promise<string | null> {
+  for (const id of (await records.sessions()).reverse()) {
+    if (await isCallSession(records, id).catch(passOver)) continue
+    if (!(await isReplayedSession(records, id).catch(passOver))) return id
+  }
+  return null
 }
 
 function passOver(error: unknown): false {

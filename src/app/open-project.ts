@@ -91,7 +91,10 @@ export class OpenProject implements Project {
   }
 
   async *watch(session: string | null = null, options: { signal?: AbortSignal } = {}): AsyncGenerator<WatchUpdate> {
-    const [{ followSession }, id] = await Promise.all([import('./watch/feed.ts'), findSession(this.records, session)])
+    const [{ followSession }, id] = await Promise.all([
+      import('./watch/feed.ts'),
+      findSession(this.records, session, () => {}, 'counted'),
+    ])
     const { platform, pid, clock } = this.#world
     const signal = this.#until(options.signal)
     yield* followSession({ records: this.records, id, platform, pid, clock, signal, onProblem: () => {} })

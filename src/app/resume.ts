@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
 import { isFinished } from '../core/events/outcome.ts'
 import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
-import { countRubbish, foldJournal, problemOfJournal, problemOfSession } from '../records/journal.ts'
+import { countRubbish, foldJournal, isReplayedSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
 import type { Records } from '../records/records.ts'
 import { readRunner } from '../records/run-lock.ts'
@@ -44,6 +44,7 @@ export async function resumeSession(
   const id = session === null ? await newestUnfinished(records) : await findSession(records, session)
   const before = await readSession(records, id)
   refuseCall(before)
+  refuseReplay(before)
   refuseUnknown(before)
   if (options.config === undefined) refuseHiddenOverrides(before)
   const own = await resumeAlone(world, records, before, resume, observer, listeners)
@@ -114,7 +115,8 @@ async function newestUnfinished(records: Records): Promise<string> {
     const state = await foldJournal(records, id)
     if (state === null || isCall(state)) continue
     const isOld = hasPlan && sharesPlan(state)
-    if ((state.ended === null || !isFinished(state.ended.outcome)) && !isOld) return id
+    const isOpen = (state.ended === null || !isFinished(state.ended.outcome)) && !isOld
+    if (isOpen && !(await isReplayedSession(records, id))) return id
     hasPlan ||= sharesPlan(state)
   }
   throw new UserError(`There is no session in ${records.directory} that could be gone on with.`, {
@@ -165,6 +167,12 @@ function refuseCall(state: SessionState): void {
   throw new UserError(
     `${state.id} is a call of an agent, which is not gone on with; call it again: ${state.kind?.command}`,
   )
+}
+
+/** It would be run, and not only shown. */
+function refuseReplay({ id, replays, ended }: SessionState): void {
+  if (!replays || (ended !== null && isFinished(ended.outcome))) return
+  throw new UserError(`${id} only replays recordings, so there is nothing to go on with; run it again.`)
 }
 
 /** Secrets are not kept: where one was handed to codex, a person has to say it again. */
@@ -233,7 +241,7 @@ export async function findUnfinished(
   onProblem: (problem: string) => void,
 ): Promise<Unfinished | null> {
   if ((await readRunner(records.lock, world.platform)) !== null) return null
-  const id = await latestSession(records, onProblem)
+  const id = await latestSession(records, onProblem, 'passed over')
   const passOver = (error: unknown) => {
     onProblem(problemOfSession(id ?? '', error))
     return null
@@ -241,6 +249,7 @@ export async function findUnfinished(
   const state = id === null ? null : await foldJournal(records, id).catch(passOver)
   const how = state && isKnown(state) ? howItStopped(state) : null
   if (!state || !how || (await newerBuild(records, state)) !== null) return null
+  if (await isReplayedSession(records, state.id)) return null
   const rounds = formatCount(state.roundsUsed, 'round')
   return {
     id: state.id,

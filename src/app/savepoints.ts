@@ -1,4 +1,5 @@
 import { Cleanup } from '../base/errors.ts'
+import { isReplayedSession } from '../records/journal.ts'
 import type { Records } from '../records/records.ts'
 import type { ReportData } from '../report/report-data.ts'
 import { type Fingerprints, openFingerprintsReadOnly } from '../workspace/fingerprint.ts'
@@ -29,7 +30,7 @@ export async function lookAtSavepoints(
   opened.use(look)
   const { fingerprints } = look
   await followNewestRules(fingerprints, records)
-  const savepoints = opened.use(openSavepoints(fingerprints, options))
+  const savepoints = opened.use(openSavepoints(fingerprints, { ...options, isReplayed: replayedIn(records) }))
   const held = opened.move()
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
 }
@@ -46,9 +47,14 @@ export async function holdSavepoints(
   await using opened = new Cleanup()
   const { fingerprints } = opened.use(await openWorkDirectory(world, records, onWarning, WAIT_FOR_ITS_END))
   await followNewestRules(fingerprints, records)
-  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning }))
+  const savepoints = opened.use(openSavepoints(fingerprints, { onWarning, isReplayed: replayedIn(records) }))
   const held = opened.move()
   return { fingerprints, savepoints, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() }
+}
+
+/** One whose journal cannot be read, or has gone, may have worked. */
+function replayedIn(records: Records): (session: string) => Promise<boolean> {
+  return session => isReplayedSession(records, session).catch(() => false)
 }
 
 /** Looks at the files as the newest session does that has rules of its own. */

@@ -36,7 +36,7 @@ import { openMemory } from '../workspace/memory/session-memory.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
-import { findSession, newestSessions, readableState } from './find.ts'
+import { findSession, newestAtWork, readableState } from './find.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
@@ -417,8 +417,8 @@ async function keepFollowed(records: Records, log: SessionLog, text: string): Pr
  * than it begins with: the session before it changed some, and was not done, so nobody has agreed to that.
  */
 async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'templates'>): Promise<string | null> {
-  const [newest] = await newestSessions(records, 1)
-  if (newest === undefined) return null
+  const newest = await newestAtWork(records)
+  if (newest === null) return null
   // What cannot be read is said by those who list it.
   const state = await readableState(records, newest)
   if (state === null || state.ended?.outcome.kind === 'done') return null

@@ -178,6 +178,23 @@ export async function isCallSession(
   return first.type === 'session-created' && (templates.get(first.template)?.isCall ?? false)
 }
 
+/**
+ * Whether all that a session has done was to replay recordings, so that it left no work: its first event says so, or each of its
+ * rounds was replayed, and it has run and written nothing by itself. False of one that has done nothing yet. Throws as
+ * `readJournal` does.
+ */
+export async function isReplayedSession({ journal }: Pick<Records, 'journal'>, id: string): Promise<boolean> {
+  let hasReplayed = false
+  for await (const event of readJournal(journal(id))) {
+    if (event.type === 'session-created' && event.replayed === true) return true
+    if (event.type === 'command-ran' || event.type === 'wrote') return false
+    if (event.type !== 'round-started') continue
+    if (event.replayed !== true) return false
+    hasReplayed = true
+  }
+  return hasReplayed
+}
+
 /** The lock of whoever runs a session: its own if it is a call, else that of the work directory. Throws as `readJournal` does. */
 export async function lockOfSession(
   records: Pick<Records, 'journal' | 'templates' | 'lock' | 'callLock'>,

@@ -72,6 +72,23 @@ test('a session that replays a recorded round shows it again, and ends as replay
   expect(again).toMatchObject({ exitCode: 2, message: expect.stringContaining('was replayed, so there is nothing') })
 })
 
+test('after a replay diff, rewind, report and resume mean the session before it, and logs and status the replay', async () => {
+  await using scene = await openScene([round('echo hello > hello.txt'), round(claimDone), round(claimDone)])
+  const { place } = scene
+  await scene.run('--plain', '--rounds', '1', 'Say hello.')
+  const [first = ''] = readdirSync(join(scene.records(), 'sessions'))
+  const { id } = await runOn(scene, replayOf(join(scene.records(), 'sessions', first, 'rounds', '001.ndjson')))
+  const said = async (...args: string[]) => (await codemachineHere(place, args)).stdout
+  expect(await said('diff')).toContain('+hello')
+  expect(await said('diff', `${id}/start`)).toBe('')
+  expect(await said('rewind', 'start', '--dry-run')).toContain('hello.txt')
+  expect(JSON.parse(await said('report', '--json'))).toMatchObject({ session: first })
+  expect(JSON.parse(await said('status', '--json'))).toMatchObject({ session: { id } })
+  expect(await said('logs')).toContain(id)
+  const { events } = await scene.run('resume', '--json', '--rounds', '2')
+  expect(events[0]).toMatchObject({ type: 'session-resumed', session: first })
+})
+
 test('a recording that is not there needs a person, who is told what to name', async () => {
   await using scene = await openScene([])
   const { outcome } = await runOn(scene, replayOf('nowhere.ndjson'))

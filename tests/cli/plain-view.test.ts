@@ -183,6 +183,7 @@ describe('each event is a line', () => {
       'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, 8 h, 5M tokens, no gates)\n',
     'goes on':
       'session 20261120_1  build X  (goal, goes on from 20261119_2, workspace-write, at most 20 rounds, no gates)\n',
+    'only replays': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
     'begins with texts': 'session 20261120_1  build X  (goal, workspace-write, at most 20 rounds, no gates)\n',
     'a build': 'session 20261120_1  build X  (build, workspace-write, at most 20 rounds, no gates)\n',
     'round of a build': 'round 1  team building: agents-builder, codex 0.169.0, model gpt-6\n',

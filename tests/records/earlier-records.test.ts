@@ -60,7 +60,8 @@ function asData(line: string): string {
 
 /** A state with its fields as that version had them: plan and template were one, and known of a build alone. */
 function asThen(session: SessionState): object {
-  const { kind, work, taskPlan, unknownPart, replayed, refusedAnswers, outputs, decision, decided, ...later } = session
+  const { kind, work, taskPlan, unknownPart, replayed, replays, refusedAnswers, outputs, decision, decided, ...later } =
+    session
   const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
   const { hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, cost, unkept, ...then } = newer
   const { problem, agreedConfiguration, ...reviews } = then.reviews
@@ -70,7 +71,8 @@ function asThen(session: SessionState): object {
   expect([prices, cost.amount]).toEqual([[], 0])
   expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])
   expect(heldMs).toBeGreaterThanOrEqual(0)
-  expect([kind?.name, unknownPart, decision, decided, replayed]).toEqual([then.template, null, null, null, false])
+  expect([kind?.name, unknownPart, decision, decided]).toEqual([then.template, null, null, null])
+  expect([replayed, replays]).toEqual([false, false])
   expect([outputs, problem]).toEqual([[], null])
   expect([typeof hasChangedFiles, toldNothingDone]).toEqual(['boolean', false])
   expect([providerInUse, providerTokens]).toEqual([null, {}])

@@ -420,6 +420,7 @@ export const moreSamples = {
     kept: [{ name: 'plan.json', bytes: 2_048, sha256: 'ab'.repeat(32) }],
     outputs: [sampleEvents['output-kept'].output],
   },
+  'only replays': { ...sampleEvents['session-created'], replayed: true },
   'no limit': { ...sampleEvents['session-created'], limits: { rounds: null, timeMs: null, tokens: null } },
   'one round': { ...sampleEvents['session-created'], limits: { rounds: 1, timeMs: null, tokens: null } },
   'resumed for a time': { ...sampleEvents['session-resumed'], limits: { rounds: null, timeMs: 90_000, tokens: 500 } },

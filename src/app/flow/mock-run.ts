@@ -277,6 +277,7 @@ function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'sess
     gates: [],
     options: { ...options, shown: shownOf(made.script, ids) },
     kept,
+    replayed: true,
     queued: null,
     host: hostname(),
     codemachine: version,

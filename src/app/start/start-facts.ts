@@ -6,6 +6,7 @@ import { type CodexBinary, chooseCodexHome } from '../../engines/codex/find-code
 import { shieldEnvironment } from '../../engines/codex/sandbox.ts'
 import { isWithin, pathExists } from '../../platform/files.ts'
 import { runWithExeca } from '../../platform/run-process.ts'
+import { isReplayedSession } from '../../records/journal.ts'
 import { openQueue } from '../../records/queue.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import { readRunner } from '../../records/run-lock.ts'
@@ -166,7 +167,8 @@ export async function resumableSessions(records: Records, platform: NodeJS.Platf
       isOld ||
       !isKnown(state) ||
       (state.ended !== null && isFinished(state.ended.outcome)) ||
-      sessionStatusOf(state, runner) === 'running'
+      sessionStatusOf(state, runner) === 'running' ||
+      (await isReplayedSession(records, id))
     )
       continue
     const stopped = state.ended === null ? 'cut off' : describeOutcome(state.ended.outcome).short

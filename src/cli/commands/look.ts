@@ -331,5 +331,5 @@ async function sessionHere(
 ): Promise<{ records: Records; id: string }> {
   const records = await openRecords({ ...context, directory: directoryOf(context, flags) })
   const say = (problem: string) => context.stderr.write(`codemachine: ${problem}\n`)
-  return { records, id: await findSession(records, session ?? null, say) }
+  return { records, id: await findSession(records, session ?? null, say, 'counted') }
 }

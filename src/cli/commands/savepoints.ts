@@ -5,7 +5,7 @@ import { formatBytes, parseBytes, parseDuration } from '../../base/text.ts'
 import type { TreeChanges } from '../../core/events/events.ts'
 import { isFinished } from '../../core/events/outcome.ts'
 import { isCall } from '../../core/state/state.ts'
-import { foldJournal, problemOfJournal } from '../../records/journal.ts'
+import { foldJournal, isReplayedSession, problemOfJournal } from '../../records/journal.ts'
 import { openRecords, type Records } from '../../records/records.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { openTheme, type Role, type Theme } from '../../tui/terminal/theme.ts'
@@ -301,7 +301,8 @@ export async function pruneSavepoints(
   await using open = await holdSavepoints(context, records, warnOn(context))
   const { git } = open.fingerprints
   const savepoints = await open.savepoints.list()
-  const batches = await batchesToGo(git, savepoints, rule)
+  const newest = await open.savepoints.newestSession(savepoints)
+  const batches = await batchesToGo(git, savepoints, { ...rule, newest })
   const gone = new Set(batches.flatMap(batch => batch.savepoints.map(({ id }) => id)))
   const rest = savepoints.filter(({ id }) => !gone.has(id))
   // Not for nothing: an older git cannot say it, nor can any of what is broken.
@@ -354,7 +355,8 @@ async function newestUnfinished(records: Records): Promise<string | null> {
   for (const id of (await records.sessions()).reverse()) {
     if ((await problemOfJournal(records.journal(id))) !== null) continue
     const state = await foldJournal(records, id)
-    if (state !== null && !isCall(state) && !(state.ended && isFinished(state.ended.outcome))) return id
+    const isOpen = state !== null && !isCall(state) && !(state.ended && isFinished(state.ended.outcome))
+    if (isOpen && !(await isReplayedSession(records, id))) return id
   }
   return null
 }

@@ -120,6 +120,10 @@ export const lifecycleEvent = variant('type', {
       optional(listOf(output)),
       'the outputs that it begins with, as `output` of `output-kept`: those of an earlier session that it goes on with; left out: none',
     ),
+    replayed: about(
+      optional(literal(true)),
+      'all of it replays recordings: it leaves no work, is not gone on with, and is nowhere taken for the newest session where another one is; left out: that is told by its rounds',
+    ),
     queued: about(nullOr(text), 'id of the queued prompt that it came from; `null` if it was typed'),
     host: about(addedLater(text), 'name of the machine'),
     codemachine: about(unchecked(text), 'version of codemachine'),

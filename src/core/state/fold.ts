@@ -148,6 +148,8 @@ const LIFECYCLE_FOLDS: FoldsOf<LifecycleEvent> = {
     queued: event.queued,
     follows: event.follows ?? null,
     kept: event.kept ?? [],
+    replayed: event.replayed ?? false,
+    replays: event.replayed ?? false,
     outputs: (event.outputs ?? []).reduce(withOutput, state.outputs),
     limits: event.limits,
     run: event.run ?? null,

@@ -131,6 +131,8 @@ export interface SessionState {
   taskPlan: TaskPlan | null
   /** Whether a round was replayed from a recording: then nothing of the session can be done. */
   replayed: boolean
+  /** Whether it was begun to replay recordings and do nothing else. */
+  replays: boolean
   /** The first part of a round that the template of this version does not have; null if there is none. */
   unknownPart: string | null
   last: EndedRound | null
@@ -271,6 +273,7 @@ export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unkn
 
 const NEVER_HELD = { pausedAt: null, heldSince: null, heldMs: 0, holdEnd: null } as const
 const NOTHING_SPENT = { prices: [], cost: NO_COST, usageTrends: NO_TRENDS, maxUsage: null }
+const NO_REPLAY = { replayed: false, replays: false }
 const NOTHING_YET = { hasChangedFiles: false, toldNothingDone: false, protectedChanged: [], gateConfiguration: null }
 
 /** A session before its first event. */
@@ -304,7 +307,7 @@ export function emptyState(id: string): SessionState {
     running: null,
     agents: [],
     taskPlan: null,
-    replayed: false,
+    ...NO_REPLAY,
     unknownPart: null,
     last: null,
     failures: NO_FAILURES,

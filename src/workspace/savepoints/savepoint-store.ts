@@ -11,11 +11,20 @@ import { parseObjects, type TreeDiff, type TreeDiffOptions, treeChanges, treeDif
 export class SavepointStore {
   readonly #fingerprints: { readonly git: PrivateGit }
   readonly #warn: (message: string) => void
+  readonly #isReplayed: (session: string) => Promise<boolean>
 
-  /** @param warn called with one sentence for each savepoint that cannot be read, at every reading */
-  constructor(fingerprints: { readonly git: PrivateGit }, warn: (message: string) => void) {
+  /**
+   * @param warn called with one sentence for each savepoint that cannot be read, at every reading
+   * @param isReplayed whether a session has only replayed recordings, so that it is not the newest where another one is
+   */
+  constructor(
+    fingerprints: { readonly git: PrivateGit },
+    warn: (message: string) => void,
+    isReplayed: (session: string) => Promise<boolean> = async () => false,
+  ) {
     this.#fingerprints = fingerprints
     this.#warn = warn
+    this.#isReplayed = isReplayed
   }
 
   /** It may be another one from one moment to the next: without borrowed objects. */
@@ -28,13 +37,22 @@ export class SavepointStore {
     return readSavepoints(this.#git, this.#warn)
   }
 
+  /** The session of the newest of these savepoints, one that only replayed recordings where there is no other; null if there is none. */
+  async newestSession(savepoints: readonly Savepoint[]): Promise<string | null> {
+    const newestFirst = savepoints.toSorted(byAge).toReversed()
+    const sessions = [...new Set(newestFirst.flatMap(({ session }) => session ?? []))]
+    for (const session of sessions) if (!(await this.#isReplayed(session))) return session
+    return sessions[0] ?? null
+  }
+
   /**
    * Finds the state that a person names: `now`, or a savepoint as `findSavepoint` reads it.
    * @param now returns the tree of the work directory as it is
    */
   async resolve(name: string, now: () => Promise<string>): Promise<NamedState> {
     if (name === 'now') return { name, tree: await now(), savepoint: null }
-    const savepoint = findSavepoint(name, await this.list())
+    const savepoints = await this.list()
+    const savepoint = findSavepoint(name, savepoints, await this.newestSession(savepoints))
     const tree = savepoint.session !== null && savepoint.round === 0 ? await this.firstTree(savepoint) : savepoint.tree
     return { name: savepoint.id, tree, savepoint }
   }
@@ -223,15 +241,15 @@ function newestSession(savepoints: readonly Savepoint[]): string | null {
  * `before-rewind-1`. Throws a `UserError` that lists the existing ones if there is none, or if the session is
  * ambiguous.
  */
-function findSavepoint(name: string, savepoints: readonly Savepoint[]): Savepoint {
+function findSavepoint(name: string, savepoints: readonly Savepoint[], newest: string | null): Savepoint {
   const exact = savepoints.find(({ id }) => id === name)
   if (exact !== undefined) return exact
   const [, wanted = null, round = ''] = name.match(/^(?:(.*)\/)?([^/]+)$/) ?? []
-  const session = wanted === null ? newestSession(savepoints) : matchSession(wanted, savepoints)
+  const session = wanted === null ? newest : matchSession(wanted, savepoints)
   const number = round === start ? 0 : /^\d{1,9}$/.test(round) ? Number(round) : null
   const found = savepoints.find(each => session !== null && each.session === session && each.round === number)
   if (found !== undefined) return found
-  throw noSuchSavepoint(name, savepoints)
+  throw noSuchSavepoint(name, savepoints, newest)
 }
 
 function matchSession(wanted: string, savepoints: readonly Savepoint[]): string | null {
@@ -242,9 +260,8 @@ function matchSession(wanted: string, savepoints: readonly Savepoint[]): string 
   throw new UserError(`Session "${wanted}" may be any of ${matches.slice(-8).join(', ')}; use the whole id.`)
 }
 
-function noSuchSavepoint(name: string, savepoints: readonly Savepoint[]): UserError {
+function noSuchSavepoint(name: string, savepoints: readonly Savepoint[], newest: string | null): UserError {
   const shown = name.slice(0, 60).replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
-  const newest = newestSession(savepoints)
   if (savepoints.length === 0) {
     return new UserError(
       `There is no savepoint "${shown}": no session has made one in this directory yet, or they have been pruned.`,
@@ -290,6 +307,8 @@ export interface PruneRule {
   all: boolean
   /** A session that is never chosen. */
   spare?: string | null
+  /** The session that counts as the newest; left out: that of the newest savepoint. */
+  newest?: string | null
 }
 
 /** Savepoints that are deleted together: those of a session, or a single one that was made before a rewind. */
@@ -305,15 +324,11 @@ export interface SavepointGroup {
 export async function planPrune(
   git: PrivateGit,
   savepoints: readonly Savepoint[],
-  { before, mostBytes, all, spare = null }: PruneRule,
+  { before, mostBytes, all, spare = null, newest = newestSession(savepoints) }: PruneRule,
 ): Promise<SavepointGroup[]> {
   const batches = groupBySession(savepoints)
   if (all) return batches.filter(({ name }) => name !== spare)
-  const kept = [
-    spare,
-    newestSession(savepoints),
-    savepoints.toSorted(byAge).findLast(({ session }) => session === null)?.id,
-  ]
+  const kept = [spare, newest, savepoints.toSorted(byAge).findLast(({ session }) => session === null)?.id]
   const free = batches.filter(({ name }) => !kept.includes(name))
   const old = free.filter(({ at }) => before !== null && at < before)
   if (mostBytes === null) return old

@@ -35,6 +35,8 @@ export interface SavepointFacts {
 interface SavepointsOptions {
   /** Called once per savepoint that could not be made or read, with one sentence. */
   onWarning?: (message: string) => void
+  /** Whether a session has only replayed recordings: then it is not the newest where another one is. Left out: none has. */
+  isReplayed?: (session: string) => Promise<boolean>
 }
 
 type SavedFingerprints = Pick<Fingerprints, 'git' | 'readAgain'>
@@ -63,9 +65,9 @@ export class SavepointWriter extends SavepointStore implements AsyncDisposable {
   /** The last queued write: savepoints are made one after another. */
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(fingerprints: SavedFingerprints, { onWarning = () => {} }: SavepointsOptions) {
+  constructor(fingerprints: SavedFingerprints, { onWarning = () => {}, isReplayed }: SavepointsOptions) {
     const warn = onlyOnce(onWarning)
-    super(fingerprints, warn)
+    super(fingerprints, warn, isReplayed)
     this.#fingerprints = fingerprints
     this.#warn = warn
   }

@@ -92,6 +92,7 @@ test.each<[string, readonly SessionEvent[], Partial<Record<keyof SessionState, u
     [moreSamples['begins with texts']],
     { kept: [expect.objectContaining({ name: 'plan.json' })], outputs: [output] },
   ],
+  ['only replays', [moreSamples['only replays']], { replays: true, replayed: true }],
   ['has no limits that were not said', [], { maxUsage: null, prices: [], run: null, follows: null }],
   ['has other limits when it goes on', [sampleEvents['session-resumed']], { maxUsage: 90, run: expect.any(Object) }],
   [
