@@ -48,7 +48,7 @@ export const roundEvent = variant('type', {
     input: about(unchecked(text), 'the user input of its turn'),
     part: about(
       optional(text),
-      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a call `task`; left out otherwise',
+      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a workflow `step`, or `work` where a step is worked on round after round; of a call `task`; left out otherwise',
     ),
   },
   'turn-started': {
