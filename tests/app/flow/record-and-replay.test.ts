@@ -1,0 +1,186 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { runMock } from '../../../src/app/flow/mock-run.ts'
+import { preparedPlan } from '../../../src/app/flow/prepare.ts'
+import { runFlow } from '../../../src/app/flow/run.ts'
+import type { RunObserver } from '../../../src/app/work-through.ts'
+import { plainView } from '../../../src/cli/output.ts'
+import type { Recorded } from '../../../src/core/events/events.ts'
+import { message, reasoning, reply, shell, updatePlan, webSearch } from '../../../src/demo/model/reply.ts'
+import { flowOptionsOf } from '../../../src/flow/plan.ts'
+import { processWorld } from '../../../src/index.ts'
+import { ofType } from '../../support/played-session.ts'
+import { says } from '../../support/rounds.ts'
+import { openScene, type Scene } from '../../support/scene.ts'
+
+const FILE = '.codex-flow/workflows/write.workflow.toml'
+const FLOW = `name = "write"
+[agents.writer]
+prompt = "prompts/writer.md"
+[engines.codex]
+args = []
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  description = "Draft"
+  [workflow.steps.input]
+  template = "Write about {{topic}} for {{who}}."
+  [[workflow.steps]]
+  id = "count"
+  run = "printf 'three words long'; exit 3"
+  [[workflow.steps]]
+  agent = "writer"
+  description = "Mend"
+  when = "{{steps.count.exit}} != 0"
+  verify = ["true"]
+  [workflow.steps.input]
+  template = "{{steps.count.output}}: {{steps.draft.output}}"
+  [[workflow.steps]]
+  agent = "writer"
+  description = "Praise"
+  when = "{{steps.count.exit}} == 0"
+[vars]
+topic = { run = "printf trees" }
+`
+
+interface Seen {
+  events: Recorded[]
+  lines: string
+}
+
+function observer(): Seen & { observer: RunObserver } {
+  const seen: Seen = { events: [], lines: '' }
+  const plain = plainView(
+    text => {
+      seen.lines += text
+    },
+    { colour: false },
+  )
+  const view: RunObserver['view'] = {
+    event(event, state) {
+      seen.events.push(event)
+      plain.event(event, state)
+    },
+    live: event => plain.live(event),
+  }
+  return Object.assign(seen, { observer: { view, canAsk: false } })
+}
+
+function worldOf({ place }: Scene, env: Record<string, string> = {}) {
+  return processWorld({
+    env: { ...place.env, ...env },
+    home: place.home,
+    cwd: place.directory,
+    configHome: join(place.home, '.config'),
+  })
+}
+
+const GIVEN = new Map([['who', 'a child']])
+
+async function real(scene: Scene): Promise<Seen> {
+  const seen = observer()
+  const wanted = {
+    file: FILE,
+    workflow: null,
+    given: GIVEN,
+    from: null,
+    continueOnError: false,
+    verbose: false,
+    pace: 0,
+  }
+  const exitCode = await runFlow(worldOf(scene), { ...wanted, options: { keepAwake: false } }, seen.observer)
+  expect(exitCode).toBe(0)
+  return seen
+}
+
+/** Where no program can be found. */
+async function mock(scene: Scene): Promise<Seen> {
+  const seen = observer()
+  const world = worldOf(scene, { PATH: '', CODEX_BIN: '' })
+  const { directory } = scene.place
+  const { plan } = await preparedPlan({
+    file: FILE,
+    directory,
+    workflow: null,
+    given: GIVEN,
+    runValue: null,
+    secretIn: () => null,
+    signal: new AbortController().signal,
+  })
+  const how = {
+    mode: 'mock',
+    from: null,
+    carried: [],
+    continueOnError: false,
+    writes: false,
+    pace: 0,
+    verbose: false,
+  } as const
+  await runMock(world, { plan, options: flowOptionsOf(plan, how), strict: true, run: { directory } }, seen.observer)
+  return seen
+}
+
+/** What is said of what an agent does in a round, without times. */
+function roundLines({ lines }: Seen, title: string): string[] {
+  const all = lines.replace(/^\d\d:\d\d:\d\d {2}/gm, '').split('\n')
+  const begin = all.indexOf(title)
+  const end = all.findIndex((line, at) => at > begin && /^(round \d+|Step .*) ended/.test(line))
+  return all.slice(begin + 1, end).filter(line => !/^(kept: outputs| {10}cat ")/.test(line))
+}
+
+test('a workflow that ran with the real codex is replayed with the same lines where there is no codex any more', async () => {
+  await using scene = await openScene([
+    [
+      reply(
+        reasoning('I look around.'),
+        message('First I look.', { phase: 'commentary' }),
+        updatePlan([{ step: 'look', status: 'in_progress' }]),
+        shell('echo hi; echo oops >&2; exit 3'),
+      ),
+      reply(shell('echo made > made.txt'), webSearch('trees')),
+      reply(updatePlan([{ step: 'look', status: 'completed' }])),
+      reply(message('Trees are tall.', { phase: 'final_answer' })),
+    ],
+    [says('It is good.')],
+  ])
+  for (const [path, text] of Object.entries({ [FILE]: FLOW, '.codex-flow/prompts/writer.md': 'You write.\n' })) {
+    await mkdir(dirname(join(scene.place.directory, path)), { recursive: true })
+    await writeFile(join(scene.place.directory, path), text)
+  }
+  const live = await real(scene)
+  const runtime = (...path: string[]) => join(scene.place.directory, '.codex-flow/runtime', ...path)
+  expect((await readdir(runtime('debug'))).toSorted()).toEqual([
+    '1-draft.json',
+    '2-command.json',
+    '3-mend.json',
+    '4-praise.json',
+  ])
+  const recorded = (await readFile(runtime('debug', '1-draft.json'), 'utf8')).trimEnd().split('\n')
+  expect(recorded.map(line => JSON.parse(line).type)).toEqual(
+    expect.arrayContaining([
+      'codemachine.recording',
+      'thread.started',
+      'turn.started',
+      'item.started',
+      'turn.completed',
+    ]),
+  )
+  expect(recorded.join('\n')).toContain('"command_execution"')
+  expect(await readFile(runtime('memory', '1-draft-agent-result.md'), 'utf8')).toBe('Trees are tall.\n')
+  const asked = scene.model.requests.length
+  const replayed = await mock(scene)
+  expect(ofType(replayed.events, 'session-ended')).toMatchObject([{ outcome: { kind: 'replayed' }, exitCode: 0 }])
+  expect(scene.model.requests).toHaveLength(asked)
+  for (const title of ['Step 1/4: Draft', 'Step 3/4: Mend']) {
+    const lines = roundLines(live, title)
+    expect(lines.length).toBeGreaterThan(1)
+    expect(roundLines(replayed, title)).toEqual(lines)
+  }
+  const notes = ofType(replayed.events, 'noted').map(({ text }) => text)
+  expect(notes).toEqual([
+    "Step 2/4: count: would run: printf 'three words long'; exit 3 (recorded: exit code 3)",
+    'would run: true (recorded: exit code 0)',
+    'Step 4/4: Praise: passed over: when {{steps.count.exit}} == 0 (3 == 0) is not so',
+  ])
+})
