@@ -192,7 +192,7 @@ async function remarksOnJournal(records: Records, id: string): Promise<string[]>
 /** What is others now of what the session began with and has kept. */
 async function remarksOnKept(records: Records, state: SessionState): Promise<string[]> {
   if (state.kept.length === 0) return []
-  return await (await import('./flow/resumed-plan.ts')).remarksOnSources(records, state)
+  return await (await import('./flow/prepare.ts')).remarksOnSources(records, state)
 }
 
 function remarksOnHost({ host }: SessionState): string[] {

@@ -3,12 +3,15 @@ import { lstat, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { systemErrorCode, UserError } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
+import type { SessionState } from '../../core/state/state.ts'
 import { refusedArgument } from '../../engines/codex/exec/given-arguments.ts'
 import { type FlowFile, readFlowFile, workflowNamed } from '../../flow/file.ts'
 import { freeze, type RunValue } from '../../flow/freeze.ts'
-import type { FlowPlan, Mistake } from '../../flow/plan.ts'
-import { FLOW_FOLDER } from '../../flow/prompts.ts'
+import { type FlowPlan, type Mistake, PLAN_NAME } from '../../flow/plan.ts'
+import { changedSources, FLOW_FOLDER } from '../../flow/prompts.ts'
 import type { GivenValues, SecretIn } from '../../flow/variables.ts'
+import { openKeptTexts } from '../../records/kept-texts.ts'
+import type { Records } from '../../records/records.ts'
 import { readRegularFile } from '../../workspace/files/inside-directory.ts'
 
 /** A workflow as a person names it. */
@@ -106,4 +109,26 @@ export function secretInBy(redactor: Redactor): SecretIn {
     if (shown === text) return null
     return /\[secret ([\w .:-]+)\]/.exec(shown)?.[1] ?? 'one'
   }
+}
+
+const MOST_NAMED = 10
+
+/**
+ * What a person is told who goes on with a workflow: which of the files that it was read from are others now, for those do not
+ * count. A sentence; none where nothing differs, and for a session of another kind.
+ */
+export async function remarksOnSources(
+  { directory, sessionFolder }: Pick<Records, 'directory' | 'sessionFolder'>,
+  { id, kept }: Pick<SessionState, 'id' | 'kept'>,
+): Promise<string[]> {
+  if (!kept.some(({ name }) => name === PLAN_NAME)) return []
+  const { sources } = JSON.parse(await openKeptTexts(sessionFolder(id)).read(PLAN_NAME, kept)) as FlowPlan
+  const changed = await changedSources(sources, directory)
+  if (changed.length === 0) return []
+  const shown = changed.slice(0, MOST_NAMED).map(({ path, kind }) => (kind === 'gone' ? `${path} (gone)` : path))
+  const more = changed.length > MOST_NAMED ? ` and ${changed.length - MOST_NAMED} more` : ''
+  const was = changed.length === 1 ? 'it was' : 'they were'
+  return [
+    `Changed since this workflow began: ${shown.join(', ')}${more}. It goes on with what ${was} then; a new run reads what is there now.`,
+  ]
 }
