@@ -130,7 +130,7 @@ async function mistakes(...[root, file, options]: Parameters<typeof freezeIn>) {
   )
 }
 
-describe('a prompt', () => {
+describe('a prompt of a workflow', () => {
   test('is looked for beside the file, then in the .codex-flow above it, then in the root of the project', async () => {
     await using project = await makeProject({ 'prompts/commit.md': 'root' })
     const found = async () => {
@@ -263,7 +263,7 @@ const SCHEMA = {
   },
 }
 
-describe('a schema', () => {
+describe('a schema of a workflow', () => {
   test('is kept as it is, and a part of it may lead back to itself', async () => {
     await using project = await makeProject({ [PROMPT]: 'x', 'answer.schema.json': JSON.stringify(SCHEMA) })
     const { plan } = await frozen(project.root, fileOf([{ schema: 'answer.schema.json' }]))
