@@ -125,7 +125,7 @@ async function mock(scene: Scene): Promise<Seen> {
 function roundLines({ lines }: Seen, title: string): string[] {
   const all = lines.replace(/^\d\d:\d\d:\d\d {2}/gm, '').split('\n')
   const begin = all.indexOf(title)
-  const end = all.findIndex((line, at) => at > begin && /^(round \d+|Step .*) ended/.test(line))
+  const end = all.findIndex((line, at) => at > begin && /^round (\d+ )?ended/.test(line))
   return all.slice(begin + 1, end).filter(line => !/^(kept: outputs| {10}cat ")/.test(line))
 }
 
