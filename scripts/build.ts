@@ -12,7 +12,7 @@ const lightStart: Plugin = {
   name: 'light-start',
   setup(builds) {
     builds.onResolve({ filter: /^node:(process|child_process)$/ }, ({ path, importer }) =>
-      /[\\/](commander[\\/]|src[\\/]bin\.ts$)/.test(importer) ? { path, namespace: 'light-start' } : null,
+      /[\\/](commander[\\/]|src[\\/](bin|codex-flow)\.ts$)/.test(importer) ? { path, namespace: 'light-start' } : null,
     )
     builds.onLoad({ filter: /./, namespace: 'light-start' }, ({ path }) => ({
       contents: `export default ${path === 'node:process' ? 'globalThis.process' : '{}'}`,
@@ -50,7 +50,12 @@ const shortNamesOfLibraries: Plugin = {
 // One bundle in a few chunks: a start reads four files instead of four hundred, which is most of its time and memory.
 await rm('dist', { recursive: true, force: true })
 const { metafile } = await build({
-  entryPoints: { bin: 'src/bin.ts', entry: 'src/cli/entry.ts', index: 'src/index.ts' },
+  entryPoints: {
+    bin: 'src/bin.ts',
+    'codex-flow': 'src/codex-flow.ts',
+    entry: 'src/cli/entry.ts',
+    index: 'src/index.ts',
+  },
   outdir: 'dist',
   bundle: true,
   splitting: true,

@@ -5,7 +5,7 @@ import { version } from './base/package.ts'
 const OLDEST = [22, 12]
 
 /** Starts one of the programs of the package, in a process of a Node that may be too old for it. */
-export async function start(process: NodeJS.Process, program: 'codemachine'): Promise<void> {
+export async function start(process: NodeJS.Process, program: 'codemachine' | 'codex-flow'): Promise<void> {
   const [major, minor] = process.versions.node.split('.').map(Number)
   const isTooOld =
     Number(major) < Number(OLDEST[0]) || (Number(major) === OLDEST[0] && Number(minor) < Number(OLDEST[1]))

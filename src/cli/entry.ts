@@ -9,7 +9,7 @@ import { describeError, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
 import { OWN_TEMPLATES } from '../templates/registry.ts'
 import type { CliContext } from '../tui/cli-context.ts'
-import { buildProgram } from './program.ts'
+import { buildFlowProgram, buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -128,7 +128,8 @@ function writeAsFarAsPossible(fd: number, text: string): void {
 /** Reads the command line, does what it says, and resolves with the exit code. */
 export async function runCommandLine(context: CliContext, args: readonly string[]): Promise<number> {
   let exitCode = 0
-  const program = buildProgram(context, code => {
+  const build = context.program === 'codex-flow' ? buildFlowProgram : buildProgram
+  const program = build(context, code => {
     exitCode = code
   })
   await addCompletions(program, args)

@@ -102,8 +102,13 @@ export function withRunFlags(
 /** `--verify`. */
 export function verifyOption(): Option {
   return new Option('--verify <command>', 'done only if this passes, such as "npm test"; may be repeated').argParser(
-    (value: string, before: string[] | undefined) => [...(before ?? []), value],
+    eachTyped,
   )
+}
+
+/** The parser of an option that may be repeated. */
+export function eachTyped(value: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), value]
 }
 
 /** `--follow-up`. */
@@ -140,7 +145,8 @@ export async function readText(context: CliContext, typed: string): Promise<stri
   return text.trim()
 }
 
-async function readAll({ stdin, signal }: CliContext): Promise<string> {
+/** All of standard input. Throws `Interrupted` if the program is asked to end while it reads. */
+export async function readAll({ stdin, signal }: CliContext): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0
   try {

@@ -4,9 +4,11 @@ import { version } from '../base/package.ts'
 import { nearestName } from '../base/text.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { shellWord } from '../words/commands.ts'
+import { oneLine } from '../words/safe-text.ts'
 import {
   codexBinOption,
   type Does,
+  eachTyped,
   followUpOption,
   type RunFlags,
   withDirectory,
@@ -14,6 +16,7 @@ import {
   withRunFlags,
   worktreeOption,
 } from './flags.ts'
+import { addFlow } from './flow-program.ts'
 import { addAgents, addLogin, addProof, addRunning, addStart, withSmallHeap } from './program-parts.ts'
 
 const EXAMPLES = `
@@ -32,6 +35,7 @@ Examples:
   codemachine retry                            do not wait any longer for a limit or the network
   codemachine report --open                    in the morning: what was done, proved, refused, asked
   codemachine diff                             what it has changed; codemachine rewind start undoes it
+  codemachine flow init                        several agents in a row, from a TOML file: also codex-flow
   codemachine demo                             see it work, without an account or a network
 
 Exit codes:
@@ -68,10 +72,18 @@ export function buildProgram(context: CliContext, ended: (exitCode: number) => v
     ended(await run(context, words.length === 0 ? null : words.join(' '), flags))
   })
   const does = doesIn(context, ended)
-  for (const add of [addStart, addResume, addLooking, addRunning, addProof, addAgents, addLogin, addDemo, addDoctor]) {
-    add(program, does)
-  }
-  nameMissingArguments(program)
+  for (const add of [addStart, addResume, addLooking, addRunning, addProof, addAgents]) add(program, does)
+  addFlow(program.command('flow'), does)
+  for (const add of [addLogin, addDemo, addDoctor]) add(program, does)
+  sayInSentences(program)
+  return program
+}
+
+/** The same of `codex-flow`, which is what `codemachine flow` is. */
+export function buildFlowProgram(context: CliContext, ended: (exitCode: number) => void): Command {
+  const program = bareProgram(context)
+  addFlow(program, doesIn(context, ended))
+  sayInSentences(program)
   return program
 }
 
@@ -116,7 +128,7 @@ function withAgentFlags(program: Command): void {
     .option('--stream', 'with --agent: show what it does as it comes')
     .addOption(
       new Option('--path <folder>', 'with --agent: a folder that alone it may write in; may be repeated').argParser(
-        (folder: string, before: string[] | undefined) => [...(before ?? []), folder],
+        eachTyped,
       ),
     )
 }
@@ -232,22 +244,43 @@ function refuseMistypedCommand(words: readonly string[], commands: readonly stri
 }
 
 const MISSING = /^error: missing required argument '(.+)'$/
+const UNKNOWN = /^error: unknown command '(.+?)'/s
 
-/** Has each command say what an argument is that was left out, in place of its name alone. */
-function nameMissingArguments(program: Command): void {
-  for (const command of program.commands) {
-    nameMissingArguments(command)
-    command.configureOutput({
-      outputError: (text, write) => {
-        const [, name] = MISSING.exec(text.trim()) ?? []
-        const argument = command.registeredArguments.find(each => each.name() === name)
-        write(argument === undefined ? text : `error: ${sentenceOf(command, argument)}\n`)
-      },
-    })
-  }
+/** Has a command, and each below it, say in a sentence what an argument is that was left out, and what a mistyped command may mean. */
+function sayInSentences(command: Command): void {
+  for (const each of command.commands) sayInSentences(each)
+  command.configureOutput({
+    outputError: (text, write) => {
+      const [, name] = MISSING.exec(text.trim()) ?? []
+      const argument = command.registeredArguments.find(each => each.name() === name)
+      const [, unknown] = UNKNOWN.exec(text) ?? []
+      if (argument !== undefined) write(`error: ${sentenceOf(command, argument)}\n`)
+      else if (unknown !== undefined) write(`error: ${sentenceOfUnknown(command, unknown)}\n`)
+      else write(text)
+    },
+  })
 }
 
 function sentenceOf(command: Command, argument: Argument): string {
   const shown = `<${argument.name()}${argument.variadic ? '...' : ''}>`
-  return `${rootOf(command).name()} ${nameOf(command)} needs ${shown}: ${argument.description}.`
+  return `${typedName(command)} needs ${shown}: ${argument.description}.`
+}
+
+function sentenceOfUnknown(command: Command, word: string): string {
+  const names = command.commands.map(each => each.name())
+  const nearest = nearestName(word, names)
+  const instead =
+    nearest !== null
+      ? `did you mean "${typedName(command)} ${nearest}"?`
+      : names.includes('run') && word.endsWith('.toml')
+        ? `to run that file: ${typedName(command)} run ${shellWord(oneLine(word, MOST_WORD))}`
+        : `${typedName(command)} --help lists them.`
+  return `There is no command "${oneLine(word, MOST_WORD)}"; ${instead}`
+}
+
+const MOST_WORD = 200
+
+/** `codemachine queue add`. */
+function typedName(command: Command): string {
+  return command.parent === null ? command.name() : `${rootOf(command).name()} ${nameOf(command)}`
 }

@@ -23,7 +23,7 @@ export interface ScreenProcess {
 /** What the entry point hands to a command: the world, and the terminal that it was typed on. */
 export interface CliContext extends World {
   /** Which program of the package was typed. It begins what is said on stderr. */
-  program: 'codemachine'
+  program: 'codemachine' | 'codex-flow'
   stdin: Readable & { isTTY?: boolean }
   stdout: Writable & { isTTY?: boolean; columns?: number }
   stderr: Writable & { isTTY?: boolean }

@@ -68,7 +68,7 @@ export async function preparedPlan({
   given,
   ...more
 }: WantedFlow & { runValue: RunValue | null; secretIn: SecretIn; signal: AbortSignal }): Promise<PreparedFlow> {
-  const [root, source] = await Promise.all([flowRootOf(directory), readSource(resolve(directory, typed), typed)])
+  const [root, source] = await Promise.all([flowRootOf(directory), readFlowSource(resolve(directory, typed), typed)])
   const read = readFlowFile(source.text, typed, { refusedArgument })
   if ('mistakes' in read) throw mistakesIn(read.mistakes)
   const frozen = await freeze(read.file, workflowNamed(read.file, workflow), { root, source, given, ...more })
@@ -77,7 +77,11 @@ export async function preparedPlan({
   return { plan: frozen.plan, notes: frozen.notes, root, file: read.file }
 }
 
-async function readSource(path: string, typed: string): Promise<{ path: string; sha256: string; text: string }> {
+/** The bytes of a workflow file, as text and hashed; a `UserError` if it cannot be read, or is no text. */
+export async function readFlowSource(
+  path: string,
+  typed: string,
+): Promise<{ path: string; sha256: string; text: string }> {
   const real = await realpath(path).catch((error: unknown) => {
     if (systemErrorCode(error) === null) throw error
     throw new UserError(`There is no file ${typed}.`, { hint: 'To make a first workflow: codemachine flow init' })
@@ -95,11 +99,14 @@ async function readSource(path: string, typed: string): Promise<{ path: string; 
 
 /** Mistakes in a workflow file as what a person is told. */
 function mistakesIn(mistakes: readonly Mistake[]): UserError {
-  const lines = mistakes.map(
-    ({ file, line, column, place, problem }) =>
-      `${file}:${line}:${column}: ${place === '' ? '' : `${place}: `}${problem}.`,
-  )
-  return new UserError(lines.join('\n'))
+  const head = mistakes.length === 1 ? [] : [`Nothing was started, for there are ${mistakes.length} mistakes:`]
+  return new UserError([...head, ...mistakes.map(lineOfMistake)].join('\n'))
+}
+
+/** A mistake on a line: `file:line:column: place: problem.` */
+export function lineOfMistake({ file, line, column, place, problem }: Mistake): string {
+  const end = /[?!.]$/.test(problem) ? '' : '.'
+  return `${file}:${line}:${column}: ${place === '' ? '' : `${place}: `}${problem}${end}`
 }
 
 /** The name of a secret that a text holds; null: it holds none. */
