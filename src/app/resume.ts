@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
 import { isFinished } from '../core/events/outcome.ts'
+import { withoutScope } from '../core/state/scope.ts'
 import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
 import { countRubbish, foldJournal, isReplayedSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
@@ -89,12 +90,13 @@ async function resumeAlone(
     ...(await remarksOnJournal(records, id)),
     ...(await remarksOnKept(records, state)),
   )
+  const own = withoutScope(state)
   const gates = gatesAtResume(
-    { journaled: state.gates, loaded: opened.gates, verify: opened.said.verify ?? [], reread },
+    { journaled: own.gates, loaded: opened.gates, verify: opened.said.verify ?? [], reread },
     opened.settings,
   )
   refuseHiddenGates(id, gates)
-  const review = reviewAtResume({ ...opened, journaled: state.review, reread })
+  const review = reviewAtResume({ ...opened, journaled: own.review, reread })
   const first: Start = sessions => sessions.resume(state, limits, gates, review)
   const named = options.directory ?? null
   const allowance = runAtResume(state, options, limits)

@@ -9,10 +9,10 @@ import type { Reply } from '../core/contracts/reply.ts'
 import { inEffect } from '../core/contracts/template.ts'
 import type { View } from '../core/events/events.ts'
 import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome.ts'
-import { globsLookedAt } from '../core/rules/gate-files.ts'
 import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
+import { withoutScope } from '../core/state/scope.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
 import { lacksRoom } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
@@ -29,17 +29,16 @@ import { USUAL_TEMPLATE } from '../templates/registry.ts'
 import { wordsForNothingLeft } from '../words/commands.ts'
 import { readHead } from '../workspace/git/git.ts'
 import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
-import { lookBySessionRules } from '../workspace/ignored/session-rules.ts'
 import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
-import { openMemory } from '../workspace/memory/session-memory.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
-import { isTraceWarning, remarksOnProof } from './engine-of-project.ts'
+import { isTraceWarning } from './engine-of-project.ts'
 import { findSession, newestAtWork, readableState } from './find.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
+import { openSessionFiles } from './proof/session-files.ts'
 import { optionsOf, policyOf, refuseUnpriced, reviewIn, termsAtStart } from './resume-terms.ts'
 import { templateNamed } from './start/templates.ts'
 import { TemplateFactory } from './template-factory.ts'
@@ -274,17 +273,9 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #runToEnd(log: SessionLog, place: SessionFolder, roundsDirectory: string): Promise<SessionOutcome> {
-    const { records, settings, engines, providers, fingerprints, traces, repository, remarks, redactor } = this.#run
+    const { records, settings, engines, providers, traces, repository, remarks, redactor } = this.#run
     const { clock } = this.#world
-    const { id, gates } = log.state
-    fingerprints.protect(globsLookedAt(gates))
-    const looks = lookBySessionRules(fingerprints, {
-      path: records.ignoreRules(id),
-      ending: this.#asked.ending,
-      state: () => log.state,
-      onRemark: remark => void remarks.push(remark),
-      remarksAtStart: git => remarksOnProof(git, { ...settings, gates }),
-    })
+    const { id } = log.state
     const guard = await openRepositoryGuard({
       repository,
       workTree: records.directory,
@@ -293,27 +284,14 @@ export class Sessions implements AsyncDisposable {
       leaveOut: [records.root],
       reach: { env: this.#world.env, sandbox: settings.sandbox },
     })
-    const memory = openMemory({
-      folder: place.folder,
-      tasks: place.tasks,
-      directory: records.directory,
-      lastGood: place.lastGood,
-    })
-    const team = await this.#templates.createFor(log.state, place, memory)
+    const files = openSessionFiles(this.#run, log, place, this.#asked.ending)
+    const team = await this.#templates.createFor(log.state, place, files.memory)
     await traces.expectFiles(team.template.threads.flatMap(({ thread }) => thread.unreadable ?? []))
     const runner = new SessionRunner({
       log,
       engines,
       providers,
-      memory,
-      workTree: {
-        take: async signal => {
-          // What codex has laid there is not the agent's work, and nothing of the project for a gate.
-          await traces.removeFiles()
-          return await looks.take(signal)
-        },
-        changed: (before, after) => fingerprints.changed(before, after),
-      },
+      ...files,
       lacksRoom: () => lacksRoom(records.directory),
       guard,
       means: proofEnvironment(this.#world, this.#run),
@@ -420,8 +398,9 @@ async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'temp
   const newest = await newestAtWork(records)
   if (newest === null) return null
   // What cannot be read is said by those who list it.
-  const state = await readableState(records, newest)
-  if (state === null || state.ended?.outcome.kind === 'done') return null
+  const newestState = await readableState(records, newest)
+  if (newestState === null || newestState.ended?.outcome.kind === 'done') return null
+  const state = withoutScope(newestState)
   const hasChanged = state.protectedChanged.length > 0 || (state.gateConfiguration?.count ?? 0) > 0
   if (state.protectFrom !== null || !hasChanged) return state.protectFrom
   return state.savepoint?.start ?? null

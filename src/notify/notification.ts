@@ -145,10 +145,8 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
       return sessionEnded(event, state)
     case 'waiting':
       return waiting(event, state)
-    case 'stuck': {
-      const { round, rounds, why, remedy } = event
-      return { event: 'stuck', round, rounds, why, remedy }
-    }
+    case 'stuck':
+      return stuck(event)
     case 'round-ended':
       return roundEnded(event)
     case 'hold-until':
@@ -194,6 +192,8 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'command-ran':
     case 'wrote':
     case 'noted':
+    case 'scope-entered':
+    case 'scope-left':
     case 'memory-broken':
     case 'repository-restored':
     case 'savepoint':
@@ -225,6 +225,10 @@ function sessionEnded(event: RecordedOf<'session-ended'>, state: SessionState): 
   const cost = state.prices.length === 0 ? {} : { cost: state.cost }
   const { questions } = state
   return { event: kind, outcome: clipped(event.outcome), exitCode, rounds, tokens, ...cost, durationMs, questions }
+}
+
+function stuck({ round, rounds, why, remedy }: RecordedOf<'stuck'>): NotificationFacts {
+  return { event: 'stuck', round, rounds, why, remedy }
 }
 
 /** Short waits count as one where rounds have failed in a row since then. */

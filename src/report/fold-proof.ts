@@ -28,6 +28,8 @@ export class ProofSoFar {
   #configuration: ReportProof['configuration'] = { files: [], count: 0 }
 
   add(event: Recorded): void {
+    // What proves a part of the session proves nothing of the whole.
+    if ('scope' in event) return
     switch (event.type) {
       case 'session-created':
       case 'session-resumed':

@@ -4,6 +4,7 @@ import type { Recorded, RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { forecastFor } from '../core/rules/forecast.ts'
 import { fold } from '../core/state/fold.ts'
+import { withoutScope } from '../core/state/scope.ts'
 import {
   elapsedMs,
   emptyState,
@@ -45,6 +46,8 @@ export class ReportFold {
   #codemachine = ''
   #codex: string | null = null
   #tasks: ReportData['tasks'] = null
+  /** Those of the session itself while it is in a scope. */
+  #ownTasks: ReportData['tasks'] = null
   #plan: ReportData['plan'] = []
   #lastWords: string | null = null
 
@@ -109,7 +112,7 @@ export class ReportFold {
         commands: this.#rounds.commands,
       },
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
-      proof: this.#proof.result(state.claim, state.ended?.outcome ?? null),
+      proof: this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null),
       changes: { ...this.#changes.result(state), ...(isCall(state) ? { from: 'none' } : {}) },
       tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),
       build: this.#build.result(state),
@@ -142,6 +145,13 @@ export class ReportFold {
         break
       case 'round-ended':
         this.#tasks = event.tasks === undefined ? this.#tasks : tasksOf(event.tasks)
+        break
+      case 'scope-entered':
+        this.#ownTasks = this.#tasks
+        this.#tasks = null
+        break
+      case 'scope-left':
+        this.#tasks = this.#ownTasks
         break
       case 'question-asked':
         this.#questions.add(questionOf(event))

@@ -42,7 +42,7 @@ export class Answers {
   }
 
   /** Reads what a round is given to work with. */
-  async fetch(round: RoundSpec): Promise<void> {
+  async fetch(round: Pick<RoundSpec, 'input' | 'materials'>): Promise<void> {
     for (const output of outputsFor(round)) {
       if (!this.#atHand.has(output.file)) this.#atHand.set(output.file, await this.#options.outputs.read(output))
     }
@@ -61,6 +61,12 @@ export class Answers {
     const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output.file) ?? '' }))
     this.#atHand = new Map()
     return withMaterials(asked, given, { most: MOST_INPUT_CHARACTERS, together: materialsMost })
+  }
+
+  /** The text that a template gives in parts, as the input of a round. */
+  async textOf(input: RoundSpec['input']): Promise<string> {
+    await this.fetch({ input })
+    return this.#textOf(input)
   }
 
   #textOf(input: RoundSpec['input']): string {
@@ -113,7 +119,7 @@ export class Answers {
 }
 
 /** The outputs that have to be read before a round. */
-function outputsFor({ input, materials = [] }: RoundSpec): readonly Output[] {
+function outputsFor({ input, materials = [] }: Pick<RoundSpec, 'input' | 'materials'>): readonly Output[] {
   const parts = typeof input === 'string' ? [] : input.filter(part => typeof part !== 'string')
   return [...parts, ...materials].map(({ output }) => output)
 }

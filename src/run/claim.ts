@@ -7,13 +7,16 @@ import type { SessionOutcome } from '../core/events/outcome.ts'
 import { judgeDone, nextProof, type Verdict } from '../core/rules/done-rule.ts'
 import type { ReviewCause } from '../core/rules/review.ts'
 import { stallStep } from '../core/rules/stall.ts'
+import { inScope } from '../core/state/scope.ts'
 import type { Proof } from './gates.ts'
 import type { PersonAsked } from './person.ts'
+import type { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
 
 export interface ClaimProofOptions extends JudgeOptions {
   asked: PersonAsked
   proof: Proof
+  scopes: Scopes
   stallRounds: number
   /** Resolves when a person lets the paused session go on. */
   hold(): Promise<SessionOutcome | null>
@@ -40,6 +43,7 @@ interface Passing {
 }
 
 const TAKEN_BACK = 'MAIN.md and tasks.json do not say it any more.'
+const REPLAYED = 'A round of it was replayed, and nothing that was replayed is done.'
 const CHANGED_SINCE = 'files were changed since it was claimed. Look at the whole with fresh eyes.'
 
 /**
@@ -59,7 +63,7 @@ export class ClaimProof {
     const { log, asked, proof } = this.#options
     const { claim } = log.state
     if (asked.endedBy !== null && asked.ending.aborted) return { tree, end: this.#interrupted }
-    if (log.state.replayed) return { tree, end: { kind: 'replayed' } }
+    if (log.state.scope === null ? log.state.replayed : log.state.scope.replayed) return await this.#replayed(tree)
     // The claim's tree goes with what its gates have changed; anything else is somebody else's doing.
     if (claim.state !== 'nominated' || claim.tree !== tree) {
       return await this.#refused(tree, 'tree-changed', CHANGED_SINCE)
@@ -90,14 +94,30 @@ export class ClaimProof {
       case 'refuse':
         return await this.#refused(tree, step.reason, step.detail)
       case 'accept':
-        await proof.keepAccepted(this.#round, tree)
-        log.emit({ type: 'done-accepted', round: this.#round, tree, verified: step.verified })
-        return { tree, end: null }
+        return await this.#accepted(tree, step.verified)
       case 'end':
         return { tree, end: step.outcome }
       default:
         return unreachable(step)
     }
+  }
+
+  /** That of a scope ends the scope, and not the session. */
+  async #accepted(tree: string, verified: boolean): Promise<AfterStep> {
+    const { log, proof, scopes } = this.#options
+    await proof.keepAccepted(this.#round, tree)
+    await scopes.clear()
+    log.emit({ type: 'done-accepted', round: this.#round, tree, verified, ...inScope(log.state) })
+    scopes.leaveDone()
+    return { tree, end: null }
+  }
+
+  /** Nothing that was replayed is ever done. */
+  async #replayed(tree: string): Promise<AfterStep> {
+    const { log, scopes } = this.#options
+    if (log.state.scope === null) return { tree, end: { kind: 'replayed' } }
+    await scopes.giveUp(REPLAYED)
+    return { tree, end: null }
   }
 
   /** Claims that the goal is reached with the files as they are once nothing runs any more that could change them. */
@@ -140,7 +160,7 @@ export class ClaimProof {
 
   async #refused(tree: string, reason: RefusalReason, detail: string): Promise<AfterStep> {
     const { log, memory, stallRounds } = this.#options
-    log.emit({ type: 'done-refused', round: this.#round, reason, detail })
+    log.emit({ type: 'done-refused', round: this.#round, reason, detail, ...inScope(log.state) })
     await memory.withdrawClaim()
     return { tree, end: followStall(log, stallRounds) }
   }
@@ -222,11 +242,11 @@ export async function judgeClaim(snapshot: MemorySnapshot, options: JudgeOptions
   if (verdict.kind === 'none') return null
   const { round } = last
   const claimed = verdict.kind === 'refused' ? {} : { tree: verdict.tree, ...whyNothingOf(verdict) }
-  log.emit({ type: 'done-nominated', round, by: verdict.by, ...claimed })
+  log.emit({ type: 'done-nominated', round, by: verdict.by, ...claimed, ...inScope(log.state) })
   const { tree, refusal } =
     verdict.kind === 'refused' ? { tree: null, refusal: verdict } : await lookOnceMore(verdict.tree, options)
   if (refusal === null) return tree
-  log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail })
+  log.emit({ type: 'done-refused', round, reason: refusal.reason, detail: refusal.detail, ...inScope(log.state) })
   await memory.withdrawClaim()
   return tree
 }

@@ -4,6 +4,7 @@ import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
 import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
 import { markFlaky } from '../core/state/fold-claim.ts'
+import { inScope, withoutScope } from '../core/state/scope.ts'
 import type { EndedRound, SessionState } from '../core/state/state.ts'
 import { GitStopped } from '../workspace/git/git.ts'
 import { type BoundedLook, emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
@@ -83,8 +84,13 @@ const UNKEPT =
   'What the session began with could not be kept: nothing can be put back to it, and what gates protect counts as changed.'
 
 /** The tree that protected files are compared with; null if it is not known. */
-export function protectedSince({ protectFrom, savepoint }: SessionState): string | null {
-  return protectFrom ?? savepoint?.start ?? null
+export function protectedSince({ protectFrom, savepoint, scope }: SessionState): string | null {
+  return scope?.tree ?? protectFrom ?? savepoint?.start ?? null
+}
+
+/** Whether a gate protects anything. */
+function protects({ gates }: Pick<SessionState, 'gates'>): boolean {
+  return gates.some(({ protect }) => protect.length > 0)
 }
 
 /** Keeps savepoints and runs gates, before the first round and after each one. */
@@ -107,9 +113,9 @@ export class Proof {
   /** True once the first savepoint is kept and the gates have run that come before round 1. */
   get hasBegun(): boolean {
     if (this.#options.means === null) return true
-    const { savepoint, last, gateConfiguration } = this.#log.state
+    const { savepoint, last, gateConfiguration } = withoutScope(this.#log.state)
     if (last !== null) return true
-    const isLookedAt = gateConfiguration !== null || !this.#protects
+    const isLookedAt = gateConfiguration !== null || !protects(withoutScope(this.#log.state))
     return (savepoint !== null || this.#isUnkept) && this.#due.length === 0 && isLookedAt
   }
 
@@ -125,11 +131,12 @@ export class Proof {
       if (this.#isUnkept) this.#log.emit({ type: 'warning', round: null, message: UNKEPT })
       return again
     }
-    if (!isKept) await this.#tellProtected(0, state.protectFrom ?? tree, tree)
+    if (!isKept) await this.#tellProtected(0, state.protectFrom ?? tree, tree, withoutScope(state))
     if (state.last !== null) return tree
     const { tree: after } = await this.run(this.#due, 'before', tree)
     // What gates install by themselves is there by now.
-    if (this.#due.length === 0 && this.#protects) await this.#lookAtConfiguration(after, await this.#means.programs())
+    const now = withoutScope(this.#log.state)
+    if (this.#due.length === 0 && protects(now)) await this.#lookAt(after, now, await this.#means.programs())
     return after
   }
 
@@ -174,7 +181,7 @@ export class Proof {
    * the work stands; all together in the time that one may take.
    */
   async atLimit(): Promise<void> {
-    const { gates, gateRuns, last, replayed } = this.#log.state
+    const { gates, gateRuns, last, replayed } = withoutScope(this.#log.state)
     if (this.#options.means === null || last === null || replayed) return
     await this.#saving
     const due = gates.filter(({ name }) => !gateRuns.some(({ gate, round }) => gate === name && round === last.round))
@@ -199,12 +206,15 @@ export class Proof {
         break
       }
       const round = this.#log.state.last?.round ?? 0
-      this.#log.emit({ type: 'gate-started', round, when, gate: gate.name })
+      // Those of the session itself run then, though it is in a scope.
+      const side = when === 'before' || when === 'limit' ? withoutScope(this.#log.state) : this.#log.state
+      const of = inScope(side)
+      this.#log.emit({ type: 'gate-started', round, when, gate: gate.name, ...of })
       const timeoutMs = Math.min(gate.timeoutMs, mostGateMs(), leftMs)
       const { treeAfter, ...ran } = await means.runGate({ ...gate, timeoutMs }, { when, workTree, tree: after, signal })
-      const result = markFlaky(ran, gate, this.#log.state.gateFailures)
+      const result = markFlaky(ran, gate, side.gateFailures)
       after = treeAfter
-      this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter })
+      this.#log.emit({ type: 'gate-ended', round, when, ...result, treeAfter, ...of })
       isComplete = result.status !== 'broken-off'
       leftMs -= result.durationMs
     }
@@ -215,7 +225,7 @@ export class Proof {
   /** Whether files that gates protect differ from what the session began with; true where that is not known. */
   async isProtectedChanged(tree: string): Promise<boolean> {
     const { gates } = this.#log.state
-    if (gates.every(({ protect }) => protect.length === 0)) return false
+    if (!protects({ gates })) return false
     // What is kept is there to be compared, whatever becomes of the person's repository.
     await this.#saving
     const start = protectedSince(this.#log.state)
@@ -225,14 +235,22 @@ export class Proof {
 
   /** Looks at the configuration that gates run through, and journals it where it is another than when it was looked at last. */
   async lookAtConfiguration(tree: string): Promise<void> {
-    if (this.#protects) await this.#lookAtConfiguration(tree)
+    for (const of of this.#sides) if (protects(of)) await this.#lookAt(tree, of)
+  }
+
+  /** What a scope begins with that has these gates; null: they protect nothing. */
+  async configurationAt(tree: string, gates: readonly Gate[]): Promise<EventOf<'gate-configuration'> | null> {
+    if (!protects({ gates })) return null
+    const programs = await this.#means.programs()
+    const found = await this.#means.configuration(gates, tree, tree, programs)
+    return { type: 'gate-configuration', round: this.#log.state.last?.round ?? 0, ...found, programs }
   }
 
   /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */
   async strayed(claimed: string, tree: string): Promise<readonly string[]> {
     const lost = await this.#means.lost(claimed, tree)
     if (lost === null) return ['files that are not known']
-    const usual = new Set(this.#log.state.before.flatMap(({ changed }) => changed))
+    const usual = new Set(withoutScope(this.#log.state).before.flatMap(({ changed }) => changed))
     return lost.filter(path => !usual.has(path))
   }
 
@@ -258,18 +276,19 @@ export class Proof {
 
   /** The gates that have not run yet before round 1. */
   get #due(): readonly Gate[] {
-    const { gates, before } = this.#log.state
+    const { gates, before } = withoutScope(this.#log.state)
     const done = new Set(before.map(({ gate }) => gate))
     return gates.filter(({ name }) => !done.has(name))
   }
 
-  /** Whether a gate protects anything. */
-  get #protects(): boolean {
-    return this.#log.state.gates.some(({ protect }) => protect.length > 0)
+  /** The session, and before it the session without its scope, if it is in one: what each has to pass is looked at by itself. */
+  get #sides(): readonly SessionState[] {
+    const { state } = this.#log
+    return state.scope === null ? [state] : [withoutScope(state), state]
   }
 
-  async #lookAtConfiguration(tree: string, programs?: string): Promise<void> {
-    const { state } = this.#log
+  /** @param state a side of the session */
+  async #lookAt(tree: string, state: SessionState, programs?: string): Promise<void> {
     const { last, gates, gateConfiguration: known } = state
     const start = protectedSince(state) ?? tree
     const found = await this.#means.configuration(gates, start, tree, programs ?? known?.programs ?? null)
@@ -277,7 +296,7 @@ export class Proof {
     const isFirst = known === null && (programs !== undefined || found.digest !== null)
     if (!isFirst && (known?.digest ?? null) === found.digest) return
     const noted = programs === undefined ? {} : { programs }
-    this.#log.emit({ type: 'gate-configuration', round: last?.round ?? 0, ...found, ...noted })
+    this.#log.emit({ type: 'gate-configuration', round: last?.round ?? 0, ...found, ...noted, ...inScope(state) })
   }
 
   get #means(): ProofEnvironment {
@@ -300,14 +319,14 @@ export class Proof {
       this.#hasToldOfProject = true
       this.#log.emit({ type: 'settings-changed', round })
     }
-    await this.#tellProtected(round, treeBefore, treeAfter)
+    for (const of of this.#sides) await this.#tellProtected(round, treeBefore, treeAfter, of)
   }
 
-  async #tellProtected(round: number, before: string, after: string): Promise<void> {
-    const { gates } = this.#log.state
-    if (before === after || gates.every(({ protect }) => protect.length === 0)) return
+  async #tellProtected(round: number, before: string, after: string, of: SessionState): Promise<void> {
+    const { gates } = of
+    if (before === after || !protects(of)) return
     const { files, count } = await this.#means.changedProtected(gates, before, after)
-    if (count > 0) this.#log.emit({ type: 'protected-changed', round, files, count })
+    if (count > 0) this.#log.emit({ type: 'protected-changed', round, files, count, ...inScope(of) })
   }
 
   /** Of many files only some are named in the round's end. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { Engines } from '../core/contracts/engine.ts'
-import type { Memory } from '../core/contracts/memory.ts'
+import type { Memory, ScopeFiles } from '../core/contracts/memory.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { Template } from '../core/contracts/template.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -53,6 +53,8 @@ export interface RunnerOptions {
   engines: Engines
   providers: Providers
   memory: Memory
+  /** The memory files of its scopes; null for a session that can have none. */
+  scopes: ScopeFiles | null
   workTree: WorkTree
   /** Whether the disk of the work directory is full. */
   lacksRoom(): Promise<boolean>

@@ -5,6 +5,7 @@ import type { RoundOutcome } from '../core/events/outcome.ts'
 import { refusedAnswerNote } from '../core/rules/answer.ts'
 import { WIND_DOWN_REVIEW } from '../core/rules/notices.ts'
 import { REVIEW, REVIEW_SCHEMA, type ReviewCause, readReview, splitFindings } from '../core/rules/review.ts'
+import { inScope } from '../core/state/scope.ts'
 import { roundTokens } from '../core/state/state.ts'
 import { pathInside } from '../platform/files.ts'
 import type { Answers } from './answers.ts'
@@ -45,8 +46,10 @@ export async function reviewClaim(
     ...(thread.provider === undefined ? {} : { provider: thread.provider }),
     model: thread.model,
     effort: thread.effort,
+    ...inScope(log.state),
   })
-  const { outcome, message } = await playReview(prepared, { round, review, input }, playOf(thread))
+  const of = log.state.scope?.name
+  const { outcome, message } = await playReview(prepared, { round, review, input, of }, playOf(thread))
   const read = (value: unknown) => readReview(value, path => pathInside(log.state.directory, path))
   const answer = outcome.class === 'worked' ? await answers.takeAnswer(REVIEW, round, message, read) : null
   log.emit({
@@ -59,6 +62,7 @@ export async function reviewClaim(
     tree,
     durationMs: Math.round(clock.monotonic() - startedAt),
     tokens: roundTokens(log.state),
+    ...inScope(log.state),
   })
   return outcome
 }
@@ -69,20 +73,27 @@ interface ReviewToPlay {
   /** From 1. */
   review: number
   input: string
+  /** The scope that it is of; left out: the session itself. */
+  of?: string | undefined
 }
 
 /**
  * Plays one review, on a thread that was prepared `readOnly`, as a round is played: what the reviewer does is journaled
- * and shown, and recorded as `review-001.ndjson`.
+ * and shown, and recorded as `review-001.ndjson`, of a scope as `review-NAME-001.ndjson`.
  */
 export async function playReview(
   prepared: PreparedRound,
-  { round, review, input }: ReviewToPlay,
+  { round, review, input, of }: ReviewToPlay,
   options: Omit<RoundPlayOptions, 'windDown' | 'onToolCall'>,
 ): Promise<EndedTurn> {
   return await playRound(
     prepared,
-    { round, input, record: `review-${String(review).padStart(3, '0')}`, outputSchema: REVIEW_SCHEMA },
+    {
+      round,
+      input,
+      record: `review-${of === undefined ? '' : `${of}-`}${String(review).padStart(3, '0')}`,
+      outputSchema: REVIEW_SCHEMA,
+    },
     {
       ...options,
       windDown: WIND_DOWN_REVIEW,

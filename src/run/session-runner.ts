@@ -1,6 +1,13 @@
 import { unreachable } from '../base/errors.ts'
 import type { MemorySnapshot } from '../core/contracts/memory.ts'
-import { inTemplate, type OwnStep, type RoundStep, type Step, type ThreadSpec } from '../core/contracts/template.ts'
+import {
+  inTemplate,
+  type OwnStep,
+  type RoundScope,
+  type RoundStep,
+  type Step,
+  type ThreadSpec,
+} from '../core/contracts/template.ts'
 import type { SessionEvent } from '../core/events/events.ts'
 import {
   exitCodeOf,
@@ -26,6 +33,7 @@ import { PlanCheck } from './plan/plan-check.ts'
 import { RoundProviders } from './providers/round-providers.ts'
 import { Budget, RetryPolicy } from './retry-policy.ts'
 import { MemoryAtHand, Rounds, ThreadAhead } from './rounds.ts'
+import { Scopes } from './scope/scopes.ts'
 import type { SessionLog } from './session-log.ts'
 import { OwnSteps } from './steps.ts'
 
@@ -45,6 +53,7 @@ export class SessionRunner {
   readonly #planChange: PlanChange
   readonly #memory: MemoryAtHand
   readonly #proof: Proof
+  readonly #scopes: Scopes
   readonly #claim: ClaimProof
   readonly #planCheck: PlanCheck
   readonly #holds: Holds
@@ -104,14 +113,17 @@ export class SessionRunner {
     this.#planCheck = new PlanCheck({ ...options, proof: this.#proof, hold: () => this.#hold() })
     this.#holds = new Holds({ ...options, budget: this.#budget })
     this.#decisions = new Decisions({ ...options, budget: this.#budget, holds: this.#holds })
+    this.#scopes = new Scopes({ ...options, proof: this.#proof, answers: this.#answers })
     this.#claim = new ClaimProof({
       ...options,
       proof: this.#proof,
+      scopes: this.#scopes,
       stallRounds: options.policy.stallRounds,
       hold: () => this.#hold(),
       review: (causes, tree) => this.#review(causes, tree),
     })
-    this.#steps = new OwnSteps({ ...options, claim: this.#claim, answers: this.#answers, mostCommandMs: mostGateMs })
+    const byItself = { claim: this.#claim, scopes: this.#scopes, answers: this.#answers }
+    this.#steps = new OwnSteps({ ...options, ...byItself, mostCommandMs: mostGateMs })
   }
 
   /** The state of the session: the fold of its journal. */
@@ -214,7 +226,8 @@ export class SessionRunner {
       const memory = await this.#memory.now()
       this.#tree = null
       if (this.#log.state.claim.state === 'nominated' && this.#log.state.replan === null) {
-        const { tree: after, end } = await this.#claim.prove(tree, memory)
+        const { tree: after, end: came } = await this.#claim.prove(tree, memory)
+        const end = await this.#scopes.unlessStalled(came)
         if (end) return end
         this.#tree = after
         continue
@@ -227,7 +240,8 @@ export class SessionRunner {
       const { state } = this.#log
       const step = inTemplate(state.template, 'next', () => template.next(state, memory))
       if (this.#planChange.passOver(step.kind)) continue
-      const end = step.kind === 'end' ? this.#steps.checkedEnd(step.outcome) : await this.#carryOut(step, tree, memory)
+      if (step.kind === 'end') return this.#steps.checkedEnd(step.outcome)
+      const end = await this.#scopes.unlessStalled(await this.#carryOut(step, tree, memory))
       if (end) return end
     }
   }
@@ -279,9 +293,23 @@ export class SessionRunner {
 
   /** The round once all is read that it is given to work with: after that wait it is asked for anew. */
   async #roundWithMaterials(step: RoundStep, tree: string, memory: MemorySnapshot): Promise<SessionOutcome | null> {
+    const scope = this.#scopes.toEnter(step)
+    if (scope !== null) return await this.#enterScope(scope)
     if (this.#answers.hasFetched(step.round)) return await this.#tryRound(step, tree, memory)
     await this.#answers.fetch(step.round)
     this.#tree = tree
+    return null
+  }
+
+  /** Enters a scope, if nothing is in the way of its first round; an outcome if the session ends first. */
+  async #enterScope(scope: RoundScope): Promise<SessionOutcome | null> {
+    const { asked } = this.#options
+    if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
+    if (asked.isPaused) return await this.#hold()
+    const limit = this.#budget.limitReached(this.#log.state.roundsUsed)
+    if (limit !== null) return { kind: 'limit', limit }
+    await this.#scopes.enter(scope)
+    this.#memory.forget()
     return null
   }
 

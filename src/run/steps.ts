@@ -2,11 +2,13 @@ import { TemplateError, unreachable } from '../base/errors.ts'
 import { clipEnd, lastLines, truncate } from '../base/text.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
+import type { SessionState } from '../core/state/state.ts'
 import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
 import type { Answers } from './answers.ts'
 import { type ClaimProof, emitRestored } from './claim.ts'
 import { OUTPUT_CHARACTERS } from './gates.ts'
 import type { RunnerOptions } from './options.ts'
+import type { Scopes } from './scope/scopes.ts'
 
 export interface OwnStepsOptions
   extends Pick<
@@ -14,6 +16,7 @@ export interface OwnStepsOptions
     'log' | 'template' | 'workTree' | 'guard' | 'means' | 'asked' | 'agents' | 'clock' | 'recordsRoot' | 'redactor'
   > {
   claim: ClaimProof
+  scopes: Scopes
   answers: Answers
   /** The time that a command may take at most, ms. */
   mostCommandMs(): number
@@ -45,10 +48,14 @@ export class OwnSteps {
   /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
   async carryOut(step: OwnStep, tree: string): Promise<string | null> {
     const { log } = this.#options
-    if (step.kind === 'leave-scope')
-      throw new TemplateError(`the template "${log.state.template}" leaves a scope, and is in none`)
+    this.#checkScope(step)
     const number = log.state.steps + 1
-    log.emit({ type: 'step-started', step: number, kind: step.kind, name: clipEnd(nameOf(step), NAME_CHARACTERS) })
+    log.emit({
+      type: 'step-started',
+      step: number,
+      kind: step.kind,
+      name: clipEnd(nameOf(step, log.state), NAME_CHARACTERS),
+    })
     switch (step.kind) {
       case 'look':
         await this.#look(number, step.what)
@@ -64,6 +71,9 @@ export class OwnSteps {
       }
       case 'claim':
         return await this.#options.claim.nominate(number)
+      case 'leave-scope':
+        await this.#options.scopes.giveUp(truncate(step.why, NOTE_CHARACTERS), number)
+        return tree
       default:
         return unreachable(step)
     }
@@ -77,10 +87,21 @@ export class OwnSteps {
   /** Whether a template may end a session so: what is done is no template's to say. */
   checkedEnd(outcome: SessionOutcome): SessionOutcome {
     const { state } = this.#options.log
-    if (outcome.kind !== 'done' || state.claim.state === 'accepted') return outcome
+    if (outcome.kind !== 'done' || (state.claim.state === 'accepted' && state.scope === null)) return outcome
     throw new TemplateError(
       `the template "${state.template}" ends the session as done, and no claim of that has been accepted`,
     )
+  }
+
+  /** Throws a `TemplateError` for a step that there is only in a scope, or only in none. */
+  #checkScope({ kind }: OwnStep): void {
+    const { template, scope } = this.#options.log.state
+    if (kind === 'leave-scope' && scope === null)
+      throw new TemplateError(`the template "${template}" leaves a scope, and is in none`)
+    if (kind === 'claim' && scope !== null)
+      throw new TemplateError(
+        `the template "${template}" claims its goal in the scope "${scope.name}", which it has to leave first`,
+      )
   }
 
   /** Counts one more; throws a `TemplateError` after too many without a round between them. */
@@ -186,7 +207,7 @@ export class OwnSteps {
 
 const TOO_LONG = Symbol('too long')
 
-function nameOf(step: Exclude<OwnStep, { kind: 'leave-scope' }>): string {
+function nameOf(step: OwnStep, { scope }: SessionState): string {
   switch (step.kind) {
     case 'look':
       return step.what
@@ -198,6 +219,8 @@ function nameOf(step: Exclude<OwnStep, { kind: 'leave-scope' }>): string {
       return step.name
     case 'claim':
       return 'done'
+    case 'leave-scope':
+      return scope?.name ?? ''
     default:
       return unreachable(step)
   }

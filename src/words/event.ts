@@ -45,6 +45,7 @@ import {
 } from './plan.ts'
 import {
   describeAccepted,
+  describeClaim,
   describeConfiguration,
   describeGate,
   describeProtected,
@@ -52,6 +53,8 @@ import {
   describeRefusal,
   describeReviewEnd,
   describeReviewStart,
+  describeScopeEntered,
+  describeScopeLeft,
   isReviewAnswer,
   isReviewing,
   wordsForGates,
@@ -130,6 +133,8 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'command-ran': describeCommandRun,
   wrote: describeWrote,
   noted: ({ text: said }) => describe(text(said)),
+  'scope-entered': describeScopeEntered,
+  'scope-left': describeScopeLeft,
 
   'memory-broken': describeBrokenMemory,
   'repository-restored': describeRestoration,
@@ -152,12 +157,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
 
   'gate-started': null,
   'gate-ended': describeGate,
-  'done-nominated': ({ by, whyNothing }) => {
-    const claimed = `claimed done by ${by.map(each => (each === 'template' ? 'the template' : name(each))).join(' and ')}`
-    return whyNothing === undefined
-      ? describe(claimed)
-      : describe(`${claimed}, without any work: ${oneLine(whyNothing, TEXT_CHARS)}`, 'warning')
-  },
+  'done-nominated': describeClaim,
   'review-started': describeReviewStart,
   'review-ended': describeReviewEnd,
   'done-refused': describeRefusal,

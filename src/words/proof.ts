@@ -67,16 +67,51 @@ export function describeQuestion(
 const TOLD_BEFORE = new Set<string>(['gate-failed', 'review-findings'] satisfies RefusalReason[])
 
 /** What a person is told of a claim that was refused. */
-export function describeRefusal({ reason, detail }: RecordedOf<'done-refused'>): Description {
+export function describeRefusal({ reason, detail, scope }: RecordedOf<'done-refused'>): Description {
   const text = detail.trim()
   const words = line(TOLD_BEFORE.has(reason) ? (text.split('\n', 1)[0] ?? '') : text)
-  return describe(`claim refused (${name(reason)}): ${words}`, 'warning')
+  return describe(`${ofStep(scope)}claim refused (${name(reason)}): ${words}`, 'warning')
+}
+
+/** What a person is told of a claim that was made. */
+export function describeClaim({ by, whyNothing, scope }: RecordedOf<'done-nominated'>): Description {
+  const who = by.map(each => (each === 'template' ? 'the template' : name(each))).join(' and ')
+  const claimed = `${ofStep(scope)}claimed done by ${who}`
+  return whyNothing === undefined
+    ? describe(claimed)
+    : describe(`${claimed}, without any work: ${line(whyNothing)}`, 'warning')
+}
+
+function ofStep(scope: string | undefined): string {
+  return scope === undefined ? '' : `step ${name(scope)}: `
 }
 
 /** What a person is told of a claim that was accepted. */
-export function describeAccepted({ tree, verified }: RecordedOf<'done-accepted'>, state: SessionState): Description {
+export function describeAccepted(
+  { tree, verified, scope }: RecordedOf<'done-accepted'>,
+  state: SessionState,
+): Description {
+  if (scope !== undefined) {
+    const { claim } = state
+    const accepted = { state: 'accepted', tree, results: claim.state === 'nominated' ? claim.results : [] } as const
+    return describe(
+      `step ${name(scope)} is done: ${wordsForProof(verified ?? false, { ...state, claim: accepted })}`,
+      'good',
+    )
+  }
   const proof = verified === undefined ? '' : `: ${wordsForProof(verified, state)}`
   return describe(`claim accepted for the files as they are now (tree ${name(tree.slice(0, 12))})${proof}`, 'good')
+}
+
+/** What a person is told when a part of the session begins that is worked on until it is done by itself. */
+export function describeScopeEntered({ name: scope, gates }: RecordedOf<'scope-entered'>): Description {
+  return describe(`step ${name(scope)} is worked on until it is done by itself: ${wordsForGates(gates)}`)
+}
+
+/** That such a part is left; null where it was told already that it is done. */
+export function describeScopeLeft({ name: scope, outcome, why }: RecordedOf<'scope-left'>): Description | null {
+  if (outcome === 'done') return null
+  return describe(`step ${name(scope)} is left, and is not done${why === null ? '' : `: ${line(why)}`}`, 'warning')
 }
 
 function name(value: string): string {

@@ -10,6 +10,7 @@ import type {
 import type { Cost } from '../core/rules/cost.ts'
 import type { Decision, HoldEnd, OpenDecision } from '../core/rules/decision.ts'
 import type { PlanTask, TaskPlan } from '../core/state/plan.ts'
+import { withoutScope } from '../core/state/scope.ts'
 import type { Claim, GateRun, PlanStep, SessionState, SessionStatus } from '../core/state/state.ts'
 import { describePlan } from './item.ts'
 import { withRest } from './names.ts'
@@ -131,14 +132,21 @@ function modelLines({ model, effort, provider }: SessionReport): string[] {
 }
 
 /** What its proof stands on: the gates and how they came out last, reviews, what is kept, and what is asked. */
-function proofLines({ gates, reviews, savepoint, questions }: SessionReport): string[] {
+function proofLines({ gates, scope, reviews, savepoint, questions }: SessionReport): string[] {
   const asked = wordsForQuestions(questions)
   return [
     ...(gates.length === 0 ? [] : [labelled('gates', wordsForResults(gates))]),
+    ...(scope === null ? [] : [labelled('step', wordsForScope(scope))]),
     ...(reviews.answered === 0 ? [] : [labelled('review', wordsForReviews(reviews))]),
     ...(savepoint === null ? [] : [labelled('kept', wordsForSavepoint(savepoint))]),
     ...(asked === null ? [] : [labelled('asked', asked)]),
   ]
+}
+
+/** `fix, worked on until it is done by itself, 3 rounds; npm test failed (exit code 1)`. */
+function wordsForScope({ name, rounds, gates }: NonNullable<SessionReport['scope']>): string {
+  const words = `${oneLine(name, NAME_CHARS)}, worked on until it is done by itself, ${formatCount(rounds, 'round')}`
+  return gates.length === 0 ? words : `${words}; ${wordsForResults(gates)}`
 }
 
 function wordsForResults(gates: SessionReport['gates']): string {
@@ -381,7 +389,9 @@ export interface ProofReport {
   /** What codemachine checks between two rounds just now; null if it does not. */
   checking: { kind: 'gate'; gate: string; since: string } | { kind: 'review'; review: number; since: string } | null
   /** What has to pass before done, and how each came out the last time; `round`: after which that was, 0 before the first. */
-  gates: readonly { name: string; run: string; required: boolean; last: GateReport | null }[]
+  gates: readonly ReportedGate[]
+  /** The part of the session that is worked on until it is done by itself, and what has to pass before that; null: none is. */
+  scope: { name: string; rounds: number; gates: readonly ReportedGate[] } | null
   /** `answered`: how many reviews gave an answer; the rest is of the last of them: the tree that it agreed to, and what it found; `repeated`: found before, and left to the person. */
   reviews: { answered: number; agreedTo: string | null; findings: number; repeated: number }
   /** The savepoint made last; `round` 0: what the session began with. */
@@ -392,12 +402,22 @@ export interface ProofReport {
 
 type GateReport = Omit<GateRun, 'gate'>
 
+interface ReportedGate {
+  name: string
+  run: string
+  required: boolean
+  last: GateReport | null
+}
+
 /** That of a session; `isRunning`: whether somebody runs it. Pure. */
 export function proofReport(state: SessionState, isRunning: boolean): ProofReport {
-  const { checking, gates, reviews, savepoint, questions } = state
+  const { checking, scope, savepoint, questions } = state
+  const own = withoutScope(state)
+  const { reviews } = own
   return {
     checking: checking === null || !isRunning ? null : withTime(checking),
-    gates: gates.map(({ name, run, required }) => ({ name, run, required, last: lastOf(name, state) })),
+    gates: gatesReported(own),
+    scope: scope && { name: scope.name, rounds: scope.rounds, gates: gatesReported(state) },
     reviews: {
       answered: reviews.answered,
       agreedTo: reviews.agreedTo,
@@ -414,6 +434,10 @@ function withTime(check: NonNullable<SessionState['checking']>): NonNullable<Pro
   return check.kind === 'gate'
     ? { kind: check.kind, gate: check.gate, since }
     : { kind: check.kind, review: check.review, since }
+}
+
+function gatesReported(state: SessionState): ReportedGate[] {
+  return state.gates.map(({ name, run, required }) => ({ name, run, required, last: lastOf(name, state) }))
 }
 
 function lastOf(name: string, { gateRuns }: SessionState): GateReport | null {

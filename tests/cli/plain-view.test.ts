@@ -109,6 +109,8 @@ describe('each event is a line', () => {
 `,
     wrote: 'wrote 1 file (2 KiB): docs/plan.md\n',
     noted: 'Passed over: the tests have passed.\n',
+    'scope-entered': 'step fix is worked on until it is done by itself: gates npm test\n',
+    'scope-left': 'step fix is left, and is not done: It has had 10 rounds.\n',
     'gate-started': '',
     'gate-ended': `gate tests: failed (exit code 1), 4.2 s
           it changed 1 file itself, which is not taken for the agent's work: coverage.txt
@@ -174,6 +176,15 @@ describe('each event is a line', () => {
           it changed 1 file: .cache/lint.json
             src/a.ts: an unused import
 `,
+    'gate-started in a scope': expected['gate-started'],
+    'gate-ended in a scope': expected['gate-ended'],
+    'review-started in a scope': expected['review-started'],
+    'review-ended in a scope': expected['review-ended'],
+    'protected-changed in a scope': expected['protected-changed'],
+    'gate-configuration in a scope': expected['gate-configuration'],
+    'done-nominated in a scope': `step fix: ${expected['done-nominated']}`,
+    'done-refused in a scope': `step fix: ${expected['done-refused']}`,
+    'done-accepted in a scope': 'step fix is done: verified\n',
     'nothing written': 'nothing was written: docs is a link.\n',
     'template claims': 'claimed done by the template\n',
     'claims without work': 'claimed done by MAIN.md and tasks.json, without any work: X was built before.\n',

@@ -68,7 +68,7 @@ test('an agent that sets the flag and does nothing else is refused, and done onl
   await using scene = await openScene([round(flagDone), round(flagDone), round(reason, flagDone)])
   const { exitCode, stdout } = await scene.run('--plain', 'build X')
   expect(exitCode).toBe(0)
-  expect(scene.input(2)).toContain('no file has changed since the session began')
+  expect(scene.input(2)).toContain('no file has changed since the work on this goal began')
   expect(scene.input(3)).toContain('MAIN.md does not say why nothing is needed')
   expect(eventsOf(journalOf(scene), 'done-refused').map(({ reason }) => reason)).toEqual([
     'nothing-done',

@@ -63,10 +63,11 @@ function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, replays, refusedAnswers, outputs, decision, decided, ...later } =
     session
   const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
-  const { hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, cost, unkept, ...then } = newer
+  const { scope, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } = newer
+  const { cost, unkept, ...then } = last
   const { problem, agreedConfiguration, ...reviews } = then.reviews
   expect([gateConfiguration, agreedConfiguration]).toEqual([null, null])
-  expect(unkept).toEqual([])
+  expect([scope, unkept]).toEqual([null, []])
   expect([step, steps, follows, kept, run, maxUsage, holdEnd]).toEqual([null, 0, null, [], null, null, null])
   expect([prices, cost.amount]).toEqual([[], 0])
   expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])
@@ -115,14 +116,15 @@ function reportThen(report: ReportData): unknown {
 /** A status without the fields that were added to it since. */
 function statusThen({ session: now, ...rest }: StatusReport): object {
   if (now === null) return rest
-  const { work, isCall, decision, hold, provider, providerTokens, forecast, cost, ...session } = now
-  expect([work.status, isCall, decision, hold, provider, providerTokens, forecast, cost]).toEqual([
+  const { work, isCall, decision, hold, provider, providerTokens, forecast, cost, scope, ...session } = now
+  expect([work.status, isCall, decision, hold, provider, providerTokens, forecast, cost, scope]).toEqual([
     null,
     false,
     null,
     null,
     null,
     {},
+    null,
     null,
     null,
   ])

@@ -78,6 +78,8 @@ export interface PlayOptions {
   onMark?: (marks: readonly TaskMark[]) => void
   /** Called when the done claim is put back, with how many rounds have begun. */
   onWithdraw?: (rounds: number) => unknown
+  /** Called when the memory files of a scope are made, with its name; with null when what claims done in the session's own is put back. */
+  onScope?: (name: string | null) => void
   /** What codex says of the account's usage before the first round. */
   usage?: UsageLimits
   /** As `usage`, when it resolves. */
@@ -225,6 +227,10 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       read: async () => memory(),
       withdrawClaim: async () => void (await options.onWithdraw?.(ran.inputs.length)),
       markTasks: async marks => options.onMark?.(marks),
+    },
+    scopes: {
+      make: async scope => options.onScope?.(scope.name),
+      withdrawOfSession: async () => options.onScope?.(null),
     },
     workTree: {
       take: async signal => options.tree?.(playing, signal) ?? 'same',

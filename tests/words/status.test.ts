@@ -89,6 +89,7 @@ function full(text: string): SessionReport {
         last: { when: 'claim', round: 2, status: 'failed', exitCode: 1, durationMs: 1 },
       },
     ],
+    scope: { name: text, rounds: 2, gates: [{ name: text, run: text, required: true, last: null }] },
     reviews: { answered: 2, agreedTo: null, findings: 3, repeated: 1 },
     savepoint: { round: 2, commit: text },
     questions: 2,

@@ -206,6 +206,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     engines,
     providers: work.providers,
     memory: NO_MEMORY,
+    scopes: null,
     workTree: UNSEEN,
     lacksRoom: async () => false,
     guard: UNGUARDED,

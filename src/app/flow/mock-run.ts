@@ -199,6 +199,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
     engines,
     providers: { byName: new Map(), usual: 'codex', remoteModel: null, ask: async () => null },
     memory: NO_MEMORY,
+    scopes: null,
     workTree: UNSEEN,
     lacksRoom: () => lacksRoom(directory),
     guard: UNGUARDED,

@@ -63,13 +63,13 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
     },
     async reviewer(state, tree) {
-      const start = state.savepoint?.start ?? null
+      const start = state.scope?.tree ?? state.savepoint?.start ?? null
       const diff = start === null ? null : await diffSince(start, tree)
       const { files } = await changedProtected(state.gates, protectedSince(state) ?? '', tree)
       return {
         thread: reviewThread(records.directory, state.review ?? settings.reviewer, settings),
         input: reviewInput({
-          goal: state.goal,
+          goal: state.scope?.goal ?? state.goal,
           said: state.personSaid,
           gates: state.claim.state === 'nominated' ? state.claim.results : [],
           protectedFiles: files,

@@ -8,6 +8,7 @@ import type { RoundOutcome } from '../../core/events/outcome.ts'
 import { parseAnswer } from '../../core/rules/answer.ts'
 import { globsLookedAt } from '../../core/rules/gate-files.ts'
 import { type Finding, REVIEW, type ReviewAnswer, type ReviewTerms, readReview } from '../../core/rules/review.ts'
+import { withoutScope } from '../../core/state/scope.ts'
 import { emptyState, roundTokens, type SessionState } from '../../core/state/state.ts'
 import { pathInside } from '../../platform/files.ts'
 import { foldJournal } from '../../records/journal.ts'
@@ -126,7 +127,8 @@ const MOST_BYTES = 8 * 1024 * 1024
 
 /** The work of a session: all that has changed since it began, by whomever. */
 export async function workOfSession(run: Run, id: string): Promise<ReviewedWork> {
-  const state = await foldJournal(run.records, id)
+  const folded = await foldJournal(run.records, id)
+  const state = folded && withoutScope(folded)
   const since = state?.savepoint?.start ?? null
   if (state === null || since === null) {
     throw new UserError(`${id} has no savepoint of what it began with, so nothing tells what it changed.`, {

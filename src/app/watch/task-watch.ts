@@ -12,7 +12,7 @@ import type { Records } from '../../records/records.ts'
 import type { LockHolder } from '../../records/run-lock.ts'
 import { fileState, findObstacle, readTextFile } from '../../workspace/files/inside-directory.ts'
 import { planPaths } from '../../workspace/memory/plan-files.ts'
-import { sessionFolder } from '../../workspace/memory/session-folder.ts'
+import { scopeFolder, sessionFolder } from '../../workspace/memory/session-folder.ts'
 import {
   type BoardMain,
   type BoardTask,
@@ -29,8 +29,14 @@ export interface BoardPlace {
   directory: string
   /** Takes the secrets out of what is read there: a board is for showing. */
   redactor: Redactor
-  /** Where its `tasks.json` lies; null: that is not known yet; left out: in the folder. */
-  tasks?: () => string | null
+  /** Where what is worked on stands; null: that is not known yet; left out: in the folder. */
+  work?: () => WorkFiles | null
+}
+
+/** The files that say what is worked on: those of a session, of its plan, or of the scope that it is in. */
+interface WorkFiles {
+  main: string
+  tasks: string
 }
 
 /** Where the memory of a session in this work directory lies. @param redactor of who is shown it */
@@ -40,18 +46,18 @@ export function boardPlaceOf(
   redactor: Redactor,
   state: () => Known,
 ): BoardPlace {
-  const { folder } = sessionFolder({ directory, id, records: folderOf(id) })
-  const tasks = () => {
+  const place = sessionFolder({ directory, id, records: folderOf(id) })
+  const { folder, main } = place
+  const work = () => {
     const known = state()
     if (known?.id !== id) return null
-    return sharesPlan(known) ? planPaths(directory).tasks : join(folder, TASKS)
+    if (known.scope !== null) return scopeFolder(place, known.scope.name)
+    return { main, tasks: sharesPlan(known) ? planPaths(directory).tasks : place.tasks }
   }
-  return { folder, directory, redactor, tasks }
+  return { folder, directory, redactor, work }
 }
 
-type Known = Pick<SessionState, 'id' | 'kind'> | null
-
-const TASKS = 'tasks.json'
+type Known = Pick<SessionState, 'id' | 'kind' | 'scope'> | null
 
 /** What the memory of a session says now; empty as far as it is not there, or not whole. */
 export async function readTaskBoard(place: BoardPlace): Promise<TaskBoard> {
@@ -79,7 +85,7 @@ export async function watchTasks(options: TaskWatchOptions): Promise<void> {
     const board = await files.read()
     if (!isDeepStrictEqual(board, shown)) onBoard(board)
     shown = board
-    await changes.next(options.tasks?.() === null ? PACE_MS : POLL_MS)
+    await changes.next(options.work?.() === null ? PACE_MS : POLL_MS)
     await clock.wait(PACE_MS, signal)
   }
 }
@@ -97,16 +103,16 @@ const TASKS_BYTES = 4 * 1024 * 1024
 
 class BoardFiles {
   readonly #place: BoardPlace
-  readonly #main: BoardFile<BoardMain>
+  readonly #main: FileOfBoard<BoardMain>
   readonly #clock: Clock | null
-  #tasks: { path: string; file: BoardFile<readonly BoardTask[]> } | null = null
+  /** Of what is worked on: that of the session, unless it is in a scope. */
+  #work: FileOfBoard<BoardMain> | null = null
+  #tasks: FileOfBoard<readonly BoardTask[]> | null = null
 
   constructor(place: BoardPlace, clock: Clock | null) {
     this.#place = place
-    const redact = (text: string) => place.redactor.text(text)
-    const path = join(place.folder, 'MAIN.md')
-    this.#main = new BoardFile(path, MAIN_BYTES, text => parseBoardMain(text, redact), clock)
     this.#clock = clock
+    this.#main = this.#mainAt(join(place.folder, 'MAIN.md'))
   }
 
   async read(): Promise<TaskBoard> {
@@ -114,27 +120,40 @@ class BoardFiles {
       // What cannot be read now (too many open files, say) is read the next time.
       if (systemErrorCode(error) === null) throw error
     })
-    const [main, tasks] = [this.#main.good, this.#tasks?.file.good ?? []]
-    return { title: main?.title ?? null, tasks, current: currentTask(tasks, main?.inProgress ?? []) }
+    const [main, work, tasks] = [this.#main.file.good, this.#work?.file.good, this.#tasks?.file.good ?? []]
+    return { title: main?.title ?? null, tasks, current: currentTask(tasks, work?.inProgress ?? []) }
   }
 
   async #look(): Promise<void> {
-    const { directory, folder } = this.#place
-    if ((await findObstacle(directory, relative(directory, folder))) === null) await this.#main.look()
-    const tasks = this.#tasksNow()
-    if (tasks === null || (await findObstacle(directory, relative(directory, dirname(tasks.path)))) !== null) return
-    await tasks.file.look()
+    this.#follow()
+    const { directory } = this.#place
+    for (const each of new Set([this.#main, this.#work, this.#tasks])) {
+      if (each === null || (await findObstacle(directory, relative(directory, dirname(each.path)))) !== null) continue
+      await each.file.look()
+    }
   }
 
-  #tasksNow(): { path: string; file: BoardFile<readonly BoardTask[]> } | null {
-    const { folder, tasks } = this.#place
-    const path = tasks === undefined ? join(folder, TASKS) : tasks()
-    if (path !== null && path !== this.#tasks?.path) {
-      const parse = (text: string) => parseBoardTasks(text, each => this.#place.redactor.text(each))
-      this.#tasks = { path, file: new BoardFile(path, TASKS_BYTES, parse, this.#clock) }
-    }
-    return this.#tasks
+  /** What is worked on may lie elsewhere now. */
+  #follow(): void {
+    const { folder, work } = this.#place
+    const now = work === undefined ? { main: this.#main.path, tasks: join(folder, 'tasks.json') } : work()
+    if (now === null) return
+    if (now.main === this.#main.path) this.#work = this.#main
+    else if (now.main !== this.#work?.path) this.#work = this.#mainAt(now.main)
+    if (now.tasks === this.#tasks?.path) return
+    const parse = (text: string) => parseBoardTasks(text, each => this.#place.redactor.text(each))
+    this.#tasks = { path: now.tasks, file: new BoardFile(now.tasks, TASKS_BYTES, parse, this.#clock) }
   }
+
+  #mainAt(path: string): FileOfBoard<BoardMain> {
+    const parse = (text: string) => parseBoardMain(text, each => this.#place.redactor.text(each))
+    return { path, file: new BoardFile(path, MAIN_BYTES, parse, this.#clock) }
+  }
+}
+
+interface FileOfBoard<T> {
+  path: string
+  file: BoardFile<T>
 }
 
 /** A memory file that an agent may be writing. */

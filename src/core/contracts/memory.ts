@@ -73,6 +73,18 @@ export interface Memory {
   markTasks(marks: readonly TaskMark[]): Promise<void>
 }
 
+/** The memory files of the scopes of a session (`RoundScope`). */
+export interface ScopeFiles {
+  /**
+   * Makes those of a scope that has none yet, and puts the done claim back in those of one that has. What it and its gates
+   * name is looked at from now on, as it is while the session is in it. Call it only while no agent is writing. Throws a
+   * `UserError` if they cannot be made, or the goal is larger than 1 MiB.
+   */
+  make(scope: Pick<EventOf<'scope-entered'>, 'name' | 'goal' | 'gates'>): Promise<void>
+  /** Puts the done claim back in the files of the session itself, as `Memory.withdrawClaim` does. */
+  withdrawOfSession(): Promise<void>
+}
+
 /** The memory of a session that has no memory files. */
 export const NO_MEMORY: Memory = {
   read: async () => ({

@@ -92,17 +92,19 @@ export interface RoundScope {
   name: string
   /** What its `MAIN.md` begins with, as the input of a round is given. */
   goal: RoundSpec['input']
-  /** The commands that have to pass before a claim of it is accepted, all of them; none: it is accepted unverified. */
+  /** The commands that have to pass before a claim of it is accepted, all of them, at most 50; none: it is accepted unverified. */
   gates: readonly ScopeGate[]
 }
 
-/** A command that proves what is claimed in a scope: run in the sandbox of the rounds, without network. */
+/** A command that proves what is claimed in a scope, run in the sandbox of the rounds. */
 interface ScopeGate {
   /** One of its own among those of the scope. */
   name: string
   /** A line for a shell. */
   run: string
   timeoutMs: number
+  /** Whether it reaches the network; left out: it does not. */
+  network?: boolean
 }
 
 /**

@@ -1,4 +1,5 @@
 import { about, fields, flag, listOf, nullOr, number, oneOf, optional, text, unchecked, variant } from './schema.ts'
+import { ofScope } from './shapes.ts'
 
 const treeChanges = fields({
   files: about(number, 'how many files differ'),
@@ -63,6 +64,7 @@ export const fileEvent = variant('type', {
       'at most 50: `[{ path, how, gates }]`. `how`: `changed`, `deleted` or `skipped` (tests in it are marked to be skipped); `gates`: names of those that protect it',
     ),
     count: about(number, 'how many in all'),
+    scope: ofScope,
   },
   'gate-configuration': {
     round: about(number, 'the one that ended last; `0`: before round 1'),
@@ -70,13 +72,14 @@ export const fileEvent = variant('type', {
       listOf(
         fields({ path: about(text, 'relative to the work directory'), how: oneOf('added', 'changed', 'deleted') }),
       ),
-      'at most 50, of all that differ by now from what the session began with: `[{ path, how }]`. `how`: `added`, `changed` or `deleted`',
+      'at most 50, of all that differ by now from what the session, or the scope, began with: `[{ path, how }]`. `how`: `added`, `changed` or `deleted`',
     ),
     count: about(number, 'how many in all; `0`: none differs (any more)'),
     digest: about(nullOr(text), 'by which this very content is known again; `null`: none differs'),
     programs: about(
       optional(text),
-      'before round 1: a hash of the programs in `node_modules/.bin`, which git usually ignores',
+      'before round 1, or the first one of a scope: a hash of the programs in `node_modules/.bin`, which git usually ignores',
     ),
+    scope: ofScope,
   },
 })

@@ -159,6 +159,12 @@ export const gate = fields({
   everyRound: about(flag, 'whether it runs after every round that worked, and not only when done is claimed'),
 })
 
+/** Of what part of the session a gate, a review or a claim is. */
+export const ofScope = about(
+  optional(text),
+  'the [scope](#scope-entered) that it is of; left out: it is of the session itself',
+)
+
 export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim', 'limit')
 
 export const gateStatus = oneOf('passed', 'flaky', 'failed', 'timed-out', 'not-started', 'broken-off')

@@ -1,5 +1,5 @@
 import { about, anyValue, checkedAs, fields, listOf, nullOr, number, oneOf, optional, text, variant } from './schema.ts'
-import { output } from './shapes.ts'
+import { gate, output } from './shapes.ts'
 
 /** A step that codemachine carries out by itself, without a round. */
 const stepKind = oneOf('look', 'command', 'write', 'note', 'claim', 'leave-scope')
@@ -7,8 +7,8 @@ const stepKind = oneOf('look', 'command', 'write', 'note', 'claim', 'leave-scope
 const step = about(number, 'as in `step-started`')
 
 /**
- * Events of the steps of a template that are no rounds. Each has `step-started` before it, and one of the others after it; a
- * claim goes on as `done-nominated`.
+ * Events of the steps of a template that are no rounds, and of its scopes. Each step has `step-started` before it, and one of
+ * the others after it; a claim goes on as `done-nominated`.
  */
 export const stepEvent = variant('type', {
   'step-started': {
@@ -69,5 +69,23 @@ export const stepEvent = variant('type', {
     step,
     name: about(text, 'what it is about: a word or two of the template'),
     text: about(text, 'what the template has to say, at most 1,000 characters'),
+  },
+  'scope-entered': {
+    name: about(
+      text,
+      'its name, a word of the template; its memory files are in `steps/NAME/` of the folder of the session',
+    ),
+    goal: about(text, 'what its rounds work on'),
+    gates: about(listOf(gate), 'what has to pass before it is done, as in `session-created`'),
+    tree: about(text, 'fingerprint of the work tree that it begins with'),
+  },
+  'scope-left': {
+    step: about(optional(number), 'the step that leaves it; left out: none does'),
+    name: about(text, 'as in `scope-entered`'),
+    outcome: about(
+      oneOf('done', 'given-up'),
+      '`done`: a claim of it was accepted; `given-up`: the template leaves it, or it got nowhere',
+    ),
+    why: about(nullOr(text), 'why it is given up, a sentence; `null` if it is done'),
   },
 })

@@ -15,11 +15,12 @@ export type Verdict =
 type Nominators = EventOf<'done-nominated'>['by']
 
 /** What tells whether a session has come to anything. */
-export type WorkSoFar = Pick<SessionState, 'savepoint' | 'hasChangedFiles' | 'toldNothingDone'>
+export type WorkSoFar = Pick<SessionState, 'savepoint' | 'hasChangedFiles' | 'toldNothingDone'> &
+  Partial<Pick<SessionState, 'scope'>>
 
 /** Judges the done claim that the memory files make after `round`, if they make one. Pure. */
 export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkSoFar): Verdict {
-  const by = nominators(memory, round)
+  const by = nominators(memory, round, work)
   if (by.length === 0) return { kind: 'none' }
   const refused = (reason: RefusalReason, detail: string): Verdict => ({ kind: 'refused', by, reason, detail })
 
@@ -60,22 +61,23 @@ export function judgeDone(memory: MemorySnapshot, round: EndedRound, work: WorkS
 function isNothingDone(
   { tasks }: MemorySnapshot,
   { treeAfter }: EndedRound,
-  { savepoint, hasChangedFiles }: WorkSoFar,
+  { savepoint, hasChangedFiles, scope }: WorkSoFar,
 ): boolean {
-  return tasks.length === 0 && (!hasChangedFiles || treeAfter === (savepoint?.start ?? null))
+  const start = scope?.tree ?? savepoint?.start ?? null
+  return tasks.length === 0 && (!hasChangedFiles || treeAfter === start)
 }
 
 const NOTHING_DONE =
-  'nothing has been done: tasks.json has no task, and no file has changed since the session began. Read the goal again, sentence by sentence, plan what it asks for, and do it. If it asks for nothing that is not there already, look at that by running something, and say in MAIN.md why nothing is needed, under the heading ## Why nothing is needed, before you claim it again.'
+  'nothing has been done: tasks.json has no task, and no file has changed since the work on this goal began. Read the goal again, sentence by sentence, plan what it asks for, and do it. If it asks for nothing that is not there already, look at that by running something, and say in MAIN.md why nothing is needed, under the heading ## Why nothing is needed, before you claim it again.'
 const NO_REASON =
   'nothing has been done, and MAIN.md does not say why nothing is needed. Write the reason under the heading ## Why nothing is needed, or do what the goal asks for.'
 
 /** Where there is a plan, all tasks are done before a round may claim, so that only its own word is a claim. */
-function nominators(memory: MemorySnapshot, { part }: EndedRound): Nominators {
+function nominators(memory: MemorySnapshot, { part }: EndedRound, { scope = null }: WorkSoFar): Nominators {
   const by: ('MAIN.md' | 'tasks.json')[] = []
   if (claimsDone(memory.main)) by.push('MAIN.md')
   const isAllDone = memory.tasks.length > 0 && memory.tasks.every(task => task.done)
-  if (isAllDone && (part === null || by.length > 0)) by.push('tasks.json')
+  if (isAllDone && (part === null || scope !== null || by.length > 0)) by.push('tasks.json')
   return by
 }
 

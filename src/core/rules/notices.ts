@@ -20,6 +20,8 @@ export const CARRY_ON = 'The connection broke off. Go on where you were.'
 export interface Notice {
   from: NoticeSource
   text: string
+  /** Whether it is of a claim, or of rounds that get nowhere; left out: it is not. */
+  isOfProof?: true
 }
 
 /** Whose words a notice holds: a person's, a gate's result and output, or codemachine's own. */
@@ -49,7 +51,7 @@ export function personNotice(text: string): Notice {
 
 /** Why the claim of the last round was refused. */
 export function refusalNotice(detail: string): Notice {
-  return own(`The work was claimed done and the claim was refused: ${detail}`)
+  return { ...own(`The work was claimed done and the claim was refused: ${detail}`), isOfProof: true }
 }
 
 /** Which of the repository's own settings the last round changed. */
@@ -157,7 +159,7 @@ export function stuckNotice({ why, rounds, remedy }: EventOf<'stuck'>, tried: re
       : `The same claim has been refused ${rounds} times, for the same reason.`
   const said = tried.map(words => `\n  - ${words.replaceAll('\n', '\n    ')}`).join('')
   const before = said === '' ? '' : ` This is what was said at their ends:${said}\n `
-  return own(`${seen}${before} ${demand(remedy)}`)
+  return { ...own(`${seen}${before} ${demand(remedy)}`), isOfProof: true }
 }
 
 function demand(remedy: EventOf<'stuck'>['remedy']): string {

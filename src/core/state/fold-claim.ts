@@ -40,7 +40,9 @@ export const CLAIM_FOLDS: FoldsOf<ClaimEvent> = {
   }),
   'review-ended': endReview,
   'done-refused': refuse,
-  'done-accepted': (state, event) => ({ ...state, claim: accepted(state.claim, event) }),
+  // That of a scope never counts as one of the session; `scope-left` follows it.
+  'done-accepted': (state, event) =>
+    state.scope === null && event.scope === undefined ? { ...state, claim: accepted(state.claim, event) } : state,
 }
 
 function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionState {
@@ -90,7 +92,7 @@ export function protectedChangedAfter(
 
 /** The state after a gate has run. One that was broken off says nothing, and runs again. */
 function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionState {
-  const { type: _, round: __, when, treeAfter, ...result } = event
+  const { type: _, round: __, when, treeAfter, scope: ___, ...result } = event
   if (result.status === 'broken-off') return state
   const isBad = result.status !== 'passed'
   const ran = {

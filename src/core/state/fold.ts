@@ -45,6 +45,7 @@ import {
   refusedAtResume,
 } from './fold-plan.ts'
 import { emptyPlan, PLAN_CHOICES, PLAN_DECISION } from './plan.ts'
+import { enterScope, foldInScope, gatesAtResume, leaveScope } from './scope.ts'
 import {
   discountSleep,
   type FoldsOf,
@@ -64,7 +65,8 @@ export function fold(state: SessionState, event: Recorded, templates: TemplateKi
   const at = Date.parse(event.at)
   // The table has for each type a function of events of that type, which the compiler cannot follow here.
   const apply = FOLDS[event.type] as (state: SessionState, event: SessionEvent, at: number) => SessionState
-  const next = { ...apply(state, event, at), work: workAfter(state, event), events: state.events + 1, updatedAt: at }
+  const applied = foldInScope(state, event, session => apply(session, event, at))
+  const next = { ...applied, work: workAfter(state, event), events: state.events + 1, updatedAt: at }
   return event.type === 'session-created' ? begin(next, event, templates) : next
 }
 
@@ -104,6 +106,9 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
   },
   wrote: (state, event, at) => endStep(event.files.length === 0 ? state : withoutAccepted(state), event, at),
   noted: endStep,
+  'scope-entered': enterScope,
+  'scope-left': (state, { step }, at) =>
+    step === undefined ? leaveScope(state) : endStep(leaveScope(state), { step }, at),
 }
 
 function withKept(state: SessionState, output: Output | undefined): SessionState {
@@ -229,8 +234,7 @@ function resume(state: SessionState, event: EventOf<'session-resumed'>, at: numb
     host: event.host,
     beganAt: at,
     workedMs: ended?.durationMs ?? state.workedMs + Math.max(0, state.updatedAt - state.beganAt),
-    gates: event.gates ?? state.gates,
-    review: event.review === undefined ? state.review : event.review,
+    ...gatesAtResume(state, event),
     checking: null,
     step: null,
     running: null,

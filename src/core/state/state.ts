@@ -22,6 +22,7 @@ import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { GateFailure } from './fold-claim.ts'
 import type { AgentAtWork, TaskPlan } from './plan.ts'
+import type { Scope } from './scope.ts'
 
 /** A round that has ended. */
 export interface EndedRound
@@ -129,6 +130,8 @@ export interface SessionState {
   agents: readonly AgentAtWork[]
   /** The plan and its tasks; null if the template has none. */
   taskPlan: TaskPlan | null
+  /** The scope that it is in; null: it works on its own goal. */
+  scope: Scope | null
   /** Whether a round was replayed from a recording: then nothing of the session can be done. */
   replayed: boolean
   /** Whether it was begun to replay recordings and do nothing else. */
@@ -274,7 +277,13 @@ export function isKnown({ kind, unknownPart }: Pick<SessionState, 'kind' | 'unkn
 const NEVER_HELD = { pausedAt: null, heldSince: null, heldMs: 0, holdEnd: null } as const
 const NOTHING_SPENT = { prices: [], cost: NO_COST, usageTrends: NO_TRENDS, maxUsage: null }
 const NO_REPLAY = { replayed: false, replays: false }
-const NOTHING_YET = { hasChangedFiles: false, toldNothingDone: false, protectedChanged: [], gateConfiguration: null }
+const NOTHING_YET = {
+  scope: null,
+  hasChangedFiles: false,
+  toldNothingDone: false,
+  protectedChanged: [],
+  gateConfiguration: null,
+}
 
 /** A session before its first event. */
 export function emptyState(id: string): SessionState {

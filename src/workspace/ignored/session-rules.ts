@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
+import { gatesOfAll } from '../../core/state/scope.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { pathExists, writeWholeFile } from '../../platform/files.ts'
 import { readRegularFile } from '../files/inside-directory.ts'
@@ -84,8 +85,9 @@ export async function followIgnoreRules(fingerprints: Fingerprints, path: string
 }
 
 /** In which a file may be named that is looked at, though it lies among dependencies, caches or build output. */
-function textsThatName({ gates, goal, personSaid }: SessionState): string[] {
-  return [...gates.flatMap(({ run, protect }) => [run, ...protect]), goal, ...personSaid]
+function textsThatName(state: SessionState): string[] {
+  const goals = [state.goal, ...(state.scope === null ? [] : [state.scope.goal])]
+  return [...gatesOfAll(state).flatMap(({ run, protect }) => [run, ...protect]), ...goals, ...state.personSaid]
 }
 
 async function keepIgnoreRules(

@@ -85,7 +85,7 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   const problem = problemOfPromptSize(session.goal)
   if (problem !== null) throw new UserError(problem)
   const main = { 'MAIN.md': newMainFile(loadPrompt('MAIN.template'), session, session.redact) }
-  const all = { ...main, 'tasks.json': `${JSON.stringify({ tasks: [] }, null, 2)}\n` }
+  const all = { ...main, 'tasks.json': NO_TASKS }
   const files = session.memory === 'project-plan' ? main : all
   const place = sessionFolder(session)
   await writingInside(
@@ -103,6 +103,9 @@ async function makeSessionFolder(session: NewSession): Promise<SessionFolder> {
   }
   return place
 }
+
+/** The text of a `tasks.json` without tasks. */
+export const NO_TASKS = `${JSON.stringify({ tasks: [] }, null, 2)}\n`
 
 async function writeFirstFiles(directory: string, id: string, files: Readonly<Record<string, string>>): Promise<void> {
   const root = await realpath(directory)
@@ -122,7 +125,8 @@ async function writeFirstFiles(directory: string, id: string, files: Readonly<Re
   }
 }
 
-async function writeLastGood(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+/** Writes the first good copies of memory files, one after the other, into a folder of the records. */
+export async function writeLastGood(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   for (const [name, text] of Object.entries(files)) await writeWholeFile(join(folder, name), text)
 }

@@ -125,10 +125,10 @@ test('the tasks of a build are those of its plan, and none are shown before it i
     const { tasks } = await readTaskBoard({ ...board, folder: place.folder })
     return tasks.length
   }
-  expect(await read(() => ({ id: '20261120_1', kind: buildKind }))).toBe(2)
+  expect(await read(() => ({ id: '20261120_1', kind: buildKind, scope: null }))).toBe(2)
   expect(await read(() => null)).toBe(0)
-  expect(await read(() => ({ id: '20261119_9', kind: goalKind }))).toBe(0)
+  expect(await read(() => ({ id: '20261119_9', kind: goalKind, scope: null }))).toBe(0)
   await rm(plan, { recursive: true })
   await symlink(place.folder, plan)
-  expect(await read(() => ({ id: '20261120_1', kind: buildKind })), 'behind a link').toBe(0)
+  expect(await read(() => ({ id: '20261120_1', kind: buildKind, scope: null })), 'behind a link').toBe(0)
 })

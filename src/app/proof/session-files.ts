@@ -1,0 +1,74 @@
+import type { Memory, ScopeFiles } from '../../core/contracts/memory.ts'
+import { globsLookedAt } from '../../core/rules/gate-files.ts'
+import { gatesOfAll, withoutScope } from '../../core/state/scope.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { WorkTree } from '../../run/claim.ts'
+import type { SessionLog } from '../../run/session-log.ts'
+import { readHead } from '../../workspace/git/git.ts'
+import { lookBySessionRules } from '../../workspace/ignored/session-rules.ts'
+import { openScopedMemory } from '../../workspace/memory/scope-memory.ts'
+import type { SessionFolder } from '../../workspace/memory/session-folder.ts'
+import { remarksOnProof } from '../engine-of-project.ts'
+import type { Run } from '../open-run.ts'
+
+/** What the rounds of a session are given and leave: its memory files, those of its scopes, and the work directory. */
+export interface SessionFiles {
+  memory: Memory
+  scopes: ScopeFiles
+  workTree: WorkTree
+}
+
+/**
+ * Opens the files of a session that is carried out.
+ * @param ending aborted when it is to end
+ */
+export function openSessionFiles(
+  { records, settings, fingerprints, traces, repository, remarks, redactor }: Run,
+  log: SessionLog,
+  place: SessionFolder,
+  ending: AbortSignal,
+): SessionFiles {
+  const { id } = log.state
+  const { gates } = withoutScope(log.state)
+  const { memory, scopes } = openScopedMemory({
+    place,
+    directory: records.directory,
+    scope: () => log.state.scope?.name ?? null,
+    head: async () => (repository ? await readHead(repository) : { commit: null, branch: null }),
+    redact: text => redactor.text(text),
+  })
+  let next: Parameters<ScopeFiles['make']>[0] | null = null
+  /** By what is looked: a scope that is about to be entered is compared with what is seen before that. */
+  const looking = (): SessionState => {
+    const { state } = log
+    if (state.scope !== null || next === null) return state
+    return { ...state, gates: [...state.gates, ...next.gates], personSaid: [...state.personSaid, next.goal] }
+  }
+  const looks = lookBySessionRules(fingerprints, {
+    path: records.ignoreRules(id),
+    ending,
+    state: looking,
+    onRemark: remark => void remarks.push(remark),
+    remarksAtStart: git => remarksOnProof(git, { ...settings, gates }),
+  })
+  return {
+    memory,
+    scopes: {
+      ...scopes,
+      async make(scope) {
+        await scopes.make(scope)
+        next = scope
+      },
+    },
+    workTree: {
+      async take(signal) {
+        if (log.state.scope !== null) next = null
+        fingerprints.protect(globsLookedAt(gatesOfAll(looking())))
+        // What codex has laid there is not the agent's work, and nothing of the project for a gate.
+        await traces.removeFiles()
+        return await looks.take(signal)
+      },
+      changed: (before, after) => fingerprints.changed(before, after),
+    },
+  }
+}

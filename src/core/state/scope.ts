@@ -1,0 +1,184 @@
+import type { EventOf, SessionEvent } from '../events/events.ts'
+import type { Gate } from '../events/outcome.ts'
+import type { Notice } from '../rules/notices.ts'
+import { NO_REVIEWS } from '../rules/review.ts'
+import { NO_STALL } from '../rules/stall.ts'
+import { reviewsAtResume } from './fold-claim.ts'
+import type { SessionState } from './state.ts'
+
+/** What of a session is set aside while it is in a scope: how its own claims are proved, and what came of that. */
+const SET_ASIDE = [
+  'gates',
+  'review',
+  'before',
+  'gateRuns',
+  'gateFailures',
+  'flakyGates',
+  'reviews',
+  'gateConfiguration',
+  'protectedChanged',
+  'hasChangedFiles',
+  'toldNothingDone',
+  'claim',
+  'stall',
+] as const satisfies readonly (keyof SessionState)[]
+
+type SetAside = Pick<SessionState, (typeof SET_ASIDE)[number]>
+
+/** What a session begins with in a scope in the place of what is set aside. */
+const AT_ENTRY = {
+  review: null,
+  before: [],
+  gateRuns: [],
+  gateFailures: [],
+  flakyGates: [],
+  reviews: NO_REVIEWS,
+  gateConfiguration: null,
+  protectedChanged: [],
+  hasChangedFiles: false,
+  toldNothingDone: false,
+  claim: { state: 'none' },
+  stall: NO_STALL,
+} as const satisfies Omit<SetAside, 'gates'>
+
+/**
+ * The scope that a session is in: a part of it with a done rule of its own. Meanwhile the fields of `SET_ASIDE` of the state
+ * are those of the scope, so that its claims are proved as those of a session are.
+ */
+export interface Scope {
+  name: string
+  /** What its rounds work on. */
+  goal: string
+  /** How many rounds have counted in it since it was entered. */
+  rounds: number
+  /** Fingerprint of the work tree that it was entered with. */
+  tree: string
+  /** Whether one of its rounds was replayed from a recording: then nothing in it can be done. */
+  replayed: boolean
+  /** Those fields of the session itself, and what its next round is to be told of its own claims and gates. */
+  session: SetAside & { notices: readonly Notice[] }
+}
+
+/** The session in a scope. One that it is in already is left first. Pure. */
+export function enterScope(before: SessionState, event: EventOf<'scope-entered'>): SessionState {
+  const state = leaveScope(before)
+  const { name, goal, gates, tree } = event
+  const notices = state.notices.filter(isOfProof)
+  const session = { ...setAside(state), claim: AT_ENTRY.claim, stall: AT_ENTRY.stall, notices }
+  return {
+    ...state,
+    ...AT_ENTRY,
+    gates,
+    notices: state.notices.filter(notice => !isOfProof(notice)),
+    scope: { name, goal, rounds: 0, tree, replayed: false, session },
+  }
+}
+
+/** The session once it has left its scope, done or not: its own claims are proved as before, and none is made. Pure. */
+export function leaveScope(state: SessionState): SessionState {
+  const { scope } = state
+  if (scope === null) return state
+  const { notices, ...own } = scope.session
+  return {
+    ...state,
+    ...own,
+    claim: AT_ENTRY.claim,
+    hasChangedFiles: own.hasChangedFiles || state.hasChangedFiles,
+    notices: [...notices, ...state.notices.filter(notice => !isOfProof(notice))],
+    scope: null,
+  }
+}
+
+/** The session as though it were in no scope: with its own gates, reviews and claim. Pure. */
+export function withoutScope(state: SessionState): SessionState {
+  const { scope } = state
+  if (scope === null) return state
+  const { notices: _, ...own } = scope.session
+  return { ...state, ...own, scope: null }
+}
+
+/**
+ * The session after one more event, as `fold` has it: what is of the session itself does not touch the scope that it is in, and
+ * what is of another scope changes nothing. Pure.
+ */
+export function foldInScope(
+  state: SessionState,
+  event: SessionEvent,
+  fold: (session: SessionState) => SessionState,
+): SessionState {
+  const { scope } = state
+  const of = scopeOf(event)
+  if (typeof of === 'string' && of !== scope?.name) return state
+  if (scope === null) return fold(state)
+  if (of === null) return foldOutside(state, scope, fold)
+  const after = fold(state)
+  return { ...after, scope: after.scope === scope ? scopeAfter(scope, event) : after.scope }
+}
+
+/** What has to pass in the scope that a session is in, and what has to pass before the session is done. Pure. */
+export function gatesOfAll(state: SessionState): readonly Gate[] {
+  return state.scope === null ? state.gates : [...state.scope.session.gates, ...state.gates]
+}
+
+/** The session after a fold that is of itself, though it is in a scope. */
+function foldOutside(state: SessionState, scope: Scope, fold: (session: SessionState) => SessionState): SessionState {
+  const after = fold(withoutScope(state))
+  return { ...after, ...setAside(state), scope: { ...scope, session: { ...scope.session, ...setAside(after) } } }
+}
+
+/** Which scope an event is of: its name; null: of the session itself; undefined: of whatever the session is in. */
+function scopeOf(event: SessionEvent): string | null | undefined {
+  switch (event.type) {
+    case 'gate-ended':
+    case 'protected-changed':
+    case 'gate-configuration':
+      return event.scope ?? null
+    case 'gate-started':
+    case 'done-nominated':
+    case 'review-started':
+    case 'review-ended':
+    case 'done-refused':
+    case 'done-accepted':
+      return event.scope
+    default:
+      return undefined
+  }
+}
+
+/** The field of an event that says which scope it is of; none for the session itself. */
+export function inScope({ scope }: Pick<SessionState, 'scope'>): { scope?: string } {
+  return scope === null ? {} : { scope: scope.name }
+}
+
+/** The gates and reviews of a session that goes on: those that are named now are its own, not those of its scope. Pure. */
+export function gatesAtResume(
+  state: SessionState,
+  event: EventOf<'session-resumed'>,
+): Pick<SessionState, 'gates' | 'review' | 'scope'> {
+  const { scope } = state
+  const own = withoutScope(state)
+  const gates = event.gates ?? own.gates
+  const review = event.review === undefined ? own.review : event.review
+  if (scope === null) return { gates, review, scope }
+  const reviews = reviewsAtResume(own)
+  return {
+    gates: state.gates,
+    review: state.review,
+    scope: { ...scope, session: { ...scope.session, gates, review, reviews } },
+  }
+}
+
+function scopeAfter(scope: Scope, event: SessionEvent): Scope {
+  if (event.type === 'round-started' && event.replayed === true) return { ...scope, replayed: true }
+  if (event.type === 'round-ended' && event.counts) return { ...scope, rounds: scope.rounds + 1 }
+  return scope
+}
+
+function setAside(state: SessionState): SetAside {
+  return Object.fromEntries(SET_ASIDE.map(key => [key, state[key]])) as SetAside
+}
+
+/** Whether a notice is of a claim or a gate, or of rounds that get nowhere: of the scope alone, or of the session alone. */
+function isOfProof(notice: Notice): boolean {
+  return notice.from === 'gate' || notice.isOfProof === true
+}

@@ -1,0 +1,88 @@
+import { existsSync } from 'node:fs'
+import { realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { UserError, writing } from '../../base/errors.ts'
+import { loadPrompt } from '../../base/package.ts'
+import { problemOfPromptSize } from '../../base/text.ts'
+import type { Memory, ScopeFiles } from '../../core/contracts/memory.ts'
+import { findObstacle, relativeInside, renameAsBroken } from '../files/inside-directory.ts'
+import { newMainFile } from './main-file.ts'
+import { NO_TASKS, type SessionFolder, scopeFolder, writeLastGood } from './session-folder.ts'
+import { openMemory } from './session-memory.ts'
+
+export interface ScopedMemoryOptions {
+  /** Where the memory of the session lies. */
+  place: SessionFolder
+  /** The work directory. */
+  directory: string
+  /** The scope that the session is in just now; null: it is in none. */
+  scope(): string | null
+  /** The commit and the branch that a new `MAIN.md` names. */
+  head(): Promise<{ commit: string | null; branch: string | null }>
+  /** Takes the secrets out of a text. */
+  redact(text: string): string
+}
+
+/** Opens the memory of a session: its own files, and while it is in a scope those of the scope. */
+export function openScopedMemory(options: ScopedMemoryOptions): { memory: Memory; scopes: ScopeFiles } {
+  const { place, directory, scope } = options
+  const own = openMemory({ ...place, directory })
+  const opened = new Map<string, Memory>()
+  const ofScope = (name: string): Memory => {
+    const { folder, lastGood } = scopeFolder(place, name)
+    const memory = opened.get(name) ?? openMemory({ folder, directory, lastGood })
+    opened.set(name, memory)
+    return memory
+  }
+  const present = (): Memory => {
+    const name = scope()
+    return name === null ? own : ofScope(name)
+  }
+  return {
+    memory: {
+      read: () => present().read(),
+      withdrawClaim: () => present().withdrawClaim(),
+      markTasks: marks => present().markTasks(marks),
+    },
+    scopes: {
+      async make({ name, goal }) {
+        const isThere = await hasFiles(name, options)
+        if (!isThere) await keepFirstCopies(name, goal, options)
+        const memory = ofScope(name)
+        await memory.withdrawClaim()
+        // What is missing is put there; that it was missing is nothing to be told.
+        if (!isThere) await memory.read()
+      },
+      withdrawOfSession: () => own.withdrawClaim(),
+    },
+  }
+}
+
+/** Whether a scope has memory files: good copies of them, and a folder for them. */
+async function hasFiles(name: string, { place, directory }: ScopedMemoryOptions): Promise<boolean> {
+  const { folder, lastGood } = scopeFolder(place, name)
+  if (!['MAIN.md', 'tasks.json'].every(file => existsSync(join(lastGood, file)))) return false
+  return (await findObstacle(await realpath(directory), relativeInside(directory, folder)))?.kind !== 'missing'
+}
+
+/** Keeps the good copies of new memory files, from which the files are made; those that are there already stay. */
+async function keepFirstCopies(name: string, goal: string, options: ScopedMemoryOptions): Promise<void> {
+  const { place, directory, head, redact } = options
+  const { folder, lastGood } = scopeFolder(place, name)
+  if (existsSync(join(lastGood, 'tasks.json'))) return
+  const problem = problemOfPromptSize(goal)
+  if (problem !== null) throw new UserError(problem)
+  await setAside(await realpath(directory), relativeInside(directory, folder))
+  const main = newMainFile(loadPrompt('MAIN.template'), { goal, git: await head() }, redact)
+  // The last of them says that all are there.
+  await writing(lastGood, () => writeLastGood(lastGood, { 'MAIN.md': main, 'tasks.json': NO_TASKS }))
+}
+
+/** Renames what somebody else has put in the place of a folder that is to be new, and of the folders that it lies in. */
+async function setAside(root: string, folder: string): Promise<void> {
+  for (;;) {
+    const obstacle = await findObstacle(root, folder)
+    if (obstacle?.kind === 'missing') return
+    await renameAsBroken(root, obstacle?.path ?? folder)
+  }
+}
