@@ -1,72 +1,10 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type FlowRun, runFlow } from '../../../src/app/flow/run.ts'
-import type { RunOptions } from '../../../src/app/library.ts'
-import type { RunObserver } from '../../../src/app/work-through.ts'
-import type { Recorded } from '../../../src/core/events/events.ts'
-import { openProject, processWorld } from '../../../src/index.ts'
+import { at, FILE, type FlowRan, HEAD, lay, PROMPT, resume, run } from '../../support/flow-scene.ts'
 import { ofType } from '../../support/played-session.ts'
 import { round, says } from '../../support/rounds.ts'
-import { openScene, type Scene } from '../../support/scene.ts'
-
-/** Lays files into the work directory. */
-async function lay({ place }: Scene, files: Readonly<Record<string, string>>): Promise<void> {
-  for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(place.directory, path)), { recursive: true })
-    await writeFile(join(place.directory, path), text)
-  }
-}
-
-const at = ({ place }: Scene, path: string) => readFile(join(place.directory, path), 'utf8')
-
-const FILE = '.codex-flow/workflows/write.workflow.toml'
-const HEAD = `name = "write"
-[agents.writer]
-prompt = "prompts/writer.md"
-`
-const PROMPT = { '.codex-flow/prompts/writer.md': 'You write {{plainly}}.\n' }
-
-interface Ran {
-  exitCode: number
-  events: Recorded[]
-}
-
-function worldOf({ place }: Scene) {
-  return processWorld({
-    env: place.env,
-    home: place.home,
-    cwd: place.directory,
-    configHome: join(place.home, '.config'),
-  })
-}
-
-/** Runs the workflow for real. */
-async function run(scene: Scene, said: Partial<FlowRun> = {}, options: RunOptions = {}): Promise<Ran> {
-  const events: Recorded[] = []
-  const observer: RunObserver = { view: { event: event => void events.push(event), live: () => {} }, canAsk: false }
-  const wanted: FlowRun = {
-    file: FILE,
-    workflow: null,
-    given: new Map(),
-    from: null,
-    continueOnError: false,
-    verbose: false,
-    pace: 0,
-    options: { keepAwake: false, ...options },
-    ...said,
-  }
-  return { exitCode: await runFlow(worldOf(scene), wanted, observer), events }
-}
-
-/** Goes on with the newest session. */
-async function resume(scene: Scene): Promise<{ outcome: unknown; events: Recorded[] }> {
-  await using project = await openProject(worldOf(scene), { keepAwake: false })
-  const events: Recorded[] = []
-  const { outcome } = await project.resume(null, { onEvent: event => void events.push(event) })
-  return { outcome, events }
-}
+import { openScene } from '../../support/scene.ts'
 
 const THREE = `${HEAD}
 [workflow]
@@ -215,7 +153,7 @@ test('a failing command, what verifies a step, and the gates of the session: wha
   id = "write"
 ${more}
 `
-  const reason = ({ events }: Ran) => ofType(events, 'session-ended')[0]?.outcome
+  const reason = ({ events }: FlowRan) => ofType(events, 'session-ended')[0]?.outcome
   await lay(scene, {
     [FILE]: file('  verify = ["test -e tried || { touch tried; echo not yet; exit 5; }"]\n  retries = 1'),
     ...PROMPT,
