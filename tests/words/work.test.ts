@@ -181,7 +181,7 @@ describe('a round that has a name of its own', () => {
   const data = { state, board: null, live: [], queued: 0 }
 
   test('has it in the header in the place of its number, shortened where there is little room', () => {
-    expect(headerLines(data, { ...place, rows: 2 })[0]).toBe(`Carry it. · A leg · ${NAME} · 0:15`)
+    expect(headerLines(data, { ...place, rows: 2 })[0]).toBe(`Carry it. · ${NAME} · 0:15`)
     for (let columns = 20; columns < 100; columns++)
       for (const line of headerLines(data, { ...place, columns, rows: 2 }))
         expect(widthOf(line)).toBeLessThanOrEqual(columns)

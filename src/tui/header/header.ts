@@ -93,10 +93,12 @@ function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
 }
 
 /** The phase of the current task, of a plan as `Building Phase`; else the purpose of a round that is not for a task. */
-function phaseParts({ kind, taskPlan, running }: SessionState, phase: string | null): LinePart[] {
+function phaseParts(state: SessionState, phase: string | null): LinePart[] {
+  const { kind, taskPlan, running } = state
   const name = oneLine(phase ?? '', NAME_CHARS)
   if (taskPlan === null && name !== '') return [{ forms: [name], importance: 10, least: 8, role: 'dim' }]
-  const part = running?.part ?? null
+  // What a round with a name of its own is for, its name says.
+  const part = titleOfRound(state) === null ? (running?.part ?? null) : null
   const isOfTask = part === null || partOf(kind, part).delegates
   if (!isOfTask || name === '')
     return part === null || isOfTask ? [] : [phasePart(capital(wordsForPart({ kind }, part)))]
