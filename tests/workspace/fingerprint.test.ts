@@ -27,6 +27,7 @@ import { build } from 'esbuild'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
 import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint.ts'
+import { isFullyCommitted, treeOfCommit } from '../../src/workspace/git/commits.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
 
 let base: string
@@ -151,6 +152,25 @@ describe('what counts', () => {
     write('.codex-flow/runtime.md', 'now')
     expect(await changes(prints, before)).toEqual(['.codex-flow/runtime.md', '.gitignore', 'sub/.codex-flow/runtime/x'])
     expect((await prints.leftOut()).paths).toEqual([])
+  })
+
+  it('is that of a commit of the same files, where that has what runs of workflows wrote', async () => {
+    repository(work)
+    write('.codex-flow/runtime/debug/1-committed.json', 'then')
+    write('a', '1')
+    git(work, 'add', '.')
+    commit(work)
+    const head = () => git(work, 'rev-parse', 'HEAD')
+    const prints = await open()
+    const tree = await prints.take()
+    expect(await treeOfCommit(prints.git, head())).toBe(tree)
+    expect(await isFullyCommitted(prints.git, head(), tree)).toBe(true)
+    write('.codex-flow/flow.toml', 'now')
+    expect(await isFullyCommitted(prints.git, head(), await prints.take())).toBe(false)
+    git(work, 'add', '.')
+    commit(work)
+    expect(await treeOfCommit(prints.git, head())).toBe(await prints.take())
+    expect(await treeOfCommit(prints.git, '0'.repeat(40))).toBeNull()
   })
 
   it('sees a change of .gitignore itself, and what comes into sight by it', async () => {

@@ -18,7 +18,7 @@ import { playReview } from '../../run/review.ts'
 import { SessionLog } from '../../run/session-log.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { type ReviewMatter, reviewInput, reviewInstructions } from '../../templates/round-input.ts'
-import { treeRevision } from '../../workspace/git/commits.ts'
+import { treeOfCommit } from '../../workspace/git/commits.ts'
 import { readHead, runGit, runGitOrThrow } from '../../workspace/git/git.ts'
 import type { PrivateGit } from '../../workspace/git/private-git.ts'
 import { followIgnoreRules } from '../../workspace/ignored/session-rules.ts'
@@ -178,10 +178,8 @@ export async function uncommittedWork(run: Run, goal: string): Promise<ReviewedW
 
 async function treeOfHead({ repository }: Run, git: PrivateGit): Promise<string> {
   const commit = repository === null ? null : (await readHead(repository)).commit
-  const held =
-    commit === null ? null : await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)])
-  if (held?.ok) return held.stdout.trim()
-  return (await runGitOrThrow(git.setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
+  const held = commit === null ? null : await treeOfCommit(git, commit)
+  return held ?? (await runGitOrThrow(git.setting, ['hash-object', '-t', 'tree', '--stdin'], '')).trim()
 }
 
 function resultsOf({ claim }: SessionState): ReviewMatter['gates'] {

@@ -1,6 +1,15 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fromLatin1, type GitSetting, runGit, runGitOrThrow, withVariables } from './git.ts'
+import { RUNTIME_FOLDER } from '../files/write-all.ts'
+import {
+  fromLatin1,
+  type GitSetting,
+  runGit,
+  runGitOrThrow,
+  splitAtNul,
+  withVariables,
+  writeToPrivateGit,
+} from './git.ts'
 import { type PrivateGit, withoutIndex } from './private-git.ts'
 
 /** A commit of the person's repository. */
@@ -115,11 +124,47 @@ const PLAIN_LOG = ['-c', 'core.commitGraph=false', '-c', 'i18n.logOutputEncoding
  * `null` if that cannot be known: the commit cannot be read, or it has submodules.
  */
 export async function isFullyCommitted(git: PrivateGit, commit: string, tree: string): Promise<boolean | null> {
-  const { ok, stdout } = await runGit(git.setting, ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)])
-  if (!ok) return (await isThere(git.setting, commit)) ? false : null
-  if (stdout.trim() === tree) return true
-  const listed = await runGit(git.setting, ['ls-tree', '-r', '-z', stdout.trim()])
+  const held = await treeOfCommit(git, commit)
+  if (held === null) return (await isThere(git.setting, commit)) ? false : null
+  if (held === tree) return true
+  const listed = await runGit(git.setting, ['ls-tree', '-r', '-z', held])
   return !listed.ok || listed.stdout.split('\0').some(entry => entry.startsWith('160000 ')) ? null : false
+}
+
+/**
+ * The tree of the work directory in a commit, as a fingerprint of it is: without `RUNTIME_FOLDER`. Null if the commit cannot be
+ * read, or does not have the directory. It is written to the private git directory; the caller holds the run lock.
+ */
+export async function treeOfCommit(git: PrivateGit, commit: string): Promise<string | null> {
+  const args = ['rev-parse', '--verify', '--quiet', treeRevision(git, commit)]
+  const { ok, stdout } = await runGit(git.setting, args)
+  if (!ok) return null
+  const tree = stdout.trim()
+  const [folder = '', runtime = ''] = RUNTIME_FOLDER.split('/')
+  const entries = await entriesOf(git.setting, tree)
+  const own = entries.find(entry => nameOf(entry) === folder)
+  const [, inFolder] = own?.match(/^040000 tree ([0-9a-f]+)\t/) ?? []
+  if (inFolder === undefined) return tree
+  const inner = await entriesOf(git.setting, inFolder)
+  const left = inner.filter(entry => nameOf(entry) !== runtime)
+  if (left.length === inner.length) return tree
+  const others = entries.filter(entry => entry !== own)
+  const without = left.length === 0 ? [] : [`040000 tree ${await makeTree(git, left)}\t${folder}`]
+  return await makeTree(git, [...others, ...without])
+}
+
+/** What a tree holds, in git's own form. */
+async function entriesOf(setting: GitSetting, tree: string): Promise<string[]> {
+  return splitAtNul(await runGitOrThrow(setting, ['ls-tree', '-z', '--full-tree', tree]))
+}
+
+function nameOf(entry: string): string {
+  return entry.slice(entry.indexOf('\t') + 1)
+}
+
+async function makeTree({ gitDir, setting }: PrivateGit, entries: readonly string[]): Promise<string> {
+  const input = entries.map(entry => `${entry}\0`).join('')
+  return (await writeToPrivateGit(gitDir, () => runGitOrThrow(setting, ['mktree', '-z', '--missing'], input))).trim()
 }
 
 /** The git revision of the work directory's tree in a commit: `<commit>^{tree}` or `<commit>:<prefix>`. */
