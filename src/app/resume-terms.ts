@@ -112,19 +112,25 @@ export function refuseBeyondRun(run: RunAllowance, wanted: NonNullable<PromptTer
 const MOST_OPTIONS_BYTES = 1024 * 1024
 
 /** What a template is told beside the goal, checked by its schema; a `UserError` if it cannot be told that. */
-export function optionsOf({ name, options: schema }: Pick<TemplateKind, 'name' | 'options'>, told: unknown): unknown {
+export function optionsOf(
+  { name, options: schema, hasOwnCommand }: Pick<TemplateKind, 'name' | 'options' | 'hasOwnCommand'>,
+  told: unknown,
+): unknown {
   if (told === undefined && schema === undefined) return undefined
-  if (schema === undefined) throw new UserError(`The template ${name} has no options; leave them out.`)
-  const read = v.safeParse(schema, told ?? {})
-  if (!read.success) {
-    const [issue] = read.issues
-    const place = ['options', v.getDotPath(issue)].filter(each => each !== null).join('.')
-    throw new UserError(`${place} of the template ${name}: ${issue.message}.`)
-  }
-  const text = JSON.stringify(read.output)
+  if (schema === undefined && !hasOwnCommand)
+    throw new UserError(`The template ${name} has no options; leave them out.`)
+  const text = JSON.stringify(schema === undefined ? told : checkedOptions(name, schema, told))
   if (Buffer.byteLength(text) > MOST_OPTIONS_BYTES)
     throw new UserError(`The options of the template ${name} are larger than 1 MiB.`)
   return JSON.parse(text)
+}
+
+function checkedOptions(name: string, schema: NonNullable<TemplateKind['options']>, told: unknown): unknown {
+  const read = v.safeParse(schema, told ?? {})
+  if (read.success) return read.output
+  const [issue] = read.issues
+  const place = ['options', v.getDotPath(issue)].filter(each => each !== null).join('.')
+  throw new UserError(`${place} of the template ${name}: ${issue.message}.`)
 }
 
 /**

@@ -57,7 +57,7 @@ export interface FrozenPrompt {
 }
 
 /** Where the output of a step goes beside the records. `path`: relative to the work directory, with `/`. */
-export type StepOutput = { kind: 'stdout' } | { kind: 'file'; path: string; append: boolean }
+type StepOutput = { kind: 'stdout' } | { kind: 'file'; path: string; append: boolean }
 
 /** A step that an agent does. */
 export interface AgentWork {
@@ -77,7 +77,7 @@ export interface AgentWork {
 }
 
 /** A step that is a command for a shell. */
-export interface CommandWork {
+interface CommandWork {
   kind: 'command'
   run: string
 }

@@ -218,7 +218,7 @@ export interface TemplateKind<S = unknown> {
   readonly isCall?: true
   /** Whether its sessions are begun by its own `command` alone, and by no prompt, typed or queued; left out: prompts begin them. */
   readonly hasOwnCommand?: true
-  /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing. */
+  /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing, or what its own command makes. */
   readonly options?: v.GenericSchema
   /** The template's own state when a session of it begins. */
   first(created: EventOf<'session-created'>): S

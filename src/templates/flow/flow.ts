@@ -1,4 +1,3 @@
-import * as v from 'valibot'
 import { clipEnd } from '../../base/text.ts'
 import type { PartKind, TemplateKind } from '../../core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
@@ -113,12 +112,6 @@ const PARTS = {
 /** Rounds may be broken off, and answers refused, so that this is no bound of the work but one of the time without sense. */
 const ROUNDS_OF_A_TRY = 10
 
-/** Enough to tell what a workflow was begun with from what a program made up. */
-const OPTIONS = v.looseObject({
-  mode: v.picklist(['real', 'mock']),
-  steps: v.pipe(v.array(v.looseObject({ id: v.string(), index: v.number() })), v.minLength(1)),
-})
-
 /** The `flow` template: the steps of a workflow file, one after the other. */
 export const flowKind: TemplateKind<FlowWork> = {
   name: 'flow',
@@ -133,7 +126,6 @@ export const flowKind: TemplateKind<FlowWork> = {
   hasPlan: false,
   memory: 'session',
   hasOwnCommand: true,
-  options: OPTIONS,
   first: firstWork,
   fold: foldFlow,
   view: flowView,
