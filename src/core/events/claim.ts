@@ -40,7 +40,7 @@ export const claimEvent = variant('type', {
       '`before`: before round 1; `after-round`; `tasks`: tasks of a build are said to be done; `claim`: done was claimed; `limit`: a limit ends the session',
     ),
     gate: about(text, 'its name'),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
   'gate-ended': {
     round: about(number, 'as in `gate-started`'),
@@ -48,7 +48,7 @@ export const claimEvent = variant('type', {
     ...gateResult,
     gate: about(text, 'as in `gate-started`'),
     treeAfter: about(optional(text), 'fingerprint of the work tree that it left; left out: not known'),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
   'done-nominated': {
     round,
@@ -65,7 +65,7 @@ export const claimEvent = variant('type', {
       optional(text),
       'of a session in which nothing was done: what `MAIN.md` says why nothing is needed; left out: something was done',
     ),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
   'review-started': {
     round: about(unchecked(number), 'the one whose claim is looked at'),
@@ -80,7 +80,7 @@ export const claimEvent = variant('type', {
     provider: about(optional(text), 'as in `round-started`'),
     model: asAskedFor,
     effort: asAskedFor,
-    scope: ofScope,
+    scope: optional(ofScope),
   },
   'review-ended': {
     round: about(unchecked(number), asInReview),
@@ -97,7 +97,7 @@ export const claimEvent = variant('type', {
     tree: about(text, 'fingerprint of what was reviewed'),
     durationMs: number,
     tokens: about(nullOr(tokenCounts), 'TokenCounts of its threads; `null` if none were reported'),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
   'done-refused': {
     round,
@@ -106,7 +106,7 @@ export const claimEvent = variant('type', {
       '`tasks-left`, `progress-left` (also: the memory files do not claim it any more), `tree-changed`, `memory-broken`, `round-not-completed`, `gate-failed`, `review-findings` (those that are new), `person-said-more` (while it was looked at) or `nothing-done` (no file was changed, and there is no task)',
     ),
     detail: about(text, 'the same as a sentence; the next round is told it'),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
   'done-accepted': {
     round,
@@ -115,6 +115,6 @@ export const claimEvent = variant('type', {
       optional(flag),
       'whether gates had to pass, and did; `false`: there were none; left out by older versions, as `false`',
     ),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
 })

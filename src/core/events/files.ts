@@ -64,7 +64,7 @@ export const fileEvent = variant('type', {
       'at most 50: `[{ path, how, gates }]`. `how`: `changed`, `deleted` or `skipped` (tests in it are marked to be skipped); `gates`: names of those that protect it',
     ),
     count: about(number, 'how many in all'),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
   'gate-configuration': {
     round: about(number, 'the one that ended last; `0`: before round 1'),
@@ -80,6 +80,6 @@ export const fileEvent = variant('type', {
       optional(text),
       'before round 1, or the first one of a scope: a hash of the programs in `node_modules/.bin`, which git usually ignores',
     ),
-    scope: ofScope,
+    scope: optional(ofScope),
   },
 })

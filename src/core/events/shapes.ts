@@ -160,10 +160,7 @@ export const gate = fields({
 })
 
 /** Of what part of the session a gate, a review or a claim is. */
-export const ofScope = about(
-  optional(text),
-  'the [scope](#scope-entered) that it is of; left out: it is of the session itself',
-)
+export const ofScope = about(text, 'the [scope](#scope-entered) that it is of; left out: it is of the session itself')
 
 export const gateTime = oneOf('before', 'after-round', 'tasks', 'claim', 'limit')
 
