@@ -17,6 +17,7 @@ const SECTIONS = {
   Boundary: 'B',
   Records: 'J',
   Doors: 'O',
+  Workflows: 'F',
 }
 const HEAD = /^\| no\. \| promise \| held by \|$|^\| --- \| --- \| --- \|$/
 const ROW = /^\| (?<letter>[A-Z])(?<number>[1-9]\d*) \| (?<promise>.+?) \| (?<held>.+) \|$/

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { refusedArgument } from '../../src/engines/codex/exec/given-arguments.ts'
 import { type FlowFile, readFlowFile, workflowNamed } from '../../src/flow/file.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 
@@ -344,6 +346,16 @@ toString = "y"
   const file = read(content)
   expect([...file.vars.keys()]).toEqual(['__proto__', 'toString'])
   expect(file.workflows[0]?.steps[0]?.work).toMatchObject({ agent: '__proto__', prompt: { value: 'a.md' } })
+})
+
+test('what the page on workflows shows is read', () => {
+  const page = readFileSync(new URL('../../docs/flow.md', import.meta.url), 'utf8')
+  const shown = Array.from(page.matchAll(/```toml\n([^`]*)```/g), ([, content = '']) => content)
+  const files = shown.filter(content => /^\[+workflows?\b/m.test(content))
+  expect(files.length).toBeGreaterThan(1)
+  for (const content of files) {
+    expect(readFlowFile(content, 'flow.md', { refusedArgument })).toHaveProperty('file')
+  }
 })
 
 test('500 steps are read in half a second, on a machine of their own', () => {
