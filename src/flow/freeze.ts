@@ -33,10 +33,12 @@ export interface Frozen {
 
 /** The variable that has a value where nobody gives one. */
 const DIFF = 'diff'
+/** Outside of a repository `git diff` would only say how it is called. */
+const GIT_DIFF = 'git rev-parse --git-dir >/dev/null && git --no-pager diff --no-color --no-ext-diff'
 /** Where it comes from: the first that prints something. */
 const DIFFS = [
-  { line: 'git --no-pager diff --no-color --no-ext-diff --cached', what: 'the staged diff' },
-  { line: 'git --no-pager diff --no-color --no-ext-diff', what: 'the diff of the work tree' },
+  { line: `${GIT_DIFF} --cached`, what: 'the staged diff' },
+  { line: GIT_DIFF, what: 'the diff of the work tree' },
 ]
 
 const PROMPT: KindOfText = { what: 'prompt', limit: 1024 * 1024 }
@@ -63,6 +65,8 @@ class Freezing {
   readonly #notes: string[] = []
   /** Paths of all outputs. */
   readonly #outputs: readonly string[]
+  /** Why there is no diff where nobody gave one, to go on after that it has no value; empty: it was not asked for. */
+  #noDiff = ''
   /** What was read, by kind and path as written. */
   readonly #read = new Map<string, ReadText | { problem: string }>()
   /** By the hash of their text. */
@@ -230,7 +234,10 @@ class Freezing {
     if (runValue === null || at === undefined) return null
     for (const { line, what } of DIFFS) {
       const ran = await runValue(line, signal)
-      if ('problem' in ran) return null
+      if ('problem' in ran) {
+        this.#noDiff = `, and ${what} could not be had (${ran.problem})`
+        return null
+      }
       if (ran.text.trim() === '') continue
       this.#notes.push(`Nobody gave a value for diff: it is ${what}.`)
       return this.#checked(DIFF, at, { text: withoutLastLineEnds(ran.text), from: 'run' })
@@ -255,7 +262,11 @@ class Freezing {
       .map(at => {
         const near = nearestName(at.value, names)
         const meant = near === null ? '' : `; the nearest is "${near}"`
-        return this.#mistake(at, `{{${at.value}}} has no value; give --var ${at.value}=…, or one in [vars]${meant}`)
+        const why = at.value === DIFF ? this.#noDiff : ''
+        return this.#mistake(
+          at,
+          `{{${at.value}}} has no value${why}; give --var ${at.value}=…, or one in [vars]${meant}`,
+        )
       })
     return inOrder(missing)
   }

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -461,7 +461,34 @@ describe('values', () => {
       '',
       'Nobody gave a value for diff, and nothing has changed: it is empty.',
     ])
-    expect(await diffIn({})).toEqual([null, '{{diff}} has no value; give --var diff=…, or one in [vars]'])
+    expect(await diffIn({})).toEqual([
+      null,
+      expect.stringMatching(
+        /^\{\{diff\}\} has no value, and the staged diff could not be had \(`git .* --cached` ended with exit code 1\); give --var diff=…, or one in \[vars\]$/,
+      ),
+    ])
+  })
+
+  test('diff comes of git: what is staged, else what has changed, and nothing without a repository', async () => {
+    await using project = await makeProject({ [PROMPT]: 'x', 'a.txt': 'one\n' })
+    const env = { ...process.env, GIT_CEILING_DIRECTORIES: dirname(project.root), LC_ALL: 'C' }
+    const git = (...args: string[]) => execFileSync('git', args, { cwd: project.root, env, stdio: 'pipe' })
+    const runValue: RunValue = async line => {
+      const { status, stdout, stderr } = spawnSync('sh', ['-c', line], { cwd: project.root, env, encoding: 'utf8' })
+      return status === 0 ? { text: stdout } : { problem: stderr.trim() }
+    }
+    const diff = async () => {
+      const { plan, missing } = await frozen(project.root, fileOf([{ variables: ['diff'] }]), { runValue })
+      return plan.values.diff?.text ?? missing[0]?.problem
+    }
+    expect(await diff()).toContain('the staged diff could not be had (fatal: not a git repository')
+    git('init', '-q')
+    git('add', 'a.txt')
+    expect(await diff()).toMatch(/^diff --git a\/a\.txt b\/a\.txt\nnew file mode 100644\n.*\n\+one$/s)
+    git('-c', 'user.name=A Person', '-c', 'user.email=person@example.org', 'commit', '-qm', 'Start')
+    expect(await diff()).toBe('')
+    await project.write('a.txt', 'two\n')
+    expect(await diff()).toMatch(/\n-one\n\+two$/)
   })
 })
 
