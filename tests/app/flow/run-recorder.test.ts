@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -259,4 +260,36 @@ test('a run that goes on adds to its recording', async () => {
   expect([first, torn]).toEqual([expect.stringContaining(SESSION), '{"type":"item.comp'])
   expect(others.slice(0, 4)).toEqual(sent('Done now.'))
   expect((await replayOf(plan)).played[0]?.recording.lastMessage).toBe('Done now.')
+})
+
+/** Null if this user may mount a small disk. */
+function problemOfMounting(): string | null {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0)
+    return 'a small disk can only be mounted by root on Linux'
+  const folder = mkdtempSync(join(tmpdir(), 'codemachine-mount-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'pipe' })
+    execFileSync('umount', [folder])
+    return null
+  } catch {
+    return 'mount is not permitted here'
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const mountProblem = problemOfMounting()
+const skipped = mountProblem === null ? '' : ` (skipped: ${mountProblem})`
+
+test.skipIf(mountProblem !== null)(`on a full disk one sentence says so, and the run goes on${skipped}`, async () => {
+  await mkdir(runtime(), { recursive: true })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k', 'tmpfs', runtime()])
+  try {
+    const { problems, outcome } = await record(planOf([{ id: 'a' }, { id: 'b' }]), ['x'.repeat(200_000), 'Two.'])
+    expect(outcome).toMatchObject({ kind: 'done' })
+    expect(problems).toContain('.codex-flow/runtime/debug/1-a.json could not be written: no room is left on the disk.')
+    expect(new Set(problems).size).toBe(problems.length)
+  } finally {
+    execFileSync('umount', ['--lazy', runtime()])
+  }
 })
