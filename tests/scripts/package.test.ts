@@ -35,8 +35,9 @@ describe('the package', () => {
   let said: string
   let installed: string
 
-  const program = (...args: string[]) =>
-    execa(join(place.root, 'prefix/bin/codemachine'), args, {
+  const program = (...args: string[]) => installedProgram('codemachine', args)
+  const installedProgram = (name: string, args: readonly string[]) =>
+    execa(join(place.root, 'prefix/bin', name), args, {
       cwd: place.directory,
       // The demo leaves its project there, to be looked at.
       env: { ...place.env, TMPDIR: place.root },
@@ -78,6 +79,8 @@ describe('the package', () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
     expect((await program('--version')).stdout).toBe(version)
     expect((await program('--help')).stdout).toContain('codemachine')
+    expect((await installedProgram('codex-flow', ['--version'])).stdout).toBe(version)
+    expect((await installedProgram('codex-flow', ['init'])).stdout).toContain('made  .codex-flow/flow.toml')
     const demo = await program('demo', '--fast', '--json', '--codex-bin', join(ROOT, 'node_modules/.bin/codex'))
     expect(demo.stdout).toContain('"type":"session-ended"')
   })

@@ -70,21 +70,30 @@ test('the commands of the README work in an empty repository, without an account
   const commands = [...readme.matchAll(/^codex-flow (.+?) +#/gm)].map(([, words = '']) => words.split(' '))
   expect(commands.map(([command]) => command)).toEqual(['init', 'run', 'run'])
   const { place, codexFlow } = await initialized()
-  for (const words of commands.slice(1)) {
-    const { exitCode, stdout, stderr } = await codexFlow(...words)
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-    const lines = stdout.trimEnd().split('\n')
-    const forReal = `For real: codex-flow run ${words[1]} --no-mock`
-    expect(lines[0]).toBe(`A mock run: what was recorded is shown, no model is asked, nothing is run. ${forReal}`)
-    expect(lines.at(-1)).toBe(`This was a mock run: no model was asked. ${forReal}`)
-    expect(stdout).toContain('Step 1/1: ')
-    expect(stdout).toContain('| codex exec --model gpt-5')
-    expect(stdout).toContain('A greeting without a name')
-  }
+  const [, replay = [], dry = []] = commands
+  const { exitCode, stdout, stderr } = await codexFlow(...replay)
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  const lines = stdout.trimEnd().split('\n')
+  const forReal = `For real: codex-flow run ${COMMIT} --no-mock`
+  expect(lines[0]).toBe(`A mock run: what was recorded is shown, no model is asked, nothing is run. ${forReal}`)
+  expect(lines.at(-1)).toBe(`This was a mock run: no model was asked. ${forReal}`)
+  expect(stdout).toContain('Step 1/1: commit-message')
+  expect(stdout).toContain('| codex exec --model gpt-5')
+  expect(stdout).toContain('A greeting without a name')
+  const printed = await codexFlow(...dry)
+  expect(printed).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(printed.stdout).toContain('Write a commit message in the usual form for this diff:')
   expect(existsSync(join(place.directory, 'COMMIT_MESSAGE.md'))).toBe(false)
 })
 
 describe('a mock run', () => {
+  test('plays the sample recording for the older form of the file, too', async () => {
+    const { codexFlow } = await initialized()
+    const { exitCode, stdout, stderr } = await codexFlow('run', '.codex-flow/flow.toml', '--pace', '0', '--verbose')
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toContain('A greeting without a name')
+  })
+
   test('prints events alone with --json, and the two lines on stderr', async () => {
     const { codexFlow } = await initialized()
     const { exitCode, stdout, stderr, events } = await codexFlow('run', COMMIT, '--pace', '0', '--json')
