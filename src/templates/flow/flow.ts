@@ -213,6 +213,8 @@ function foldFlow(own: FlowWork, event: SessionEvent, session: SessionState): Fl
       return withNow(own, { output: event.output })
     case 'round-ended':
       return afterRound(counted(own, event.durationMs, event.tokens?.total ?? 0), event, session)
+    case 'scope-left':
+      return afterScope(own, event)
     case 'command-ran':
       return afterCommand(counted(own, event.durationMs, 0), event, step)
     case 'decision-made':
@@ -348,13 +350,21 @@ function afterRound(own: FlowWork, { outcome, counts }: EventOf<'round-ended'>, 
   const isScope = running?.part === 'work'
   // It is tried again, or the session ends for it.
   if (!counts && !session.replayed) return own
-  if (isScope) return withNow(own, { rounds: own.now.rounds + (counts ? 1 : 0) })
+  const words = running?.lastWords ?? ''
+  if (isScope) return withNow(own, { rounds: own.now.rounds + (counts ? 1 : 0), words })
   if (windingDown === 'round') return tryFailed(own, outcome.message ?? 'It took longer than it may.')
   if (outcome.class === 'interrupted') return own
   if (outcome.class !== 'worked') return tryFailed(own, outcome.message ?? `The round ended: ${outcome.class}.`)
   const { refused, refusals } = own.now
-  if (refused === null) return withNow(own, { hasWorked: true, words: running?.lastWords ?? '' })
+  if (refused === null) return withNow(own, { hasWorked: true, words })
   return refusals < MOST_ANSWER_REFUSALS ? own : tryFailed(own, `Its answer did not fit. ${refused}`)
+}
+
+/** A step that is worked on until it is done is so once its claim was accepted. */
+function afterScope(own: FlowWork, { outcome, why }: EventOf<'scope-left'>): FlowWork {
+  if (outcome !== 'done') return tryFailed(own, why ?? 'It was given up.')
+  const { refused } = own.now
+  return refused === null ? withNow(own, { hasWorked: true }) : tryFailed(own, `Its answer did not fit. ${refused}`)
 }
 
 function afterCommand(own: FlowWork, event: EventOf<'command-ran'>, step: StepFacts): FlowWork {

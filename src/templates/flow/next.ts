@@ -80,7 +80,7 @@ function nextOfStep(step: FlowStep, own: FlowWork, session: SessionState, parts:
 function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step | null {
   const { now } = own
   const title = titleOf(own, step.index)
-  if (scopeIn(session) !== null && scopeIn(session) !== step.id) return leave('Its step is not worked on any more.')
+  if (session.scope !== null && session.scope.name !== step.id) return leave('Its step is not worked on any more.')
   const missing = missingOf(step, own)
   if (missing !== null) return note(NOTES.leftOut, `${title}: left out, for it needs ${missing}`)
   const when = step.when === null ? true : whetherHolds(step.when, own, parts.plan)
@@ -141,7 +141,7 @@ function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: Flo
   if (work.kind === 'command') return command(work.run, step, session)
   const thread = parts.threads.get(step.id)
   if (thread === undefined) throw new Error(`The step "${step.id}" has no thread.`)
-  if (work.engine === 'codemachine' && scopeIn(session) !== null && own.now.rounds >= work.rounds) {
+  if (work.engine === 'codemachine' && session.scope !== null && own.now.rounds >= work.rounds) {
     return leave(`It is not done after ${work.rounds} rounds.`)
   }
   return roundOf(step, work, thread, own, session, parts.plan)
@@ -306,9 +306,4 @@ const MOST_REASON = 2_000
 
 function needsPerson(reason: string): SessionOutcome {
   return { kind: 'needs-person', reason: clipEnd(reason, MOST_REASON), hint: null, goalOnly: true }
-}
-
-/** The scope that the session is in, by its name; null: it is in none. */
-function scopeIn(session: SessionState): string | null {
-  return (session as { scope?: { name: string } | null }).scope?.name ?? null
 }
