@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import type { FlowPlan } from '../../../src/flow/plan.ts'
 import { planOf, playFlow, type SaidStep, saying, workAfter } from '../../support/flow-session.ts'
-import { endsAs, ofType, type PlayOptions } from '../../support/played-session.ts'
+import { CLAIMED, endsAs, ofType, type PlayOptions, UNCLAIMED } from '../../support/played-session.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -311,4 +311,50 @@ test('gates of the session that do not pass leave it to a person', async () => {
     reason: expect.stringContaining('The step has ended, but it is not done: '),
   })
   expect(ofType(events, 'done-refused')).toMatchObject([{ reason: 'gate-failed' }])
+})
+
+test('a step that is worked on until it is done, killed after any event, comes to the same end and the same file', async () => {
+  const plan = planOf([
+    { id: 'fix', verify: ['npm test'], work: { engine: 'codemachine', input: ['Mend it.'] }, output: file('FIX.md') },
+    { id: 'sum', work: { input: ['So: ', outputOf('fix')] } },
+  ])
+  const plays = [saying('Begun.'), saying('Mended.'), saying('All.')]
+  // What its second round leaves claims that it is done.
+  const options = (before: number): Partial<PlayOptions> => ({
+    memory: rounds => (rounds + before >= 2 ? CLAIMED : UNCLAIMED),
+  })
+  const whole = await playFlow(plan, plays, { folder, ...options(0) })
+  expect(whole.outcome).toEqual(DONE)
+  expect(ofType(whole.events, 'scope-left')).toMatchObject([{ name: 'fix', outcome: 'done' }])
+  expect(whole.inputs[2]).toMatch(/^So: Mended\.\n/)
+  for (let kept = 1; kept < whole.events.length; kept++) {
+    const journal: Recorded[] = []
+    const killed = playFlow(plan, plays, {
+      folder,
+      ...options(0),
+      append: event => {
+        if (journal.length === kept) throw new Error('killed')
+        journal.push(event)
+      },
+    })
+    await expect(killed).rejects.toThrow('killed')
+    const ended = ofType(journal, 'round-ended').length
+    // A claim that was not journaled is made once more.
+    const done = ended >= 2 && ofType(journal, 'done-nominated').length === 0 ? 1 : ended
+    const resumed = await playFlow(plan, plays.slice(done), { folder, ...options(done), journal })
+    const after = `killed after ${journal.at(-1)?.type} (${kept})`
+    expect(resumed.outcome, after).toEqual(DONE)
+    expect(ofType(resumed.events, 'round-started').length, after).toBe(3 - done)
+    expect(ofType([...journal, ...resumed.events], 'scope-left'), after).toHaveLength(1)
+    expect(await at('FIX.md'), after).toBe('Mended.')
+  }
+}, 60_000)
+
+test('a scope that gets nowhere is a try that failed, and the next one is told', async () => {
+  const plan = planOf([{ id: 'fix', retries: 1, work: { engine: 'codemachine', rounds: 2, input: ['Mend it.'] } }])
+  const { outcome, inputs, events } = await playFlow(plan, [saying('Hm.')], { folder })
+  expect(outcome).toMatchObject({ reason: 'Step 1/1: fix failed (2 times): It is not done after 2 rounds.' })
+  expect(inputs).toHaveLength(4)
+  expect(inputs[2]).toContain('The try before this one failed:\nIt is not done after 2 rounds.')
+  expect(ofType(events, 'scope-left').map(({ outcome: how }) => how)).toEqual(['given-up', 'given-up'])
 })
