@@ -109,21 +109,31 @@ export interface FileChecks {
   refusedArgument: (args: readonly string[]) => string | null
 }
 
+/** A file with mistakes. */
+export interface WrongFile {
+  mistakes: readonly Mistake[]
+  /** What of it could be read, for a look at the files that it names; it cannot be run. Null: nothing. */
+  sound: FlowFile | null
+}
+
 /**
  * Reads the text of a workflow file. `file`: its name in mistakes, which are all there are, in the order of the file. Of an
  * older file each workflow is looked at. Pure.
  */
-export function readFlowFile(
-  content: string,
-  file: string,
-  checks: FileChecks,
-): { file: FlowFile } | { mistakes: readonly Mistake[] } {
+export function readFlowFile(content: string, file: string, checks: FileChecks): { file: FlowFile } | WrongFile {
   const tree = tomlTree(content)
-  if ('problem' in tree) return { mistakes: [{ file, place: '', ...tree }] }
+  if ('problem' in tree) return { mistakes: [{ file, place: '', ...tree }], sound: null }
   const mistakes = new Mistakes(file)
   const flow = new FileReader(file, new TableReader(tree, mistakes), mistakes, checks).read()
   const found = mistakes.sorted()
-  return found.length > 0 ? { mistakes: found } : { file: flow }
+  return found.length > 0 ? { mistakes: found, sound: soundOf(flow) } : { file: flow }
+}
+
+/** Without the steps of which no prompt is known. */
+function soundOf(flow: FlowFile): FlowFile {
+  const hasPrompt = ({ work }: FileStep) => work.kind === 'command' || work.prompt.value !== ''
+  const workflows = flow.workflows.map(each => ({ ...each, steps: each.steps.filter(hasPrompt) }))
+  return { ...flow, workflows }
 }
 
 /** The workflow of that name, the first where no name is given (null). Throws a `UserError` with the nearest name. */

@@ -473,6 +473,16 @@ test('all mistakes of a file are told at once, in its order, and of very many th
   expect(told.at(-1)).toMatchObject({ place: '', problem: 'there are 700 more mistakes; mend these first' })
 })
 
+test('what could be read of a file with mistakes is there for a look at the files that it names', () => {
+  const content = `${STEP}agent = "commit"\nretries = 9\noutput = { kind = "file", path = ".git/x" }\n[[workflow.steps]]\nagent = "x"\n`
+  const read = readFlowFile(content, 'x.toml', { refusedArgument })
+  const steps = 'mistakes' in read ? read.sound?.workflows[0]?.steps : []
+  expect(steps).toMatchObject([
+    { index: 1, work: { prompt: { value: 'a.md' } }, output: { path: { value: '.git/x' } } },
+  ])
+  expect(readFlowFile('[', 'x.toml', { refusedArgument })).toMatchObject({ sound: null })
+})
+
 test('more than 1,000 steps are too many', () => {
   const told = mistakesOf('[[workflow.steps]]\nrun = "true"\n'.repeat(1001))
   const problem = 'a workflow has at most 1000 steps, and this has 1001; leave some out'

@@ -46,20 +46,25 @@ export async function lookAtFlow(file: string, look: FlowLook): Promise<LookedFl
   })
   if (source instanceof UserError) return { ...unread, mistakes: [mistakeOf(file, source)] }
   const read = readFlowFile(source.text, file, { refusedArgument })
-  if ('mistakes' in read) return { ...unread, mistakes: read.mistakes }
-  const wanted: readonly FileWorkflow[] = workflow === null ? read.file.workflows : [workflowNamed(read.file, workflow)]
+  const isWrong = 'mistakes' in read
+  const known = isWrong ? read.sound : read.file
+  const mistakes: Mistake[] = isWrong ? [...read.mistakes] : []
+  if (known === null) return { ...unread, mistakes }
+  const isWanted = ({ name }: FileWorkflow) => workflow === null || name === workflow
+  // Where something is wrong already, the workflow itself may be missing for it.
+  const wanted = isWrong || workflow === null ? known.workflows.filter(isWanted) : [workflowNamed(known, workflow)]
   const plans: FlowPlan[] = []
-  const mistakes: Mistake[] = []
   const missing: Mistake[] = []
   for (const each of wanted) {
-    const frozen = await freeze(read.file, each, { root, source, given, runValue: null, secretIn, signal })
+    const frozen = await freeze(known, each, { root, source, given, runValue: null, secretIn, signal })
     if ('mistakes' in frozen) mistakes.push(...frozen.mistakes)
     else {
       plans.push(frozen.plan)
       missing.push(...frozen.missing)
     }
   }
-  return { file, mock: read.file.mock, plans, mistakes: inOrder(mistakes), missing: inOrder(missing) }
+  if (isWrong) return { ...unread, mistakes: inOrder(mistakes) }
+  return { file, mock: known.mock, plans, mistakes: inOrder(mistakes), missing: inOrder(missing) }
 }
 
 /** Without those that several workflows of a file have in common. */
