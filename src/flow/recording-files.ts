@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { constants, type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemErrorCode } from '../base/errors.ts'
+import { Interrupted, systemErrorCode } from '../base/errors.ts'
 import { LineSplitter } from '../base/text.ts'
 import { findObstacle, whatIsThere } from '../workspace/files/inside-directory.ts'
 import { type FlowStep, recordingFilesOf } from './plan.ts'
@@ -43,7 +43,7 @@ const MOST_LINE_BYTES = 16 * 1024 * 1024
 
 /**
  * Looks for the recording of a step below `root`, the real path of the work directory, and reads it once. Agents can write
- * there: never through a link, bounded, and nothing in it is believed but as text.
+ * there: never through a link, bounded, and nothing in it is believed but as text. Throws `Interrupted` with the signal.
  */
 export async function findRecording(
   root: string,
@@ -133,7 +133,7 @@ async function readRecording(
   const { size } = await file.stat()
   let bytes = 0
   for await (const chunk of chunksOf(file, size)) {
-    signal.throwIfAborted()
+    if (signal.aborted) throw new Interrupted(signal.reason)
     if (bytes === 0 && isUtf16(chunk)) return { problem: 'is UTF-16 text; save it as UTF-8' }
     hash.update(chunk)
     splitter.push(bytes === 0 ? withoutMark(chunk) : chunk)

@@ -107,9 +107,9 @@ interface Ran {
 async function run(
   place: TestPlace,
   plan: FlowPlan,
-  how: Partial<FlowOptions> & { strict?: boolean; signal?: AbortSignal } = {},
+  how: Partial<FlowOptions> & { strict?: boolean; signal?: AbortSignal; onEvent?: (event: Recorded) => void } = {},
 ): Promise<Ran & { id: string }> {
-  const { strict = false, signal, ...more } = how
+  const { strict = false, signal, onEvent, ...more } = how
   const world = processWorld({
     env: place.env,
     home: place.home,
@@ -136,6 +136,7 @@ async function run(
     view: {
       event(event, state) {
         events.push(event)
+        onEvent?.(event)
         plain.event(event, state)
       },
       live: event => plain.live(event),
@@ -248,6 +249,29 @@ test('where the folder of the memory files is a link, one line says so and nothi
   expect(await readdir(join(place.root, 'elsewhere'))).toEqual([])
   expect(outcome).toEqual({ kind: 'replayed' })
   expect(await realpath(place.directory)).toBeTruthy()
+})
+
+test('what steers a terminal in a recording is not handed on to it', async () => {
+  const place = await emptyPlace()
+  const evil = '\u001b]0;owned\u0007\u001b[31mred\u009b2J'
+  await record(place, '1-a.json', [...said(evil, ran(evil, evil)), { type: 'codemachine.result', v: 1, failed: evil }])
+  const { lines } = await run(place, planOf(stepOf(1, 'a', { verify: ['true'] })))
+  expect(lines).toContain('failed, as it was recorded')
+  for (const steers of ['\u001b', '\u0007', '\u009b']) expect(lines).not.toContain(steers)
+})
+
+test('a replay that a person ends is over at once, and the next one can begin', async () => {
+  const place = await emptyPlace()
+  await record(place, '1-a.json', said('feat: a'))
+  const ending = new AbortController()
+  const onEvent = (event: Recorded) => {
+    if (event.type === 'round-started') ending.abort('SIGINT')
+  }
+  const { outcome, exit } = await run(place, planOf(stepOf(1, 'a')), { pace: 3600, signal: ending.signal, onEvent })
+  expect([outcome, exit]).toEqual([{ kind: 'interrupted', by: 'SIGINT' }, 130])
+  expect((await run(place, planOf(stepOf(1, 'a')))).outcome).toEqual({ kind: 'replayed' })
+  const ended = run(place, planOf(stepOf(1, 'a')), { signal: AbortSignal.abort('SIGTERM') })
+  await expect(ended).rejects.toMatchObject({ name: 'Interrupted', exitCode: 143 })
 })
 
 test('what a person sees of a mock run', async () => {
