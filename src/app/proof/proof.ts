@@ -5,6 +5,7 @@ import { certificateOf, certificateText } from '../../core/rules/certificate.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { writeWholeFile } from '../../platform/files.ts'
 import { type ProofEnvironment, protectedSince, runGate } from '../../run/gates.ts'
+import { reachesNetwork } from '../../settings/gates.ts'
 import { reviewInput } from '../../templates/round-input.ts'
 import { writeFileInside } from '../../workspace/files/inside-directory.ts'
 import { isFullyCommitted } from '../../workspace/git/commits.ts'
@@ -39,7 +40,11 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
   const onGates = { door: commands, redact: (text: string) => redactor.text(text) }
   return {
     // Whether it is flaky matters where it decides.
-    runGate: (gate, { when, ...place }) => runGate(gate, { ...onGates, ...place, isAgainOnFailure: when === 'claim' }),
+    runGate: (gate, { when, ...place }) => {
+      // The rounds may have been given less since a scope was entered.
+      const network = gate.network && reachesNetwork(settings)
+      return runGate({ ...gate, network }, { ...onGates, ...place, isAgainOnFailure: when === 'claim' })
+    },
     runCommand: ({ readOnly, ...command }, place) =>
       runGate(
         { ...command, required: false, protect: [], everyRound: false },

@@ -2,12 +2,13 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { boardPlaceOf, readTaskBoard, watchTasks } from '../../../src/app/watch/task-watch.ts'
+import { type BoardPlace, boardPlaceOf, readTaskBoard, watchTasks } from '../../../src/app/watch/task-watch.ts'
 import { nothingSecret, redactorOf } from '../../../src/base/redactor.ts'
 import type { TaskBoard } from '../../../src/core/state/plan.ts'
 import type { Records } from '../../../src/records/records.ts'
 import { buildKind } from '../../../src/templates/build/build.ts'
 import { goalKind } from '../../../src/templates/goal/goal.ts'
+import { created, foldAll, SESSION } from '../../support/session-events.ts'
 import { TestClock } from '../../support/test-clock.ts'
 
 const main = (title: string, inProgress: string) =>
@@ -26,7 +27,7 @@ async function makeFolder() {
 }
 
 /** Watches it until the test is over. */
-function watched(place: { folder: string; directory: string }) {
+function watched(place: Pick<BoardPlace, 'folder' | 'directory' | 'work'>) {
   const boards: TaskBoard[] = []
   const ending = new AbortController()
   const waiting: { matches: (board: TaskBoard) => boolean; resolve: () => void }[] = []
@@ -111,6 +112,27 @@ test('what lies behind a link is nobody’s board', async () => {
   await rm(place.folder, { recursive: true })
   await symlink(real, place.folder)
   expect(await readTaskBoard({ ...place, redactor: nothingSecret })).toEqual({ title: null, tasks: [], current: null })
+})
+
+test('the tasks of a session are those of the scope that it is in, and the title stays its own', async () => {
+  const place = await makeFolder()
+  const steps = join(place.folder, 'steps', 'fix')
+  await mkdir(steps, { recursive: true })
+  await writeFile(place.file('MAIN.md'), main('The whole', 'T1 build'))
+  await writeFile(place.file('tasks.json'), tasksOf(true))
+  await writeFile(join(steps, 'MAIN.md'), main('A part', 'T3 mend'))
+  await writeFile(join(steps, 'tasks.json'), tasksOf(true, false, false))
+  const records = { directory: place.directory, sessionFolder: () => place.directory } as unknown as Records
+  let state = foldAll([created()])
+  const board = boardPlaceOf(records, SESSION, nothingSecret, () => state)
+  const { boards, until } = watched(board)
+  await until(({ tasks }) => tasks.length === 1)
+  state = foldAll([created(), { type: 'scope-entered', name: 'fix', goal: 'Mend it.', gates: [], tree: 'a' }])
+  await until(({ tasks }) => tasks.length === 3)
+  expect(boards.at(-1)).toMatchObject({ title: 'The whole', current: 'T3' })
+  state = foldAll([created()])
+  await until(({ tasks }) => tasks.length === 1 && boards.length > 2)
+  expect(boards.at(-1)?.current).toBe(null)
 })
 
 test('the tasks of a build are those of its plan, and none are shown before it is known what it is', async () => {
