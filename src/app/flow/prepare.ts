@@ -46,14 +46,24 @@ export async function flowRootOf(directory: string): Promise<string> {
     if (systemErrorCode(error) === null) throw error
     throw new UserError(`${directory} is not a directory; name one that is there.`)
   })
-  return (await nearestWith(here, '.git')) ?? (await nearestWith(here, FLOW_FOLDER)) ?? here
+  return (await nearest(here, isRepository)) ?? (await nearest(here, hasWorkflows)) ?? here
 }
 
-async function nearestWith(directory: string, name: string): Promise<string | null> {
+async function nearest(directory: string, isMeant: (folder: string) => Promise<boolean>): Promise<string | null> {
   for (let folder = directory; ; folder = dirname(folder)) {
-    if ((await lstat(join(folder, name)).catch(() => null)) !== null) return folder
+    if (await isMeant(folder)) return folder
     if (dirname(folder) === folder) return null
   }
+}
+
+/** Whether a folder has a `.git` with something in it, or a file that leads to one. */
+async function isRepository(folder: string): Promise<boolean> {
+  const git = await lstat(join(folder, '.git')).catch(() => null)
+  return git !== null && (!git.isDirectory() || (await lstat(join(folder, '.git', 'HEAD')).catch(() => null)) !== null)
+}
+
+async function hasWorkflows(folder: string): Promise<boolean> {
+  return (await lstat(join(folder, FLOW_FOLDER)).catch(() => null)) !== null
 }
 
 /**

@@ -8,11 +8,12 @@ import {
   type CarriedStep,
   type FlowOptions,
   type FlowPlan,
+  type FlowStep,
   flowOptionsOf,
   neededSteps,
   PLAN_NAME,
 } from '../../flow/plan.ts'
-import { findRecording } from '../../flow/recording-files.ts'
+import { type FoundRecording, findRecording, type StepRecording } from '../../flow/recording-files.ts'
 import { readBoundedText } from '../../platform/files.ts'
 import { openOutputs } from '../../records/outputs.ts'
 import type { Records } from '../../records/records.ts'
@@ -249,19 +250,24 @@ async function recordingsFor(
   for (const step of steps) {
     if (step.work.kind !== 'agent' || step.work.engine !== 'mock') continue
     const found = await findRecording(root, step, signal)
-    if (found.kind === 'missing') {
-      throw new UserError(
-        `Step "${step.id}" is replayed (its engine is mock), and has no recording: ${found.looked.join(' and ')} ${found.looked.length === 1 ? 'is' : 'are'} not there.`,
-      )
-    }
-    if (found.kind === 'broken') throw new UserError(`${found.path} ${found.problem.replace(/\.$/, '')}.`)
-    const { path, hasTurn } = found.recording
-    const read = await readBoundedText(join(root, path), RECORDING_BYTES)
-    if (typeof read !== 'object' || 'problem' in read)
-      throw new UserError(`${path} ${read === 'missing' ? 'is not there' : read.problem}.`)
-    // What shows no turn was written by hand, or cut: it is played as one.
-    const text = hasTurn ? read.text : `{"type":"turn.started"}\n${read.text}`
-    kept.push({ name: `recording-${step.index}.jsonl`, text })
+    if (found.kind !== 'recording') throw new UserError(noRecording(step, found))
+    kept.push({ name: `recording-${step.index}.jsonl`, text: await textOf(root, step, found.recording) })
   }
   return kept
+}
+
+function noRecording({ id }: FlowStep, found: Exclude<FoundRecording, { kind: 'recording' }>): string {
+  if (found.kind === 'broken') return `${found.path} ${found.problem.replace(/\.$/, '')}.`
+  const is = found.looked.length === 1 ? 'is' : 'are'
+  return `Step "${id}" is replayed (its engine is mock), and has no recording: ${found.looked.join(' and ')} ${is} not there.`
+}
+
+async function textOf(root: string, { id }: FlowStep, { path, hasTurn, hasEvents }: StepRecording): Promise<string> {
+  if (!hasEvents)
+    throw new UserError(`Step "${id}" is replayed (its engine is mock), and ${path} holds no event of codex.`)
+  const read = await readBoundedText(join(root, path), RECORDING_BYTES)
+  if (read === 'missing') throw new UserError(`${path} is not there any more.`)
+  if ('problem' in read) throw new UserError(`${path} ${read.problem}.`)
+  // What shows no turn was written by hand, or cut: it is played as one.
+  return hasTurn ? read.text : `{"type":"turn.started"}\n${read.text}`
 }

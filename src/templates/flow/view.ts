@@ -21,8 +21,11 @@ export const flowView: TemplateView<FlowWork> = {
     const facts = own.options.steps[own.at]
     return facts === undefined ? null : { title: titleOf(own, own.at + 1), lines: linesOf(facts, own, session) }
   },
-  status: own =>
-    own.at < own.steps.length ? `step ${own.at + 1} of ${own.steps.length}` : `${countSteps(own.steps.length)} ended`,
+  status: ({ options, steps }) => {
+    const ended = steps.filter(({ mark }) => mark === 'done' || mark === 'skipped').length
+    const all = steps.length === 1 ? '1 step' : `${steps.length} steps`
+    return `${ended} of ${all} ${options.mode === 'mock' ? 'shown' : 'done'}`
+  },
   board: (own, session) =>
     own.options.steps.map((facts, at) => rowOf(facts, own.steps[at], at === own.at ? session : null)),
   card: ({ options, steps }) => {
@@ -35,10 +38,6 @@ export const flowView: TemplateView<FlowWork> = {
 /** `Step 2/4: commit-message`; `index` from 1. */
 export function titleOf({ options: { steps } }: Pick<FlowWork, 'options'>, index: number): string {
   return `Step ${index}/${steps.length}: ${steps[index - 1]?.title ?? ''}`
-}
-
-function countSteps(count: number): string {
-  return count === 1 ? 'its step has' : `all ${count} steps have`
 }
 
 /** What stands below the title of a step. */

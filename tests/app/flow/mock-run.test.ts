@@ -313,14 +313,14 @@ test('what a person sees of a mock run', async () => {
     hh:mm:ss  $ npm test  → exit 0
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-fix.md, 7 bytes
-    hh:mm:ss  round ended: worked, 0 s, step 2 of 5
+    hh:mm:ss  round ended: worked, 0 s, 1 of 5 steps shown
     hh:mm:ss  would run: npm test (recorded: exit code 0)
     hh:mm:ss  would run: again if it fails, at most once (recorded: 1 more)
     hh:mm:ss  would ask: a person, who looks at the output (recorded: taken)
     hh:mm:ss  Step 3/5: praise: passed over: when {{steps.test.exit}} == 0 (1 == 0) is not so
     hh:mm:ss  Step 4/5: commit
               cat "prompts/commit.md" | codex exec --model gpt-5
-    hh:mm:ss  round ended: network, 0 s, step 4 of 5
+    hh:mm:ss  round ended: network, 0 s, 3 of 5 steps shown
     hh:mm:ss  failed, as it was recorded: No quota.
     hh:mm:ss  Step 5/5: push: not recorded: the run ended with commit, which failed
     hh:mm:ss  session SESSION ended: replayed: no model was asked, nothing was run  (2 rounds, 0 s, 0 tokens)
@@ -338,7 +338,7 @@ test('what a person sees of a mock run', async () => {
               engine codex, model gpt-5, sandbox workspace-write
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-x.md, 7 bytes
-    hh:mm:ss  round ended: worked, 0 s, its step has ended
+    hh:mm:ss  round ended: worked, 0 s, 1 of 1 step shown
     hh:mm:ss  session SESSION ended: replayed: no model was asked, nothing was run  (1 round, 0 s, 0 tokens)
     "
   `)
