@@ -11,7 +11,7 @@ import { message, reasoning, reply, shell, updatePlan, webSearch } from '../../.
 import { flowOptionsOf } from '../../../src/flow/plan.ts'
 import { processWorld } from '../../../src/index.ts'
 import { ofType } from '../../support/played-session.ts'
-import { says } from '../../support/rounds.ts'
+import { folder, round, says } from '../../support/rounds.ts'
 import { openScene, type Scene } from '../../support/scene.ts'
 
 const FILE = '.codex-flow/workflows/write.workflow.toml'
@@ -43,6 +43,14 @@ args = []
 [vars]
 topic = { run = "printf trees" }
 `
+
+/** Lays down a workflow, and its prompt. */
+async function lay({ place }: Scene, flow: string): Promise<void> {
+  for (const [path, text] of Object.entries({ [FILE]: flow, '.codex-flow/prompts/writer.md': 'You write.\n' })) {
+    await mkdir(dirname(join(place.directory, path)), { recursive: true })
+    await writeFile(join(place.directory, path), text)
+  }
+}
 
 interface Seen {
   events: Recorded[]
@@ -144,10 +152,7 @@ test('a workflow that ran with the real codex is replayed with the same lines wh
     ],
     [says('It is good.')],
   ])
-  for (const [path, text] of Object.entries({ [FILE]: FLOW, '.codex-flow/prompts/writer.md': 'You write.\n' })) {
-    await mkdir(dirname(join(scene.place.directory, path)), { recursive: true })
-    await writeFile(join(scene.place.directory, path), text)
-  }
+  await lay(scene, FLOW)
   const live = await real(scene)
   const runtime = (...path: string[]) => join(scene.place.directory, '.codex-flow/runtime', ...path)
   expect((await readdir(runtime('debug'))).toSorted()).toEqual([
@@ -183,4 +188,62 @@ test('a workflow that ran with the real codex is replayed with the same lines wh
     'would run: true (recorded: exit code 0)',
     'Step 4/4: Praise: passed over: when {{steps.count.exit}} == 0 (3 == 0) is not so',
   ])
+})
+
+const fix = `${folder}/steps/fix`
+const claim = `sed -i 's/^finite_incantatem: false/finite_incantatem: true/' ${fix}/MAIN.md`
+const tasks = `echo '{"tasks":[{"id":"T1","name":"mend it","done":true}]}' > ${fix}/tasks.json`
+const OF_ALL_ENGINES = `name = "write"
+[engines.codex]
+args = ["-c", "model_reasoning_effort=high"]
+[agents.writer]
+prompt = "prompts/writer.md"
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  description = "Think"
+  [workflow.steps.input]
+  template = "{{who}}, {{topic}}"
+  [[workflow.steps]]
+  agent = "writer"
+  id = "fix"
+  engine = "codemachine"
+  verify = ["test -f fixed"]
+  [workflow.steps.input]
+  template = "Carry out: {{steps.think.output}}"
+  [[workflow.steps]]
+  agent = "writer"
+  description = "Again"
+  engine = "mock"
+[vars]
+topic = "trees"
+`
+
+test('a step of codex exec, one of many rounds and one that was replayed already are replayed with all that was in them', async () => {
+  await using scene = await openScene([
+    round('echo thought'),
+    round(`${tasks}; ${claim}`),
+    round('touch fixed'),
+    [...round(claim).slice(0, -1), says('The door is mended.')],
+  ])
+  await lay(scene, OF_ALL_ENGINES)
+  const debug = join(scene.place.directory, '.codex-flow/runtime/debug')
+  await mkdir(debug, { recursive: true })
+  const again = [
+    '{"type":"turn.started"}',
+    '{"type":"item.completed","item":{"id":"m","type":"agent_message","text":"As it was."}}',
+    '{"type":"turn.completed"}',
+  ]
+  await writeFile(join(debug, '3-again.json'), again.join('\n'))
+  const live = await real(scene)
+  expect(ofType(live.events, 'session-ended')).toMatchObject([{ outcome: { kind: 'replayed' } }])
+  const replayed = await mock(scene)
+  // What an agent was told is no item of `codex exec`, and its ids are others.
+  const itemsOf = ({ events }: Seen) =>
+    ofType(events, 'item-completed').flatMap(({ item }) => (item.kind === 'user-message' ? [] : [{ ...item, id: '' }]))
+  expect(itemsOf(live).length).toBeGreaterThan(8)
+  expect(itemsOf(replayed)).toEqual(itemsOf(live))
+  expect(ofType(replayed.events, 'round-started')).toHaveLength(3)
+  expect(await readFile(join(debug, '3-again.json'), 'utf8')).toBe(again.join('\n'))
+  expect(await readFile(join(debug, '../memory/2-writer-agent-result.md'), 'utf8')).toBe('The door is mended.\n')
 })
