@@ -77,6 +77,7 @@ test('a template of a program runs, is listed, shown and reported', async () => 
     template: 'relay',
     isKnown: true,
     status: 'leg 2 of 2',
+    round: null,
     board: {
       from: 'template',
       count: 2,
