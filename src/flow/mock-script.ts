@@ -149,7 +149,7 @@ function stepOf(
       after: [...resultLines(step, result), ...(why === null ? [] : [`failed, as it was recorded: ${why}`])].map(line),
       recording:
         recording === null || step.work.kind === 'command' ? null : { path: placeOf(step), name: recording.path },
-      write: isWritten && step.output.kind === 'file' ? { ...fileOf(step.output), text: output } : null,
+      write: isWritten && step.output.kind === 'file' ? { ...fileOf(step.output), text: redact(output) } : null,
     },
     recording,
     isChanged,

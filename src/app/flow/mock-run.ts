@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { loadAgents } from '../../agents/agent.ts'
 import { Cleanup, UserError } from '../../base/errors.ts'
 import { version } from '../../base/package.ts'
-import type { Redactor } from '../../base/redactor.ts'
+import { type Redactor, redactorOf } from '../../base/redactor.ts'
 import { Engines } from '../../core/contracts/engine.ts'
 import { NO_MEMORY } from '../../core/contracts/memory.ts'
 import { inEffect, type Template } from '../../core/contracts/template.ts'
@@ -12,6 +12,7 @@ import type { EventOf, Recorded, View } from '../../core/events/events.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { usedBy } from '../../core/rules/run-limits.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
+import { chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import { ReplayEngine } from '../../engines/replay/replay-engine.ts'
 import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, type Unplayable } from '../../flow/mock-script.ts'
 import { type FlowOptions, type FlowPlan, type FlowStep, PLAN_NAME } from '../../flow/plan.ts'
@@ -28,6 +29,8 @@ import type { RepositoryGuard, WorkTree } from '../../run/claim.ts'
 import { PersonAsked } from '../../run/person.ts'
 import { endSessionBrokenOff, openDiskReserve, SessionLog } from '../../run/session-log.ts'
 import { SessionRunner } from '../../run/session-runner.ts'
+import { openRedactor, secretVariables } from '../../secrets/secrets.ts'
+import type { LoadedSettings } from '../../settings/load.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { scopeFolder, sessionFolder } from '../../workspace/memory/session-folder.ts'
 import { makeMemoryFolderOrRefuse, memoryRoot } from '../../workspace/memory/session-memory.ts'
@@ -40,7 +43,7 @@ import { templateNamed } from '../start/templates.ts'
 import { openAgentBook } from '../template-factory.ts'
 import { LiveShare, Watchers } from '../watch/live-share.ts'
 import type { RunObserver } from '../work-through.ts'
-import { directoryOf, redactorOfEnvironment, type World } from '../world.ts'
+import { directoryOf, type World } from '../world.ts'
 import { writeMemory } from './runtime-files.ts'
 
 /** A workflow that is replayed from its recordings. */
@@ -64,9 +67,10 @@ export async function runMock(world: World, mock: MockRun, observer: RunObserver
   await using opened = new Cleanup()
   const records = await openRecords({ ...world, directory: directoryOf(world, mock.run) })
   const { directory } = records
-  const { settings } = await settingsOf(world, directory, mock.run)
+  const loaded = await settingsOf(world, directory, mock.run)
+  const { settings } = loaded
   opened.use(await takeRunLock(records.lock, { platform, pid, now: new Date(clock.now()), directory }))
-  const redactor = redactorOfEnvironment(world)
+  const redactor = await redactorFor(world, records, loaded)
   const made = await madeScript(world, records, mock, redactor)
   const session = await openSession(world, records, mock, made)
   const work: Work = { world, records, mock, settings, redactor, made, observer, ...session }
@@ -75,6 +79,22 @@ export async function runMock(world: World, mock: MockRun, observer: RunObserver
   const report = await reportAtEnd({ records, id: state.id, named: null, resumable: false })
   observer.ended?.({ ...ended, waiting: 0, directory: null }, report)
   return ended
+}
+
+/** As that of a real run, but for a codex whose home is not there: then it has no secrets. */
+async function redactorFor(
+  { env, home, clock }: World,
+  { root }: Records,
+  { settings, providers }: LoadedSettings,
+): Promise<Redactor> {
+  const keys = [...providers.values()].flatMap(({ keyEnv }) => keyEnv ?? [])
+  try {
+    const { path } = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
+    return openRedactor({ env, codexHome: path, clock, keys })
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return redactorOf(secretVariables(env, keys))
+  }
 }
 
 interface Work {
@@ -293,20 +313,23 @@ function outcomeOf({ ended }: SessionState): SessionOutcome {
 /** Writes the last message of each step that was replayed, where a real run does. */
 class MemoryFiles implements View {
   readonly #directory: string
+  readonly #redactor: Redactor
   readonly #waiting: MadeScript['played'][number][]
   readonly #problems = new Set<string>()
   #writing: Promise<void> = Promise.resolve()
 
-  constructor({ records, made }: Work) {
+  constructor({ records, redactor, made }: Work) {
     this.#directory = records.directory
+    this.#redactor = redactor
     this.#waiting = [...made.played]
   }
 
   event({ type }: Recorded): void {
     if (type !== 'round-ended') return
     const played = this.#waiting.shift()
-    const text = played?.recording.lastMessage ?? null
-    if (played === undefined || text === null) return
+    const said = played?.recording.lastMessage ?? null
+    if (played === undefined || said === null) return
+    const text = this.#redactor.text(said)
     this.#writing = this.#writing.then(() =>
       writeMemory(this.#directory, played.step, text, problem => void this.#problems.add(problem)),
     )

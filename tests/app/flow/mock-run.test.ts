@@ -260,6 +260,17 @@ test('what steers a terminal in a recording is not handed on to it', async () =>
   for (const steers of ['\u001b', '\u0007', '\u009b']) expect(lines).not.toContain(steers)
 })
 
+test('the secrets of the environment and of codex are not shown, whatever a recording holds', async () => {
+  const place = await emptyPlace()
+  await writeFile(join(place.codexHome, 'auth.json'), JSON.stringify({ OPENAI_API_KEY: 'sk-of-the-login-0123456789' }))
+  await record(place, '1-a.json', said('It is sk-of-the-login-0123456789, or of-the-shop-42.'))
+  const env = { ...place.env, SHOP_TOKEN: 'of-the-shop-42' }
+  const { lines } = await run({ ...place, env }, planOf(stepOf(1, 'a')))
+  expect(lines).toMatch(/It is \[secret [^\]]+\], or \[secret SHOP_TOKEN\]\./)
+  const memory = join(place.directory, '.codex-flow/runtime/memory/1-a-agent-result.md')
+  expect(await readFile(memory, 'utf8')).not.toMatch(/sk-of|of-the-shop/)
+})
+
 test('a replay that a person ends is over at once, and the next one can begin', async () => {
   const place = await emptyPlace()
   await record(place, '1-a.json', said('feat: a'))
