@@ -87,6 +87,8 @@ test.each([
   [['--color', 'never', '--color', 'auto'], '--color'],
   [['--skip-git-repo-check', '--skip-git-repo-check'], '--skip-git-repo-check'],
   [['--strict-config=yes'], '--strict-config'],
+  [['constructor'], 'constructor'],
+  [['__proto__', 'never'], '__proto__'],
   [[`x\n\u001b[31m${'y'.repeat(100)}`], `x [31m${'y'.repeat(53)}…`],
 ])('what codex could not read is refused, too: %j', (args, name) => {
   expect(refusedArgument(args)).toBe(name)

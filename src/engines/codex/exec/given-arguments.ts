@@ -1,9 +1,9 @@
 /** Options of `codex exec` that change nothing but how it speaks, and whether each has a value. */
-const OPTIONS: Readonly<Record<string, 'flag' | readonly string[]>> = {
-  '--skip-git-repo-check': 'flag',
-  '--strict-config': 'flag',
-  '--color': ['always', 'never', 'auto'],
-}
+const OPTIONS = new Map<string, 'flag' | readonly string[]>([
+  ['--skip-git-repo-check', 'flag'],
+  ['--strict-config', 'flag'],
+  ['--color', ['always', 'never', 'auto']],
+])
 
 /** Keys of codex's configuration that change nothing but how the model thinks and what it is shown of its own work. */
 const KEYS: ReadonlySet<string> = new Set([
@@ -31,7 +31,7 @@ export function refusedArgument(args: readonly string[]): string | null {
   const given = new Set<string>()
   for (let at = 0; at < args.length; at++) {
     const { name, value } = cut(args[at] ?? '')
-    const option = name === '-c' ? 'pair' : OPTIONS[name]
+    const option = name === '-c' ? 'pair' : OPTIONS.get(name)
     if (option === undefined || (option === 'flag' && value !== null) || given.has(name)) return shown(name)
     if (option === 'flag') {
       given.add(name)
