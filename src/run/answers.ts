@@ -57,25 +57,38 @@ export class Answers {
   inputOf({ input, answer, materials = [], materialsMost }: RoundSpec): string {
     const refusal = answer && refusedAnswer(this.#options.log.state, answer.name)
     const note = answer && refusal ? `\n\n${refusedAnswerNote(refusal.problem, answer)}` : ''
-    const asked = `${clipEnd(this.#textOf(input), MOST_INPUT_CHARACTERS - note.length)}${note}`
+    const asked = `${this.#textOf(input, MOST_INPUT_CHARACTERS - note.length)}${note}`
     const given = materials.map(({ name, output }) => ({ name, text: this.#atHand.get(output.file) ?? '' }))
     this.#atHand = new Map()
     return withMaterials(asked, given, { most: MOST_INPUT_CHARACTERS, together: materialsMost })
   }
 
-  /** The text that a template gives in parts, as the input of a round. */
-  async textOf(input: RoundSpec['input']): Promise<string> {
+  /** The text that a template gives in parts, as the input of a round, cut to `most` characters. */
+  async textOf(input: RoundSpec['input'], most: number): Promise<string> {
     await this.fetch({ input })
-    return this.#textOf(input)
+    return this.#textOf(input, most)
   }
 
-  #textOf(input: RoundSpec['input']): string {
-    if (typeof input === 'string') return input
+  #textOf(input: RoundSpec['input'], most: number): string {
+    if (typeof input === 'string') return clipEnd(input, most)
+    // A text may stand there a thousand times: it is looked for once, and all of it together is never made.
+    const members = new Map<string, string>()
     const textOf = ({ output, member }: Exclude<InputPart, string>) => {
       const text = this.#atHand.get(output.file) ?? ''
-      return member === undefined ? text : memberOf(text, member)
+      if (member === undefined) return text
+      const key = JSON.stringify([output.file, member])
+      const value = members.get(key) ?? memberOf(text, member)
+      members.set(key, value)
+      return value
     }
-    return input.map(part => (typeof part === 'string' ? part : textOf(part))).join('')
+    let [text, left] = ['', 0]
+    for (const part of input) {
+      const next = typeof part === 'string' ? part : textOf(part)
+      const fits = next.slice(0, most - text.length)
+      text += fits
+      left += next.length - fits.length
+    }
+    return left === 0 ? text : `${text.toWellFormed()}\n[… ${left} more characters]`
   }
 
   /** Keeps and judges the last message of a round that has worked, as far as it asks for that. */

@@ -231,6 +231,18 @@ describe('an input of parts', () => {
     expect(inputs[1]).toBe('[]')
   })
 
+  test('is cut to what a turn takes before it is put together, however often it holds a long output', async () => {
+    const word = 'x'.repeat(200_000)
+    const times = 4_000
+    const input = await inputWith(JSON.stringify({ word }), output => [
+      ...Array<InputPart>(times).fill({ output, member: ['word'] }),
+      'the end',
+    ])
+    const [, left] = /^x+\n\[… (\d+) more characters\]$/.exec(input ?? '') ?? []
+    expect(input?.indexOf('\n')).toBe(times * word.length + 7 - Number(left))
+    expect(input?.length).toBeLessThan(1_048_576)
+  })
+
   test('holds what was kept long ago, and is not known to the session any more', async () => {
     let first: Output | null = null
     const template: Template = {

@@ -1,5 +1,4 @@
 import { TemplateError, UserError } from '../../base/errors.ts'
-import { clipEnd } from '../../base/text.ts'
 import type { RoundScope, RoundStep } from '../../core/contracts/template.ts'
 import type { Gate, SessionOutcome, StallReason } from '../../core/events/outcome.ts'
 import { ownFilesOf } from '../../core/rules/gate-files.ts'
@@ -52,7 +51,7 @@ export class Scopes {
     const gates = wanted.map(gateOf)
     this.#refuseSecrets(gates)
     await engines.settle()
-    const text = clipEnd(await answers.textOf(goal), MOST_GOAL_CHARACTERS)
+    const text = await answers.textOf(goal, MOST_GOAL_CHARACTERS)
     await scopes?.make({ name, goal: text, gates })
     const tree = await workTree.take()
     const configuration = await proof.configurationAt(tree, gates)
