@@ -21,7 +21,7 @@ import {
   UNCLAIMED,
 } from '../support/played-session.ts'
 import { openScoped, type ScopedOptions, type ScopedWork, scopedTemplate } from '../support/scoped-template.ts'
-import { SESSION, worked } from '../support/session-events.ts'
+import { created, ended, recorded, SESSION, started, worked } from '../support/session-events.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -287,6 +287,10 @@ describe('what is of the session itself', () => {
         works,
       ],
     )
+    expect(ofType(events, 'gate-configuration').map(({ programs, scope = null }) => [programs, scope])).toEqual([
+      ['programs', null],
+      ['programs', 'fix'],
+    ])
     const changed = ofType(events, 'protected-changed').map(({ round, scope = null }) => [round, scope])
     expect(changed).toEqual([
       [1, null],
@@ -345,6 +349,18 @@ describe('a scope', () => {
     ])
     expect(ofType(events, 'done-accepted')).toEqual([])
     expect(outcome.kind).toBe('needs-person')
+  })
+
+  test('is done by real rounds of a session in which another round was replayed, which itself is not', async () => {
+    const kind = scopedTemplate()
+    const before = recorded([
+      { ...created({ rounds: 9 }), template: kind.name, gates: [OWN] },
+      { ...started(1), part: 'work', replayed: true },
+      ended(1, worked),
+    ])
+    const { events, outcome } = await play({}, { journal: before, memory: claimsFrom(1) })
+    expect(ofType(events, 'scope-left')).toMatchObject([{ outcome: 'done' }])
+    expect(outcome).toEqual({ kind: 'replayed' })
   })
 
   test('has its files made before it begins, and what claims done in the files of the session put back before it ends', async () => {

@@ -144,6 +144,10 @@ test('a scope in which nothing was done is not done by the flag alone, whatever 
     kind: 'refused',
     reason: 'nothing-done',
   })
+  // What was changed and taken back is nothing done either.
+  const changed = foldAll([...before, entered, started(2), ended(2, worked)])
+  expect(judgeDone(memory, round, changed)).toMatchObject({ kind: 'refused', reason: 'nothing-done' })
+  expect(judgeDone(memory, { ...round, treeBefore: 'b', treeAfter: 'b' }, changed).kind).toBe('nominated')
   // Tasks that are all done are a claim there, though its rounds have a part.
   const done = {
     ...memory,
