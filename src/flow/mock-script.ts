@@ -27,13 +27,20 @@ export interface MockScript {
 export interface MockStep {
   /** Id of the step. */
   id: string
-  /** What is said before it is played, and after: a line each. */
+  /** What stands below its title where it is played; a line each. */
+  told: readonly string[]
+  /** What is said of it where it is not, and after it: a line each. */
   before: readonly string[]
   after: readonly string[]
   /** The recording that is played: where it lies, absolute, in the records, and as a person knows it. Null: none is. */
   recording: { path: string; name: string } | null
   /** What is written, with `/`, below the work directory; null: nothing. */
   write: { path: string; text: string; append: boolean } | null
+}
+
+/** What stands below the title of each of the steps, in their order (`FlowOptions.told`). */
+export function toldOf({ steps }: MockScript, ids: readonly string[]): (readonly string[])[] {
+  return ids.map(id => steps.find(step => step.id === id)?.told ?? [])
 }
 
 /** How many notes, rounds and writes are shown of each of the steps, in their order (`FlowOptions.shown`). */
@@ -44,7 +51,7 @@ export function shownOf({ steps }: MockScript, ids: readonly string[]): number[]
   })
 }
 
-const NOTHING_SHOWN: Omit<MockStep, 'id'> = { before: [], after: [], recording: null, write: null }
+const NOTHING_SHOWN: Omit<MockStep, 'id'> = { told: [], before: [], after: [], recording: null, write: null }
 
 /** How a script is made. */
 export interface ScriptOptions {
@@ -116,10 +123,10 @@ function stepOf(
   known: Known,
   options: ScriptOptions & { failed: FlowStep | null },
 ): MadeStep | { problem: string } {
-  const { found, failed, writes, verbose, placeOf, redact } = options
+  const { found, failed, verbose, placeOf, redact } = options
   const recording = recordingOf(found, step)
   const passedOver = (lines: readonly string[]): MadeStep => ({
-    step: { id: step.id, before: lines.map(line), after: [], recording: null, write: null },
+    step: { id: step.id, told: [], before: lines.map(line), after: [], recording: null, write: null },
     recording: null,
     isChanged: false,
     isFailed: false,
@@ -134,22 +141,21 @@ function stepOf(
     if (step.work.kind === 'agent') return { problem: problemOf(found.get(step.id), result) }
   }
   const isChanged = known.isChanged(step, recording, redact)
-  const output = result.output ?? (step.work.kind === 'agent' ? (recording?.lastMessage ?? '') : null)
   const why = failureOf(result, recording)
-  const isWritten = writes && step.output.kind === 'file' && why === null && output !== null
   const before = [
     ...condition.lines,
     ...(isChanged ? [`the prompt or the input is not what ${recording?.path} was recorded with`] : []),
     ...(verbose ? detailsOf(step, known, recording) : []),
   ]
+  const isPlayed = recording !== null && step.work.kind === 'agent'
   return {
     step: {
       id: step.id,
-      before: before.map(line),
+      told: isPlayed ? before.map(line) : [],
+      before: isPlayed ? [] : before.map(line),
       after: [...resultLines(step, result), ...(why === null ? [] : [`failed, as it was recorded: ${why}`])].map(line),
-      recording:
-        recording === null || step.work.kind === 'command' ? null : { path: placeOf(step), name: recording.path },
-      write: isWritten && step.output.kind === 'file' ? { ...fileOf(step.output), text: redact(output) } : null,
+      recording: isPlayed ? { path: placeOf(step), name: recording.path } : null,
+      write: why === null ? writeOf(step, recording, options) : null,
     },
     recording,
     isChanged,
@@ -165,8 +171,16 @@ function line(text: string): string {
   return truncate(text.replace(/\s+/g, ' ').trim(), MOST_LINE)
 }
 
-function fileOf({ path, append }: { path: string; append: boolean }): { path: string; append: boolean } {
-  return { path, append }
+/** What a step writes into its file; null: nothing. */
+function writeOf(
+  { work, output: to }: FlowStep,
+  recording: StepRecording | null,
+  { writes, redact }: ScriptOptions,
+): MockStep['write'] {
+  if (!writes || to.kind === 'stdout') return null
+  const said = work.kind === 'agent' ? (recording?.lastMessage ?? '') : null
+  const text = recording?.header.output ?? said
+  return text === null ? null : { path: to.path, append: to.append, text: redact(text) }
 }
 
 function recordingOf(found: ScriptOptions['found'], { id }: FlowStep): StepRecording | null {

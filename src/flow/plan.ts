@@ -176,6 +176,8 @@ export interface FlowOptions {
   verbose: boolean
   /** Of a replay: how many notes, rounds and writes are shown of each step; left out: it is none. */
   shown?: readonly number[]
+  /** Lines that stand below the title of each step in addition; left out: none. */
+  told?: readonly (readonly string[])[]
 }
 
 /** Name of the kept text that holds the `FlowPlan` as JSON. */

@@ -92,6 +92,7 @@ test('a step is played with what would run beside it, and what that came to when
   expect(script.steps).toEqual([
     {
       id: 'a',
+      told: [],
       before: [],
       recording: { path: '/kept/a', name: 'debug/x.json' },
       write: null,
@@ -131,6 +132,7 @@ describe('a condition is decided by recorded results', () => {
     const { script } = made(steps, { t: noEvents({ exit: 0 }), fix: missing })
     expect(script.steps[1]).toEqual({
       id: 'fix',
+      told: [],
       before: ['passed over: when {{steps.t.exit}} != 0 (0 != 0) is not so'],
       after: [],
       recording: null,
@@ -140,7 +142,7 @@ describe('a condition is decided by recorded results', () => {
 
   test('an unrecorded result counts as true, and says so', () => {
     const { script } = made(steps, { t: missing, fix: recorded() })
-    expect(script.steps[1]?.before).toEqual(['when {{steps.t.exit}} != 0: not recorded, so it counts as true'])
+    expect(script.steps[1]?.told).toEqual(['when {{steps.t.exit}} != 0: not recorded, so it counts as true'])
   })
 
   test('unless the step itself was recorded as passed over', () => {
@@ -197,7 +199,7 @@ describe('the prompt and the input are compared with what was recorded', () => {
     expect(made([step('a')], { a: recordedWith('Diff: +a') }, given('+a')).changed).toEqual([])
     const { script, changed } = made([step('a')], { a: recordedWith('Diff: +a') }, given('+b'))
     expect(changed).toEqual(['debug/x.json'])
-    expect(script.steps[0]?.before).toEqual(['the prompt or the input is not what debug/x.json was recorded with'])
+    expect(script.steps[0]?.told).toEqual(['the prompt or the input is not what debug/x.json was recorded with'])
     const work = { ...AGENT, prompt: { ...AGENT.prompt, text: 'Be long.' } }
     expect(made([step('a', { work })], { a: recordedWith('Diff: +a') }, given('+a')).changed).toHaveLength(1)
   })
@@ -235,7 +237,7 @@ test('output files are written only where that is wanted, and never of a step th
 
 test('in detail: the prompt, the length of the input and the recording', () => {
   const details = (values: FlowPlan['values']) =>
-    made([step('a')], { a: recorded() }, { verbose: true, values }).script.steps[0]?.before
+    made([step('a')], { a: recorded() }, { verbose: true, values }).script.steps[0]?.told
   expect(details({ diff: { text: '+a', from: 'text' } })).toEqual([
     'prompt: .codex-flow/p.md',
     'input: 8 characters',

@@ -14,7 +14,7 @@ import { usedBy } from '../../core/rules/run-limits.ts'
 import { emptyState, type SessionState } from '../../core/state/state.ts'
 import { chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import { ReplayEngine } from '../../engines/replay/replay-engine.ts'
-import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, type Unplayable } from '../../flow/mock-script.ts'
+import { type MadeScript, SCRIPT_NAME, scriptOf, shownOf, toldOf, type Unplayable } from '../../flow/mock-script.ts'
 import { type FlowOptions, type FlowPlan, type FlowStep, PLAN_NAME } from '../../flow/plan.ts'
 import { copyRecording, type FoundRecording, findRecording } from '../../flow/recording-files.ts'
 import { lacksRoom } from '../../platform/files.ts'
@@ -53,6 +53,8 @@ export interface MockRun {
   options: FlowOptions
   /** Whether a prompt or an input that is not what was recorded is refused. */
   strict: boolean
+  /** What a person should know of it, a sentence each; left out: nothing. */
+  remarks?: readonly string[]
   /** The work directory, and the settings that count for a replay. */
   run: RunOptions
 }
@@ -213,7 +215,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
   const replay = new ReplayEngine({ directory, clock, codemachineVersion: version, log: () => {} })
   const engines = new Engines({ replay }, 'replay')
   opened.defer(() => engines.close())
-  const remarks: string[] = []
+  const remarks = [...(work.mock.remarks ?? [])]
   const runner = new SessionRunner({
     log,
     engines,
@@ -296,7 +298,7 @@ function createdOf({ mock, records, settings, kept, made }: Work): EventOf<'sess
     overrides: [],
     said: {},
     gates: [],
-    options: { ...options, shown: shownOf(made.script, ids) },
+    options: { ...options, shown: shownOf(made.script, ids), told: toldOf(made.script, ids) },
     kept,
     replayed: true,
     queued: null,

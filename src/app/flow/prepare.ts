@@ -128,6 +128,15 @@ export function secretInBy(redactor: Redactor): SecretIn {
   }
 }
 
+/** What is said of programs that a workflow file names, where none is started: a sentence each. */
+export function remarksOnPrograms({ file, engines }: Pick<FlowFile, 'file' | 'engines'>): string[] {
+  return Object.entries(engines).flatMap(([name, { bin }]) => {
+    if (bin === null || bin.value === name) return []
+    const real = name === 'codex' ? 'takes it only if your own settings or --codex-bin name the same' : 'refuses it'
+    return `${file}:${bin.line}:${bin.column}: ${bin.place}: "${bin.value}" is not started here, and a real run ${real}.`
+  })
+}
+
 const MOST_NAMED = 10
 
 /**

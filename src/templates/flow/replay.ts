@@ -46,13 +46,12 @@ function allOf(step: FlowStep, shown: MockStep, own: FlowWork, thread: ThreadSpe
   const title = `${titleOf(own, step.index)}: `
   const note = (text: string): OwnStep => ({ kind: 'note', name: nameOf(text), text })
   // Where a round is shown, that names the step for what comes after it.
-  const first = (text: string) => ({ ...note(text), text: `${title}${text}` })
-  const last = shown.recording === null ? first : note
+  const named = (text: string) => ({ ...note(text), text: `${title}${text}` })
   return [
-    ...shown.before.map(first),
+    ...shown.before.map(named),
     ...(shown.recording === null || thread === undefined ? [] : [roundOf(step, shown.recording, own, thread)]),
     ...(shown.write === null ? [] : [writeOf(step, shown.write, own)]),
-    ...shown.after.map(last),
+    ...shown.after.map(shown.recording === null ? named : note),
   ]
 }
 

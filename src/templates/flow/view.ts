@@ -44,13 +44,15 @@ export function titleOf({ options: { steps } }: Pick<FlowWork, 'options'>, index
 function linesOf(facts: StepFacts, { options, now, steps, at }: FlowWork, session: SessionState): string[] {
   const again = steps[at]?.triedAgain ?? 0
   const line = options.mode === 'mock' || options.verbose ? [facts.commandLine] : []
+  const told = options.told?.[at] ?? []
   const tries = again === 0 ? [] : [`try ${again + 1}`]
   const rounds = facts.engine === 'codemachine' ? [`round ${now.rounds + 1} of at most ${facts.rounds}`] : []
-  if (!options.verbose) return [...line, ...tries, ...rounds]
+  if (!options.verbose) return [...line, ...told, ...tries, ...rounds]
   return [
     ...line,
     `engine ${facts.engine}, model ${facts.model ?? session.model ?? 'as codex is configured'}, sandbox ${session.sandbox}`,
     ...(facts.path === null ? [] : [`output ${facts.path}`]),
+    ...told,
     ...tries,
     ...rounds,
   ]

@@ -318,9 +318,9 @@ test('what a person sees of a mock run', async () => {
   expect(shownIn(lines)).toMatchInlineSnapshot(`
     "hh:mm:ss  session SESSION  commit_flow: A commit message from the diff  (flow, workspace-write, without a limit, no gates)
     hh:mm:ss  Step 1/5: test: would run: npm test (recorded: exit code 1)
-    hh:mm:ss  Step 2/5: fix: the prompt or the input is not what .codex-flow/runtime/debug/2-fix.json was recorded with
     hh:mm:ss  Step 2/5: fix
               cat "prompts/commit.md" | codex exec --model gpt-5
+              the prompt or the input is not what .codex-flow/runtime/debug/2-fix.json was recorded with
     hh:mm:ss  $ npm test  → exit 0
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-fix.md, 7 bytes
@@ -341,12 +341,12 @@ test('what a person sees of a mock run', async () => {
   const { lines: verbose } = await run(place, planOf(stepOf(1, 'x')), { verbose: true })
   expect(shownIn(verbose)).toMatchInlineSnapshot(`
     "hh:mm:ss  session SESSION  commit_flow: A commit message from the diff  (flow, workspace-write, without a limit, no gates)
-    hh:mm:ss  Step 1/1: x: prompt: .codex-flow/prompts/commit.md
-    hh:mm:ss  Step 1/1: x: input: not known whole without a real run
-    hh:mm:ss  Step 1/1: x: recording: .codex-flow/runtime/debug/1-x.json
     hh:mm:ss  Step 1/1: x
               cat "prompts/commit.md" | codex exec --model gpt-5
               engine codex, model gpt-5, sandbox workspace-write
+              prompt: .codex-flow/prompts/commit.md
+              input: not known whole without a real run
+              recording: .codex-flow/runtime/debug/1-x.json
     hh:mm:ss  Mended.
     hh:mm:ss  kept: outputs/1-x.md, 7 bytes
     hh:mm:ss  round ended: worked, 0 s, 1 of 1 step shown

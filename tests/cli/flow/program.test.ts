@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -118,4 +119,27 @@ test.each<[string[], string]>([
       ?.replaceAll(/codex-flow (?=run|validate|--help)/g, 'codemachine flow ')
       .replace(/^codex-flow:/, 'codemachine:'),
   ])
+})
+
+test('a program that a file names is said not to be started, by a mock run and a dry run', async () => {
+  await using other = await makePlace('', { git: false })
+  const file = `[engines.codex]
+bin = "./evil"
+[agents.writer]
+prompt = "p.md"
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  description = "a"
+`
+  const debug = join(other.directory, '.codex-flow/runtime/debug')
+  await mkdir(debug, { recursive: true })
+  await writeFile(join(other.directory, 'x.toml'), file)
+  await writeFile(join(other.directory, 'p.md'), 'You write.\n')
+  await writeFile(join(debug, '1-a.json'), '{"type":"turn.started"}\n{"type":"turn.completed"}\n')
+  const said = 'x.toml:2:7: engines.codex.bin: "./evil" is not started here, and a real run takes it only if'
+  const dry = await codemachineHere(other, ['flow', 'run', 'x.toml', '--dry-run'])
+  expect([dry.exitCode, dry.stderr]).toEqual([0, expect.stringContaining(said)])
+  const mock = await codemachineHere(other, ['flow', 'run', 'x.toml', '--pace', '0', '--plain'])
+  expect([mock.exitCode, mock.stdout]).toEqual([0, expect.stringContaining(said)])
 })

@@ -1,4 +1,4 @@
-import { preparedPlan, secretInBy } from '../../../app/flow/prepare.ts'
+import { preparedPlan, remarksOnPrograms, secretInBy } from '../../../app/flow/prepare.ts'
 import type { RunOptions } from '../../../app/library.ts'
 import { settingsOf } from '../../../app/open-run.ts'
 import type { RunObserver } from '../../../app/work-through.ts'
@@ -30,6 +30,8 @@ interface FlowRun {
   pace: number
   options: RunOptions
   flags: FlowRunFlags
+  /** What is said of what the file names and nothing starts. */
+  remarks: readonly string[]
 }
 
 /** `flow run`: replays a workflow, or runs it for real. */
@@ -52,7 +54,7 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
     signal: context.signal,
   })
   const from = flags.from === undefined ? null : stepNamed(plan, flags.from)
-  const run = { plan, root, from, pace, options, flags }
+  const run = { plan, root, from, pace, options, flags, remarks: remarksOnPrograms(read) }
   if (flags.dryRun) return dryRun(context, run)
   const isMock = flags.mock ?? read.mock ?? true
   const begin = async (inner: CliContext) => {
@@ -96,7 +98,7 @@ async function whereShown(
 
 /** Shows what was recorded, between two lines that say that this is all. */
 async function replay(context: CliContext, run: FlowRun, file: string): Promise<number> {
-  const { plan, root, from, pace, options, flags } = run
+  const { plan, root, from, pace, options, flags, remarks } = run
   const { strict = false, write = false, verbose = false, continueOnError = false } = flags
   const forReal = `For real: ${realCommand(context, file, flags)}`
   const say = sayOn(context, flags)
@@ -105,7 +107,7 @@ async function replay(context: CliContext, run: FlowRun, file: string): Promise<
   )
   const { runMock } = await import('../../../app/flow/mock-run.ts')
   const mode = { mode: 'mock', from, carried: [], continueOnError, writes: write, pace, verbose } as const
-  const mock = { plan, options: flowOptionsOf(plan, mode), strict, run: { ...options, directory: root } }
+  const mock = { plan, options: flowOptionsOf(plan, mode), strict, remarks, run: { ...options, directory: root } }
   const { outcome } = await runMock(context, mock, observer)
   say(`This was a mock run: no model was asked. ${forReal}`)
   return exitCodeOf(outcome)
@@ -172,7 +174,8 @@ function stepNamed({ steps }: FlowPlan, typed: string): string {
 }
 
 /** `flow run --dry-run`: prints what each step would be given. */
-function dryRun(context: CliContext, { plan, from, flags }: FlowRun): number {
+function dryRun(context: CliContext, { plan, from, flags, remarks }: FlowRun): number {
+  for (const remark of remarks) context.stderr.write(`${context.program}: ${remark}\n`)
   const steps = dryRunOf(plan, from)
   if (flags.json) {
     context.stdout.write(`${JSON.stringify({ file: plan.file, name: plan.name, steps })}\n`)
