@@ -1,4 +1,5 @@
 import { formatBytes } from '../base/text.ts'
+import type { ReportSection } from '../core/contracts/view.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
 import { safeText } from '../words/safe-text.ts'
 import type { ReportBuild, ReportData, ReportRound, Shortened } from './report-data.ts'
@@ -204,9 +205,16 @@ function quoted(text: string): string {
 
 /** What the template says of its own; empty if it says nothing. */
 function ownSection({ work }: ReportData): string {
-  if (work.section === null || work.section.text === '') return ''
-  const { title, note, text } = work.section
-  return section(escapeMarkdown(title), `${note === null ? '' : `${escapeMarkdown(note)}\n\n`}${quoted(text)}`)
+  if (work.section === null) return ''
+  const { title, note, text, table } = work.section
+  const parts = [...(text === '' ? [] : [quoted(text)]), ...(table === undefined ? [] : [tableOf(table)])]
+  if (parts.length === 0) return ''
+  return section(escapeMarkdown(title), [...(note === null ? [] : [escapeMarkdown(note)]), ...parts].join('\n\n'))
+}
+
+function tableOf({ head, rows }: NonNullable<ReportSection['table']>): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(escapeMarkdown).join(' | ')} |`
+  return [line(head), `|${' --- |'.repeat(head.length)}`, ...rows.map(line)].join('\n')
 }
 
 /** The template's own board as a table of Markdown; empty if it has none. */

@@ -263,10 +263,11 @@ function footer(data: ReportData): Html {
 /** What the template says of its own. */
 function ownSection({ work }: ReportData): Html {
   if (work.section === null) return html``
-  const { title, note, text } = work.section
+  const { title, note, text, table: own } = work.section
+  const rows = own?.rows.map(cells => html`<tr>${cells.map(cell => html`<td>${cell}</td>`)}</tr>`)
   return section(
     title,
-    html`${note === null ? null : html`<p class="soft">${note}</p>`}<div class="words">${prose(text)}</div>`,
+    html`${note === null ? null : html`<p class="soft">${note}</p>`}${text === '' ? null : html`<div class="words">${prose(text)}</div>`}${own === undefined || rows === undefined ? null : table('own', own.head, rows)}`,
     true,
   )
 }

@@ -132,9 +132,15 @@ function ownWordsForStep(state: SessionState, step: StepName): string | null {
   return words === null || words.trim() === '' ? null : oneLine(words, NAME_CHARS)
 }
 
-/** What a person is told of a look. What it found is the template's own. @param state the session after the event */
-export function describeLooked({ what }: RecordedOf<'looked'>, state: SessionState): Description {
-  return describe(ownWordsForStep(state, { kind: 'look', name: what }) ?? `looked: ${gateName(what)}`, 'quiet')
+/** What a person is told of a look; null: the template has no words for it on purpose. What it found is the template's own. @param state the session after the event */
+export function describeLooked({ what }: RecordedOf<'looked'>, state: SessionState): Description | null {
+  const step = { kind: 'look', name: what }
+  const isUntold = askView(
+    state,
+    view => view.step?.(step, state.work, state) === '',
+    () => false,
+  )
+  return isUntold ? null : describe(ownWordsForStep(state, step) ?? `looked: ${gateName(what)}`, 'quiet')
 }
 
 /** How a command of the template came out, with the last lines that it printed if that is not good. */
@@ -197,11 +203,22 @@ export function sectionOfWork(state: SessionState): ReportSection | null {
         title: truncate(textOf(section.title, 'report.title'), LINE_CHARS),
         note: orNull(section.note, 'report.note', NAME_CHARS),
         text: clipEnd(text, SECTION_CHARS),
+        ...(section.table === undefined ? {} : { table: readTable(section.table) }),
       }
     },
     problem => ({ title: 'How it stands', note: null, text: problem }),
   )
 }
+
+function readTable({ head, rows }: NonNullable<ReportSection['table']>): NonNullable<ReportSection['table']> {
+  const cells = (row: readonly string[]) =>
+    listOf(row, 'report.table')
+      .slice(0, MOST_CELLS)
+      .map(cell => truncate(textOf(cell, 'report.table'), NAME_CHARS))
+  return { head: cells(head), rows: listOf(rows, 'report.table.rows').slice(0, MOST_ROWS).map(cells) }
+}
+
+const MOST_CELLS = 10
 
 /** What a session's template says of it, for programs. Times are ISO 8601 in UTC. */
 export interface WorkReport {

@@ -58,7 +58,7 @@ export async function run(
     },
     live() {},
   }
-  const observer: RunObserver = { view, canAsk: true }
+  const observer: RunObserver = { view, canAsk: true, ended() {} }
   const wanted: FlowRun = {
     file: FILE,
     workflow: null,

@@ -133,7 +133,7 @@ function printedValue(
   printed: readonly Buffer[],
 ): Awaited<ReturnType<RunValue>> {
   if (exitCode !== 0) {
-    const [said = ''] = output.trim().split('\n').slice(-1)
+    const [said = ''] = output.trim().split('\n')
     return { problem: `\`${line}\` ended with exit code ${exitCode}${said === '' ? '' : `: ${said.slice(0, 500)}`}` }
   }
   if (bytes > VALUE_BYTES) return { problem: `\`${line}\` printed more than 1 MiB` }

@@ -6,7 +6,7 @@ import type { SessionState } from '../state/state.ts'
  * any length: it is bounded where it is kept, and made safe where it is drawn. What one of them throws is told in its place.
  */
 export interface TemplateView<S = unknown> {
-  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. */
+  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found is not told. */
   step?(step: StepName, own: S, session: SessionState): string | null
   /** What the round that runs, or the next one, is called in the place of its number, such as `Step 2/4: lint`; null: as codemachine calls it. */
   round?(own: S, session: SessionState): RoundTitle | null
@@ -65,4 +65,6 @@ export interface ReportSection {
   note: string | null
   /** In lines, shown as they are. */
   text: string
+  /** Below it, at most 10 cells in a row and 500 rows; left out: none. */
+  table?: { head: readonly string[]; rows: readonly (readonly string[])[] }
 }

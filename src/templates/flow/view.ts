@@ -11,6 +11,7 @@ export const flowView: TemplateView<FlowWork> = {
       case 'command':
         return `${title}: ${name}`
       case 'look':
+        return ''
       case 'write':
         return `${title}: its file`
       default:
@@ -22,17 +23,15 @@ export const flowView: TemplateView<FlowWork> = {
     return facts === undefined ? null : { title: titleOf(own, own.at + 1), lines: linesOf(facts, own, session) }
   },
   status: ({ options, steps }) => {
-    const ended = steps.filter(({ mark }) => mark === 'done' || mark === 'skipped').length
+    const isMock = options.mode === 'mock'
+    const ended = steps.filter(({ mark }) => (isMock ? mark !== 'to-do' : mark === 'done' || mark === 'skipped')).length
     const all = steps.length === 1 ? '1 step' : `${steps.length} steps`
-    return `${ended} of ${all} ${options.mode === 'mock' ? 'shown' : 'done'}`
+    return `${ended} of ${all} ${isMock ? 'shown' : 'done'}`
   },
   board: (own, session) =>
     own.options.steps.map((facts, at) => rowOf(facts, own.steps[at], at === own.at ? session : null)),
-  card: ({ options, steps }) => {
-    const done = steps.filter(({ mark }) => mark === 'done').length
-    return [{ label: 'steps', text: `${done} of ${steps.length} of ${options.name}` }]
-  },
-  report: own => ({ title: 'Steps', note: `Of ${own.options.file}.`, text: tableOf(own) }),
+  card: ({ options }) => [{ label: 'flow', text: options.name }],
+  report: own => ({ title: 'Steps', note: `Of ${own.options.file}.`, text: '', table: tableOf(own) }),
 }
 
 /** `Step 2/4: commit-message`; `index` from 1. */
@@ -83,12 +82,12 @@ function rowOf(facts: StepFacts, record: StepRecord | undefined, session: Sessio
 /** ` (1 min 20 s, 12,345 tokens)`; empty where nothing is known. */
 function factsOfEnd({ mark, ms, tokens }: StepRecord): string {
   const words = { skipped: 'passed over', 'left-out': 'left out', failed: 'failed', done: '', 'to-do': '' }[mark]
-  const facts = [
-    ...(words === '' ? [] : [words]),
-    ...(ms === 0 ? [] : [span(ms)]),
-    ...(tokens === 0 ? [] : [`${grouped(tokens)} tokens`]),
-  ]
+  const facts = [...(words === '' ? [] : [words]), ...timeOf({ ms, tokens })]
   return facts.length === 0 ? '' : ` (${facts.join(', ')})`
+}
+
+function timeOf({ ms, tokens }: Pick<StepRecord, 'ms' | 'tokens'>): string[] {
+  return [...(ms === 0 ? [] : [span(ms)]), ...(tokens === 0 ? [] : [`${grouped(tokens)} tokens`])]
 }
 
 function span(ms: number): string {
@@ -100,23 +99,26 @@ function grouped(count: number): string {
   return count.toLocaleString('en-US')
 }
 
-/** The steps as lines of a table, each with where its output is. */
-function tableOf({ options, steps }: FlowWork): string {
-  return options.steps
-    .map((facts, at) => {
-      const record = steps[at]
-      const who = [facts.engine, facts.model].filter(each => each !== null).join(' ')
-      const mark = record?.mark ?? 'to-do'
-      const end = record === undefined ? '' : factsOfEnd({ ...record, mark: mark === 'to-do' ? 'to-do' : 'done' })
-      const output = record?.output ?? null
-      const where = [
-        ...(facts.path !== null && mark === 'done' ? [facts.path] : []),
-        ...(output === null ? [] : [`outputs/${output.file}`]),
-      ]
-      const head = `${facts.index}. ${facts.title}: ${WORDS[mark]}, ${who}${end}`
-      return [head, ...(where.length === 0 ? [] : [`   output: ${where.join(', ')}`]), ...why(record)].join('\n')
-    })
-    .join('\n')
+/** The steps, each with how it ended and where its output is. */
+function tableOf({ options, steps }: FlowWork): { head: string[]; rows: string[][] } {
+  const rows = options.steps.map((facts, at) => {
+    const record = steps[at]
+    const mark = record?.mark ?? 'to-do'
+    const output = record?.output ?? null
+    const files = [
+      ...(facts.path !== null && mark === 'done' && options.mode === 'real' ? [facts.path] : []),
+      ...(output === null ? [] : [`outputs/${output.file}`]),
+    ]
+    return [
+      `${facts.index}`,
+      facts.title,
+      [facts.engine, facts.model].filter(each => each !== null).join(' '),
+      [WORDS[mark], ...why(record)].join(': '),
+      record === undefined ? '' : [...timeOf(record)].join(', '),
+      files.join(', '),
+    ]
+  })
+  return { head: ['step', 'what', 'engine', 'how it ended', 'time and tokens', 'output'], rows }
 }
 
 const WORDS: Readonly<Record<StepRecord['mark'], string>> = {
@@ -130,5 +132,5 @@ const WORDS: Readonly<Record<StepRecord['mark'], string>> = {
 function why(record: StepRecord | undefined): string[] {
   if (record?.mark !== 'failed' || record.why === null) return []
   const [first = ''] = record.why.split('\n')
-  return [`   ${first}`]
+  return [first]
 }

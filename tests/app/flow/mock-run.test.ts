@@ -331,7 +331,7 @@ test('what a person sees of a mock run', async () => {
     hh:mm:ss  Step 3/5: praise: passed over: when {{steps.test.exit}} == 0 (1 == 0) is not so
     hh:mm:ss  Step 4/5: commit
               cat "prompts/commit.md" | codex exec --model gpt-5
-    hh:mm:ss  round ended: network, 0 s, 3 of 5 steps shown
+    hh:mm:ss  round ended: network, 0 s, 4 of 5 steps shown
     hh:mm:ss  failed, as it was recorded: No quota.
     hh:mm:ss  Step 5/5: push: not recorded: the run ended with commit, which failed
     hh:mm:ss  session SESSION ended: replayed: no model was asked, nothing was run  (2 rounds, 0 s, 0 tokens)

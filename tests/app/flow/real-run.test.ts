@@ -58,6 +58,11 @@ test('with the real codex, three steps feed each other into files, and the sessi
     'Step 3/3: Look: done, LOG.md',
   ])
   expect(existsSync(join(scene.place.directory, 'made.txt'))).toBe(true)
+  expect(ofType(events, 'looked')).toHaveLength(1)
+  const report = scene.memory('report.md')
+  expect(report).toContain('| step | what | engine | how it ended | time and tokens | output |')
+  expect(report).toMatch(/^\| 1 \| Draft \| codex \| done \| .* tokens \| out\/DRAFT\.md, outputs\/1-draft\.md \|$/m)
+  expect(report).toMatch(/^\| 2 \| count \| command \| done \|/m)
 })
 
 const TWO = `${HEAD}
