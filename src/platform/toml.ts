@@ -77,7 +77,8 @@ function explain(error: ParseError, text: string): TomlProblem {
   const end = { line: lines.length, column: (lines.at(-1)?.length ?? 0) + 1 }
   const here = { line: error.lineNumber, column: error.column + 1 }
   const told = error.message.charAt(0).toLowerCase() + error.message.slice(1)
-  const mend = MENDS.find(([beginning]) => told.startsWith(beginning))?.[1]
+  const isForeign = /^[^\p{ASCII}]/u.test(text.slice(error.index))
+  const mend = isForeign ? IN_QUOTES : MENDS.find(([beginning]) => told.startsWith(beginning))?.[1]
   const problem = mend === undefined ? told : `${told}; ${mend}`
   const isLater = before.indexOf('\n', trimmed.length) !== -1
   if (trimmed.endsWith('=') && isLater) return { ...end, problem: 'there is no value after "="' }
@@ -85,6 +86,9 @@ function explain(error: ParseError, text: string): TomlProblem {
   const isOfEnd = isLater && /^(?:expected equal|unspecified)/.test(told)
   return { ...(isOfEnd || /same line|nterminated/.test(error.message) ? end : here), problem }
 }
+
+/** What is to be done about a character that TOML has in texts alone. */
+const IN_QUOTES = 'a name or text with other letters than a to z stands in quotes'
 
 /** What is to be done, by how the parser begins its message. */
 const MENDS = [

@@ -57,6 +57,14 @@ test.each([
   ['a = [1,\n\n\n', '1:8: not valid TOML: unspecified values are invalid; write a value, or close the list with "]"'],
   ['a = """x\n', '1:9: not valid TOML: unterminated string constant; close it with its quotes'],
   ['[a\n\n', '1:3: not valid TOML: unterminated table-key; close it with "]"'],
+  [
+    '[agents.提交]\n',
+    '1:9: not valid TOML: unexpected character; a name or text with other letters than a to z stands in quotes',
+  ],
+  [
+    'größe = 1\n',
+    '1:3: not valid TOML: unexpected character; a name or text with other letters than a to z stands in quotes',
+  ],
   ['a = 1\n\na = 2\n', '3:1: not valid TOML: defining a key multiple times is invalid; leave one of them out'],
 ])('in %j what is not closed or not there is told where it ought to be', (text, told) => {
   expect(() => parseToml(text, { name: 'x.toml' })).toThrow(new UserError(`x.toml:${told}.`))
