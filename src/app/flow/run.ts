@@ -52,7 +52,10 @@ export async function runFlow(
   listeners: RunListeners = {},
 ): Promise<number> {
   const stands = directoryOf(world, wanted.options)
-  const options = { ...wanted.options, directory: await flowRootOf(stands) }
+  const { directory: _, ...others } = wanted.options
+  const root = await flowRootOf(stands)
+  // Named only where it is another one: what is said of the session names it then, too.
+  const options = { ...others, ...(root === world.cwd ? {} : { directory: root }) }
   await using project = await OpenProject.open(world, options)
   const first = async (run: Run) => await newFlow(world, run, { ...wanted, directory: stands })
   const worked = await project.workThrough({ first }, observer, listeners)

@@ -75,8 +75,8 @@ test('the commands of the README work in an empty repository, without an account
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   const lines = stdout.trimEnd().split('\n')
   const forReal = `For real: codex-flow run ${COMMIT} --no-mock`
-  expect(lines[0]).toBe(`A mock run: what was recorded is shown, no model is asked, nothing is run. ${forReal}`)
-  expect(lines.at(-1)).toBe(`This was a mock run: no model was asked. ${forReal}`)
+  expect(lines[0]).toBe(`Mock run: no model is asked. ${forReal}`)
+  expect(lines.at(-1)).toBe(`Mock run: no model was asked. ${forReal}`)
   expect(stdout).toContain('Step 1/1: commit-message')
   expect(stdout).toContain('| codex exec --model gpt-5')
   expect(stdout).toContain('A greeting without a name')
@@ -100,7 +100,7 @@ describe('a mock run', () => {
     expect(exitCode).toBe(0)
     expect(stdout.trimEnd().split('\n')).toHaveLength(events.length)
     expect(events.at(-1)).toMatchObject({ type: 'session-ended', outcome: { kind: 'replayed' } })
-    expect(stderr).toMatch(/^A mock run: .+\nThis was a mock run: .+\n$/)
+    expect(stderr).toMatch(/^Mock run: no model is asked\. .+\nMock run: no model was asked\. .+\n$/)
   })
 
   test('writes its output file with --write', async () => {
@@ -137,7 +137,9 @@ describe('a mock run', () => {
     expect([refused.exitCode, refused.stdout, refused.stderr]).toEqual([
       6,
       '',
-      expect.stringMatching(/^codex-flow: Another codemachine \(pid \d+\) is running here since .+\n {2}.+\n$/),
+      expect.stringMatching(
+        /^codex-flow: Another codemachine \(pid \d+\) is running here since .+\n {2}.+ --wait waits for its end\.\n$/,
+      ),
     ])
     const late = await codexFlow('run', COMMIT, '--pace', '0', '--wait', '--max-wait', '1s')
     expect([late.exitCode, late.stdout]).toEqual([6, ''])

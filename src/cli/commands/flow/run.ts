@@ -69,7 +69,14 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
       listenersOn(inner, flags),
     )
   }
-  return await (flags.wait ? whenFree(context, run, begin) : whereShown(context, run, begin))
+  return await (flags.wait ? whenFree(context, run, begin) : whereShown(context, run, begin).catch(sayOfWait))
+}
+
+/** Says of a refusal because another codemachine runs there that it can be waited for, too. */
+function sayOfWait(error: unknown): never {
+  const isRefused = error instanceof UserError && error.exitCode === 6 && error.hint !== null
+  if (!isRefused) throw error
+  throw new UserError(error.message, { hint: `${error.hint} --wait waits for its end.`, exitCode: 6 })
 }
 
 /** Waits until no other codemachine runs there. */
@@ -102,14 +109,12 @@ async function replay(context: CliContext, run: FlowRun, file: string): Promise<
   const { strict = false, write = false, verbose = false, continueOnError = false } = flags
   const forReal = `For real: ${realCommand(context, file, flags)}`
   const say = sayOn(context, flags)
-  const observer = sayingFirst(observerOn(context, flags), () =>
-    say(`A mock run: what was recorded is shown, no model is asked, nothing is run. ${forReal}`),
-  )
+  const observer = sayingFirst(observerOn(context, flags, false), () => say(`Mock run: no model is asked. ${forReal}`))
   const { runMock } = await import('../../../app/flow/mock-run.ts')
   const mode = { mode: 'mock', from, carried: [], continueOnError, writes: write, pace, verbose } as const
   const mock = { plan, options: flowOptionsOf(plan, mode), strict, remarks, run: { ...options, directory: root } }
   const { outcome } = await runMock(context, mock, observer)
-  say(`This was a mock run: no model was asked. ${forReal}`)
+  say(`Mock run: no model was asked. ${forReal}`)
   return exitCodeOf(outcome)
 }
 
