@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/errors.ts'
 import type { Redactor } from '../../base/redactor.ts'
+import { truncate } from '../../base/text.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
@@ -241,13 +242,14 @@ class RecordedRun {
     this.#approved = undefined
     this.#lastMessage = null
     if (record === undefined) return
+    const title = `Step ${at + 1}/${progress.steps.length}: ${progress.options.steps[at]?.title ?? ''}`
     this.#do(async () => {
       await this.#openStep(at, progress)
       const open = this.#open
       if (open === null) return
       const { step, recording } = open
       const output = record.output === null ? null : await this.#read(record.output)
-      await recording.add(`${lastLine(resultOf(step, record, { verified, approved, output, lastMessage }))}\n`)
+      await recording.add(`${lastLine(resultOf(step, record, { title, verified, approved, output, lastMessage }))}\n`)
       const { directory } = this.#options.records
       if (step.work.kind === 'agent' && output !== null)
         await writeMemory(directory, step, output, this.#options.onProblem)
@@ -333,6 +335,7 @@ function resultOf(
   { work, verify, approve }: FlowStep,
   { mark, exit, triedAgain, why }: StepProgress,
   came: {
+    title: string
     verified: ReadonlyMap<string, number>
     approved: boolean | undefined
     output: string | null
@@ -351,10 +354,17 @@ function resultOf(
     ...(triedAgain === 0 ? {} : { tries: triedAgain + 1 }),
     ...(ran.length === 0 ? {} : { verify: ran }),
     ...(approve && came.approved !== undefined ? { approved: came.approved } : {}),
-    ...(mark === 'failed' ? { failed: (why ?? 'it failed').slice(0, MOST_WHY).toWellFormed() } : {}),
-    ...(mark === 'skipped' || mark === 'left-out' ? { skipped: (why ?? mark).slice(0, MOST_WHY).toWellFormed() } : {}),
+    ...(mark === 'failed' ? { failed: reasonIn(why ?? 'it failed', came.title) } : {}),
+    ...(mark === 'skipped' || mark === 'left-out' ? { skipped: reasonIn(why ?? mark, came.title) } : {}),
     ...(isNew && output.length <= MOST_PRINTED ? { output } : {}),
   }
+}
+
+/** What a note says of the end of a step, without its title and how it ended: a replay says these itself. */
+function reasonIn(why: string, title: string): string {
+  const text = why.startsWith(title) ? why.slice(title.length) : why
+  const reason = text.replace(/^:? *(?:failed(?: \(\d+ times\))?: |passed over, |left out, )?/, '')
+  return truncate(reason, MOST_WHY)
 }
 
 /** The message of an agent that a line says whole; null: it says none. */
