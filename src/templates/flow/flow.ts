@@ -35,8 +35,6 @@ type Behind = { bytes: number; sha256: string } | 'gone'
 
 /** The step that is worked on, and what has come of it in its present try. */
 interface StepNow {
-  /** Number of the try in the session, from 1; answers are asked for by it. */
-  try: number
   /** Tries that have failed since the step, or the session, was begun last; and why the last one did. */
   failures: number
   failed: string | null
@@ -155,7 +153,6 @@ const NOT_BEGUN: StepRecord = {
 }
 
 const FIRST_TRY: StepNow = {
-  try: 1,
   failures: 0,
   failed: null,
   wanted: null,
@@ -245,7 +242,7 @@ function withRecord(own: FlowWork, at: number, change: (record: StepRecord) => S
 function tryAgain(own: FlowWork, more: Partial<StepNow>): FlowWork {
   const { now } = own
   const again = withRecord(own, own.at, record => ({ ...record, triedAgain: record.triedAgain + 1 }))
-  return { ...again, now: { ...FIRST_TRY, try: now.try + 1, failures: now.failures, ...more } }
+  return { ...again, now: { ...FIRST_TRY, failures: now.failures, ...more } }
 }
 
 const MOST_WHY = 4_000
@@ -270,7 +267,7 @@ function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
       at >= first && isOpen(record) ? { ...record, mark: 'to-do', why: null } : record,
     ),
     at: first,
-    now: { ...FIRST_TRY, try: now.try + 1, ...(first === own.at ? { failed: now.failed } : {}) },
+    now: { ...FIRST_TRY, ...(first === own.at ? { failed: now.failed } : {}) },
     isStopped: false,
     refused: null,
   }
@@ -297,7 +294,7 @@ function afterNote(own: FlowWork, { name, text }: EventOf<'noted'>): FlowWork {
   )
   if (mark === 'failed' && !options.continueOnError) return ended
   const next = ended.steps.findIndex((record, at) => at > own.at && record.mark === 'to-do')
-  return { ...ended, at: next === -1 ? options.steps.length : next, now: { ...FIRST_TRY, try: now.try + 1 } }
+  return { ...ended, at: next === -1 ? options.steps.length : next, now: FIRST_TRY }
 }
 
 /** A replay decides nothing: what it has shown is counted. */

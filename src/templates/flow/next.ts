@@ -89,7 +89,15 @@ function endBeforeWork(step: FlowStep, own: FlowWork, session: SessionState, par
   if (!when) return note(NOTES.skipped, `${title}: passed over, for it is not so that ${step.when?.text}`)
   if (now.failures <= step.retries) return null
   const tries = now.failures === 1 ? '' : ` (${now.failures} times)`
-  return note(NOTES.failed, `${title} failed${tries}: ${now.failed ?? ''}`)
+  return note(NOTES.failed, `${title} failed${tries}: ${onOneLine(now.failed ?? '')}`)
+}
+
+/** What failed, and below it what was printed, in one line. */
+function onOneLine(text: string): string {
+  return text
+    .trim()
+    .replace(/\.?\s*\n\s*/, ': ')
+    .replace(/\s*\n\s*/g, ' ')
 }
 
 function note(name: string, text: string): OwnStep {
@@ -155,7 +163,6 @@ function roundOf(
   session: SessionState,
   plan: FlowPlan,
 ): RoundStep {
-  const { now } = own
   const rendered = work.input.map(part => inputPart(part, own, plan))
   const asked = [...rendered, ...toldOfTry(own)]
   const isLong = work.engine === 'codemachine'
@@ -166,7 +173,7 @@ function roundOf(
     keep: step.id,
     ...materials(own),
     ...(step.timeoutMs === null ? {} : { timeoutMs: step.timeoutMs }),
-    ...(work.schema === null ? {} : { answer: { name: nameOfTry(step.id, now.try), schema: work.schema } }),
+    ...(work.schema === null ? {} : { answer: { name: nameOfTry(step.id, own.steps[own.at]), schema: work.schema } }),
     ...(isLong ? { scope: scopeOf(step, isEmpty(rendered) ? [step.description ?? DO_IT] : rendered) } : {}),
   }
   return { kind: 'round', round }
@@ -189,8 +196,9 @@ function isEmpty(parts: readonly InputPart[]): boolean {
 }
 
 /** By which an answer is asked for: refusals in a row are counted for each try. */
-function nameOfTry(id: string, n: number): string {
-  return n === 1 ? id : `${id}~${n}`
+function nameOfTry(id: string, record: StepRecord | undefined): string {
+  const again = record?.triedAgain ?? 0
+  return again === 0 ? id : `${id}~${again + 1}`
 }
 
 function inputPart(part: TemplatePart, own: FlowWork, { values }: FlowPlan): InputPart {
@@ -298,7 +306,7 @@ function failedEnd(own: FlowWork, failed: readonly number[]): SessionOutcome {
   const why = own.steps[first]?.why ?? ''
   const others = failed.length - 1
   return needsPerson(
-    others === 0 ? why : `${why}\n${others === 1 ? 'One more step' : `${others} more steps`} failed, too.`,
+    others === 0 ? why : `${why} ${others === 1 ? 'One more step' : `${others} more steps`} failed, too.`,
   )
 }
 

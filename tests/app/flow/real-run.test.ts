@@ -170,7 +170,7 @@ ${more}
   const failed = await run(scene)
   expect(failed.exitCode).toBe(4)
   expect(reason(failed)).toMatchObject({
-    reason: 'Step 2/2: make failed: `echo no rule; exit 3` ended with exit code 3.\nno rule',
+    reason: 'Step 2/2: make failed: `echo no rule; exit 3` ended with exit code 3: no rule',
   })
   await lay(scene, { [FILE]: file('') })
   const gated = await run(scene, {}, { verify: ['test -e never'] })

@@ -132,7 +132,7 @@ test('the next try is told what failed, as often as the step may be tried again'
   })
   expect(never.outcome).toMatchObject({
     kind: 'needs-person',
-    reason: 'Step 1/1: a failed (3 times): `npm test` ended with exit code 7.\nwrong',
+    reason: 'Step 1/1: a failed (3 times): `npm test` ended with exit code 7: wrong',
   })
 })
 
@@ -141,7 +141,7 @@ test.each<[string, SaidStep, Partial<PlayOptions>, string]>([
     'a command that ends with 3',
     { id: 'a', run: 'make' },
     { command: () => ({ status: 'failed', exitCode: 3, output: 'no rule' }) },
-    'Step 1/1: a failed: `make` ended with exit code 3.\nno rule',
+    'Step 1/1: a failed: `make` ended with exit code 3: no rule',
   ],
   [
     'a command that takes too long',
