@@ -214,7 +214,10 @@ class Freezing {
         if (!isUsed || this.#options.runValue === null) return null
         const ran = await this.#options.runValue(value.run, this.#options.signal)
         if ('text' in ran) return this.#checked(name, at, { text: withoutLastLineEnds(ran.text), from: 'run' })
-        this.#wrong(at, `the value of ${name} could not be had: ${ran.problem}`)
+        this.#wrong(
+          at,
+          `the value of ${name} could not be had: ${withoutEnd(ran.problem)}; mend the command, or give --var ${name}=…`,
+        )
         return null
       }
     }
@@ -289,4 +292,8 @@ function inOrder(mistakes: readonly Mistake[]): Mistake[] {
 /** As a shell takes what a command prints. */
 function withoutLastLineEnds(text: string): string {
   return text.replace(/[\r\n]+$/, '')
+}
+
+function withoutEnd(sentence: string): string {
+  return sentence.replace(/\.$/, '')
 }

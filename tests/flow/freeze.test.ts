@@ -438,7 +438,7 @@ describe('values', () => {
     expect(await mistakes(project.root, file, { runValue: runs({}) })).toEqual([
       expect.stringContaining(`${FILE}:3:10: agents.commit.prompt: there is no prompt`),
       `${FILE}:900:1: vars.a: there is no file for a value "none.txt" in .codex-flow/workflows, .codex-flow or the project's root; write it, or mend the path`,
-      `${FILE}:901:1: vars.b: the value of b could not be had: \`print it\` ended with exit code 1`,
+      `${FILE}:901:1: vars.b: the value of b could not be had: \`print it\` ended with exit code 1; mend the command, or give --var b=…`,
     ])
   })
 

@@ -136,7 +136,9 @@ function printedValue(
   printed: readonly Buffer[],
 ): Awaited<ReturnType<RunValue>> {
   if (exitCode !== 0) {
-    const [said = ''] = output.trim().split('\n')
+    const lines = output.trim().split('\n')
+    // Programs say why at the end, but for those that put how they are used behind it, as git does.
+    const said = lines.find(each => /^(?:error|fatal|warning):/i.test(each)) ?? lines.at(-1) ?? ''
     return { problem: `\`${line}\` ended with exit code ${exitCode}${said === '' ? '' : `: ${said.slice(0, 500)}`}` }
   }
   if (bytes > VALUE_BYTES) return { problem: `\`${line}\` printed more than 1 MiB` }

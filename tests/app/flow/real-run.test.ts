@@ -188,3 +188,22 @@ test('a program that the file names and the person does not is refused, with its
     ),
   })
 })
+
+test('a value whose command fails ends the run before it begins, with the line that says why and what to do', async () => {
+  await using scene = await openScene([])
+  const file = `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  input.template = "{{diff}}"
+[vars]
+diff = { run = "echo warning: no repository; echo how it is used; exit 129" }
+`
+  await lay(scene, { [FILE]: file, ...PROMPT })
+  await expect(run(scene)).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(
+      /:\d+:8: vars\.diff: the value of diff could not be had: `echo .* exit 129` ended with exit code 129: warning: no repository; mend the command, or give --var diff=…\.$/,
+    ),
+  })
+})
