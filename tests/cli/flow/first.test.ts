@@ -270,6 +270,11 @@ test.each<[string, string[], RegExp]>([
     /no workflow "comit_flow"; did you mean "commit_flow"\?/,
   ],
   ['a value without a name', ['--var', 'diff'], /--var/],
+  [
+    '--strict of a real run',
+    ['--no-mock', '--strict'],
+    /: --strict means something only to a mock run; leave it out, or add --mock\.$/m,
+  ],
   ['a file of values that there is not', ['--vars-file', 'none.toml'], /none\.toml/],
 ])('%s is refused in one sentence', async (_what, flags, said) => {
   const { codexFlow } = await initialized()

@@ -57,6 +57,9 @@ export async function flowRun(context: CliContext, file: string, flags: FlowRunF
   const run = { plan, root, from, pace, options, flags, remarks: remarksOnPrograms(read) }
   if (flags.dryRun) return dryRun(context, run)
   const isMock = flags.mock ?? read.mock ?? true
+  const [alone] = isMock ? [] : [...(flags.strict ? ['--strict'] : []), ...(flags.write ? ['--write'] : [])]
+  if (alone !== undefined)
+    throw new UserError(`${alone} means something only to a mock run; leave it out, or add --mock.`)
   const begin = async (inner: CliContext) => {
     if (isMock) return await replay(inner, run, file)
     const { continueOnError = false, verbose = false, workflow = null } = flags
@@ -174,7 +177,7 @@ function stepNamed({ steps }: FlowPlan, typed: string): string {
     typed,
     steps.map(({ id }) => id),
   )
-  const instead = nearest === null ? `the first is "${steps[0]?.id}"` : `did you mean "${nearest}"?`
+  const instead = nearest === null ? `the first is "${steps[0]?.id}".` : `did you mean "${nearest}"?`
   throw new UserError(`--from is "${oneLine(typed, MOST_VALUE)}", and no step is called that; ${instead}`)
 }
 
