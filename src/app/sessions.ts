@@ -12,7 +12,7 @@ import type { Gate, SessionLimits, SessionOutcome } from '../core/events/outcome
 import { FOLLOWS, nextOutput, type Output, type OutputKind } from '../core/rules/outputs.ts'
 import type { ReviewTerms } from '../core/rules/review.ts'
 import { type RunAllowance, usedBy, usedUp, withUsed } from '../core/rules/run-limits.ts'
-import { withoutScope } from '../core/state/scope.ts'
+import { hasChangedProof, withoutScope } from '../core/state/scope.ts'
 import { emptyState, type SessionState } from '../core/state/state.ts'
 import { lacksRoom } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
@@ -401,7 +401,8 @@ async function protectFrom(records: Pick<Records, 'sessions' | 'journal' | 'temp
   const newestState = await readableState(records, newest)
   if (newestState === null || newestState.ended?.outcome.kind === 'done') return null
   const state = withoutScope(newestState)
-  const hasChanged = state.protectedChanged.length > 0 || (state.gateConfiguration?.count ?? 0) > 0
+  // What a scope changed of what its own gates protect was agreed to as little.
+  const hasChanged = hasChangedProof(newestState) || hasChangedProof(state) || state.givenUp.length > 0
   if (state.protectFrom !== null || !hasChanged) return state.protectFrom
   return state.savepoint?.start ?? null
 }

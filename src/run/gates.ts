@@ -4,7 +4,7 @@ import type { EventOf } from '../core/events/events.ts'
 import type { Gate, GateResult, GateTime } from '../core/events/outcome.ts'
 import { networkRefused, PROJECT_FILE } from '../core/rules/notices.ts'
 import { markFlaky } from '../core/state/fold-claim.ts'
-import { inScope, withoutScope } from '../core/state/scope.ts'
+import { agreedBefore, inScope, withoutScope } from '../core/state/scope.ts'
 import type { EndedRound, SessionState } from '../core/state/state.ts'
 import { GitStopped } from '../workspace/git/git.ts'
 import { type BoundedLook, emitRestored, type RepositoryGuard, type WorkTree } from './claim.ts'
@@ -85,7 +85,7 @@ const UNKEPT =
 
 /** The tree that protected files are compared with; null if it is not known. */
 export function protectedSince({ protectFrom, savepoint, scope }: SessionState): string | null {
-  return scope?.tree ?? protectFrom ?? savepoint?.start ?? null
+  return scope?.since ?? protectFrom ?? savepoint?.start ?? null
 }
 
 /** Whether a gate protects anything. */
@@ -238,12 +238,22 @@ export class Proof {
     for (const of of this.#sides) if (protects(of)) await this.#lookAt(tree, of)
   }
 
-  /** What a scope begins with that has these gates; null: they protect nothing. */
-  async configurationAt(tree: string, gates: readonly Gate[]): Promise<EventOf<'gate-configuration'> | null> {
-    if (!protects({ gates })) return null
-    const programs = await this.#means.programs()
-    const found = await this.#means.configuration(gates, tree, tree, programs)
-    return { type: 'gate-configuration', round: this.#log.state.last?.round ?? 0, ...found, programs }
+  /** What a scope is compared with that begins now and has these gates; nothing if they protect nothing. */
+  async comparedWith({
+    name,
+    gates,
+  }: Pick<EventOf<'scope-entered'>, 'name' | 'gates'>): Promise<{ protectFrom?: string; programs?: string }> {
+    if (!protects({ gates })) return {}
+    const known = agreedBefore(this.#log.state, name)
+    const programs = known?.programs ?? (await this.#means.programs())
+    return { ...(known === null ? {} : { protectFrom: known.tree }), programs }
+  }
+
+  /** Tells which protected files are not what they were already as the session enters a scope. */
+  async tellAtEntry(): Promise<void> {
+    const { state } = this.#log
+    if (state.scope === null) return
+    await this.#tellProtected(state.last?.round ?? 0, state.scope.since, state.scope.tree, state)
   }
 
   /** The files of the claimed tree that are not as they were, but for those that gates changed before any work was done. */

@@ -115,6 +115,23 @@ test.each([
   expect(scene.memory('steps/fix/MAIN.md')).toContain('Do fix.')
 })
 
+test('what a scope changed of its own check is looked at in the next session as well, where that scope was given up', async () => {
+  await using scene = await openScene([round('printf "check:\\n\\ttrue\\n" > Makefile'), round('true')])
+  await using project = await openIn(scene, { gate: 'make check', mostRounds: 1 })
+  const events: Recorded[] = []
+  const onEvent = (event: Recorded) => void events.push(event)
+  const first = await project.run('Have it fixed.', { template: 'scoped', onEvent })
+  const second = await project.run('Have it fixed.', { template: 'scoped', onEvent })
+  expect([first.outcome.kind, second.outcome.kind]).toEqual(['needs-person', 'needs-person'])
+  const [before] = eventsOf(events, 'scope-entered')
+  expect(eventsOf(events, 'session-created').map(({ protectFrom = null }) => protectFrom)).toEqual([null, before?.tree])
+  expect(eventsOf(events, 'scope-entered').map(({ protectFrom = null }) => protectFrom)).toEqual([null, before?.tree])
+  expect(eventsOf(events, 'protected-changed').map(({ scope, files }) => [scope, files[0]?.path])).toEqual([
+    ['fix', 'Makefile'],
+    ['fix', 'Makefile'],
+  ])
+})
+
 async function runToEnd(scene: Scene, events: Recorded[]): Promise<string> {
   await using project = await openIn(scene)
   const { id } = await project.run('Have it fixed.', { template: 'scoped', onEvent: event => void events.push(event) })

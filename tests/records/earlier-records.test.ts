@@ -63,11 +63,12 @@ function asThen(session: SessionState): object {
   const { kind, work, taskPlan, unknownPart, replayed, replays, refusedAnswers, outputs, decision, decided, ...later } =
     session
   const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
-  const { scope, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } = newer
+  const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
+    newer
   const { cost, unkept, ...then } = last
   const { problem, agreedConfiguration, ...reviews } = then.reviews
   expect([gateConfiguration, agreedConfiguration]).toEqual([null, null])
-  expect([scope, unkept]).toEqual([null, []])
+  expect([scope, givenUp, unkept]).toEqual([null, [], []])
   expect([step, steps, follows, kept, run, maxUsage, holdEnd]).toEqual([null, 0, null, [], null, null, null])
   expect([prices, cost.amount]).toEqual([[], 0])
   expect(Object.keys(usageTrends)).toEqual(['primary', 'secondary'])

@@ -287,10 +287,8 @@ describe('what is of the session itself', () => {
         works,
       ],
     )
-    expect(ofType(events, 'gate-configuration').map(({ programs, scope = null }) => [programs, scope])).toEqual([
-      ['programs', null],
-      ['programs', 'fix'],
-    ])
+    expect(ofType(events, 'gate-configuration').map(({ programs }) => programs)).toEqual(['programs'])
+    expect(ofType(events, 'scope-entered').map(({ programs }) => programs)).toEqual(['programs'])
     const changed = ofType(events, 'protected-changed').map(({ round, scope = null }) => [round, scope])
     expect(changed).toEqual([
       [1, null],
@@ -303,6 +301,57 @@ describe('what is of the session itself', () => {
     expect(withoutScope(state).reviews.withoutAnswer).toBe(0)
     expect(ofType(events, 'done-accepted')).toEqual([])
     expect(outcome.kind).not.toBe('done')
+  })
+})
+
+describe('files that the gates of a scope protect', () => {
+  /** Weakens a test in the first round of a scope, which is given up after that, and claims done from the second one on. */
+  const weakened = async (options: ScopedOptions) => {
+    let tree = 'a'
+    return await play(
+      { gate: 'make check', mostRounds: 1, ...options },
+      {
+        memory: claimsFrom(2),
+        tree: () => tree,
+        protectedChanged: (before, after) => (before === after ? [] : ['tests/a.test.ts']),
+        begun: { gates: [] },
+        limits: { rounds: 4, timeMs: null, tokens: null },
+      },
+      [
+        () => {
+          tree = 'b'
+          return worked
+        },
+        works,
+      ],
+    )
+  }
+
+  test('and that it changed before it was given up are changed files in its next try, too', async () => {
+    const { events } = await weakened({ again: true })
+    expect(ofType(events, 'scope-entered').map(({ tree, protectFrom = null }) => [tree, protectFrom])).toEqual([
+      ['a', null],
+      ['b', 'a'],
+    ])
+    expect(ofType(events, 'review-started')[0]).toMatchObject({ scope: 'fix', causes: ['protected'] })
+    expect(ofType(events, 'done-accepted')).toEqual([])
+  })
+
+  test('and in the scopes after it', async () => {
+    const { events, inputs } = await weakened({ scopes: ['fix', 'next'] })
+    expect(ofType(events, 'scope-entered').map(({ name, protectFrom = null }) => [name, protectFrom])).toEqual([
+      ['fix', null],
+      ['next', 'a'],
+    ])
+    expect(inputs[1]).toContain('tests/a.test.ts (changed)')
+    expect(ofType(events, 'review-started')[0]).toMatchObject({ scope: 'next', causes: ['protected'] })
+    expect(ofType(events, 'done-accepted')).toEqual([])
+  })
+
+  test('are compared with what they were when it was entered, after a kill right then, too', async () => {
+    const { events } = await play({ gate: 'make check' }, { memory: claimsFrom(1) })
+    const entered = events.findIndex(({ type }) => type === 'scope-entered')
+    expect(stateOf(events.slice(0, entered + 1)).gateConfiguration).toMatchObject({ programs: 'programs', count: 0 })
   })
 })
 

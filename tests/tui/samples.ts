@@ -246,6 +246,8 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
       },
     ],
     tree: 'a94a8fe5',
+    protectFrom: '0a1b2c3d',
+    programs: '6f1ed002',
   },
   'scope-left': { type: 'scope-left', step: 6, name: 'fix', outcome: 'given-up', why: 'It has had 10 rounds.' },
   'gate-started': { type: 'gate-started', round: 1, when: 'claim', gate: 'tests' },

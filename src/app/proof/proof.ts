@@ -68,7 +68,7 @@ export function proofEnvironment({ clock }: World, run: Run): ProofEnvironment {
       return files?.filter(({ how }) => how !== 'added').map(({ path }) => path) ?? null
     },
     async reviewer(state, tree) {
-      const start = state.scope?.tree ?? state.savepoint?.start ?? null
+      const start = state.scope?.since ?? state.savepoint?.start ?? null
       const diff = start === null ? null : await diffSince(start, tree)
       const { files } = await changedProtected(state.gates, protectedSince(state) ?? '', tree)
       return {

@@ -78,7 +78,7 @@ export const fileEvent = variant('type', {
     digest: about(nullOr(text), 'by which this very content is known again; `null`: none differs'),
     programs: about(
       optional(text),
-      'before round 1, or the first one of a scope: a hash of the programs in `node_modules/.bin`, which git usually ignores',
+      'before round 1: a hash of the programs in `node_modules/.bin`, which git usually ignores',
     ),
     scope: optional(ofScope),
   },

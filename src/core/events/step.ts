@@ -78,6 +78,14 @@ export const stepEvent = variant('type', {
     goal: about(text, 'what its rounds work on'),
     gates: about(listOf(gate), 'what has to pass before it is done, as in `session-created`'),
     tree: about(text, 'fingerprint of the work tree that it begins with'),
+    protectFrom: about(
+      optional(text),
+      'fingerprint that the files which its gates protect are compared with, where a scope before it changed some and was given up, or a session before this one was not done; left out: `tree`',
+    ),
+    programs: about(
+      optional(text),
+      'a hash of the programs in `node_modules/.bin` that those are compared with, which git usually ignores; left out: its gates protect nothing',
+    ),
   },
   'scope-left': {
     step: about(optional(number), 'the step that leaves it; left out: none does'),

@@ -107,8 +107,10 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
   wrote: (state, event, at) => endStep(event.files.length === 0 ? state : withoutAccepted(state), event, at),
   noted: endStep,
   'scope-entered': enterScope,
-  'scope-left': (state, { step }, at) =>
-    step === undefined ? leaveScope(state) : endStep(leaveScope(state), { step }, at),
+  'scope-left': (state, { step, outcome }, at) => {
+    const left = leaveScope(state, outcome)
+    return step === undefined ? left : endStep(left, { step }, at)
+  },
 }
 
 function withKept(state: SessionState, output: Output | undefined): SessionState {

@@ -53,29 +53,45 @@ export interface Scope {
   rounds: number
   /** Fingerprint of the work tree that it was entered with. */
   tree: string
+  /** Fingerprint that the files which its gates protect are compared with. */
+  since: string
   /** Whether one of its rounds was replayed from a recording: then nothing in it can be done. */
   replayed: boolean
   /** Those fields of the session itself, and what its next round is to be told of its own claims and gates. */
   session: SetAside & { notices: readonly Notice[] }
 }
 
+/**
+ * What a scope was compared with that changed what its gates protect, or run through, and was given up: nobody has agreed to
+ * that. `programs`: as in `gateConfiguration`.
+ */
+export interface GivenUpScope {
+  name: string
+  tree: string
+  programs: string | null
+}
+
+/** More scopes than a session has that does anything else. */
+const MOST_GIVEN_UP = 1_000
+
 /** The session in a scope. One that it is in already is left first. Pure. */
 export function enterScope(before: SessionState, event: EventOf<'scope-entered'>): SessionState {
-  const state = leaveScope(before)
-  const { name, goal, gates, tree } = event
+  const state = leaveScope(before, 'given-up')
+  const { name, goal, gates, tree, protectFrom, programs } = event
   const notices = state.notices.filter(isOfProof)
   const session = { ...setAside(state), claim: AT_ENTRY.claim, stall: AT_ENTRY.stall, notices }
   return {
     ...state,
     ...AT_ENTRY,
+    gateConfiguration: programs === undefined ? null : { files: [], count: 0, digest: null, programs },
     gates,
     notices: state.notices.filter(notice => !isOfProof(notice)),
-    scope: { name, goal, rounds: 0, tree, replayed: false, session },
+    scope: { name, goal, rounds: 0, tree, since: protectFrom ?? tree, replayed: false, session },
   }
 }
 
 /** The session once it has left its scope, done or not: its own claims are proved as before, and none is made. Pure. */
-export function leaveScope(state: SessionState): SessionState {
+export function leaveScope(state: SessionState, outcome: EventOf<'scope-left'>['outcome']): SessionState {
   const { scope } = state
   if (scope === null) return state
   const { notices, ...own } = scope.session
@@ -85,8 +101,29 @@ export function leaveScope(state: SessionState): SessionState {
     claim: AT_ENTRY.claim,
     hasChangedFiles: own.hasChangedFiles || state.hasChangedFiles,
     notices: [...notices, ...state.notices.filter(notice => !isOfProof(notice))],
+    givenUp: outcome === 'done' ? state.givenUp.filter(each => each.name !== scope.name) : givenUpAfter(state, scope),
     scope: null,
   }
+}
+
+function givenUpAfter(state: SessionState, { name, since: tree }: Scope): readonly GivenUpScope[] {
+  const { givenUp, gateConfiguration } = state
+  if (!hasChangedProof(state) || givenUp.some(each => each.name === name)) return givenUp
+  return [...givenUp, { name, tree, programs: gateConfiguration?.programs ?? null }].slice(0, MOST_GIVEN_UP)
+}
+
+/** Whether files were changed that gates protect or run through. Pure. */
+export function hasChangedProof(state: Pick<SessionState, 'protectedChanged' | 'gateConfiguration'>): boolean {
+  return state.protectedChanged.length > 0 || (state.gateConfiguration?.count ?? 0) > 0
+}
+
+/** What a scope of this name is compared with, if that is older than what it begins with; null: it is not. Pure. */
+export function agreedBefore(
+  { givenUp, protectFrom }: Pick<SessionState, 'givenUp' | 'protectFrom'>,
+  name: string,
+): Omit<GivenUpScope, 'name'> | null {
+  const known = givenUp.find(each => each.name === name) ?? givenUp[0]
+  return known ?? (protectFrom === null ? null : { tree: protectFrom, programs: null })
 }
 
 /** The session as though it were in no scope: with its own gates, reviews and claim. Pure. */

@@ -22,7 +22,7 @@ import type { RunAllowance } from '../rules/run-limits.ts'
 import { NO_STALL, type Stall } from '../rules/stall.ts'
 import type { GateFailure } from './fold-claim.ts'
 import type { AgentAtWork, TaskPlan } from './plan.ts'
-import type { Scope } from './scope.ts'
+import type { GivenUpScope, Scope } from './scope.ts'
 
 /** A round that has ended. */
 export interface EndedRound
@@ -132,6 +132,8 @@ export interface SessionState {
   taskPlan: TaskPlan | null
   /** The scope that it is in; null: it works on its own goal. */
   scope: Scope | null
+  /** The scopes that were given up after they changed what their gates protect, and are not done yet; the first 1,000. */
+  givenUp: readonly GivenUpScope[]
   /** Whether a round was replayed from a recording: then nothing of the session can be done. */
   replayed: boolean
   /** Whether it was begun to replay recordings and do nothing else. */
@@ -279,6 +281,7 @@ const NOTHING_SPENT = { prices: [], cost: NO_COST, usageTrends: NO_TRENDS, maxUs
 const NO_REPLAY = { replayed: false, replays: false }
 const NOTHING_YET = {
   scope: null,
+  givenUp: [],
   hasChangedFiles: false,
   toldNothingDone: false,
   protectedChanged: [],

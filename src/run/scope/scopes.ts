@@ -54,9 +54,9 @@ export class Scopes {
     const text = await answers.textOf(goal, MOST_GOAL_CHARACTERS)
     await scopes?.make({ name, goal: text, gates })
     const tree = await workTree.take()
-    const configuration = await proof.configurationAt(tree, gates)
-    log.emit({ type: 'scope-entered', name, goal: text, gates, tree })
-    if (configuration !== null) log.emit({ ...configuration, scope: name })
+    const compared = await proof.comparedWith({ name, gates })
+    log.emit({ type: 'scope-entered', name, goal: text, gates, tree, ...compared })
+    await proof.tellAtEntry()
   }
 
   /** Makes ready to leave it: what was written into the session's own files meanwhile claims nothing. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { MemorySnapshot } from '../../../src/core/contracts/memory.ts'
 import type { EventOf, SessionEvent } from '../../../src/core/events/events.ts'
 import { judgeDone } from '../../../src/core/rules/done-rule.ts'
-import { gatesOfAll, withoutScope } from '../../../src/core/state/scope.ts'
+import { agreedBefore, gatesOfAll, withoutScope } from '../../../src/core/state/scope.ts'
 import type { EndedRound } from '../../../src/core/state/state.ts'
 import { protectedSince } from '../../../src/run/gates.ts'
 import { created, ended, foldAll, resumed, started, worked } from '../../support/session-events.ts'
@@ -116,6 +116,44 @@ test('what a scope is compared with is what it was entered with', () => {
   expect(protectedSince(foldAll([begun, start]))).toBe('start')
   expect(protectedSince(foldAll([begun, start, entered]))).toBe('there')
   expect(protectedSince(foldAll([begun, start, entered, left]))).toBe('start')
+})
+
+test('what a scope changed of what its gates protect stays known until that scope is done, and not another', () => {
+  const changed: SessionEvent = {
+    type: 'protected-changed',
+    round: 1,
+    files: [{ path: 'a.test.ts', how: 'changed', gates: ['check'] }],
+    count: 1,
+    scope: 'fix',
+  }
+  const configured: SessionEvent = {
+    type: 'gate-configuration',
+    round: 1,
+    files: [{ path: '.npmrc', how: 'added' }],
+    count: 1,
+    digest: 'd',
+    scope: 'fix',
+  }
+  const known = { name: 'fix', tree: 'there', programs: 'p' }
+  const first = { ...entered, programs: 'p' }
+  const again = { ...entered, tree: 'now', protectFrom: 'there', programs: 'p' }
+  expect(foldAll([begun, first, left]).givenUp).toEqual([])
+  expect(foldAll([begun, first, configured, left]).givenUp).toEqual([known])
+  const givenUp = foldAll([begun, first, changed, left])
+  expect([givenUp.givenUp, agreedBefore(givenUp, 'fix'), agreedBefore(givenUp, 'next')]).toMatchObject([
+    [known],
+    known,
+    known,
+  ])
+  const twice = foldAll([begun, first, changed, left, again])
+  expect([protectedSince(twice), twice.scope?.tree]).toEqual(['there', 'now'])
+  expect(foldAll([begun, first, changed, left, again, left]).givenUp).toEqual([known])
+  const done: SessionEvent = { type: 'scope-left', name: 'fix', outcome: 'done', why: null }
+  expect(foldAll([begun, first, changed, left, { ...again, name: 'next' }, { ...done, name: 'next' }]).givenUp).toEqual(
+    [known],
+  )
+  expect(foldAll([begun, first, changed, left, again, done]).givenUp).toEqual([])
+  expect(agreedBefore(foldAll([{ ...begun, protectFrom: 'older' }]), 'fix')).toEqual({ tree: 'older', programs: null })
 })
 
 test('a scope in which nothing was done is not done by the flag alone, whatever was done before it', () => {
