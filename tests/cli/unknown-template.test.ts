@@ -29,16 +29,16 @@ async function lay(place: TestPlace, change: (journal: string) => string): Promi
   return records
 }
 
-const ofFlow = (journal: string) => journal.replace('"template":"build"', '"template":"flow"')
+const ofWeave = (journal: string) => journal.replace('"template":"build"', '"template":"weave"')
 const withCarving = (journal: string) => journal.replaceAll('"part":"orchestration"', '"part":"carving"')
 /** Without its last event. */
 const cutOff = (journal: string) => journal.replace(/[^\n]*"type":"session-ended"[^\n]*\n/, '')
 
-const NO_TEMPLATE = `codemachine: ${ID} is a session of the template "flow", which this codemachine does not have; go on with it with the codemachine that began it, or a newer one.\n`
+const NO_TEMPLATE = `codemachine: ${ID} is a session of the template "weave", which this codemachine does not have; go on with it with the codemachine that began it, or a newer one.\n`
 const NO_PART = `codemachine: ${ID} has a round for "carving", which the template "build" of this codemachine does not know; go on with it with the codemachine that ran it last, or a newer one.\n`
 
 describe.each([
-  ['a template', ofFlow, NO_TEMPLATE, 'flow'],
+  ['a template', ofWeave, NO_TEMPLATE, 'weave'],
   ['a part of a round', withCarving, NO_PART, 'build'],
 ] as const)('a session with %s that this version does not have', (_, change, refusal, template) => {
   test('is listed, shown and reported', async () => {
@@ -108,13 +108,13 @@ describe.each([
 
 test('a session of a template that this version does not have cannot be begun', async () => {
   await using place = await makePlace('', { git: false })
-  const { exitCode, stderr } = await codemachineHere(place, ['start', '--yes', '--template', 'flow'])
-  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('There is no template "flow"; use build or goal.')])
+  const { exitCode, stderr } = await codemachineHere(place, ['start', '--yes', '--template', 'weave'])
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('There is no template "weave"; use build or goal.')])
 })
 
 describe('a prompt that waits for a template that this version cannot start', () => {
   test.each([
-    ['flow', 'This codemachine has no template "flow"; a later one may have it.'],
+    ['weave', 'This codemachine has no template "weave"; a later one may have it.'],
     ['agent', 'The template "agent" is not started, but called: codemachine --agent <name> "…"'],
   ])('is named where nothing else waits, and stays: %s', async (template, problem) => {
     await using scene = await openScene([], { git: false })
@@ -134,7 +134,7 @@ describe('a prompt that waits for a template that this version cannot start', ()
   test('lets the next one have its turn', async () => {
     await using scene = await openScene([round('echo hello > a.txt')], { git: false })
     const queue = openQueue((await recordsOf(scene.place)).queue)
-    await queue.add('Do it', new Date(), { template: 'flow' })
+    await queue.add('Do it', new Date(), { template: 'weave' })
     // A run took it in hand, and was killed before it was a session.
     const { id } = await queue.add('Do that', new Date())
     expect(await queue.claim(id)).toBe(true)
@@ -142,7 +142,7 @@ describe('a prompt that waits for a template that this version cannot start', ()
     expect(exitCode).toBe(3)
     expect(eventsOf(events, 'session-created').map(({ goal }) => goal)).toEqual(['Do that'])
     expect(eventsOf(events, 'warning').map(({ message }) => message)).toContain(
-      '000001 waits in the queue still. This codemachine has no template "flow"; a later one may have it.',
+      '000001 waits in the queue still. This codemachine has no template "weave"; a later one may have it.',
     )
     expect((await queue.list()).prompts.map(({ id }) => id)).toEqual(['000001'])
   })
