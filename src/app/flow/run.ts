@@ -96,10 +96,15 @@ async function newFlow(
     text: plan.description === null ? plan.name : `${plan.name}: ${plan.description}`,
     template: FLOW,
     by: 'command',
-    terms: { options },
+    terms: { options: verbose ? { ...options, told: plan.steps.map(promptOf) } : options },
     kept: [{ name: PLAN_NAME, text: JSON.stringify(plan) }, ...(await recordingsFor(records.directory, plan, signal))],
     outputs: last.outputs,
   }
+}
+
+/** What is told of a step's prompt. */
+function promptOf({ work }: FlowStep): string[] {
+  return work.kind === 'agent' ? [`prompt ${work.prompt.found}, ${work.prompt.text.length} characters`] : []
 }
 
 /** The most that a command may print for a value, in bytes, and how long it may take, ms. */

@@ -48,6 +48,8 @@ interface StepNow {
   fields: Readonly<Record<string, string>>
   /** The agent's last message, or the end of what the command printed; at most 15,000 characters. */
   words: string
+  /** How long the input of its last round was, in characters; null: there was none. */
+  inputCharacters: number | null
   /** Why the answer of the present round was refused; null: it was not. And how often in this try. */
   refused: string | null
   refusals: number
@@ -162,6 +164,7 @@ const FIRST_TRY: StepNow = {
   answer: null,
   fields: {},
   words: '',
+  inputCharacters: null,
   refused: null,
   refusals: 0,
   rounds: 0,
@@ -201,7 +204,7 @@ function foldFlow(own: FlowWork, event: SessionEvent, session: SessionState): Fl
   if (event.type === 'noted') return afterNote(own, event)
   switch (event.type) {
     case 'round-started':
-      return withNow(own, { refused: null })
+      return withNow(own, { refused: null, inputCharacters: event.input.length })
     case 'answer-given':
       return withNow(own, { answer: event.output, fields: fieldsOf(event.value, step.id, options) })
     case 'answer-refused':

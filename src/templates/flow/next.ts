@@ -1,4 +1,4 @@
-import { clipEnd } from '../../base/text.ts'
+import { clipEnd, truncate } from '../../base/text.ts'
 import type {
   InputPart,
   OwnStep,
@@ -285,8 +285,13 @@ function writeOf(step: FlowStep, own: FlowWork): OwnStep | null {
   return { kind: 'write', files: [{ path, output, append: { behind: now.behind === 'gone' ? null : now.behind } }] }
 }
 
-function wordsForFile({ output }: FlowStep, { now }: FlowWork): string {
-  return output.kind === 'file' && now.hasWritten ? `, ${output.path}` : ''
+/** The most characters of an output that are told with `--verbose`. */
+const MOST_SHOWN = 200
+
+function wordsForFile({ output }: FlowStep, { now, options }: FlowWork): string {
+  const file = output.kind === 'file' && now.hasWritten ? `, ${output.path}` : ''
+  const head = options.verbose ? onOneLine((now.answer ?? now.output)?.head ?? '') : ''
+  return head === '' ? file : `${file}: ${truncate(head, MOST_SHOWN)}`
 }
 
 /** Once all steps have ended: the gates decide, where nothing failed and nothing was replayed. */

@@ -52,6 +52,7 @@ function linesOf(facts: StepFacts, { options, now, steps, at }: FlowWork, sessio
     `engine ${facts.engine}, model ${facts.model ?? session.model ?? 'as codex is configured'}, sandbox ${session.sandbox}`,
     ...(facts.path === null ? [] : [`output ${facts.path}`]),
     ...told,
+    ...(now.inputCharacters === null ? [] : [`input ${grouped(now.inputCharacters)} characters`]),
     ...tries,
     ...rounds,
   ]

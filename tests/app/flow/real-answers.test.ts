@@ -32,8 +32,9 @@ test('an answer that does not fit is asked for again; its field decides whether 
   template = "It is {{steps.judge.answer.verdict}}: mend it."
 `
   await lay(scene, { [FILE]: file, '.codex-flow/verdict.json': VERDICT, ...PROMPT })
-  const { exitCode, events } = await run(scene)
+  const { exitCode, events } = await run(scene, { verbose: true })
   expect(exitCode).toBe(0)
+  expect(ofType(events, 'noted').at(-1)?.text).toBe('Step 3/3: mend: done: Mended.')
   expect(ofType(events, 'answer-refused')).toHaveLength(1)
   expect(ofType(events, 'noted').map(({ name }) => name)).toEqual(['step-done', 'step-skipped', 'step-done'])
   expect(scene.input(3)).toMatch(/^It is bad: mend it\./)
