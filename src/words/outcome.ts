@@ -67,7 +67,7 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
     case 'replayed':
       return {
         short: 'replayed',
-        text: 'replayed: no model was asked, nothing was run',
+        text: 'replayed: nothing of it counts as done',
         hint: null,
         tone: 'warning',
       }

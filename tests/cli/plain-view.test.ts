@@ -200,7 +200,7 @@ describe('each event is a line', () => {
     'round of a build': 'round 1  team building: agents-builder, codex 0.169.0, model gpt-6\n',
     'a replay': 'round 1  goal-worker, replay 0.1.0, model gpt-6\n',
     'replayed at the end':
-      'session 20261120_1 ended: replayed: no model was asked, nothing was run  (3 rounds, 2h05m, 1.2M tokens)\n',
+      'session 20261120_1 ended: replayed: nothing of it counts as done  (3 rounds, 2h05m, 1.2M tokens)\n',
     'command of an agent': 'frontend-dev  $ npm test  → exit 0 in 4.2 s\n',
     'words of an agent': '',
     'changes of an agent': 'frontend-dev  ✎ new src/a.ts (+2), deleted src/b.ts\n',
