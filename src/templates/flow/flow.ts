@@ -214,7 +214,8 @@ function foldFlow(own: FlowWork, event: SessionEvent, session: SessionState): Fl
     case 'round-ended':
       return afterRound(counted(own, event.durationMs, event.tokens?.total ?? 0), event, session)
     case 'scope-left':
-      return afterScope(own, event)
+      // One of another step is left before this one begins.
+      return event.name === step.id ? afterScope(own, event) : own
     case 'command-ran':
       return afterCommand(counted(own, event.durationMs, 0), event, step)
     case 'decision-made':
@@ -251,29 +252,41 @@ function tryAgain(own: FlowWork, more: Partial<StepNow>): FlowWork {
 const MOST_WHY = 4_000
 
 function tryFailed(own: FlowWork, why: string): FlowWork {
-  const { failures, exit } = own.now
-  return tryAgain(own, { failures: failures + 1, failed: clipEnd(why, MOST_WHY), exit })
+  const { failures, exit, wanted } = own.now
+  return tryAgain(own, { failures: failures + 1, failed: clipEnd(why, MOST_WHY), exit, wanted })
 }
 
 /** A person who goes on has looked at what failed, and wants it tried once more. */
 function resumed(own: FlowWork, { ended }: SessionState): FlowWork {
   if (ended === null) return own
-  const isOpen = ({ mark }: StepRecord) => mark === 'failed' || mark === 'left-out'
-  const { from, steps } = own.options
-  const begin = from === null ? 0 : steps.findIndex(({ id }) => id === from)
-  const first = own.steps.findIndex((record, at) => at >= begin && isOpen(record))
+  const open = openAgain(own)
+  const first = own.steps.findIndex((_, at) => open.has(at))
   const { now } = own
   if (first === -1) return { ...withNow(own, { failures: 0, missed: 0 }), isStopped: false, refused: null }
+  const { failed, wanted } = now
   return {
     ...own,
-    steps: own.steps.map((record, at) =>
-      at >= first && isOpen(record) ? { ...record, mark: 'to-do', why: null } : record,
-    ),
+    steps: own.steps.map((record, at) => (open.has(at) ? { ...record, mark: 'to-do', why: null } : record)),
     at: first,
-    now: { ...FIRST_TRY, ...(first === own.at ? { failed: now.failed } : {}) },
+    now: { ...FIRST_TRY, ...(first === own.at ? { failed, wanted } : {}) },
     isStopped: false,
     refused: null,
   }
+}
+
+/** The indexes of the steps that failed or were left out, and of those that were passed over for what such a step came to. */
+function openAgain({ options: { from, steps }, steps: records }: FlowWork): ReadonlySet<number> {
+  const begin = from === null ? 0 : steps.findIndex(({ id }) => id === from)
+  const ids = new Set<string>()
+  const open = new Set<number>()
+  for (const [at, { id, needs }] of steps.entries()) {
+    const mark = records[at]?.mark
+    const isOpen = mark === 'failed' || mark === 'left-out' || (mark === 'skipped' && needs.some(each => ids.has(each)))
+    if (at < begin || !isOpen) continue
+    ids.add(id)
+    open.add(at)
+  }
+  return open
 }
 
 const MARKS: Readonly<Record<string, StepMark>> = {

@@ -220,9 +220,7 @@ function toldOfTry({ now }: FlowWork): string[] {
     ...(now.failed === null ? [] : [`\n\nThe try before this one failed:\n${now.failed}`]),
     ...(now.wanted === null
       ? []
-      : [
-          `\n\nA person has looked at what the try before this one came to, and wants it to be done again:\n${now.wanted}`,
-        ]),
+      : [`\n\nA person has looked at what an earlier try came to, and wants it to be done again:\n${now.wanted}`]),
   ]
 }
 

@@ -277,6 +277,35 @@ test('with --continue-on-error the others run, but for those that need what fail
   expect(second.inputs).toHaveLength(3)
 })
 
+test('a step that was passed over for what a failed one came to is looked at again when the session goes on', async () => {
+  const isDone = { text: 'x', left: exitOf('a'), operator: '==', right: '0' } as const
+  const plan = planOf([{ id: 'a' }, { id: 'b', when: isDone }, { id: 'c', work: { input: [outputOf('b')] } }])
+  const first = await playFlow(plan, [failing, saying('C.')], { folder, flow: { continueOnError: true } })
+  expect(marks(first.events)).toEqual(['failed', 'skipped', 'done'])
+  const second = await playFlow(plan, [saying('A.'), saying('B.')], { folder, journal: first.events })
+  expect(second.outcome).toEqual(DONE)
+  expect(marks([...first.events, ...second.events])).toEqual(['done', 'done', 'done'])
+})
+
+test('what a person wants to be other is told to every later try, also where the first of them fails', async () => {
+  const plan = planOf([{ id: 'a', approve: true, retries: 1 }])
+  const said: ['again' | 'accept', string | null][] = [
+    ['again', 'Shorter.'],
+    ['accept', null],
+  ]
+  const { outcome, inputs } = await playFlow(plan, [saying('Long.'), failing, saying('Short.')], {
+    folder,
+    onEvent: (event, { runner }) => {
+      const next = event.type === 'decision-asked' ? said.shift() : undefined
+      if (next) runner.decide(...next)
+    },
+  })
+  expect(outcome).toEqual(DONE)
+  expect(inputs[1]).toContain('Shorter.')
+  expect(inputs[2]).toContain('Shorter.')
+  expect(inputs[2]).toContain('The context is full.')
+})
+
 test('begun with a later step, it uses the outputs of the last run', async () => {
   const plan = planOf([
     { id: 'a' },
@@ -357,4 +386,21 @@ test('a scope that gets nowhere is a try that failed, and the next one is told',
   expect(inputs).toHaveLength(4)
   expect(inputs[2]).toContain('The try before this one failed:\nIt is not done after 2 rounds.')
   expect(ofType(events, 'scope-left').map(({ outcome: how }) => how)).toEqual(['given-up', 'given-up'])
+})
+
+test('stopped in a scope after an earlier step failed, it begins with that one, and leaving the scope fails no step', async () => {
+  const plan = planOf([{ id: 'a' }, { id: 'fix', work: { engine: 'codemachine', input: ['Mend it.'] } }])
+  const first = await playFlow(plan, [failing, saying('Hm.')], {
+    folder,
+    flow: { continueOnError: true },
+    limits: { rounds: 2 },
+  })
+  expect(first.outcome).toMatchObject({ kind: 'limit' })
+  expect(marks(first.events)).toEqual(['failed', 'to-do'])
+  const journal = first.events
+  const resumed = { limits: { rounds: 99, timeMs: null, tokens: null } }
+  const plays = [saying('A.'), saying('Mended.')]
+  const second = await playFlow(plan, plays, { folder, journal, resumed, memory: () => CLAIMED })
+  expect(marks([...journal, ...second.events])).toEqual(['done', 'done'])
+  expect(second.outcome).toEqual(DONE)
 })
