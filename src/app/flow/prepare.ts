@@ -108,7 +108,7 @@ export async function readFlowSource(
 }
 
 /** Mistakes in a workflow file as what a person is told. */
-function mistakesIn(mistakes: readonly Mistake[]): UserError {
+export function mistakesIn(mistakes: readonly Mistake[]): UserError {
   const head = mistakes.length === 1 ? [] : [`Nothing was started, for there are ${mistakes.length} mistakes:`]
   return new UserError([...head, ...mistakes.map(lineOfMistake)].join('\n'))
 }

@@ -46,7 +46,9 @@ test('init names each file that it lays down, and the commands that try it', asy
   await writeFile(join(place.directory, '.codex-flow/flow.toml'), '# mine\n')
   expect((await codexFlow('init')).stdout).toContain('kept  .codex-flow/flow.toml\n')
   expect(await readFile(join(place.directory, '.codex-flow/flow.toml'), 'utf8')).toBe('# mine\n')
-  expect((await codexFlow('init', '--force')).stdout).toContain('replaced  .codex-flow/flow.toml\n')
+  const forced = await codexFlow('init', '--force')
+  expect(forced).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(forced.stdout).toContain('replaced  .codex-flow/flow.toml\n')
 })
 
 test('init lays the workflow down at the top of the repository, or where it is told', async () => {

@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path'
 import { flowFilesAround, type LookedFlow, lookAtFlow } from '../../../app/flow/look.ts'
-import { flowRootOf, lineOfMistake, secretInBy } from '../../../app/flow/prepare.ts'
+import { flowRootOf, lineOfMistake, mistakesIn, secretInBy } from '../../../app/flow/prepare.ts'
 import { redactorOfEnvironment } from '../../../app/world.ts'
 import { UserError } from '../../../base/errors.ts'
 import { initFlow } from '../../../flow/init.ts'
@@ -112,7 +112,7 @@ export async function flowShow(context: CliContext, file: string, flags: FlowLoo
   const look = { ...lookOf(context, flags), workflow: flags.workflow ?? null, given: await givenValues(context, flags) }
   const { plans, mock, mistakes, missing } = await lookAtFlow(file, look)
   const [plan] = plans
-  if (plan === undefined || mistakes.length > 0) throw new UserError(mistakes.map(lineOfMistake).join('\n'))
+  if (plan === undefined || mistakes.length > 0) throw mistakesIn(mistakes)
   const isMock = mock ?? true
   if (flags.json) return print(context, `${JSON.stringify({ ...plan, mock: isMock, missing })}\n`)
   const others = plans.slice(1).map(({ name }) => name)
