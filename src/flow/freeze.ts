@@ -25,7 +25,7 @@ export interface FreezeOptions {
 /** A workflow as it will run. */
 export interface Frozen {
   plan: FlowPlan
-  /** Variables without a value, each at its place. No run begins with one. */
+  /** Variables without a value, each at the first place that uses it. No run begins with one. */
   missing: readonly Mistake[]
   /** What a person is told before it runs, sentences. */
   notes: readonly string[]
@@ -259,19 +259,17 @@ class Freezing {
     const isUnknown = (name: string) =>
       !known.has(name) && (runValue !== null || (name !== DIFF && this.#file.vars.get(name)?.value.kind !== 'run'))
     const names = [...given.keys(), ...this.#file.vars.keys()]
-    const missing = this.#workflow.steps
-      .flatMap(({ variables }) => variables)
-      .filter(({ value }) => isUnknown(value))
-      .map(at => {
-        const near = nearestName(at.value, names)
-        const meant = near === null ? '' : `; the nearest is "${near}"`
-        const why = at.value === DIFF ? this.#noDiff : ''
-        return this.#mistake(
-          at,
-          `{{${at.value}}} has no value${why}; give --var ${at.value}=…, or one in [vars]${meant}`,
-        )
-      })
-    return inOrder(missing)
+    const places = this.#workflow.steps.flatMap(({ variables }) => variables).filter(({ value }) => isUnknown(value))
+    return Array.from(Map.groupBy(inOrder(places), ({ value }) => value)).flatMap(([name, [at, ...others]]) => {
+      if (at === undefined) return []
+      const near = nearestName(name, names)
+      const meant = near === null ? '' : `; the nearest is "${near}"`
+      const why = name === DIFF ? this.#noDiff : ''
+      const more = others.length === 0 ? '' : ` (and in ${others.length} more place${others.length === 1 ? '' : 's'})`
+      return [
+        this.#mistake(at, `{{${name}}} has no value${more}${why}; give --var ${name}=…, or one in [vars]${meant}`),
+      ]
+    })
   }
 }
 
@@ -285,8 +283,8 @@ function isTooLarge(plan: FlowPlan): boolean {
   return Buffer.byteLength(JSON.stringify(plan)) > MOST_PLAN
 }
 
-function inOrder(mistakes: readonly Mistake[]): Mistake[] {
-  return mistakes.toSorted((a, b) => a.line - b.line || a.column - b.column)
+function inOrder<T extends { line: number; column: number }>(placed: readonly T[]): T[] {
+  return placed.toSorted((a, b) => a.line - b.line || a.column - b.column)
 }
 
 /** As a shell takes what a command prints. */

@@ -400,14 +400,13 @@ describe('values', () => {
     expect(missing).toEqual([])
   })
 
-  test('that nobody gives are missing, each at its place, with the name that was meant', async () => {
+  test('that nobody gives are missing, each once at its first place, with the name that was meant', async () => {
     await using project = await makeProject({ [PROMPT]: 'x' })
     const file = fileOf([{ variables: ['goal', 'other'] }, { variables: ['goal'] }])
     const { missing } = await frozen(project.root, file, { given: new Map([['gaol', 'x']]) })
     expect(missing.map(({ line, column, place, problem }) => `${line}:${column}: ${place}: ${problem}`)).toEqual([
-      '12:20: workflow.steps[0].input.template: {{goal}} has no value; give --var goal=…, or one in [vars]',
+      '12:20: workflow.steps[0].input.template: {{goal}} has no value (and in 1 more place); give --var goal=…, or one in [vars]',
       '12:21: workflow.steps[0].input.template: {{other}} has no value; give --var other=…, or one in [vars]',
-      '22:20: workflow.steps[1].input.template: {{goal}} has no value; give --var goal=…, or one in [vars]',
     ])
     const near = await frozen(project.root, fileOf([{ variables: ['ticket'] }]), { given: new Map([['tikket', 'x']]) })
     expect(near.missing[0]?.problem).toBe(
