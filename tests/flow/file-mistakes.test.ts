@@ -10,6 +10,11 @@ const TESTED = `${AGENT}[[workflow.steps]]\nid = "test"\nrun = "npm test"\n[[wor
 /** A file, and its mistakes as they are printed. */
 const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: string[]])[] = [
   [
+    'a key without end',
+    `${'k'.repeat(50_000)} = 1\n${STEP}agent = "commit"\n`,
+    `x.toml:1:1: ${'k'.repeat(99)}…: unknown key "${'k'.repeat(59)}…"; the known ones are name, defaults, engines, agents, workflow, workflows, vars`,
+  ],
+  [
     'TOML that is not valid',
     'name = "x"\n[agents\n',
     'x.toml:2:8: : not valid TOML: unterminated table-key; close it with "]"',
@@ -285,6 +290,11 @@ const MISTAKES: readonly (readonly [what: string, content: string, ...mistakes: 
     'a sandbox that is not stricter',
     `${STEP}agent = "commit"\nsandbox = "danger-full-access"\n`,
     'x.toml:6:11: workflow.steps[0].sandbox: is "danger-full-access"; use "read-only"',
+  ],
+  [
+    'a step that could not write down that it is done',
+    `${STEP}agent = "commit"\nengine = "codemachine"\nsandbox = "read-only"\n`,
+    'x.toml:7:11: workflow.steps[0].sandbox: a step of the engine codemachine is done once its tasks.json says so, which it could not write; leave sandbox out, or write engine = "codex"',
   ],
   [
     'commands to verify that are one text',

@@ -157,7 +157,7 @@ class StepReader {
     const approve = table.value('approve', trueOrFalse)?.value ?? false
     const timeoutMs = table.value('timeout', duration)?.value ?? null
     const when = this.#when()
-    const readOnly = this.#readOnly()
+    const readOnly = this.#readOnly(work)
     const output = this.#output()
     table.hint(['template'], `it belongs below a line ${this.#header('input')}`)
     table.hint(['kind', 'path', 'append'], `it belongs below a line ${this.#header('output')}`)
@@ -295,9 +295,14 @@ class StepReader {
     this.#references.push(...references.map(({ reference, offset }) => ({ value: reference, ...at(offset) })))
   }
 
-  #readOnly(): boolean {
+  #readOnly(work: FileAgentWork | FileCommandWork): boolean {
     const only = oneOf(['read-only'])
-    return this.#table.value('sandbox', only) !== null
+    const readOnly = this.#table.value('sandbox', only)
+    if (readOnly !== null && work.kind === 'agent' && work.engine === 'codemachine') {
+      const why = 'a step of the engine codemachine is done once its tasks.json says so, which it could not write'
+      this.#context.mistakes.add(readOnly, `${why}; leave sandbox out, or write engine = "codex"`)
+    }
+    return readOnly !== null
   }
 
   #output(): FileOutput {

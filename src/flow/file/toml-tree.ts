@@ -38,13 +38,15 @@ export function tomlTree(text: string): TomlTable | TomlProblem {
 
 /** The place of a member of a table. */
 export function memberPlace(place: string, key: string): string {
-  const shown = /^[\w-]+$/.test(key) ? key : JSON.stringify(key)
+  const name = truncate(key, MOST_NAME)
+  const shown = /^[\w-]+…?$/.test(name) ? name : JSON.stringify(name)
   return place === '' ? shown : `${place}.${shown}`
 }
 
 /** No workflow needs more; what lies deeper is not read. */
 const MOST_LEVELS = 12
 const MOST_WRITTEN = 60
+const MOST_NAME = 100
 
 class TreeBuilder {
   readonly #text: string
