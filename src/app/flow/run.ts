@@ -116,11 +116,15 @@ function valuesIn({ commands }: Run): RunValue {
   return async (line, signal) => {
     const printed: Buffer[] = []
     let bytes = 0
+    const tooLong = new AbortController()
     const onStdout = (part: Buffer) => {
       bytes += part.length
       if (bytes <= VALUE_BYTES) printed.push(part)
+      else tooLong.abort()
     }
-    const end = await commands.run({ run: line, network: false, timeoutMs: VALUE_MS, signal, onStdout })
+    const until = AbortSignal.any([signal, tooLong.signal])
+    const end = await commands.run({ run: line, network: false, timeoutMs: VALUE_MS, signal: until, onStdout })
+    if (tooLong.signal.aborted) return { problem: `\`${line}\` printed more than 1 MiB` }
     switch (end.kind) {
       case 'timed-out':
         return { problem: `\`${line}\` took longer than ${VALUE_MS / 60_000} minutes` }
@@ -129,7 +133,7 @@ function valuesIn({ commands }: Run): RunValue {
       case 'broken-off':
         return { problem: `\`${line}\` was broken off` }
       case 'exited':
-        return printedValue(line, end, bytes, printed)
+        return printedValue(line, end, printed)
     }
   }
 }
@@ -137,7 +141,6 @@ function valuesIn({ commands }: Run): RunValue {
 function printedValue(
   line: string,
   { exitCode, output }: { exitCode: number; output: string },
-  bytes: number,
   printed: readonly Buffer[],
 ): Awaited<ReturnType<RunValue>> {
   if (exitCode !== 0) {
@@ -146,7 +149,6 @@ function printedValue(
     const said = lines.find(each => /^(?:error|fatal|warning):/i.test(each)) ?? lines.at(-1) ?? ''
     return { problem: `\`${line}\` ended with exit code ${exitCode}${said === '' ? '' : `: ${said.slice(0, 500)}`}` }
   }
-  if (bytes > VALUE_BYTES) return { problem: `\`${line}\` printed more than 1 MiB` }
   try {
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(printed)) }
   } catch {

@@ -189,6 +189,23 @@ test('a program that the file names and the person does not is refused, with its
   })
 })
 
+test('a value whose command prints without end is broken off after 1 MiB', async () => {
+  await using scene = await openScene([])
+  const file = `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  input.template = "{{diff}}"
+[vars]
+diff = { run = "yes" }
+`
+  await lay(scene, { [FILE]: file, ...PROMPT })
+  await expect(run(scene)).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining('the value of diff could not be had: `yes` printed more than 1 MiB'),
+  })
+})
+
 test('a value whose command fails ends the run before it begins, with the line that says why and what to do', async () => {
   await using scene = await openScene([])
   const file = `${HEAD}
