@@ -307,6 +307,34 @@ function askedOf(steps: readonly FlowStep[]): FlowOptions['asked'] {
   return [...asked.values()]
 }
 
+/** The word by which a field of an answer is known. */
+export function fieldKey(field: readonly string[]): string {
+  return JSON.stringify(field)
+}
+
+const FIELD_CHARACTERS = 4_000
+
+/** The fields of a step's answer that conditions look at, by `fieldKey`; none where the answer is not known (undefined). */
+export function comparedFields(
+  answer: unknown,
+  id: string,
+  { asked }: Pick<FlowOptions, 'asked'>,
+): Readonly<Record<string, string>> {
+  if (answer === undefined) return {}
+  const fields = asked.filter(({ step, part }) => step === id && part === 'answer').map(({ field }) => field)
+  return Object.fromEntries(fields.map(field => [fieldKey(field), textAt(answer, field).slice(0, FIELD_CHARACTERS)]))
+}
+
+/** The value at that path: a text as it is, else as JSON; empty if there is none. */
+function textAt(value: unknown, path: readonly string[]): string {
+  let found = value
+  for (const name of path) {
+    const isKnown = typeof found === 'object' && found !== null && Object.hasOwn(found, name)
+    found = isKnown ? (found as Record<string, unknown>)[name] : undefined
+  }
+  return typeof found === 'string' ? found : (JSON.stringify(found) ?? '')
+}
+
 /** Ids of the steps of which a step uses something, in its input or its condition. */
 export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>): string[] {
   const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]

@@ -4,7 +4,7 @@ import type { EventOf, SessionEvent } from '../../core/events/events.ts'
 import { MOST_ANSWER_REFUSALS } from '../../core/rules/answer.ts'
 import type { Output } from '../../core/rules/outputs.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import type { FlowOptions, StepFacts } from '../../flow/plan.ts'
+import { comparedFields, type FlowOptions, type StepFacts } from '../../flow/plan.ts'
 import { flowView } from './view.ts'
 
 /** How a step has ended; `left-out`: it needs one that has failed. */
@@ -24,7 +24,7 @@ export interface StepRecord {
   output: Output | null
   /** Its answer, as JSON; null: it was asked for none. */
   answer: Output | null
-  /** The fields of its answer that conditions look at, by `fieldKey`; what has no room here is left out. */
+  /** The fields of its answer that conditions look at, by `fieldKey` of the plan; what has no room here is left out. */
   fields: Readonly<Record<string, string>>
   /** Why it failed or was passed over, a sentence; null: it was not. */
   why: string | null
@@ -137,11 +137,6 @@ export function workOf({ work }: Pick<SessionState, 'work'>): FlowWork {
   return work as FlowWork
 }
 
-/** The word by which a field of an answer is known. */
-export function fieldKey(field: readonly string[]): string {
-  return JSON.stringify(field)
-}
-
 const NOT_BEGUN: StepRecord = {
   mark: 'to-do',
   triedAgain: 0,
@@ -206,7 +201,7 @@ function foldFlow(own: FlowWork, event: SessionEvent, session: SessionState): Fl
     case 'round-started':
       return withNow(own, { refused: null, inputCharacters: event.input.length })
     case 'answer-given':
-      return withNow(own, { answer: event.output, fields: fieldsOf(event.value, step.id, options) })
+      return withNow(own, { answer: event.output, fields: comparedFields(event.value, step.id, options) })
     case 'answer-refused':
       return withNow(own, { refused: event.problem, refusals: own.now.refusals + 1 })
     case 'output-kept':
@@ -426,23 +421,4 @@ function afterWrite(own: FlowWork, { problem }: EventOf<'wrote'>): FlowWork {
   const { behind, missed } = own.now
   if (behind !== null && missed + 1 < MOST_LOOKS) return withNow(own, { behind: null, missed: missed + 1 })
   return tryFailed(own, `Its output could not be written: ${problem}`)
-}
-
-const FIELD_CHARACTERS = 4_000
-
-/** The fields that conditions look at. */
-function fieldsOf(value: unknown, id: string, { asked }: FlowOptions): Readonly<Record<string, string>> {
-  if (value === undefined) return {}
-  const fields = asked.filter(({ step, part }) => step === id && part === 'answer').map(({ field }) => field)
-  return Object.fromEntries(fields.map(field => [fieldKey(field), textAt(value, field).slice(0, FIELD_CHARACTERS)]))
-}
-
-/** The value at that path: a text as it is, else as JSON; empty if there is none. */
-function textAt(value: unknown, path: readonly string[]): string {
-  let found = value
-  for (const name of path) {
-    const isKnown = typeof found === 'object' && found !== null && Object.hasOwn(found, name)
-    found = isKnown ? (found as Record<string, unknown>)[name] : undefined
-  }
-  return typeof found === 'string' ? found : (JSON.stringify(found) ?? '')
 }

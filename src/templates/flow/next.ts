@@ -16,12 +16,13 @@ import {
   type AgentWork,
   type FlowPlan,
   type FlowStep,
+  fieldKey,
   holds,
   type Reference,
   type TemplatePart,
 } from '../../flow/plan.ts'
 import { fitNotices } from '../round-input.ts'
-import { APPROVE, type FlowWork, fieldKey, NOTES, type StepRecord, workOf } from './flow.ts'
+import { APPROVE, type FlowWork, NOTES, type StepRecord, workOf } from './flow.ts'
 import { titleOf } from './view.ts'
 
 /** What a workflow is carried out with. */
