@@ -156,7 +156,7 @@ export class Sessions implements AsyncDisposable {
     const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
     await refuseUnpriced(this.#run, kind, limits)
     refuseSecretGates({ gates }, { redactor, env: this.#world.env })
-    refuseTexts(texts)
+    refuseTexts(texts, text => redactor.text(text))
     const followed = await followedSession(records, terms?.follows)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))

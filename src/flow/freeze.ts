@@ -146,7 +146,14 @@ class Freezing {
 
   async #prompt(at: Placed<string>): Promise<FrozenPrompt | null> {
     const read = await this.#readNear(at, PROMPT)
-    return read === null ? null : { path: at.value, found: read.found, text: read.text }
+    if (read === null) return null
+    const secret = this.#options.secretIn(read.text)
+    if (secret === null) return { path: at.value, found: read.found, text: read.text }
+    this.#wrong(
+      at,
+      `${JSON.stringify(read.found)} holds the secret ${secret}, which no agent is to be given; leave it out`,
+    )
+    return null
   }
 
   async #schema(at: Placed<string>): Promise<JsonSchema | null> {

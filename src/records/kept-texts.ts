@@ -53,17 +53,21 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
 
 const MEND = 'put it back, or begin a new session.'
 
-/** Refuses texts that cannot be kept: before there is a session. A `UserError` for one that is too long. */
-export function refuseTexts(texts: readonly NewText[]): void {
+/** Refuses texts that cannot be kept: before there is a session. A `UserError` for one that is too long, or holds a secret. */
+export function refuseTexts(texts: readonly NewText[], redact: (text: string) => string): void {
   const names = new Set<string>()
   for (const { name, text } of texts) {
     const folded = name.toLowerCase()
     if (!NAME.test(name) || names.has(folded)) throw new Error(`No text can be kept under the name "${name}".`)
     names.add(folded)
     const bytes = bytesOf(text).length
-    if (bytes <= MOST_BYTES) continue
     const mib = Math.ceil(bytes / 1024 / 1024)
-    throw new UserError(`${name} has ${mib} MiB, and may have ${MOST_BYTES / 1024 / 1024} MiB; use a shorter text.`)
+    if (bytes > MOST_BYTES)
+      throw new UserError(`${name} has ${mib} MiB, and may have ${MOST_BYTES / 1024 / 1024} MiB; use a shorter text.`)
+    const shown = redact(text)
+    if (shown === text) continue
+    const secret = /\[secret [^\]]*\]/.exec(shown)?.[0] ?? 'a secret'
+    throw new UserError(`${name} holds ${secret}, which is never kept; write the name of a variable in its place.`)
   }
 }
 

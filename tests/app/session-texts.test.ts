@@ -37,10 +37,13 @@ const reading: TemplateKind<readonly string[]> = {
   },
 }
 
-async function openReading() {
+async function openReading(more: Readonly<Record<string, string>> = {}) {
   const scene = await openScene([round('echo hello'), round('echo hello')])
   const { env, home, directory: cwd } = scene.place
-  const project = await OpenProject.open(processWorld({ env, home, cwd }), { keepAwake: false, templates: [reading] })
+  const project = await OpenProject.open(processWorld({ env: { ...env, ...more }, home, cwd }), {
+    keepAwake: false,
+    templates: [reading],
+  })
   const begun = {
     text: 'Read it.',
     template: reading.name,
@@ -102,6 +105,18 @@ test('a session begins with texts and outputs that its first event names, and re
     name: 'UserError',
     message: expect.stringContaining(`${inRecords('kept', 'plan.txt')} is not the text any more`),
   })
+})
+
+test('nothing is begun with a text that holds a secret, which the records never have', async () => {
+  await using opened = await openReading({ DEPLOY_TOKEN: 'sesame-open-12345' })
+  const { project, begun } = opened
+  const kept = [{ name: 'plan.txt', text: JSON.stringify({ run: 'curl -u sesame-open-12345' }) }]
+  const worked = project.workThrough(
+    { first: { ...begun, kept } },
+    { view: { event: nothing, live: nothing }, canAsk: false },
+  )
+  await expect(worked).rejects.toThrow('plan.txt holds [secret DEPLOY_TOKEN], which is never kept')
+  expect(await project.records.sessions()).toEqual([])
 })
 
 test('nothing is begun with a text that is too long', async () => {

@@ -224,6 +224,16 @@ describe('a prompt of a workflow', () => {
     ])
   })
 
+  test('with a secret in it is refused where it is named', async () => {
+    await using project = await makeProject({ [PROMPT]: 'Log in with sk-123456.' })
+    const secretIn = (text: string) => (text.includes('sk-123456') ? 'MODEL_KEY' : null)
+    expect(await mistakes(project.root, fileOf([{}]), { secretIn })).toEqual([
+      expect.stringMatching(
+        / "[^"]*commit\.md" holds the secret MODEL_KEY, which no agent is to be given; leave it out$/,
+      ),
+    ])
+  })
+
   test('of a file that lies outside of the project is found beside it, and nowhere else outside', async () => {
     await using project = await makeProject()
     await using elsewhere = await makeProject({

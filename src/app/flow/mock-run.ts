@@ -74,7 +74,7 @@ export async function runMock(world: World, mock: MockRun, observer: RunObserver
   opened.use(await takeRunLock(records.lock, { platform, pid, now: new Date(clock.now()), directory }))
   const redactor = await redactorFor(world, records, loaded)
   const made = await madeScript(world, records, mock, redactor)
-  const session = await openSession(world, records, mock, made)
+  const session = await openSession(world, records, mock, made, redactor)
   const work: Work = { world, records, mock, settings, redactor, made, observer, ...session }
   const state = await play(work)
   const ended = { id: state.id, outcome: outcomeOf(state), limits: state.limits, used: usedBy(state) }
@@ -157,12 +157,13 @@ async function openSession(
   records: Records,
   { plan }: MockRun,
   { script, played }: MadeScript,
+  redactor: Redactor,
 ): Promise<Pick<Work, 'id' | 'kept'>> {
   const texts = (steps: MadeScript['script']['steps']) => [
     { name: PLAN_NAME, text: JSON.stringify(plan) },
     { name: SCRIPT_NAME, text: JSON.stringify({ ...script, steps }) },
   ]
-  refuseTexts(texts(script.steps))
+  refuseTexts(texts(script.steps), text => redactor.text(text))
   const { directory } = records
   const id = await records.nextSessionId(new Date(clock.now()))
   const folder = join(records.sessionFolder(id), 'kept')
