@@ -335,10 +335,14 @@ function textAt(value: unknown, path: readonly string[]): string {
   return typeof found === 'string' ? found : (JSON.stringify(found) ?? '')
 }
 
-/** Ids of the steps of which a step uses something, in its input or its condition. */
-export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>): string[] {
+/** Ids of the steps of which a step uses something, in its input or its condition; with `only` those of which it uses this. */
+export function neededSteps({ work, when }: Pick<FlowStep, 'work' | 'when'>, only: StepPart | null = null): string[] {
   const parts = [...(work.kind === 'agent' ? work.input : []), ...(when === null ? [] : [when.left, when.right])]
-  return [...new Set(parts.flatMap(part => (typeof part !== 'string' && 'step' in part ? [part.step] : [])))]
+  const needed = parts.flatMap(part => {
+    if (typeof part === 'string' || !('step' in part)) return []
+    return only === null || part.part === only ? [part.step] : []
+  })
+  return [...new Set(needed)]
 }
 
 /**

@@ -34,6 +34,16 @@ export interface PreparedFlow {
   file: FlowFile
 }
 
+/** What a workflow is read with. */
+interface FlowChecks {
+  /** Null: no value comes of a command, and no value that does is missing. */
+  runValue: RunValue | null
+  secretIn: SecretIn
+  signal: AbortSignal
+  /** Called with the file before any other is read and any command is run; throws where it is refused. */
+  check?(file: FlowFile): void
+}
+
 /** The most bytes of a workflow file. */
 const MOST_BYTES = 1024 * 1024
 
@@ -69,18 +79,19 @@ async function hasWorkflows(folder: string): Promise<boolean> {
 /**
  * Reads a workflow and all that it needs, as it is now. Throws one `UserError` with all mistakes, a line each:
  * `file:line:column: place: problem`.
- * @param runValue null: no value comes of a command, and no value that does is missing
  */
 export async function preparedPlan({
   file: typed,
   directory,
   workflow,
   given,
+  check = () => {},
   ...more
-}: WantedFlow & { runValue: RunValue | null; secretIn: SecretIn; signal: AbortSignal }): Promise<PreparedFlow> {
+}: WantedFlow & FlowChecks): Promise<PreparedFlow> {
   const [root, source] = await Promise.all([flowRootOf(directory), readFlowSource(resolve(directory, typed), typed)])
   const read = readFlowFile(source.text, typed, { refusedArgument })
   if ('mistakes' in read) throw mistakesIn(read.mistakes)
+  check(read.file)
   const frozen = await freeze(read.file, workflowNamed(read.file, workflow), { root, source, given, ...more })
   if ('mistakes' in frozen) throw mistakesIn(frozen.mistakes)
   if (frozen.missing.length > 0) throw mistakesIn(frozen.missing)

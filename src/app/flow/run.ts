@@ -6,6 +6,7 @@ import type { FlowFile } from '../../flow/file.ts'
 import type { RunValue } from '../../flow/freeze.ts'
 import {
   type CarriedStep,
+  comparedFields,
   type FlowOptions,
   type FlowPlan,
   type FlowStep,
@@ -70,7 +71,7 @@ async function newFlow(
   { from, continueOnError, verbose, pace, file, directory, workflow, given }: FlowRun & { directory: string },
 ): Promise<Omit<NewSession, 'queued'>> {
   const { records, redactor, remarks } = run
-  const prepared = await preparedPlan({
+  const { plan, notes } = await preparedPlan({
     file,
     directory,
     workflow,
@@ -78,20 +79,14 @@ async function newFlow(
     runValue: valuesIn(run),
     secretIn: secretInBy(redactor),
     signal,
+    // Before a command of it is run for a value.
+    check: flow => refuseForeignPrograms(flow, run),
   })
-  const { plan, notes } = prepared
-  refuseForeignPrograms(prepared.file, run)
   remarks.push(...notes)
-  const last = from === null ? NOTHING_CARRIED : await lastRun(records, plan, from)
-  const options = flowOptionsOf(plan, {
-    mode: 'real',
-    from,
-    carried: last.carried,
-    continueOnError,
-    writes: false,
-    pace,
-    verbose,
-  })
+  const how = { mode: 'real', from, carried: [], continueOnError, writes: false, pace, verbose } as const
+  const fresh = flowOptionsOf(plan, how)
+  const last = from === null ? NOTHING_CARRIED : await lastRun(records, plan, { from, asked: fresh.asked })
+  const options: FlowOptions = { ...fresh, carried: last.carried }
   return {
     text: plan.description === null ? plan.name : `${plan.name}: ${plan.description}`,
     template: FLOW,
@@ -162,7 +157,7 @@ function refuseForeignPrograms({ file, engines }: FlowFile, { settings, sources 
   const isOwn = sources.codexBin.layer !== 'project'
   const own = isOwn ? settings.codexBin : null
   for (const [name, { bin }] of Object.entries({ codex, codemachine })) {
-    if (bin === null || bin.value === (name === 'codex' ? (own ?? name) : name)) continue
+    if (bin === null || bin.value === name || (name === 'codex' && bin.value === own)) continue
     const mend =
       name === 'codex'
         ? 'name the same in your own settings or with --codex-bin, or take it out'
@@ -185,11 +180,17 @@ const NOTHING_CARRIED: LastRun = { carried: [], outputs: [] }
 const MOST_LOOKED_AT = 200
 
 /** What the newest real run of this workflow has for those that begin with a later step; a `UserError` if they need more. */
-async function lastRun(records: Records, plan: FlowPlan, from: string): Promise<LastRun> {
+async function lastRun(
+  records: Records,
+  plan: FlowPlan,
+  { from, asked }: { from: string; asked: FlowOptions['asked'] },
+): Promise<LastRun> {
   const begin = plan.steps.findIndex(({ id }) => id === from)
   if (begin === -1) throw new UserError(noStep(plan, from))
   const before = plan.steps.slice(0, begin).map(({ id }) => id)
-  const needed = new Set(plan.steps.slice(begin).flatMap(neededSteps))
+  const after = plan.steps.slice(begin)
+  const needed = new Set(after.flatMap(step => neededSteps(step)))
+  const answers = new Set(after.flatMap(step => neededSteps(step, 'answer')))
   const found = begin === 0 ? null : await newestRun(records, plan)
   if (found === null) {
     const missing = before.find(id => needed.has(id))
@@ -202,19 +203,27 @@ async function lastRun(records: Records, plan: FlowPlan, from: string): Promise<
   const last: { carried: CarriedStep[]; outputs: LastRun['outputs'][number][] } = { carried: [], outputs: [] }
   for (const id of before) {
     const record = found.steps.get(id)
+    const refuse = (what: string) =>
+      new UserError(
+        `In the last run of ${plan.name} (${found.id}) step "${id}" came to ${what}, and what comes from step "${from}" on uses it; begin with --from ${id}, or an earlier one.`,
+      )
     if (record === undefined || (record.mark !== 'done' && record.mark !== 'skipped')) {
       if (!needed.has(id)) continue
-      throw new UserError(
-        `In the last run of ${plan.name} (${found.id}) step "${id}" came to nothing, and what comes from step "${from}" on uses it; begin with --from ${id}, or an earlier one.`,
-      )
+      throw refuse('nothing')
     }
-    const { mark, exit, fields, output, answer } = record
-    last.carried.push({ id, mark, exit, fields })
+    const { mark, exit, output, answer } = record
+    // It may have had no schema then.
+    if (mark === 'done' && answer === null && answers.has(id)) throw refuse('no answer')
     const keep = async (name: string, from: Output | null, kind: 'md' | 'json') => {
-      if (from !== null) last.outputs.push({ name, kind, text: await kept.read(from) })
+      const text = from === null ? null : await kept.read(from)
+      if (text !== null) last.outputs.push({ name, kind, text })
+      return text
     }
     await keep(id, output, 'md')
-    await keep(`${id}.answer`, answer, 'json')
+    const json = await keep(`${id}.answer`, answer, 'json')
+    // Conditions may look at other fields now.
+    const fields = json === null ? {} : comparedFields(JSON.parse(json), id, { asked })
+    last.carried.push({ id, mark, exit, fields })
   }
   return last
 }
@@ -230,7 +239,6 @@ function noStep({ name, steps }: FlowPlan, wanted: string): string {
 interface EndedStep {
   mark: string
   exit: number | null
-  fields: Readonly<Record<string, string>>
   output: Output | null
   answer: Output | null
 }

@@ -123,6 +123,33 @@ test('with --from a new run uses the outputs of the last one; without what it ne
   expect((await run(scene, { from: 'second' })).exitCode).toBe(0)
 })
 
+test('with --from conditions of a changed workflow look at what no condition asked of an answer in the last run', async () => {
+  const answer = '{"count":2}'
+  await using scene = await openScene([[says(answer)], [says('B.')], [says(answer)], [says('B.')], [says('Again.')]])
+  const file = (schema: string, when: string) => `${HEAD}
+[workflow]
+  [[workflow.steps]]
+  agent = "writer"
+  id = "first"
+  ${schema}
+  [[workflow.steps]]
+  agent = "writer"
+  id = "second"
+  ${when}
+`
+  const [schema, when] = ['schema = "answer.json"', 'when = "{{steps.first.answer.count}} == 2"']
+  await lay(scene, { [FILE]: file('', ''), 'answer.json': '{ "type": "object" }', ...PROMPT })
+  expect((await run(scene)).exitCode).toBe(0)
+  await lay(scene, { [FILE]: file(schema, when) })
+  await expect(run(scene, { from: 'second' })).rejects.toThrow('step "first" came to no answer, and what comes from')
+  await lay(scene, { [FILE]: file(schema, '') })
+  expect((await run(scene)).exitCode).toBe(0)
+  await lay(scene, { [FILE]: file(schema, when) })
+  const again = await run(scene, { from: 'second' })
+  expect(ofType(again.events, 'noted').map(({ name }) => name)).toEqual(['step-done'])
+  expect(again.exitCode).toBe(0)
+})
+
 test('a step with arguments runs as codex exec with these', async () => {
   await using scene = await openScene([[says('Thought hard.')]])
   const file = `name = "write"
@@ -180,13 +207,15 @@ ${more}
 
 test('a program that the file names and the person does not is refused, with its place', async () => {
   await using scene = await openScene([])
-  await lay(scene, { [FILE]: `${TWO}[engines.codex]\nbin = "./codex"\n`, ...PROMPT })
+  const file = `${TWO}[vars]\nran = { run = "touch ran" }\n[engines.codex]\nbin = "./codex"\n`
+  await lay(scene, { [FILE]: file.replace('Go on from:', '{{ran}} Go on from:'), ...PROMPT })
   await expect(run(scene)).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(
       /^\.codex-flow\/workflows\/write\.workflow\.toml:\d+:\d+: engines\.codex\.bin: "\.\/codex" is a program that you have not named;/,
     ),
   })
+  expect(existsSync(join(scene.place.directory, 'ran'))).toBe(false)
 })
 
 test('a value whose command prints without end is broken off after 1 MiB', async () => {
