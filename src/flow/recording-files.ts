@@ -66,24 +66,38 @@ export async function findRecording(
  * Copies a recording that was found into a new file, so that what is played is what was read. False if it has changed since.
  * @param to absolute; a file of the records
  */
-export async function copyRecording(
+export async function copyRecording(root: string, recording: FoundContent, to: string): Promise<boolean> {
+  await using copy = await open(to, 'wx', 0o600)
+  return await readAgain(root, recording, async part => void (await copy.writeFile(part)))
+}
+
+/** The text of a recording that was found, as `copyRecording` copies it; null if it has changed since. */
+export async function textOfRecording(root: string, recording: FoundContent): Promise<string | null> {
+  const parts: Buffer[] = []
+  const isSame = await readAgain(root, recording, async part => void parts.push(Buffer.from(part)))
+  return isSame ? Buffer.concat(parts).toString('utf8') : null
+}
+
+type FoundContent = Pick<StepRecording, 'path' | 'bytes' | 'sha256' | 'hasTurn'>
+
+/** Hands on a recording that was found, part by part; each is to be used before the next. False if it has changed since. */
+async function readAgain(
   root: string,
-  { path, hasTurn, ...found }: Pick<StepRecording, 'path' | 'bytes' | 'sha256' | 'hasTurn'>,
-  to: string,
+  { path, hasTurn, ...found }: FoundContent,
+  onPart: (part: Buffer) => Promise<void>,
 ): Promise<boolean> {
   const opened = await openInside(root, path)
   if (opened === 'missing' || 'problem' in opened) return false
   await using file = opened.file
-  await using copy = await open(to, 'wx', 0o600)
   // What shows no turn was written by hand, or cut: it is played as one.
-  if (!hasTurn) await copy.write('{"type":"turn.started"}\n')
+  if (!hasTurn) await onPart(Buffer.from('{"type":"turn.started"}\n'))
   const hash = createHash('sha256')
   let bytes = 0
   for await (const chunk of chunksOf(file, found.bytes)) {
     hash.update(chunk)
-    const text = bytes === 0 ? withoutMark(chunk) : chunk
+    const part = bytes === 0 ? withoutMark(chunk) : chunk
     bytes += chunk.length
-    await copy.writeFile(text)
+    await onPart(part)
   }
   return bytes === found.bytes && hash.digest('hex') === found.sha256
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { firstLine, lastLine } from '../../src/flow/recording.ts'
-import { copyRecording, DEBUG_FOLDER, findRecording } from '../../src/flow/recording-files.ts'
+import { copyRecording, DEBUG_FOLDER, findRecording, textOfRecording } from '../../src/flow/recording-files.ts'
 
 const STEP = {
   index: 1,
@@ -145,4 +145,13 @@ test('a recording without the beginning of a turn is played as one', async () =>
   const to = join(root, 'copy')
   expect(await copyRecording(root, await recording(), to)).toBe(true)
   expect((await readFile(to, 'utf8')).split('\n').slice(0, 2)).toEqual(['{"type":"turn.started"}', TURN[2]])
+})
+
+test('the text of a recording is never that behind a link which was put in its place', async () => {
+  await put(USUAL, TURN)
+  const found = await recording()
+  expect(await textOfRecording(root, found)).toBe(`${TURN.join('\n')}\n`)
+  await rename(join(root, USUAL), join(root, 'elsewhere'))
+  await symlink(join(root, 'elsewhere'), join(root, USUAL))
+  expect(await textOfRecording(root, found)).toBeNull()
 })

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { UserError } from '../../base/errors.ts'
 import { nearestName } from '../../base/text.ts'
 import type { Output } from '../../core/rules/outputs.ts'
@@ -14,8 +13,7 @@ import {
   neededSteps,
   PLAN_NAME,
 } from '../../flow/plan.ts'
-import { type FoundRecording, findRecording, type StepRecording } from '../../flow/recording-files.ts'
-import { readBoundedText } from '../../platform/files.ts'
+import { type FoundRecording, findRecording, type StepRecording, textOfRecording } from '../../flow/recording-files.ts'
 import { openOutputs } from '../../records/outputs.ts'
 import type { Records } from '../../records/records.ts'
 import { readableState } from '../find.ts'
@@ -282,12 +280,13 @@ function noRecording({ id }: FlowStep, found: Exclude<FoundRecording, { kind: 'r
   return `Step "${id}" is replayed (its engine is mock), and has no recording: ${found.looked.join(' and ')} ${is} not there.`
 }
 
-async function textOf(root: string, { id }: FlowStep, { path, hasTurn, hasEvents }: StepRecording): Promise<string> {
+async function textOf(root: string, { id }: FlowStep, recording: StepRecording): Promise<string> {
+  const { path, hasEvents, bytes } = recording
   if (!hasEvents)
     throw new UserError(`Step "${id}" is replayed (its engine is mock), and ${path} holds no event of codex.`)
-  const read = await readBoundedText(join(root, path), RECORDING_BYTES)
-  if (read === 'missing') throw new UserError(`${path} is not there any more.`)
-  if ('problem' in read) throw new UserError(`${path} ${read.problem}.`)
-  // What shows no turn was written by hand, or cut: it is played as one.
-  return hasTurn ? read.text : `{"type":"turn.started"}\n${read.text}`
+  if (bytes > RECORDING_BYTES)
+    throw new UserError(`${path} is longer than 16 MiB, and a real run replays no more of a step.`)
+  const text = await textOfRecording(root, recording)
+  if (text === null) throw new UserError(`${path} has changed while it was read; try again.`)
+  return text
 }
