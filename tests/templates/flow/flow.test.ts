@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
+import { emptyState } from '../../../src/core/state/state.ts'
 import type { FlowPlan } from '../../../src/flow/plan.ts'
+import { flowView } from '../../../src/templates/flow/view.ts'
 import { planOf, playFlow, type SaidStep, saying, workAfter } from '../../support/flow-session.ts'
 import { CLAIMED, endsAs, ofType, type PlayOptions, UNCLAIMED } from '../../support/played-session.ts'
 
@@ -194,6 +196,12 @@ test('a condition looks at the exit code of a command, which has not failed by i
   expect(notes(events)).toContainEqual([
     'step-skipped',
     'Step 3/4: praise: passed over, for it is not so that {{steps.test.exit}} == 0',
+  ])
+  expect(flowView.board?.(workAfter(events), emptyState('20261123_1'))).toMatchObject([
+    { mark: 'done' },
+    { mark: 'done' },
+    { mark: 'done', text: 'praise (passed over)' },
+    { mark: 'done' },
   ])
 })
 
