@@ -46,6 +46,8 @@ const SCHEMA: KindOfText = { what: 'JSON Schema', limit: 256 * 1024 }
 const VALUE: KindOfText = { what: 'file for a value', limit: MOST_VALUE, mayBeEmpty: true }
 /** The most bytes of a plan as JSON: as many are kept with a session. */
 const MOST_PLAN = 16 * 1024 * 1024
+/** The most characters that are read for one workflow: the values in files that it does not use are not in its plan. */
+const MOST_READ = 64 * 1024 * 1024
 
 /** Reads all that a workflow needs, once: its prompts, schemas and values. All mistakes at once, in the order of the file. */
 export async function freeze(
@@ -69,6 +71,7 @@ class Freezing {
   #noDiff = ''
   /** What was read, by kind and path as written. */
   readonly #read = new Map<string, ReadText | { problem: string }>()
+  #readCharacters = 0
   /** By the hash of their text. */
   readonly #schemas = new Map<string, ReadSchema>()
 
@@ -175,7 +178,13 @@ class Freezing {
 
   async #readNear(at: Placed<string>, kind: KindOfText): Promise<ReadText | null> {
     const key = `${kind.what} ${at.value}`
-    const read = this.#read.get(key) ?? (await readNear(at.value, this.#where, kind))
+    const known = this.#read.get(key)
+    if (known === undefined && this.#readCharacters > MOST_READ) {
+      this.#wrong(this.#workflow, 'the files that the workflow names have more than 64 MiB; make them shorter')
+      return null
+    }
+    const read = known ?? (await readNear(at.value, this.#where, kind))
+    if (known === undefined && 'text' in read) this.#readCharacters += read.text.length
     this.#read.set(key, read)
     if ('text' in read) return read
     this.#wrong(at, read.problem)

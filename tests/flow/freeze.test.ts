@@ -527,6 +527,14 @@ test('a workflow that would not be kept, with its prompts, is a mistake', async 
   expect(await mistakes(project.root, fileOf(Array.from({ length: 1_000 }, () => ({}))))).toHaveLength(1)
 })
 
+test('files of more than 64 MiB are not all read, however they are named', async () => {
+  await using project = await makeProject({ [PROMPT]: Buffer.alloc(1_000_000, 'x') })
+  const steps = Array.from({ length: 100 }, (_, n) => ({ prompt: `${'./'.repeat(n)}${PROMPT}` }))
+  expect(await mistakes(project.root, fileOf(steps))).toEqual([
+    `${FILE}:8:1: workflow: the files that the workflow names have more than 64 MiB; make them shorter`,
+  ])
+})
+
 test('500 steps are frozen within half a second of computing', async () => {
   await using project = await makeProject({ [PROMPT]: 'x', 's.json': JSON.stringify(SCHEMA) })
   const steps = Array.from({ length: 500 }, (_, n) => ({
