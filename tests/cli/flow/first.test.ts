@@ -67,6 +67,14 @@ test('init lays the workflow down at the top of the repository, or where it is t
   ])
 })
 
+test('init with templates of the person names a workflow of theirs', async () => {
+  const { place, codexFlow } = await initialized()
+  await mkdir(join(place.directory, 'mine/workflows'), { recursive: true })
+  await writeFile(join(place.directory, 'mine/workflows/notes.workflow.toml'), '# mine\n')
+  const { stdout } = await codexFlow('init', '--dir', 'mine', '--templates-dir', 'mine')
+  expect(stdout).toContain('\n  codex-flow run mine/.codex-flow/workflows/notes.workflow.toml\n')
+})
+
 test('the commands of the README work in an empty repository, without an account, codex or git', async () => {
   const readme = await readFile(README, 'utf8')
   const commands = [...readme.matchAll(/^codex-flow (.+?) +#/gm)].map(([, words = '']) => words.split(' '))

@@ -16,6 +16,7 @@ import type { FlowInitFlags, FlowLookFlags } from '../../flow-program.ts'
 import { inColumns } from '../../output.ts'
 
 const SAMPLE = '.codex-flow/workflows/commit.workflow.toml'
+const IS_WORKFLOW = /\/(?:flow|workflows\/.+\.workflow)\.toml$/
 const WHAT_BECAME = { made: 'made', kept: 'kept', replaced: 'replaced' } as const
 
 /** `flow init`: makes a first workflow, and says what to type next. */
@@ -26,7 +27,9 @@ export async function flowInit(context: CliContext, flags: FlowInitFlags): Promi
   const templates = templatesDir === undefined ? null : resolve(here, templatesDir)
   const files = await initFlow({ directory, templates, force })
   const shown = (path: string) => relative(context.cwd, resolve(directory, path))
-  const command = `${programOf(context)} run ${shellWord(shown(SAMPLE))}`
+  const paths = files.map(({ path }) => path)
+  const first = paths.find(path => path === SAMPLE) ?? paths.find(path => IS_WORKFLOW.test(path)) ?? SAMPLE
+  const command = `${programOf(context)} run ${shellWord(shown(first))}`
   context.stdout.write(`${inColumns(files.map(({ path, state }) => [WHAT_BECAME[state], shown(path)])).join('\n')}
 
 To see what it does, without a model and without an account:
