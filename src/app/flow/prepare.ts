@@ -104,7 +104,10 @@ export async function readFlowSource(
   typed: string,
 ): Promise<{ path: string; sha256: string; text: string }> {
   const real = await realpath(path).catch((error: unknown) => {
-    if (systemErrorCode(error) === null) throw error
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    if (code !== 'ENOENT' && code !== 'ENOTDIR')
+      throw new UserError(`${typed} cannot be reached (${code}); name a workflow file that can be read.`)
     throw new UserError(`There is no file ${typed}.`, { hint: 'To make a first workflow: codemachine flow init' })
   })
   const read = await readRegularFile(real, MOST_BYTES)

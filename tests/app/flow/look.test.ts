@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -67,4 +67,15 @@ input.template = "{{ticket}} {{diff}}"
   expect(looked).toMatchObject({ mock: false, mistakes: [], plans: [{ name: 'x', steps: [{ id: 'a-agent' }] }] })
   expect(looked.missing).toMatchObject([{ line: 7, column: 19, place: 'workflow.steps[0].input.template' }])
   await expect(look(content, 'y')).rejects.toThrow('x.toml has no workflow "y"; did you mean "x"?')
+})
+
+test('a file that is there and cannot be reached is not said to be missing', async () => {
+  await symlink('loop.toml', join(root, 'loop.toml'))
+  const signal = new AbortController().signal
+  const options = { directory: root, workflow: null, given: new Map(), secretIn: () => null, signal }
+  const [loop, none] = [await lookAtFlow('loop.toml', options), await lookAtFlow('none.toml', options)]
+  expect(loop.mistakes.map(({ problem }) => problem)).toEqual([
+    'loop.toml cannot be reached (ELOOP); name a workflow file that can be read',
+  ])
+  expect(none.mistakes.map(({ problem }) => problem)).toEqual(['There is no file none.toml'])
 })
