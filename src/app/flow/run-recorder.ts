@@ -172,6 +172,9 @@ class RecordedRun {
     this.#progress = next
     if (event.type === 'round-started' || event.type === 'step-started') this.#begin(at, next)
     if (event.type === 'command-ran' && event.exitCode !== null) this.#verified.set(event.name, event.exitCode)
+    // The gates of a scope are what its step is verified by.
+    if (event.type === 'gate-ended' && event.scope !== undefined && event.exitCode !== null)
+      this.#verified.set(event.gate, event.exitCode)
     if (event.type === 'decision-made' && event.id.startsWith(APPROVE)) this.#approved = event.choice === 'accept'
     if (told !== null) {
       const lines = [told.text, ...told.more.map(line => `  ${line}`)].map(line => line.trimEnd())

@@ -244,6 +244,9 @@ test('a step of codex exec, one of many rounds and one that was replayed already
   expect(itemsOf(live).length).toBeGreaterThan(8)
   expect(itemsOf(replayed)).toEqual(itemsOf(live))
   expect(ofType(replayed.events, 'round-started')).toHaveLength(3)
+  expect(ofType(replayed.events, 'noted').map(({ text }) => text)).toContainEqual(
+    expect.stringContaining('would run: test -f fixed (recorded: exit code 0)'),
+  )
   expect(await readFile(join(debug, '3-again.json'), 'utf8')).toBe(again.join('\n'))
   expect(await readFile(join(debug, '../memory/2-writer-agent-result.md'), 'utf8')).toBe('The door is mended.\n')
 })
