@@ -144,6 +144,8 @@ export interface StepFacts {
   path: string | null
   /** The command line that would do it, cut where it is long. */
   commandLine: string
+  /** Left out: what the session may write. */
+  readOnly?: true
 }
 
 /** What a step came to in the last run: all that is known of it beside its output. */
@@ -275,6 +277,7 @@ export function factsOf(step: FlowStep): StepFacts {
     rounds: isAgent && work.engine === 'codemachine' ? work.rounds : 1,
     path: output.kind === 'file' ? output.path : null,
     commandLine: truncate(commandLineOf(step), MOST_LINE),
+    ...(step.readOnly ? { readOnly: true } : {}),
   }
 }
 

@@ -49,7 +49,7 @@ function linesOf(facts: StepFacts, { options, now, steps, at }: FlowWork, sessio
   if (!options.verbose) return [...line, ...told, ...tries, ...rounds]
   return [
     ...line,
-    `engine ${facts.engine}, model ${facts.model ?? session.model ?? 'as codex is configured'}, sandbox ${session.sandbox}`,
+    `engine ${facts.engine}, model ${facts.model ?? session.model ?? 'as codex is configured'}, sandbox ${facts.readOnly ? 'read-only' : session.sandbox}`,
     ...(facts.path === null ? [] : [`output ${facts.path}`]),
     ...told,
     ...(now.inputCharacters === null ? [] : [`input ${grouped(now.inputCharacters)} characters`]),

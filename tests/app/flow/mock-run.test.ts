@@ -338,12 +338,12 @@ test('what a person sees of a mock run', async () => {
     "
   `)
   await record(place, '1-x.json', said('Mended.'))
-  const { lines: verbose } = await run(place, planOf(stepOf(1, 'x')), { verbose: true })
+  const { lines: verbose } = await run(place, planOf({ ...stepOf(1, 'x'), readOnly: true }), { verbose: true })
   expect(shownIn(verbose)).toMatchInlineSnapshot(`
     "hh:mm:ss  session SESSION  commit_flow: A commit message from the diff  (flow, workspace-write, without a limit, no gates)
     hh:mm:ss  Step 1/1: x
               cat "prompts/commit.md" | codex exec --model gpt-5
-              engine codex, model gpt-5, sandbox workspace-write
+              engine codex, model gpt-5, sandbox read-only
               prompt: .codex-flow/prompts/commit.md
               input: not known whole without a real run
               recording: .codex-flow/runtime/debug/1-x.json
