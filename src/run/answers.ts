@@ -1,3 +1,4 @@
+import { createContext, runInContext } from 'node:vm'
 import type { Redactor } from '../base/redactor.ts'
 import { clipEnd } from '../base/text.ts'
 import type { Parsed } from '../core/contracts/memory.ts'
@@ -165,8 +166,22 @@ export async function readAnswer(
   // An escape sequence may have hidden one.
   const value: unknown = JSON.parse(redactor.line(JSON.stringify(parsed.value)))
   const { schemaProblem } = await import('../core/rules/answer-schema.ts')
-  const problem = schemaProblem(value, schema)
+  const problem = withinTime(() => schemaProblem(value, schema))
   return problem === null ? { ok: true, value } : { ok: false, problem }
+}
+
+/** As long as an answer may be checked, ms. */
+const CHECK_MS = 2_000
+
+/** A pattern of a schema, which is somebody else's, may take years for one text; nothing else ends it. */
+function withinTime(check: () => string | null): string | null {
+  try {
+    return runInContext('check()', createContext({ check }), { timeout: CHECK_MS })
+  } catch (error) {
+    // It is an error of the other context, and so no instance of this one's.
+    if ((error as { code?: unknown } | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
+    return `It could not be checked within ${CHECK_MS / 1000} seconds: a pattern of its JSON Schema takes too long for what was answered.`
+  }
 }
 
 /** The end of a session whose answer was refused too often in a row; null if it may be asked for again. */

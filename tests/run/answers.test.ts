@@ -7,6 +7,7 @@ import type { InputPart, Template, ThreadSpec } from '../../src/core/contracts/t
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { Output } from '../../src/core/rules/outputs.ts'
 import { emptyState } from '../../src/core/state/state.ts'
+import { readAnswer } from '../../src/run/answers.ts'
 import {
   CLAIMED,
   ofType,
@@ -409,5 +410,15 @@ describe('the answer of a reviewer', () => {
       Array(3).fill('The reviewer does not agree, and names nothing that is wrong.'),
     )
     expect(stateOf(events)).toMatchObject({ refusedAnswers: {}, reviews: { withoutAnswer: 3 } })
+  })
+})
+
+test('a pattern that takes years for an answer refuses it after two seconds', async () => {
+  const schema = { type: 'object', properties: { word: { type: 'string', pattern: '^(a+)+$' } } }
+  const answered = (word: string) => readAnswer({ schema }, JSON.stringify({ word }), redactorOf([]))
+  expect(await answered('aaaa')).toEqual({ ok: true, value: { word: 'aaaa' } })
+  expect(await answered(`${'a'.repeat(60)}!`)).toEqual({
+    ok: false,
+    problem: expect.stringMatching(/^It could not be checked within 2 seconds: a pattern of its JSON Schema/),
   })
 })
