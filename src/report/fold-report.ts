@@ -113,7 +113,7 @@ export class ReportFold {
       },
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
       proof: this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null),
-      changes: { ...this.#changes.result(state), ...(isCall(state) ? { from: 'none' } : {}) },
+      changes: { ...this.#changes.result(state), ...(isCall(state) || state.replays ? { from: 'none' } : {}) },
       tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),
       build: this.#build.result(state),
       work: reportWork(state),

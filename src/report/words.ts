@@ -141,7 +141,7 @@ export function toneOfGate(gate: ReportGate): Tone {
 export function noGateInWords({ proof, changes }: Pick<ReportData, 'proof' | 'changes'>, work: string): string | null {
   if (proof.gates.length > 0) return null
   return changes.from === 'none'
-    ? 'nothing of a call is proved'
+    ? 'nothing of it is proved'
     : `no gates are configured: no command was run to check ${work}`
 }
 

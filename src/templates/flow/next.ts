@@ -144,6 +144,9 @@ function comparedText(part: TemplatePart, own: FlowWork, { values }: FlowPlan): 
   return record.fields[fieldKey(part.field)] ?? null
 }
 
+/** The most of why a step's last claim was refused that is told with its failure, characters. */
+const MOST_REFUSAL = 400
+
 /** The round or the command of a step. */
 function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: FlowParts): Step {
   const { work } = step
@@ -151,7 +154,9 @@ function workOn(step: FlowStep, own: FlowWork, session: SessionState, parts: Flo
   const thread = parts.threads.get(step.id)
   if (thread === undefined) throw new Error(`The step "${step.id}" has no thread.`)
   if (work.engine === 'codemachine' && session.scope !== null && own.now.rounds >= work.rounds) {
-    return leave(`It is not done after ${work.rounds} rounds.`)
+    const rounds = work.rounds === 1 ? '1 round' : `${work.rounds} rounds`
+    const refusal = session.claim.state === 'refused' ? ` Its last claim was refused: ${session.claim.detail}` : ''
+    return leave(`It is not done after ${rounds}.${truncate(refusal, MOST_REFUSAL)}`)
   }
   return roundOf(step, work, thread, own, session, parts.plan)
 }

@@ -61,13 +61,20 @@ test('a step of the engine codemachine is worked on until its claim is proved by
 })
 
 test('a step that is not done after its rounds has failed, and the run ends with 4', async () => {
-  await using scene = await openScene([[says('Mend.')], round('touch a'), round('touch b'), [says('Never.')]])
+  await using scene = await openScene([
+    [says('Mend.')],
+    round('touch a'),
+    round(`${tasks}; ${claim}`),
+    [says('Never.')],
+  ])
   await lay(scene, { [FILE]: file('rounds = 2'), ...PROMPT })
   const { exitCode, events } = await run(scene)
   expect(exitCode).toBe(4)
   expect(ofType(events, 'session-ended')[0]?.outcome).toMatchObject({
     kind: 'needs-person',
-    reason: 'Step 2/3: fix failed: It is not done after 2 rounds.',
+    reason: expect.stringMatching(
+      /^Step 2\/3: fix failed: It is not done after 2 rounds\. Its last claim was refused: .*test -f fixed/,
+    ),
   })
   expect(ofType(events, 'round-started')).toHaveLength(3)
 })
