@@ -4,11 +4,11 @@ import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { status } from '../../src/cli/commands/look.ts'
-import type { ScriptStep } from '../../src/demo/model/reply.ts'
+import { hold, reply, type ScriptStep, shell } from '../../src/demo/model/reply.ts'
 import { openProject, processWorld, type Recorded } from '../../src/index.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { cliContext } from '../support/cli-context.ts'
-import { folder, round } from '../support/rounds.ts'
+import { folder, round, says } from '../support/rounds.ts'
 import { eventsOf, openScene, type Scene } from '../support/scene.ts'
 import { type ScopedOptions, scopedTemplate } from '../support/scoped-template.ts'
 
@@ -22,13 +22,17 @@ const flag = (main: string) => `sed -i 's/^finite_incantatem: false/finite_incan
 const tasks = (...done: boolean[]) =>
   `echo '${JSON.stringify({ tasks: done.map((each, at) => ({ id: `T${at + 1}`, name: `part ${at + 1}`, done: each })) })}' > ${fix}/tasks.json`
 
-/** The rounds of a scope that is done at its fourth round, while the agent says of the session that it is done, too. */
-const ROUNDS: readonly (readonly ScriptStep[])[] = [
+/**
+ * The rounds of a scope that is done at its fourth round, while the agent says of the session that it is done, too. In the
+ * second one it does nothing until the promise resolves.
+ */
+const roundsOf = (second: Promise<unknown>): readonly (readonly ScriptStep[])[] => [
   round(`${tasks(true, false)}; touch started; ${flag(folder)}`),
-  round(`${tasks(true, true)}; ${flag(fix)}`),
+  [reply(hold(second), shell(`${tasks(true, true)}; ${flag(fix)}`)), says('This is as far as it goes.')],
   round('touch fixed whole'),
   round(flag(fix)),
 ]
+const ROUNDS = roundsOf(Promise.resolve())
 
 /** What `codemachine status` says while it runs. */
 async function statusOf({ place }: Scene, flags: { json?: true }): Promise<string> {
@@ -42,16 +46,18 @@ async function statusOf({ place }: Scene, flags: { json?: true }): Promise<strin
 }
 
 test('with the real codex: a scope has memory files, gates and a claim of its own, and the session is done by its own alone', async () => {
-  await using scene = await openScene(ROUNDS)
+  const looked = Promise.withResolvers<void>()
+  await using scene = await openScene(roundsOf(looked.promise))
   await using project = await openIn(scene)
   const events: Recorded[] = []
-  const seen: Promise<string>[] = []
+  let seen: Promise<string[]> = Promise.resolve([])
   const { outcome, id } = await project.run('Have it fixed.', {
     template: 'scoped',
     onEvent(event) {
       events.push(event)
-      if (event.type === 'round-started' && event.round === 2)
-        seen.push(statusOf(scene, {}), statusOf(scene, { json: true }))
+      if (event.type !== 'round-started' || event.round !== 2) return
+      seen = Promise.all([statusOf(scene, {}), statusOf(scene, { json: true })]).finally(looked.resolve)
+      seen.catch(() => {})
     },
   })
   expect(outcome).toEqual({ kind: 'done', verified: true })
@@ -78,7 +84,7 @@ test('with the real codex: a scope has memory files, gates and a claim of its ow
     [2, 2],
     [2, 2],
   ])
-  const [lines = '', json = '{}'] = await Promise.all(seen)
+  const [lines = '', json = '{}'] = await seen
   expect(lines).toMatch(/^ {2}step {5}fix, worked on until it is done by itself, 1 round; check not run yet$/m)
   expect(lines).toMatch(/^ {2}tasks {4}1 of 2 done; T2 part 2$/m)
   expect(lines).toContain('test -f whole failed')
