@@ -3,7 +3,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
-import { codemachine, startCodemachine } from '../../support/codemachine.ts'
+import { codemachine, type Ended, startCodemachine } from '../../support/codemachine.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
@@ -21,9 +21,15 @@ async function initialized() {
   const options = { bin, env: { PATH: programs } }
   const codexFlow = (...args: string[]) => codemachine(place, args, options)
   const start = (...args: string[]) => startCodemachine(place, args, options)
-  const made = await codexFlow('init')
-  expect(made).toMatchObject({ exitCode: 0, stderr: '' })
-  return { place, codexFlow, start, made }
+  const prints = async (...args: string[]) => stdoutOf(await codexFlow(...args))
+  const made = await prints('init')
+  return { place, codexFlow, prints, start, made }
+}
+
+/** What was printed; fails with what it was refused with. */
+function stdoutOf({ exitCode, signal, stdout, stderr }: Ended): string {
+  expect({ exitCode, signal, stderr }).toEqual({ exitCode: 0, signal: null, stderr: '' })
+  return stdout
 }
 
 /** Writes a workflow of steps with these lines each. */
@@ -34,31 +40,29 @@ async function writeFlow({ directory }: TestPlace, steps: readonly string[]): Pr
 }
 
 test('init names each file that it lays down, and the commands that try it', async () => {
-  const { place, codexFlow, made } = await initialized()
-  const lines = made.stdout.split('\n\n')[0]?.split('\n') ?? []
+  const { place, prints, made } = await initialized()
+  const lines = made.split('\n\n')[0]?.split('\n') ?? []
   for (const line of lines) {
     const [, path = 'none'] = /^made {2}(\.codex-flow\/.+)$/.exec(line) ?? []
     expect(existsSync(join(place.directory, path)), line).toBe(true)
   }
   expect(lines).toContain('made  .codex-flow/flow.toml')
-  expect(made.stdout).toContain(`\n  codex-flow run ${COMMIT}\n`)
-  expect(made.stdout).toContain(`\n  codex-flow run ${COMMIT} --no-mock\n`)
+  expect(made).toContain(`\n  codex-flow run ${COMMIT}\n`)
+  expect(made).toContain(`\n  codex-flow run ${COMMIT} --no-mock\n`)
   await writeFile(join(place.directory, '.codex-flow/flow.toml'), '# mine\n')
-  expect((await codexFlow('init')).stdout).toContain('kept  .codex-flow/flow.toml\n')
+  expect(await prints('init')).toContain('kept  .codex-flow/flow.toml\n')
   expect(await readFile(join(place.directory, '.codex-flow/flow.toml'), 'utf8')).toBe('# mine\n')
-  const forced = await codexFlow('init', '--force')
-  expect(forced).toMatchObject({ exitCode: 0, stderr: '' })
-  expect(forced.stdout).toContain('replaced  .codex-flow/flow.toml\n')
+  expect(await prints('init', '--force')).toContain('replaced  .codex-flow/flow.toml\n')
 })
 
 test('init lays the workflow down at the top of the repository, or where it is told', async () => {
   const { place } = await initialized()
   const sub = join(place.directory, 'a/b')
   await mkdir(sub, { recursive: true })
-  const inSub = (...args: string[]) => codemachine(place, args, { bin, cwd: sub })
-  expect((await inSub('init')).stdout).toContain('kept  ../../.codex-flow/flow.toml\n')
-  expect((await inSub('init', '--dir', '.')).stdout).toContain('made  .codex-flow/flow.toml\n')
-  expect((await inSub('list')).stdout.split('\n').map(line => line.split(' ')[0])).toEqual([
+  const inSub = async (...args: string[]) => stdoutOf(await codemachine(place, args, { bin, cwd: sub }))
+  expect(await inSub('init')).toContain('kept  ../../.codex-flow/flow.toml\n')
+  expect(await inSub('init', '--dir', '.')).toContain('made  .codex-flow/flow.toml\n')
+  expect((await inSub('list')).split('\n').map(line => line.split(' ')[0])).toEqual([
     '.codex-flow/flow.toml',
     COMMIT,
     '../../.codex-flow/flow.toml',
@@ -68,11 +72,12 @@ test('init lays the workflow down at the top of the repository, or where it is t
 })
 
 test('init with templates of the person names a workflow of theirs', async () => {
-  const { place, codexFlow } = await initialized()
+  const { place, prints } = await initialized()
   await mkdir(join(place.directory, 'mine/workflows'), { recursive: true })
   await writeFile(join(place.directory, 'mine/workflows/notes.workflow.toml'), '# mine\n')
-  const { stdout } = await codexFlow('init', '--dir', 'mine', '--templates-dir', 'mine')
-  expect(stdout).toContain('\n  codex-flow run mine/.codex-flow/workflows/notes.workflow.toml\n')
+  expect(await prints('init', '--dir', 'mine', '--templates-dir', 'mine')).toContain(
+    '\n  codex-flow run mine/.codex-flow/workflows/notes.workflow.toml\n',
+  )
 })
 
 test('the commands of the README work in an empty repository, without an account, codex or git', async () => {
@@ -120,10 +125,11 @@ describe('a mock run', () => {
   })
 
   test('names in its last line how the same is run for real', async () => {
-    const { codexFlow } = await initialized()
+    const { prints } = await initialized()
     const typed = ['run', COMMIT, '--pace', '0', '--var', 'diff=a b', '--workflow', 'commit_flow']
-    const { stdout } = await codexFlow(...typed)
-    expect(stdout.trimEnd()).toMatch(/ For real: codex-flow run \S+ --no-mock --workflow commit_flow --var 'diff=a b'$/)
+    expect((await prints(...typed)).trimEnd()).toMatch(
+      / For real: codex-flow run \S+ --no-mock --workflow commit_flow --var 'diff=a b'$/,
+    )
   })
 
   test('without a recording is refused before anything is said of it, with the file and the way to run it', async ({
@@ -184,10 +190,10 @@ function said({ process: child }: ReturnType<typeof startCodemachine>, words: st
 
 describe('workflows are looked at', () => {
   test('list names them, with the steps and what is wrong', async ({ expect }) => {
-    const { place, codexFlow } = await initialized()
+    const { place, prints } = await initialized()
     await writeFile(join(place.directory, '.codex-flow/workflows/torn.workflow.toml'), '[workflow\n')
-    expect((await codexFlow('list')).stdout).toMatchSnapshot()
-    expect(JSON.parse((await codexFlow('list', '--json')).stdout)).toMatchObject([
+    expect(await prints('list')).toMatchSnapshot()
+    expect(JSON.parse(await prints('list', '--json'))).toMatchObject([
       { file: '.codex-flow/flow.toml', mock: true, workflows: [{ name: 'commit_flow', steps: 1 }], mistakes: [] },
       { file: COMMIT, workflows: [{ name: 'commit_flow', steps: 1 }] },
       { file: '.codex-flow/workflows/torn.workflow.toml', workflows: [], mistakes: [{ line: 1 }] },
@@ -254,7 +260,7 @@ describe('workflows are looked at', () => {
   })
 
   test('500 steps are validated, shown and dry-run at once', async () => {
-    const { place, codexFlow } = await initialized()
+    const { place, prints } = await initialized()
     await writeFlow(
       place,
       Array.from(
@@ -262,9 +268,9 @@ describe('workflows are looked at', () => {
         (_, n) => `id = "s${n}"\ninput.template = "${n === 0 ? 'go' : `{{steps.s${n - 1}.output}}`}"`,
       ),
     )
-    expect((await codexFlow('validate', 'x.workflow.toml')).stdout).toBe('x.workflow.toml: no mistakes (500 steps)\n')
-    expect((await codexFlow('show', 'x.workflow.toml')).stdout).toContain('Step 500/500: s499\n')
-    expect((await codexFlow('run', 'x.workflow.toml', '--dry-run')).stdout).toContain('    {{steps.s498.output}}\n')
+    expect(await prints('validate', 'x.workflow.toml')).toBe('x.workflow.toml: no mistakes (500 steps)\n')
+    expect(await prints('show', 'x.workflow.toml')).toContain('Step 500/500: s499\n')
+    expect(await prints('run', 'x.workflow.toml', '--dry-run')).toContain('    {{steps.s498.output}}\n')
   })
 })
 
