@@ -102,9 +102,10 @@ async function replayed(place: TestPlace, lines: readonly string[]) {
   return { outcome: await round.outcome, events: round.events }
 }
 
-/** What is told alike by both; tokens as they are in the end. */
+/** What is told alike by both; tokens of the round's own thread, as they are in the end: a sub-agent's may come after them. */
 function told(events: readonly EngineEvent[]): unknown[] {
-  const usage = events.filter(event => event.type === 'usage').at(-1)
+  const own = events.find(event => event.type === 'turn-started')?.thread
+  const usage = events.filter(event => event.type === 'usage').findLast(({ thread }) => thread === own)
   const others = events.filter(
     event =>
       event.type !== 'usage' &&
