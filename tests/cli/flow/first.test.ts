@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import { codemachine, type Ended, startCodemachine } from '../../support/codemachine.ts'
 import { git, makePlace, type TestPlace } from '../../support/place.ts'
 import { describe, test } from '../../support/side-by-side.ts'
@@ -11,10 +11,13 @@ const bin = fileURLToPath(new URL('../../../dist/codex-flow.js', import.meta.url
 const README = fileURLToPath(new URL('../../../README.md', import.meta.url))
 const COMMIT = '.codex-flow/workflows/commit.workflow.toml'
 
+// `onTestFinished` would remove what another test uses: side by side, it takes the one that began last for its own.
+const atEnd = new AsyncDisposableStack()
+afterAll(() => atEnd.disposeAsync())
+
 /** A repository without a commit, on a machine without codex and git, with the workflow of `init` in it. */
 async function initialized() {
-  const place = await makePlace('', { git: false })
-  onTestFinished(() => place[Symbol.asyncDispose]())
+  const place = atEnd.use(await makePlace('', { git: false }))
   git(place, 'init', '-q')
   const programs = join(place.root, 'bin')
   await mkdir(programs)

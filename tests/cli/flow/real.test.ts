@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import { codemachine } from '../../support/codemachine.ts'
 import { says } from '../../support/rounds.ts'
 import { eventsOf, openScene } from '../../support/scene.ts'
@@ -28,10 +28,13 @@ prompt = "writer.md"
   run = "wc -w < DRAFT.md"
 `
 
+// `onTestFinished` would end what another test uses: side by side, it takes the one that began last for its own.
+const atEnd = new AsyncDisposableStack()
+afterAll(() => atEnd.disposeAsync())
+
 /** A project with that workflow, and a codex whose model says these things. */
 async function project(...said: string[]) {
-  const scene = await openScene(said.map(text => [says(text)]))
-  onTestFinished(() => scene[Symbol.asyncDispose]())
+  const scene = atEnd.use(await openScene(said.map(text => [says(text)])))
   const { directory } = scene.place
   await mkdir(join(directory, 'sub'))
   await writeFile(join(directory, 'notes.workflow.toml'), FLOW)
