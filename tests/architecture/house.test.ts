@@ -365,3 +365,14 @@ test('the words for what a sandbox lets an agent write are listed once, in core'
   )
   expect(lists).toEqual(['src/core/contracts/sandbox.ts'])
 })
+
+test('what tests side by side begin is ended by themselves, or at the end of their file', () => {
+  // Behind an `await`, vitest takes the test that began last for the one that asks.
+  const asks = globSync('tests/**/*.test.ts', { cwd: ROOT }).filter(path => {
+    const text = readFileSync(join(ROOT, path), 'utf8')
+    return (
+      /\/side-by-side\.ts'|\.concurrent\b/.test(text) && /^import \{[^}]*\b(?:onTest\w+|endAfterEach)\b/m.test(text)
+    )
+  })
+  expect(asks).toEqual([])
+})
