@@ -354,7 +354,7 @@ test('calls work side by side, each in a session of its own, and none of them is
   })
   const { stdout: report } = await here('report', id, '--md')
   expect(report).toContain('Changed: nobody has looked at what was changed')
-  expect(report).toContain('Nothing of a call is proved.')
+  expect(report).toContain('Nothing of it is proved.')
   expect(report).not.toMatch(/codemachine (resume|review|rewind)/)
   expect((await here('logs', id)).stdout).toContain('answered')
   expect((await here('status')).stdout).toContain('There are no sessions yet.')
