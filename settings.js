@@ -91,6 +91,27 @@ export default {
     effort: null,
   },
 
+  /** How `codemachine change` goes about a change. */
+  change: {
+    /**
+     * Who says that a plan may be carried out: 'manual' (a person looks at it) or 'auto' (it is taken as it comes, and the
+     * commands that it names for its proof count as no proof).
+     */
+    review: 'manual',
+
+    /** How often a verification that fails may be mended before it is given up, 1 to 10. */
+    fixAttempts: 5,
+
+    /** The provider whose model carries out the tasks: 'ollama', 'lmstudio' or the NAME of a table [providers.NAME]; null: what the rounds use. */
+    executor: null,
+
+    /** The model that plans, cuts the plan into tasks and sums up; null: that of the rounds. */
+    plannerModel: null,
+
+    /** Its reasoning effort. */
+    plannerEffort: 'high',
+  },
+
   /** Who is told what happens, in which way. A project's codemachine.toml says nothing of it. */
   notify: {
     /** A program with its arguments, such as ['notify-send', 'codemachine']; it gets the event as JSON; null: none. */

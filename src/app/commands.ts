@@ -201,6 +201,7 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
       'limit-reached',
       `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
     )
+  if (runner.state.kind?.replansItself) return tellTemplate({ text, go }, session)
   // Once it is taken nothing is asked any more until the plan is changed.
   const isAnswer = asksAboutPlan(session) && !go
   const isTaken = isAnswer ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
@@ -215,10 +216,26 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   )
 }
 
+/** Has the template of the session change its plan; nothing is carried out before that is accepted, so that it holds no more. */
+function tellTemplate({ text, go }: { text: string; go: boolean }, session: RunningSession): Reply {
+  const { id, runner } = session
+  const { running, waiting } = runner.state
+  if (!tellReplan({ text, go, holds: false }, session)) return NOBODY
+  const first = running === null ? '' : `Round ${running.round} is interrupted. `
+  const when = waiting === null ? 'now' : 'once its wait is over'
+  const then = go
+    ? 'it is carried out without being shown again'
+    : 'unless plans are taken as they come, it is shown again before anything is carried out'
+  return done(`${first}The plan of ${id} is changed ${when}; ${then}.`)
+}
+
 /** Journals that it was asked for, and breaks off what runs; false if the session is over. */
-function tellReplan({ text, go }: { text: string; go: boolean }, { runner, asked }: RunningSession): boolean {
+function tellReplan(
+  { text, go, holds = !go }: { text: string; go: boolean; holds?: boolean },
+  { runner, asked }: RunningSession,
+): boolean {
   if (!runner.tell({ type: 'replan-asked', text, ...(go ? { goesOn: true } : {}) })) return false
-  if (!go) asked.hold()
+  if (holds) asked.hold()
   else if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
   runner.interrupt()
   return true
@@ -243,11 +260,14 @@ function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   const { choice } = answer
   const text = answer.text === undefined || answer.text.trim() === '' ? null : answer.text
   const isPlan = asksAboutPlan(session)
-  if (isPlan && choice === PLAN_CHOICES.change && text !== null) return replan({ text }, session)
-  const label = runner.state.decision?.choices.find(each => each.id === choice)?.label ?? choice
+  const isChange = isPlan && choice === PLAN_CHOICES.change && !runner.state.kind?.replansItself
+  if (isChange && text !== null) return replan({ text }, session)
+  const { label = choice, opensFile = false } = runner.state.decision?.choices.find(each => each.id === choice) ?? {}
   if (!runner.decide(choice, text)) return NOBODY
   if (asked.isPaused && runner.tell({ type: 'unpaused' })) asked.unpause()
+  if (isPlan && opensFile) return done(`${id} reads the file now; codemachine plan shows what comes of it.`)
   if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume goes on.`)
+  if (isPlan && choice === PLAN_CHOICES.change) return done(`The plan of ${id} is changed now, and shown again.`)
   return done(isPlan ? `${id} goes on.` : `${id} goes on with: ${oneLine(label, LABEL_CHARS)}`)
 }
 

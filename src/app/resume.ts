@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { UserError } from '../base/errors.ts'
 import { isFinished } from '../core/events/outcome.ts'
-import { withoutScope } from '../core/state/scope.ts'
+import { gatesOfPerson, withoutScope } from '../core/state/scope.ts'
 import { isCall, isKnown, type SessionState, sharesPlan } from '../core/state/state.ts'
 import { countRubbish, foldJournal, isReplayedSession, problemOfJournal, problemOfSession } from '../records/journal.ts'
 import { openQueue } from '../records/queue.ts'
@@ -92,7 +92,7 @@ async function resumeAlone(
   )
   const own = withoutScope(state)
   const gates = gatesAtResume(
-    { journaled: own.gates, loaded: opened.gates, verify: opened.said.verify ?? [], reread },
+    { journaled: gatesOfPerson(own), loaded: opened.gates, verify: opened.said.verify ?? [], reread },
     opened.settings,
   )
   refuseHiddenGates(id, gates)

@@ -17,7 +17,7 @@ import { emptyState, type SessionState } from '../core/state/state.ts'
 import { lacksRoom } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import { type Command, watchCommands } from '../records/control.ts'
-import { openJournal, problemOfSession } from '../records/journal.ts'
+import { openJournal } from '../records/journal.ts'
 import { type NewText, openKeptTexts, refuseTexts } from '../records/kept-texts.ts'
 import { openOutputs } from '../records/outputs.ts'
 import { openQueue } from '../records/queue.ts'
@@ -32,9 +32,11 @@ import { openRepositoryGuard } from '../workspace/guard/repository-guard.ts'
 import { makeProjectFolders } from '../workspace/memory/plan-files.ts'
 import { createSessionFolder, type SessionFolder, sessionFolder } from '../workspace/memory/session-folder.ts'
 import { serveAgents } from './agents/agent-inbox.ts'
+import { optionsAtBegin } from './change/options.ts'
 import { handleCommand, type RunningSession } from './commands.ts'
 import { isTraceWarning } from './engine-of-project.ts'
-import { findSession, newestAtWork, readableState } from './find.ts'
+import { newestAtWork, readableState } from './find.ts'
+import type { FollowedSession } from './follow/followed-session.ts'
 import type { EndedSession } from './library.ts'
 import { type Run, refuseSecretGates } from './open-run.ts'
 import { certify, proofEnvironment } from './proof/proof.ts'
@@ -100,7 +102,7 @@ export class Sessions implements AsyncDisposable {
     this.#record = record
     this.#live = live
     this.#watchers = new Watchers(hasScreen, world)
-    this.#templates = new TemplateFactory(run, world.platform)
+    this.#templates = new TemplateFactory(run, world)
   }
 
   /** Whether a person wants no further session to start. */
@@ -152,12 +154,12 @@ export class Sessions implements AsyncDisposable {
     const { records, settings, repository, redactor } = this.#run
     const { template = USUAL_TEMPLATE, asksPlan = false, terms, kept: texts = [], outputs = [] } = prompt
     const kind = templateNamed(records.templates, template, prompt.by)
-    const options = optionsOf(kind, terms?.options)
+    const options = optionsOf(kind, optionsAtBegin(this.#run, kind, terms?.options))
     const { limits, gates, said } = termsAtStart(this.#run, kind, { ...terms, options }, this.#allowance ?? undefined)
     await refuseUnpriced(this.#run, kind, limits)
     refuseSecretGates({ gates }, { redactor, env: this.#world.env })
     refuseTexts(texts, text => redactor.text(text))
-    const followed = await followedSession(records, terms?.follows)
+    const followed = terms?.follows === undefined ? null : await this.#followed(terms.follows)
     const since = await protectFrom(records)
     const id = await records.nextSessionId(new Date(this.#world.clock.now()))
     const place = await createSessionFolder({
@@ -236,13 +238,22 @@ export class Sessions implements AsyncDisposable {
       const { follows, outputs } = state
       if (follows === null || outputs.some(({ name }) => name === FOLLOWS)) return
       // It was cut off before that was kept.
-      const followed = await followedSession(this.#run.records, follows).catch((error: unknown) => {
+      const followed = await this.#followed(follows).catch((error: unknown) => {
         if (!(error instanceof UserError)) throw error
         this.#run.remarks.push(`The agents are not told what ${follows} came to. ${error.message}`)
         return null
       })
       if (followed !== null) await keepFollowed(this.#run.records, log, followed.text)
     })
+  }
+
+  /** What the session came to that one goes on from; the person is told what they should know of it. */
+  async #followed(wanted: string): Promise<FollowedSession> {
+    const { followedSession } = await import('./follow/followed-session.ts')
+    const { records, fingerprints, remarks } = this.#run
+    const followed = await followedSession(records, wanted, { fingerprints, signal: this.#asked.ending })
+    if (followed.remark !== null) remarks.push(followed.remark)
+    return followed
   }
 
   /** Start and resume are one: the state is the fold of the journal so far. */
@@ -348,24 +359,6 @@ export class Sessions implements AsyncDisposable {
       // What cannot be journaled ends the session with the next event.
       .catch(() => {})
   }
-}
-
-/** What the session came to that a new one goes on from; null if there is none. A `UserError` if it cannot be read. */
-async function followedSession(
-  records: Records,
-  wanted: string | undefined,
-): Promise<{ id: string; text: string } | null> {
-  if (wanted === undefined) return null
-  const id = await findSession(records, wanted)
-  const [{ readReport }, { followUpOf }] = await Promise.all([
-    import('../report/write.ts'),
-    import('../report/follow-up.ts'),
-  ])
-  const data = await readReport(records, id, null).catch((error: unknown) => {
-    throw new UserError(problemOfSession(id, error))
-  })
-  if (data === null) throw new UserError(`${records.journal(id)} holds no session to go on from.`)
-  return { id, text: followUpOf(data) }
 }
 
 /** Keeps the outputs that a session begins with, for its first event. */

@@ -5,26 +5,29 @@ import { agentInstructions } from '../agents/prompts.ts'
 import { UserError } from '../base/errors.ts'
 import type { Agent, AgentPrompt, AgentRoster } from '../core/contracts/agent.ts'
 import type { Memory } from '../core/contracts/memory.ts'
-import { inEffect } from '../core/contracts/template.ts'
+import { inEffect, type TemplateSetup } from '../core/contracts/template.ts'
 import { askPersonTool } from '../core/contracts/tools.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { openKeptTexts } from '../records/kept-texts.ts'
 import type { AgentBook } from '../run/delegation/delegation.ts'
 import type { RunnerOptions } from '../run/options.ts'
+import { GitError } from '../workspace/git/git.ts'
+import { treeChanges } from '../workspace/git/trees.ts'
 import { type SessionFolder, scopeFolder } from '../workspace/memory/session-folder.ts'
 import type { Run } from './open-run.ts'
 import { unknownTemplate } from './start/templates.ts'
+import type { World } from './world.ts'
 
 /** Who works in the sessions of a run, and how. */
 export class TemplateFactory {
   readonly #run: Run
-  readonly #platform: NodeJS.Platform
+  readonly #world: Pick<World, 'platform' | 'env'>
   /** What was said of the agents already. */
   readonly #told = new Set<string>()
 
-  constructor(run: Run, platform: NodeJS.Platform) {
+  constructor(run: Run, world: Pick<World, 'platform' | 'env'>) {
     this.#run = run
-    this.#platform = platform
+    this.#world = world
   }
 
   /** That of one session; `place`: where its memory lies. */
@@ -33,7 +36,7 @@ export class TemplateFactory {
     place: SessionFolder,
     memory: Memory,
   ): Promise<Pick<RunnerOptions, 'template' | 'agents'>> {
-    const { records, settings, remarks } = this.#run
+    const { records, settings, remarks, fingerprints, redactor } = this.#run
     const { directory } = records
     if (kind === null) throw new UserError(unknownTemplate(name))
     // Those that a person has tried again are not parked in the file either.
@@ -51,6 +54,12 @@ export class TemplateFactory {
         kept: name => openKeptTexts(records.sessionFolder(id)).read(name, kept),
         hasKept: name => kept.some(each => each.name === name),
         keptPath: name => join(records.sessionFolder(id), 'kept', name),
+        linesChanged: (before, after, signal) => linesChanged(fingerprints, before, after, signal),
+        looks: {
+          gitDir: join(records.folder, 'looks'),
+          env: this.#world.env,
+          redact: text => redactor.text(text),
+        },
       }),
     )
     return {
@@ -62,7 +71,7 @@ export class TemplateFactory {
           promptOf: agent => inEffect(name, 'promptOf', () => template.promptOf?.(agent)),
         }),
         directory,
-        platform: this.#platform,
+        platform: this.#world.platform,
         atOnce: settings.agents.atOnce,
       },
     }
@@ -74,6 +83,24 @@ export class TemplateFactory {
     this.#run.remarks.push(...remarks.filter(remark => !this.#told.has(remark)))
     for (const remark of remarks) this.#told.add(remark)
     return agents
+  }
+}
+
+const MOST_FILES = 500
+
+/** As `TemplateSetup.linesChanged`. */
+async function linesChanged(
+  fingerprints: Run['fingerprints'],
+  before: string,
+  after: string,
+  signal: AbortSignal,
+): ReturnType<NonNullable<TemplateSetup['linesChanged']>> {
+  try {
+    return (await fingerprints.mending(git => treeChanges(git, before, after, MOST_FILES), signal)).paths
+  } catch (error) {
+    // A tree that is not kept any more.
+    if (error instanceof GitError) return []
+    throw error
   }
 }
 

@@ -7,6 +7,9 @@ import type { SessionState } from '../core/state/state.ts'
 import { writableByAgents } from '../platform/files.ts'
 import { openRecords } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'
+import { choicesInWords, diffInMarkdown, wordsForDecisionEnd } from '../words/decision.ts'
+import { safeText } from '../words/safe-text.ts'
+import { wantsColour } from './flags.ts'
 
 /**
  * Has the person at a plain terminal decide in a line: the number or the id of a choice, and behind it what they say with
@@ -57,6 +60,7 @@ export class DecisionPrompt implements View {
 
   async #ask(decision: OpenDecision, { id, directory }: SessionState, over: AbortSignal): Promise<void> {
     const { stdin, stdout } = this.#context
+    const about = await linesAbout(this.#context, decision)
     const { createInterface } = await import('node:readline')
     if (over.aborted) return
     // Not as a terminal of readline's own, which would take Ctrl-C for itself.
@@ -65,6 +69,7 @@ export class DecisionPrompt implements View {
       stdout.write(`Your choice (${decision.choices.map(wordsFor).join(', ')}): `)
       this.#isMidLine = true
     }
+    if (about.length > 0) stdout.write(`${about.join('\n')}\n`)
     prompt()
     try {
       for await (const line of lines) {
@@ -103,6 +108,46 @@ export class DecisionPrompt implements View {
     if (!isTaken(reply)) stdout.write(`${reply.message}\n`)
     return isTaken(reply)
   }
+}
+
+/** Whether a decision says so much that it is told where it is asked, and not in a line of what happened. */
+export function isToldWhereAsked({ body, at, until }: { body: string; at: string; until: string }): boolean {
+  return body.trim() !== '' && Date.parse(until) > Date.parse(at)
+}
+
+/** What a decision is about, what can be chosen, and until when; nothing where a line of what happened has said it. */
+async function linesAbout(context: CliContext, decision: OpenDecision): Promise<string[]> {
+  if (decision.body.trim() === '') return []
+  const left = wordsForDecisionEnd(decision, context.clock.now())
+  const about = await markdownOn(context, decision.body)
+  const space = about.length > 1 ? [''] : []
+  return [...space, ...about, ...space, ...choicesInWords(decision), left]
+}
+
+/** Of a file that lines go to. */
+const COLUMNS = 80
+const LEAST_COLUMNS = 40
+
+/** The width of what lines go to, in cells. */
+export function columnsOf({ stdout }: Pick<CliContext, 'stdout'>): number {
+  return Math.max(LEAST_COLUMNS, stdout.columns ?? COLUMNS)
+}
+
+/** A Markdown text in lines for stdout: drawn for a terminal, as it is written (and safe) for a file or a pipe. */
+export async function markdownOn(context: Pick<CliContext, 'env' | 'stdout'>, text: string): Promise<string[]> {
+  if (context.stdout.isTTY !== true) return safeText(text.trimEnd()).split('\n')
+  // Loaded only here: whatever prints lines loads this file.
+  const [{ markdownLines }, { openTheme }] = await Promise.all([
+    import('../tui/blocks/markdown.ts'),
+    import('../tui/terminal/theme.ts'),
+  ])
+  const theme = openTheme({ theme: wantsColour(context) ? 'auto' : 'plain', env: context.env, reader: false })
+  return markdownLines(text, { columns: columnsOf(context), theme, first: true })
+}
+
+/** A unified diff in lines for stdout, as `markdownOn`. */
+export async function diffOn(context: Pick<CliContext, 'env' | 'stdout'>, diff: string): Promise<string[]> {
+  return await markdownOn(context, context.stdout.isTTY === true ? diffInMarkdown(diff) : diff)
 }
 
 function wordsFor({ id, text }: OpenDecision['choices'][number], at: number): string {

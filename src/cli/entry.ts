@@ -7,9 +7,8 @@ import { configHomeOf, redactorOfEnvironment } from '../app/world.ts'
 import { systemClock } from '../base/clock.ts'
 import { describeError, UserError } from '../base/errors.ts'
 import { OWN_ENGINES } from '../engines/registry.ts'
-import { OWN_TEMPLATES } from '../templates/registry.ts'
 import type { CliContext } from '../tui/cli-context.ts'
-import { buildFlowProgram, buildProgram } from './program.ts'
+import { type BareContext, buildFlowProgram, buildProgram } from './program.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -37,7 +36,7 @@ export async function main(process: NodeJS.Process, program: CliContext['program
   }
   // A reader that has gone away (`| head`, a closed terminal) ends the printing, not the work.
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
-  const context: CliContext = {
+  const context: BareContext = {
     program,
     env: process.env,
     cwd,
@@ -53,7 +52,6 @@ export async function main(process: NodeJS.Process, program: CliContext['program
     stderr: process.stderr,
     clock: systemClock,
     engines: OWN_ENGINES,
-    templates: OWN_TEMPLATES,
     signal: ending.signal,
     host: {
       signals: process,
@@ -126,7 +124,7 @@ function writeAsFarAsPossible(fd: number, text: string): void {
 }
 
 /** Reads the command line, does what it says, and resolves with the exit code. */
-export async function runCommandLine(context: CliContext, args: readonly string[]): Promise<number> {
+export async function runCommandLine(context: BareContext, args: readonly string[]): Promise<number> {
   let exitCode = 0
   const build = context.program === 'codex-flow' ? buildFlowProgram : buildProgram
   const program = build(context, code => {

@@ -11,7 +11,7 @@ import { type Description, describe, type Tone } from '../words/names.ts'
 import { Countdown, formatTime } from '../words/numbers.ts'
 import { waitEndOf } from '../words/outcome.ts'
 import { oneLine } from '../words/safe-text.ts'
-import { DecisionPrompt } from './decision-prompt.ts'
+import { columnsOf, DecisionPrompt, isToldWhereAsked } from './decision-prompt.ts'
 import { type RunFlags, wantsColour } from './flags.ts'
 
 /** Writes each event as one line of JSON, the very line that the journal holds. `write` gets whole lines. */
@@ -27,9 +27,12 @@ const CONTINUATION = ' '.repeat('22:41:07  '.length)
 /**
  * Writes a line for each thing that happened, for a person who reads a log: local time, what, how long, how many
  * tokens. What belongs to a thing follows on indented lines. A wait is counted down, a line every 15 minutes. `write`
- * gets whole lines, with their newline.
+ * gets whole lines, with their newline. `asks`: what is to be decided is said where it is asked, and here only its title.
  */
-export function plainView(write: (text: string) => void, { colour }: { colour: boolean }): View {
+export function plainView(
+  write: (text: string) => void,
+  { colour, asks = false }: { colour: boolean; asks?: boolean },
+): View {
   let countdown: Countdown | null = null
   const paint = (text: string, tone: Tone) => (colour ? paintTone(text, tone) : text)
   const say = (at: number, { text, more, tone, moreTone = tone }: Description) => {
@@ -42,7 +45,9 @@ export function plainView(write: (text: string) => void, { colour }: { colour: b
       const at = Date.parse(event.at)
       countdown = countdownOf(state, countdown, at)
       const description = describeEvent(event, state)
-      if (description !== null) say(at, description)
+      if (description === null) return
+      const isAskedBelow = asks && event.type === 'decision-asked' && isToldWhereAsked(event)
+      say(at, isAskedBelow ? { ...description, more: [] } : description)
     },
     live(event) {
       switch (event.type) {
@@ -196,10 +201,6 @@ export async function askYesOrNo({ stdin, stdout, signal }: CliContext, question
   return null
 }
 
-/** Of a file that lines go to. */
-const COLUMNS = 80
-const LEAST_COLUMNS = 40
-
 function bothViews(one: View, other: View): View {
   return {
     event(event, state) {
@@ -225,14 +226,14 @@ function displayOn(context: CliContext, flags: RunFlags): Display {
   stdout.once('error', () => {
     stderr.write('Nobody reads the output any more. The work goes on; codemachine logs -f follows it.\n')
   })
-  const view = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context) })
+  const view = flags.json ? jsonView(write) : plainView(write, { colour: wantsColour(context), asks: prompt !== null })
   return {
     canAsk,
     view: prompt === null ? view : bothViews(view, prompt),
     say: text => void (flags.json ? stderr.write(`${text}\n`) : write(`${text}\n`)),
     card(lines) {
       if (flags.json) return
-      const columns = Math.max(LEAST_COLUMNS, stdout.columns ?? COLUMNS)
+      const columns = columnsOf(context)
       const paint = wantsColour(context) ? paintTone : (text: string) => text
       write(`${['', ...lines({ columns }).map(({ text, tone }) => paint(text, tone)), ''].join('\n')}\n`)
     },

@@ -1,7 +1,6 @@
 import { Argument, type Command, Option } from 'commander'
 import type { Ask } from '../app/library.ts'
 import { UserError } from '../base/errors.ts'
-import { OWN_TEMPLATES, USUAL_TEMPLATE } from '../templates/registry.ts'
 import {
   codexBinOption,
   type DirectoryFlags,
@@ -182,6 +181,7 @@ export function addRunning(program: Command, does: Does): void {
     command.action((...typed: unknown[]) => ask(running, ...(running.text === undefined ? [[]] : []), ...typed))
   }
   addDecide(program, does)
+  addPlan(program, does)
 }
 
 /** A command that asks something of the codemachine that runs in the work directory. */
@@ -286,6 +286,46 @@ function addDecide(program: Command, does: Does): void {
     )
 }
 
+function addPlan(program: Command, does: Does): void {
+  const load = does(async () => (await import('./commands/change/plan.ts')).plan)
+  const withShow = (command: Command) =>
+    withLook(command)
+      .option('--version <n>', 'this version, and not the newest')
+      .option('--diff', 'only what has changed since the version before')
+  const plan = withShow(program.command('plan'))
+    .argument('[session]', 'the session, if it is not the newest that has a plan')
+    .argument('[what]', 'show, accept, reject or edit; without it, show')
+    .argument('[text...]', 'what you say with it; - reads it from standard input')
+    .description('see the plan of a session, and accept it or have it changed, from another terminal')
+    .action((session: string | undefined, what: string | undefined, text: string[], flags: LookFlags, command) =>
+      load(
+        [session, what, ...text].filter(word => word !== undefined),
+        flags,
+        command,
+      ),
+    )
+  const below = (name: string, description: string, words: [name: string, what: string]) => {
+    const command = name === 'show' ? withShow(plan.command(name)) : withLook(plan.command(name))
+    command
+      .argument(...words)
+      .description(description)
+      .action((typed: string[] | string | undefined, flags: LookFlags, command) =>
+        load([name, ...[typed ?? []].flat()], { ...plan.opts(), ...flags }, command),
+      )
+  }
+  const session: [string, string] = ['[session]', 'the session, if it is not the newest that has a plan']
+  below('show', 'the plan as it is, or an earlier version of it', session)
+  below('accept', 'accept the version that waits', ['[remark...]', 'what whoever carries it out is told with it'])
+  below('reject', 'have the version that waits changed; the next one is shown again', [
+    '<change...>',
+    'what to change; - reads it from standard input',
+  ])
+  below('edit', 'change the version that waits yourself, in your editor', [
+    '[session]',
+    'the session, if it is not the one that runs here',
+  ])
+}
+
 function addQueue(program: Command, does: Does): void {
   const queue = program.command('queue').description('the prompts that wait; each becomes a session of its own')
   const load = () => import('./commands/ask.ts')
@@ -307,16 +347,16 @@ function addQueue(program: Command, does: Does): void {
     .action(does(async () => (await load()).queueRemove))
 }
 
-const NAMES = [...OWN_TEMPLATES.values()].flatMap(({ name, isCall, hasOwnCommand }) =>
-  isCall || hasOwnCommand ? [] : [name],
-)
+/** The templates by their names, for they are loaded once a command has been read: those that `start` takes, and those of prompts. */
+const STARTED = ['build', 'goal']
+const PROMPTED = [...STARTED, 'change']
 /** They are for the help and for completion: a wrong one is refused in words that name the nearest. */
 const asTyped = (name: string) => name
 
 /** Adds the flags of what the session of a queued prompt begins with. */
 function withTerms(command: Command): Command {
   return command
-    .addOption(templateOption(USUAL_TEMPLATE))
+    .addOption(templateOption('goal', PROMPTED))
     .option('--rounds <n>', 'how many rounds at the most')
     .option('--max-time <duration>', 'for how long at the most, such as 8h or 1h30m')
     .option('--max-tokens <count>', 'how many tokens at the most, such as 5M or 500k')
@@ -326,9 +366,9 @@ function withTerms(command: Command): Command {
 }
 
 /** `--template`; `usual`: which one it is if none is named. */
-function templateOption(usual: string): Option {
+function templateOption(usual: string, templates: readonly string[]): Option {
   return new Option('--template <name>', `the kind of work; codemachine templates says what each is (${usual})`)
-    .choices(NAMES)
+    .choices(templates)
     .argParser(asTyped)
 }
 
@@ -341,7 +381,7 @@ export function addStart(program: Command, does: Does): void {
       'build what .codemachine/inputs/specifications.md asks for; in at most 50 rounds, if no limit is named',
     )
     .option('-y, --yes', 'the specification is complete, and the plan is carried out as it comes')
-    .addOption(templateOption('the mode of the settings'))
+    .addOption(templateOption('the mode of the settings', STARTED))
     .addOption(worktreeOption())
     .option('-n, --dry-run', 'only print the prompts and commands; nothing is started and nothing spent')
     .action((flags: { dryRun?: true }, command) => (flags.dryRun ? dryStart : start)(flags, command))
@@ -360,8 +400,13 @@ function addTemplates(program: Command, does: Does): void {
     .action(async (flags: LookFlags) => {
       const [name] = templates.args
       if (name !== undefined) {
-        const { templateNamed } = await import('../app/start/templates.ts')
-        throw new UserError(`To choose it: codemachine templates select ${templateNamed(OWN_TEMPLATES, name).name}`)
+        const [{ templateNamed }, { OWN_TEMPLATES }] = await Promise.all([
+          import('../app/start/templates.ts'),
+          import('../templates/registry.ts'),
+        ])
+        throw new UserError(
+          `To choose it: codemachine templates select ${templateNamed(OWN_TEMPLATES, name, 'start').name}`,
+        )
       }
       await list(flags, templates)
     })
@@ -369,7 +414,7 @@ function addTemplates(program: Command, does: Does): void {
     .description('show them, and which is chosen')
     .action((flags: LookFlags, command) => list({ ...templates.opts(), ...flags }, command))
   withDirectory(templates.command('select'))
-    .addArgument(new Argument('<name>', 'which one').choices(NAMES).argParser(asTyped))
+    .addArgument(new Argument('<name>', 'which one').choices(STARTED).argParser(asTyped))
     .description('choose one for this project, in its codemachine.toml')
     .action((name: string, flags: DirectoryFlags, command) => select(name, { ...templates.opts(), ...flags }, command))
 }

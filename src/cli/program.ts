@@ -5,6 +5,7 @@ import { nearestName } from '../base/text.ts'
 import type { CliContext } from '../tui/cli-context.ts'
 import { shellWord } from '../words/commands.ts'
 import { oneLine } from '../words/safe-text.ts'
+import { addChange } from './change-program.ts'
 import {
   codexBinOption,
   type Does,
@@ -27,6 +28,7 @@ Examples:
   codemachine queue add "then update the docs" the next session, from another terminal
   codemachine --max-time 8h "…"                for as long as the night is; --max-tokens 5M: for so much
   codemachine start                            build what .codemachine/inputs/specifications.md asks for
+  codemachine change "add rate limiting"       plan one change, have you accept the plan, carry it out, prove it
   codemachine steer "leave the API as it is"   tell the running agent something
   codemachine status                           what it is doing; codemachine logs -f follows it
   codemachine stop                             end after this round; codemachine resume goes on from there
@@ -45,11 +47,14 @@ Exit codes:
   130, 143 interrupted: codemachine resume goes on from there
 `
 
+/** What a command line is read with; `templates` left out: those of codemachine itself. */
+export type BareContext = Omit<CliContext, 'templates'> & Partial<Pick<CliContext, 'templates'>>
+
 /**
  * The whole command line. What a command imports is loaded when it is called.
  * @param ended told with which exit code a command has ended
  */
-export function buildProgram(context: CliContext, ended: (exitCode: number) => void): Command {
+export function buildProgram(context: BareContext, ended: (exitCode: number) => void): Command {
   const program = bareProgram(context)
     .description('Leave a coding agent to work overnight; find the work done, and proven, in the morning.')
     .argument('[goal...]', 'what to work on; - reads it from standard input')
@@ -60,7 +65,9 @@ export function buildProgram(context: CliContext, ended: (exitCode: number) => v
     if (flags.agent !== undefined) {
       const { agent } = await import('./commands/agent.ts')
       const { agent: name, stream = false, path: paths = [] } = flags
-      return ended(await agent(context, { agent: name, task: words.join(' '), stream, paths, flags }))
+      return ended(
+        await agent(await withTemplates(context), { agent: name, task: words.join(' '), stream, paths, flags }),
+      )
     }
     const [alone] = [...(flags.stream ? ['--stream'] : []), ...(flags.path ? ['--path'] : [])]
     if (alone !== undefined) throw new UserError(`${alone} means something only with --agent <name>.`)
@@ -69,10 +76,10 @@ export function buildProgram(context: CliContext, ended: (exitCode: number) => v
       program.commands.map(command => command.name()),
     )
     const { run } = await withSmallHeap(() => import('./commands/run.ts'))
-    ended(await run(context, words.length === 0 ? null : words.join(' '), flags))
+    ended(await run(await withTemplates(context), words.length === 0 ? null : words.join(' '), flags))
   })
   const does = doesIn(context, ended)
-  for (const add of [addStart, addResume, addLooking, addRunning, addProof, addAgents]) add(program, does)
+  for (const add of [addStart, addChange, addResume, addLooking, addRunning, addProof, addAgents]) add(program, does)
   addFlow(program.command('flow'), does)
   for (const add of [addLogin, addDemo, addDoctor]) add(program, does)
   sayInSentences(program)
@@ -80,7 +87,7 @@ export function buildProgram(context: CliContext, ended: (exitCode: number) => v
 }
 
 /** The same of `codex-flow`, which is what `codemachine flow` is. */
-export function buildFlowProgram(context: CliContext, ended: (exitCode: number) => void): Command {
+export function buildFlowProgram(context: BareContext, ended: (exitCode: number) => void): Command {
   const program = bareProgram(context)
   addFlow(program, doesIn(context, ended))
   sayInSentences(program)
@@ -88,7 +95,7 @@ export function buildFlowProgram(context: CliContext, ended: (exitCode: number) 
 }
 
 /** The program that was typed, with its help and version, and without a command. */
-function bareProgram(context: CliContext): Command {
+function bareProgram(context: BareContext): Command {
   const { program, stdout, stderr } = context
   return new Command(program)
     .version(version, '-V, --version', 'show the version')
@@ -103,11 +110,19 @@ function bareProgram(context: CliContext): Command {
     .hook('preAction', refuseFlagsBefore)
 }
 
-function doesIn(context: CliContext, ended: (exitCode: number) => void): Does {
+function doesIn(bare: BareContext, ended: (exitCode: number) => void): Does {
   return load =>
-    async (...typed) =>
+    async (...typed) => {
+      const [command, context] = await Promise.all([load(), withTemplates(bare)])
       // The last that was typed is the command itself.
-      ended(await (await load())(context, ...(typed.slice(0, -1) as never[])))
+      ended(await command(context, ...(typed.slice(0, -1) as never[])))
+    }
+}
+
+/** With the templates of codemachine itself where none are given: what they do is loaded once a command has been read. */
+async function withTemplates(context: BareContext): Promise<CliContext> {
+  const templates = context.templates ?? (await import('../templates/registry.ts')).OWN_TEMPLATES
+  return { ...context, templates }
 }
 
 /** What the parser says of a mistake; without the value of an option that there is not, for it may be a key. */

@@ -22,16 +22,54 @@ export interface AskProviderOptions {
 export async function askProvider(
   provider: Provider,
   model: string | null,
-  { env, clock, signal }: AskProviderOptions,
+  options: AskProviderOptions,
 ): Promise<ProviderProblem | null> {
+  const { env } = options
   const key = keyOf(provider, env)
   if (key !== null && 'problem' in key) return { kind: 'no-key', message: key.problem }
   if (!canBeAsked(provider, env)) return null
+  const answer = await askForModels(provider, key, { ...options, withinMs: ANSWER_MS }, async response => {
+    const problem = problemOfStatus(provider, response.status)
+    if (problem !== null || response.status !== 200) {
+      await response.body?.cancel().catch(() => {})
+      return problem
+    }
+    return model === null ? null : problemOfModel(provider, model, modelsIn(await readBounded(response)))
+  })
+  if ('read' in answer) return answer.read
+  return answer.why === null ? null : away(provider, answer.why)
+}
+
+/**
+ * The names of the models that a provider on this machine has, as it lists them; null if it is on another one, does not answer
+ * within that time, or answers with anything else. Never rejects.
+ */
+export async function modelsOffered(
+  provider: Provider,
+  options: AskProviderOptions & { withinMs: number },
+): Promise<string[] | null> {
+  const key = keyOf(provider, options.env)
+  if (!isOnThisMachine(new URL(provider.baseUrl)) || (key !== null && 'problem' in key)) return null
+  const answer = await askForModels(provider, key, options, async response => {
+    if (response.status === 200) return modelsIn(await readBounded(response))
+    await response.body?.cancel().catch(() => {})
+    return null
+  })
+  return 'read' in answer ? answer.read : null
+}
+
+/** `GET <base_url>/models`, within that time. `why`: why there was no answer; null: `signal` ended the question. */
+async function askForModels<T>(
+  { baseUrl }: Provider,
+  key: { value: string } | null,
+  { clock, signal, withinMs }: AskProviderOptions & { withinMs: number },
+  read: (response: Response) => Promise<T>,
+): Promise<{ read: T } | { why: string | null }> {
   const over = new AbortController()
   const late = new AbortController()
-  const bound = clock.wait(ANSWER_MS, over.signal).then(() => late.abort())
+  const bound = clock.wait(withinMs, over.signal).then(() => late.abort())
   try {
-    const response = await fetch(`${provider.baseUrl}/models`, {
+    const response = await fetch(`${baseUrl}/models`, {
       headers: {
         accept: 'application/json',
         'user-agent': `codemachine/${version}`,
@@ -40,15 +78,10 @@ export async function askProvider(
       redirect: 'manual',
       signal: AbortSignal.any([late.signal, signal]),
     })
-    const problem = problemOfStatus(provider, response.status)
-    if (problem !== null || response.status !== 200) {
-      await response.body?.cancel().catch(() => {})
-      return problem
-    }
-    return model === null ? null : problemOfModel(provider, model, modelsIn(await readBounded(response)))
+    return { read: await read(response) }
   } catch (error) {
-    if (signal.aborted) return null
-    return away(provider, late.signal.aborted ? `no answer within ${ANSWER_MS / 1000} s` : reasonOf(error))
+    if (signal.aborted) return { why: null }
+    return { why: late.signal.aborted ? `no answer within ${withinMs / 1000} s` : reasonOf(error) }
   } finally {
     over.abort()
     await bound
@@ -58,11 +91,16 @@ export async function askProvider(
 /** Whether a provider is asked: not if codex asks a proxy for it, which Node does not use as codex does. What lies on this machine always is. */
 export function canBeAsked({ baseUrl }: Pick<Provider, 'baseUrl'>, env: Readonly<NodeJS.ProcessEnv>): boolean {
   const url = new URL(baseUrl)
-  if (/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)) return true
+  if (isOnThisMachine(url)) return true
   const names = [`${url.protocol.slice(0, -1)}_proxy`, 'all_proxy']
   if (!names.some(name => env[name] || env[name.toUpperCase()])) return true
   const exempt = (env.no_proxy || env.NO_PROXY || '').toLowerCase().split(/[\s,]+/)
   return exempt.some(entry => isExempt(url, entry))
+}
+
+/** Whether the address of a provider is one of this machine. */
+export function isOnThisMachine({ hostname }: URL): boolean {
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 const ANSWER_MS = 3_000

@@ -4,14 +4,15 @@ import { clipEnd } from '../base/text.ts'
 import type { EventOf, Recorded, RecordedOf, StallRemedy } from '../core/events/events.ts'
 import type { OutcomeHint, RoundOutcome, SessionOutcome, StallReason } from '../core/events/outcome.ts'
 import type { Cost } from '../core/rules/cost.ts'
+import { PLAN_DECISION } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { wordsForClass } from '../words/names.ts'
 import { formatCount, formatSpan, formatTokens } from '../words/numbers.ts'
 import { wordsForCost, wordsForHint, wordsForRemedy, wordsForStall } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
-import { statusOfWork } from '../words/work.ts'
+import { plansOf, statusOfWork } from '../words/work.ts'
 
-/** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan or a parked task of a build. */
+/** What can be notified. A session that ended and needs a person is `needs-person`, not `ended`; so is a plan that waits, or a parked task of a build. */
 export type NotifyEvent = 'ended' | 'needs-person' | 'waiting' | 'stuck' | 'paused' | 'round-ended'
 
 /** A notification, sent as JSON to a command's stdin or to a webhook. docs/notifications.md documents it. */
@@ -49,6 +50,8 @@ type NotificationFacts =
     }
   /** The plan of a build waits until the person has looked at it. */
   | { event: 'needs-person'; about: 'plan'; tasks: number }
+  /** A version of a plan waits that is cut into tasks once it is accepted; `until`: ISO 8601 in UTC. */
+  | { event: 'needs-person'; about: 'plan'; version: number; question: string; until: string }
   /** A person is asked to decide; until then no round runs. */
   | {
       event: 'needs-person'
@@ -156,7 +159,16 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
       return decisionAsked(event, state)
     case 'task-judged':
       return taskParked(event)
-    // These are told, if at all, when the session ends or waits.
+    default:
+      return untold(event)
+  }
+}
+
+type Told = 'session-ended' | 'waiting' | 'stuck' | 'round-ended' | 'hold-until' | 'decision-asked' | 'task-judged'
+
+/** Of these a person is told, if at all, when the session ends or waits. */
+function untold(event: Exclude<Recorded, { type: Told }>): null {
+  switch (event.type) {
     case 'session-created':
     case 'session-resumed':
     case 'keep-awake':
@@ -192,6 +204,9 @@ function factsOf(event: Recorded, state: SessionState): NotificationFacts | null
     case 'command-ran':
     case 'wrote':
     case 'noted':
+    case 'state-entered':
+    case 'kept':
+    case 'gates-added':
     case 'scope-entered':
     case 'scope-left':
     case 'memory-broken':
@@ -266,6 +281,8 @@ function decisionAsked(event: RecordedOf<'decision-asked'>, state: SessionState)
     const isChanged = (state.last?.part ?? null) === null
     return isChanged ? null : { event: 'needs-person', about: 'plan', tasks: state.taskPlan?.tasks.length ?? 0 }
   }
+  const version = id === PLAN_DECISION ? plansOf(state).at(-1)?.version : undefined
+  if (version !== undefined) return { event: 'needs-person', about: 'plan', version, question: clip(title), until }
   const shown = choices.map(choice => ({ id: choice.id, label: clip(choice.label) }))
   return {
     event: 'needs-person',
@@ -365,6 +382,12 @@ function inWordsAbout(
 ): { title: string; message: string } {
   switch (facts.about) {
     case 'plan':
+      if ('version' in facts) {
+        const question = plainLine(facts.question, REASON_CHARS)
+        const left = formatSpan(Date.parse(facts.until) - Date.parse(at))
+        const how = '`codemachine plan` shows it, `codemachine plan accept` has it carried out.'
+        return { title: 'the plan waits for you', message: `${question} ${how} It waits for ${left} at the longest.` }
+      }
       return {
         title: 'the plan waits for you',
         message: `It has ${formatCount(facts.tasks, 'task')}; \`codemachine unpause\` starts the build.`,
@@ -402,6 +425,8 @@ function outcomeInWords(outcome: SessionOutcome): { title: string; message: stri
       return { title: 'answered', message: 'The agent has answered.' }
     case 'replayed':
       return { title: 'replayed', message: 'No model was asked, and nothing was run.' }
+    case 'planned':
+      return { title: 'planned', message: 'The plan is accepted, and nothing of it is carried out yet.' }
     case 'limit':
       return { title: 'limit reached', message: `The limit of ${outcome.limit} is reached.` }
     case 'needs-person': {

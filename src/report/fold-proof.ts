@@ -35,6 +35,9 @@ export class ProofSoFar {
       case 'session-resumed':
         this.#configure(event.gates ?? [])
         break
+      case 'gates-added':
+        this.#configure(event.gates)
+        break
       case 'done-nominated':
         this.#whyNothing = event.whyNothing === undefined ? null : clipEnd(event.whyNothing, TEXT_CHARS)
         break

@@ -10,29 +10,48 @@ const MOST_LEFT = 60
 const LEFT_CHARACTERS = 500
 const GATE_CHARACTERS = 4_000
 
+/** What is known of a session beside its report. */
+export interface FollowedTerms {
+  /** What its template says of its work; null: its agent's last words stand there. */
+  work: string | null
+  /** A line for each session that it went on from, the newest first. */
+  earlier: readonly string[]
+  /** What has become of its changes since; null: nothing. */
+  note: string | null
+}
+
 /**
  * What a session came to, for one that goes on from it, as Markdown of at most 64 KiB: what was asked for, how it ended,
- * what it changed, what is left and fails, and what its agent said last. Pure.
+ * what it went on from, what it changed, what is left and fails, and what its template says of its work, or its agent said
+ * last. Pure.
  */
-export function followUpOf(data: ReportData): string {
+export function followUpOf(
+  data: ReportData,
+  { work, earlier, note }: FollowedTerms = { work: null, earlier: [], note: null },
+): string {
   const { goal, changes, proof, build, lastWords, session } = data
   const left = whatIsLeft(data)
   const failed = proof.gates.flatMap(({ name, last }) =>
     last === null || last.status === 'passed' || last.output.trim() === '' ? [] : [{ name, output: last.output }],
   )
-  const words = build?.summary ?? lastWords
+  const words = work === null ? (build?.summary ?? lastWords) : null
+  const changed = [changesInWords(data), ...changes.paths.map(({ path }) => `- ${path}`)].join('\n')
   return clipToBytes(
     [
       `# What session ${session} came to`,
       `## What was asked for\n\n${clipEnd(goal.trim(), GOAL_CHARACTERS)}`,
       `## How it ended\n\n${headlineOf(data).text}`,
-      `## What it changed\n\n${[changesInWords(data), ...changes.paths.map(({ path }) => `- ${path}`)].join('\n')}`,
+      ...(earlier.length === 0
+        ? []
+        : [`## What it went on from, the newest first\n\n${earlier.map(line => `- ${line}`).join('\n')}`]),
+      `## What it changed\n\n${changed}${note === null ? '' : `\n\n${note}`}`,
       left.length === 0
         ? '## What is left\n\nNothing that is known.'
         : `## What is left\n\n${left
             .slice(0, MOST_LEFT)
             .map(({ text }) => `- ${clipEnd(text, LEFT_CHARACTERS)}`)
             .join('\n')}`,
+      ...(work === null ? [] : [work.trim()]),
       ...failed.map(({ name, output }) => `## What ${name} printed\n\n${clipStart(output.trimEnd(), GATE_CHARACTERS)}`),
       ...(words === null
         ? []

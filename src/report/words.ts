@@ -142,7 +142,7 @@ export function noGateInWords({ proof, changes }: Pick<ReportData, 'proof' | 'ch
   if (proof.gates.length > 0) return null
   return changes.from === 'none'
     ? 'nothing of it is proved'
-    : `no gates are configured: no command was run to check ${work}`
+    : `no gates are configured: no command was run that proves ${work}`
 }
 
 /** What has changed since the session began: `12 files, +340 −22 lines, 3 commits (report.xml by a gate)`. */

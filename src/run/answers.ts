@@ -92,28 +92,40 @@ export class Answers {
     return left === 0 ? text : `${text.toWellFormed()}\n[… ${left} more characters]`
   }
 
-  /** Keeps and judges the last message of a round that has worked, as far as it asks for that. */
-  async take({ answer, keep }: RoundSpec, round: number, message: string | null): Promise<void> {
+  /**
+   * Keeps and judges the last message of a round that has worked, as far as it asks for that.
+   * @param isStale whether nothing of it counts any more, so that nothing is journaled
+   */
+  async take(
+    { answer, keep }: RoundSpec,
+    round: number,
+    message: string | null,
+    isStale: () => boolean,
+  ): Promise<void> {
     const { log, redactor } = this.#options
-    if (answer !== undefined) await this.takeAnswer(answer, round, message, value => ({ ok: true, value }))
-    if (keep === undefined || message === null) return
-    log.emit({ type: 'output-kept', round, output: await this.keep(keep, 'md', redactor.text(message)) })
+    if (answer !== undefined) await this.takeAnswer(answer, round, message, value => ({ ok: true, value }), isStale)
+    if (keep === undefined || message === null || isStale()) return
+    const output = await this.keep(keep, 'md', redactor.text(message))
+    if (!isStale()) log.emit({ type: 'output-kept', round, output })
   }
 
   /**
    * Journals what the message comes to as an answer; null if it was refused.
    * @param read what is made of a value that fits the schema, or why it is refused all the same
+   * @param isStale as in `take`
    */
   async takeAnswer<T>(
     asked: AskedAnswer,
     round: number,
     message: string | null,
     read: (value: unknown) => Parsed<T>,
+    isStale: () => boolean = () => false,
   ): Promise<T | null> {
     const { log, redactor } = this.#options
     const { name } = asked
     const parsed = await readAnswer(asked, message, redactor)
     const made = parsed.ok ? read(parsed.value) : parsed
+    if (isStale()) return null
     if (!made.ok) {
       log.emit({ type: 'answer-refused', round, name, problem: made.problem })
       return null
@@ -121,6 +133,7 @@ export class Answers {
     const value = parsed.ok ? parsed.value : null
     const output = await this.keep(name, 'json', `${JSON.stringify(value, null, 2)}\n`)
     const fits = JSON.stringify(value).length <= MOST_VALUE_CHARACTERS
+    if (isStale()) return null
     log.emit({ type: 'answer-given', round, name, output, ...(fits ? { value } : {}) })
     return made.value
   }
@@ -157,7 +170,7 @@ function memberOf(text: string, path: readonly string[]): string {
 
 /** Reads an answer without its secrets, and checks it by its schema. */
 export async function readAnswer(
-  { schema }: Pick<AskedAnswer, 'schema'>,
+  { schema, accepts = schema }: Pick<AskedAnswer, 'schema' | 'accepts'>,
   message: string | null,
   redactor: Redactor,
 ): Promise<Parsed<unknown>> {
@@ -166,7 +179,7 @@ export async function readAnswer(
   // An escape sequence may have hidden one.
   const value: unknown = JSON.parse(redactor.line(JSON.stringify(parsed.value)))
   const { schemaProblem } = await import('../core/rules/answer-schema.ts')
-  const problem = withinTime(() => schemaProblem(value, schema))
+  const problem = withinTime(() => schemaProblem(value, accepts))
   return problem === null ? { ok: true, value } : { ok: false, problem }
 }
 

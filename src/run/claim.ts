@@ -75,6 +75,8 @@ export class ClaimProof {
     await proof.lookAtConfiguration(tree)
     const isProtectedChanged = await proof.isProtectedChanged(tree)
     const strayed = pass === 2 && tree !== from ? await proof.strayed(claimed, tree) : []
+    // A person wants another plan meanwhile.
+    if (log.state.claim.state !== 'nominated') return { tree, end: null }
     const step = nextProof(log.state, { tree, isProtectedChanged, ran, pass, from, strayed })
     const takesTime = step.kind === 'gate' || step.kind === 'review'
     // A person who wants it to stop after the round still learns the verdict on that round, where no gate or review is needed.
@@ -107,6 +109,7 @@ export class ClaimProof {
     const { log, proof, scopes } = this.#options
     await proof.keepAccepted(this.#round, tree)
     await scopes.clear()
+    if (log.state.claim.state !== 'nominated') return { tree, end: null }
     log.emit({ type: 'done-accepted', round: this.#round, tree, verified, ...inScope(log.state) })
     scopes.leaveDone()
     return { tree, end: null }
@@ -123,8 +126,11 @@ export class ClaimProof {
   /** Claims that the goal is reached with the files as they are once nothing runs any more that could change them. */
   async nominate(step: number): Promise<string> {
     const { log, engines, workTree } = this.#options
+    const { replansAsked } = log.state
     await engines.settle()
     const tree = await workTree.take()
+    // A person wants another plan: the template is asked again.
+    if (log.state.replansAsked !== replansAsked) return tree
     this.#passing = null
     log.emit({ type: 'done-nominated', step, round: this.#round, by: ['template'], tree })
     return tree

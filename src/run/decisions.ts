@@ -25,12 +25,13 @@ export class Decisions {
    */
   async ask(wanted: Decision): Promise<SessionOutcome | null> {
     const { log, asked, audience, budget } = this.#options
+    const { replansAsked } = log.state
     const isAttached = await audience.isAttached()
     const { endedBy } = asked
     if (endedBy !== null) return { kind: 'interrupted', by: endedBy }
     if (budget.timeLeftMs <= 0) return { kind: 'limit', limit: 'time' }
     // Asked for while nobody was waited for yet: the template is asked again.
-    if (log.state.replan !== null) return null
+    if (log.state.replan !== null || log.state.replansAsked !== replansAsked) return null
     this.#begin(
       inTemplate(log.state.template, 'next', () => checkedDecision(wanted)),
       isAttached,

@@ -93,6 +93,11 @@ function protects({ gates }: Pick<SessionState, 'gates'>): boolean {
   return gates.some(({ protect }) => protect.length > 0)
 }
 
+/** Whether one does, or may come that does. */
+function mayProtect({ gates, kind }: Pick<SessionState, 'gates' | 'kind'>): boolean {
+  return protects({ gates }) || kind?.addsGates === true
+}
+
 /** Keeps savepoints and runs gates, before the first round and after each one. */
 export class Proof {
   readonly #options: ProofOptions
@@ -110,12 +115,12 @@ export class Proof {
     this.#log = options.log
   }
 
-  /** True once the first savepoint is kept and the gates have run that come before round 1. */
+  /** True once the first savepoint is kept and the gates have run that come before round 1, and those that were added since. */
   get hasBegun(): boolean {
     if (this.#options.means === null) return true
     const { savepoint, last, gateConfiguration } = withoutScope(this.#log.state)
-    if (last !== null) return true
-    const isLookedAt = gateConfiguration !== null || !protects(withoutScope(this.#log.state))
+    if (last !== null) return this.#due.length === 0
+    const isLookedAt = gateConfiguration !== null || !mayProtect(withoutScope(this.#log.state))
     return (savepoint !== null || this.#isUnkept) && this.#due.length === 0 && isLookedAt
   }
 
@@ -132,11 +137,13 @@ export class Proof {
       return again
     }
     if (!isKept) await this.#tellProtected(0, state.protectFrom ?? tree, tree, withoutScope(state))
-    if (state.last !== null) return tree
+    await this.#tellAdded(tree)
     const { tree: after } = await this.run(this.#due, 'before', tree)
     // What gates install by themselves is there by now.
     const now = withoutScope(this.#log.state)
-    if (this.#due.length === 0 && protects(now)) await this.#lookAt(after, now, await this.#means.programs())
+    if (this.#due.length > 0 || !mayProtect(now)) return after
+    const isFirst = now.gateConfiguration === null && now.last === null
+    await this.#lookAt(after, now, isFirst ? await this.#means.programs() : undefined)
     return after
   }
 
@@ -284,11 +291,19 @@ export class Proof {
     if (!isKept) this.#log.emit({ type: 'warning', round: last.round, message: LAST_UNKEPT })
   }
 
-  /** The gates that have not run yet before round 1. */
+  /** The gates that have not run yet before round 1, or since the template has added them. */
   get #due(): readonly Gate[] {
-    const { gates, before } = withoutScope(this.#log.state)
+    const { gates, addedGates, before, last } = withoutScope(this.#log.state)
     const done = new Set(before.map(({ gate }) => gate))
-    return gates.filter(({ name }) => !done.has(name))
+    return (last === null ? gates : addedGates).filter(({ name }) => !done.has(name))
+  }
+
+  /** Tells which files that added gates protect are not what the session began with. */
+  async #tellAdded(tree: string): Promise<void> {
+    const state = withoutScope(this.#log.state)
+    const gates = this.#due.filter(({ name }) => state.addedGates.some(added => added.name === name))
+    const start = protectedSince(state)
+    if (start !== null) await this.#tellProtected(state.last?.round ?? 0, start, tree, { ...state, gates })
   }
 
   /** The session, and before it the session without its scope, if it is in one: what each has to pass is looked at by itself. */

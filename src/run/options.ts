@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import type { Redactor } from '../base/redactor.ts'
 import type { Engines } from '../core/contracts/engine.ts'
-import type { Memory, ScopeFiles } from '../core/contracts/memory.ts'
+import type { FolderFiles, Memory, ScopeFiles } from '../core/contracts/memory.ts'
 import type { Providers } from '../core/contracts/provider.ts'
 import type { Template } from '../core/contracts/template.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -55,6 +55,8 @@ export interface RunnerOptions {
   memory: Memory
   /** The memory files of its scopes; null for a session that can have none. */
   scopes: ScopeFiles | null
+  /** What it keeps for people in its folder in the work directory; null for a session that has none. */
+  folder: FolderFiles | null
   workTree: WorkTree
   /** Whether the disk of the work directory is full. */
   lacksRoom(): Promise<boolean>

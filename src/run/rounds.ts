@@ -53,7 +53,55 @@ export class Rounds {
     const engine = engines.of(thread)
     const input = answers.inputOf(spec)
     const startedAt = clock.monotonic()
-    this.#options.log.emit({
+    this.#begin({ kind, round: spec }, { round, thread, input, treeBefore })
+    const { state: begun } = this.#options.log
+    const { outcome: came, message } = await this.#options.turns.round(prepared, round, input, spec)
+    const isStale = () =>
+      begun.kind?.replansItself === true && this.#options.log.state.replansAsked !== begun.replansAsked
+    // A person wanted another plan before its end was journaled: nothing of it counts.
+    const outcomeNow = (): RoundOutcome =>
+      came.class === 'worked' && isStale() ? { class: 'interrupted', message: null } : came
+    const outcome = outcomeNow()
+    // What a round left running that did not come to its end must not write while the files are looked at; nor, where
+    // there is a plan, when they have been: a change of it between two rounds is a person's.
+    if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engines.settle()
+
+    await this.#synced
+    if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message, isStale)
+    // A round that changes the plan makes no claim.
+    if (kind === 'replan') await this.#options.memory.withdrawClaim()
+    const { state } = this.#options.log
+    const part = partOf(state.kind, spec.part ?? null)
+    // Of a replay each turn that was shown counts: it would be shown again for ever.
+    const isShown = engine.replays === true && state.running?.turn != null
+    const counts =
+      kind === 'round' && !part.free && ((isShown && outcome.class !== 'interrupted') || this.#counts(outcome))
+    const played = { round, outcomeNow, counts, startedAt, treeBefore }
+    const { tree, memory } = await recordRound(played, this.#options)
+    this.#syncSoon()
+    this.#options.tellRemarks()
+    this.#options.atHand.leave(memory)
+    const { last } = this.#options.log.state
+    if (last !== null) await this.#options.proof.afterRound(last)
+    const ended = last?.outcome ?? outcome
+    if (kind === 'replan') this.#options.planChange.end(ended.class, memory, state)
+    else if (!part.claims || this.#isOffPlan(memory))
+      return { outcome: ended, isShown, tree: await this.#goOn(spec, ended, tree) }
+    else return { outcome: ended, isShown, tree: await this.#judge(memory, ended, tree) }
+    return { outcome: ended, isShown, tree }
+  }
+
+  /** Journals that a round begins. */
+  #begin(
+    { kind, round: spec }: RoundStep,
+    { round, thread, input, treeBefore }: { round: number; thread: ThreadSpec; input: string; treeBefore: string },
+  ): void {
+    const { log, engines } = this.#options
+    const engine = engines.of(thread)
+    const { claim, kind: template } = log.state
+    const onlyLooks = kind === 'round' && thread.readOnly === true && partOf(template, spec.part ?? null).free
+    const keepsClaim = onlyLooks && claim.state === 'accepted' && claim.tree === treeBefore
+    log.emit({
       type: 'round-started',
       round,
       agent: thread.agent,
@@ -63,35 +111,9 @@ export class Rounds {
       ...(thread.provider === undefined ? {} : { provider: thread.provider }),
       model: thread.model,
       input,
+      ...(keepsClaim && { keepsClaim: true as const }),
       ...(spec.part === undefined ? {} : { part: spec.part }),
     })
-    const { outcome, message } = await this.#options.turns.round(prepared, round, input, spec)
-    // What a round left running that did not come to its end must not write while the files are looked at; nor, where
-    // there is a plan, when they have been: a change of it between two rounds is a person's.
-    if (outcome.class !== 'worked' || this.#options.log.state.taskPlan !== null) await engines.settle()
-
-    await this.#synced
-    if (outcome.class === 'worked' && kind === 'round') await answers.take(spec, round, message)
-    // A round that changes the plan makes no claim.
-    if (kind === 'replan') await this.#options.memory.withdrawClaim()
-    const { state } = this.#options.log
-    const part = partOf(state.kind, spec.part ?? null)
-    // Of a replay each turn that was shown counts: it would be shown again for ever.
-    const isShown = engine.replays === true && state.running?.turn != null
-    const counts =
-      kind === 'round' && !part.free && ((isShown && outcome.class !== 'interrupted') || this.#counts(outcome))
-    const played = { round, outcome, counts, startedAt, treeBefore }
-    const { tree, memory } = await recordRound(played, this.#options)
-    this.#syncSoon()
-    this.#options.tellRemarks()
-    this.#options.atHand.leave(memory)
-    const { last } = this.#options.log.state
-    if (last !== null) await this.#options.proof.afterRound(last)
-    if (kind === 'replan') this.#options.planChange.end(outcome.class, memory, state)
-    else if (!part.claims || this.#isOffPlan(memory))
-      return { outcome, isShown, tree: await this.#goOn(spec, outcome, tree) }
-    else return { outcome, isShown, tree: await this.#judge(memory, outcome, tree) }
-    return { outcome, isShown, tree }
   }
 
   /** True if there is a plan whose tasks are not exactly those known to be done: then nothing can be claimed yet. */
@@ -182,7 +204,8 @@ export class MemoryAtHand {
 /** A round that has played, of which nothing runs any more. */
 interface PlayedRound {
   round: number
-  outcome: RoundOutcome
+  /** How it has ended, as far as is known when that is journaled. */
+  outcomeNow(): RoundOutcome
   counts: boolean
   /** On the monotonic clock, ms. */
   startedAt: number
@@ -199,7 +222,7 @@ interface RecordRoundOptions {
 
 /** Looks at what a round has left, and journals its end. Answers the files as they are now. */
 async function recordRound(
-  { round, outcome, counts, startedAt, treeBefore }: PlayedRound,
+  { round, outcomeNow, counts, startedAt, treeBefore }: PlayedRound,
   { log, clock, workTree, guard, memory }: RecordRoundOptions,
 ): Promise<{ tree: string; memory: MemorySnapshot }> {
   // First, for a repository in the work tree may be one of its folders.
@@ -209,7 +232,7 @@ async function recordRound(
   log.emit({
     type: 'round-ended',
     round,
-    outcome,
+    outcome: outcomeNow(),
     counts,
     durationMs: Math.round(clock.monotonic() - startedAt),
     tokens: roundTokens(log.state),

@@ -183,7 +183,8 @@ export class SessionRunner {
 
   /** Whether no round can be told anything any more. */
   get #isOver(): boolean {
-    return this.#stage !== 'running' || this.#log.state.claim.state === 'accepted'
+    const { claim, running } = this.#log.state
+    return this.#stage !== 'running' || (claim.state === 'accepted' && running === null)
   }
 
   /** True once only the end of the session follows. */
@@ -265,15 +266,8 @@ export class SessionRunner {
       case 'round':
       case 'replan':
         return await this.#roundWithMaterials(step, tree, memory)
-      case 'look':
-      case 'command':
-      case 'write':
-      case 'note':
-      case 'claim':
-      case 'leave-scope':
-        return await this.#ownStep(step, tree)
       default:
-        return unreachable(step)
+        return await this.#ownStep(step, tree)
     }
   }
 
@@ -317,13 +311,14 @@ export class SessionRunner {
   async #ownStep(step: OwnStep, tree: string): Promise<SessionOutcome | null> {
     const { asked } = this.#options
     if (asked.endedBy !== null) return { kind: 'interrupted', by: asked.endedBy }
-    if (asked.isPaused && this.#log.state.replan === null) return await this.#hold()
+    if (asked.isPaused && this.#log.state.replan === null && this.#steps.waits(step)) return await this.#hold()
     // A claim is not left unproved for a limit, but after one that was refused another one is.
     const isFirstClaim = step.kind === 'claim' && this.#log.state.claim.state !== 'refused'
     const limit = isFirstClaim ? null : this.limitOfPlan
     if (limit !== null) return { kind: 'limit', limit }
     this.#tree = await this.#steps.carryOut(step, tree)
-    if (step.kind !== 'look' && step.kind !== 'note') this.#memory.forget()
+    const leavesMemory = step.kind === 'note' || step.kind === 'enter' || (step.kind === 'look' && !step.keep)
+    if (!leavesMemory) this.#memory.forget()
     return null
   }
 

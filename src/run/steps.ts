@@ -2,6 +2,7 @@ import { TemplateError, unreachable } from '../base/errors.ts'
 import { clipEnd, lastLines, truncate } from '../base/text.ts'
 import { type OwnStep, type StepFile, templateError } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
+import type { Output, OutputKind } from '../core/rules/outputs.ts'
 import type { SessionState } from '../core/state/state.ts'
 import { type FileToWrite, writeAllInside } from '../workspace/files/write-all.ts'
 import type { Answers } from './answers.ts'
@@ -13,7 +14,17 @@ import type { Scopes } from './scope/scopes.ts'
 export interface OwnStepsOptions
   extends Pick<
     RunnerOptions,
-    'log' | 'template' | 'workTree' | 'guard' | 'means' | 'asked' | 'agents' | 'clock' | 'recordsRoot' | 'redactor'
+    | 'log'
+    | 'template'
+    | 'workTree'
+    | 'folder'
+    | 'guard'
+    | 'means'
+    | 'asked'
+    | 'agents'
+    | 'clock'
+    | 'recordsRoot'
+    | 'redactor'
   > {
   claim: ClaimProof
   scopes: Scopes
@@ -38,6 +49,7 @@ const NOTE_CHARACTERS = 1_000
 export class OwnSteps {
   readonly #options: OwnStepsOptions
   #breakingOff = new AbortController()
+  #isAtWork = false
   /** The last round that had ended before the last steps, and how many these are. */
   #since: { round: unknown; steps: number } = { round: null, steps: 0 }
 
@@ -45,10 +57,28 @@ export class OwnSteps {
     this.#options = options
   }
 
+  /**
+   * Whether it is not carried out while the session holds: it works on something, or it is what a person has broken off in the
+   * session's hold, which they would not have begun again.
+   */
+  waits(step: OwnStep): boolean {
+    return !WORKS_ON_NOTHING.has(step.kind) || this.#breakingOff.signal.aborted
+  }
+
   /** Carries one out, on this work tree. Resolves with the fingerprint afterwards; null if it has to be taken again. */
   async carryOut(step: OwnStep, tree: string): Promise<string | null> {
-    const { log } = this.#options
     this.#checkScope(step)
+    this.#breakingOff = new AbortController()
+    this.#isAtWork = true
+    try {
+      return await this.#take(step, tree)
+    } finally {
+      this.#isAtWork = false
+    }
+  }
+
+  async #take(step: OwnStep, tree: string): Promise<string | null> {
+    const { log } = this.#options
     const number = log.state.steps + 1
     log.emit({
       type: 'step-started',
@@ -58,7 +88,7 @@ export class OwnSteps {
     })
     switch (step.kind) {
       case 'look':
-        await this.#look(number, step.what)
+        await this.#look(number, step)
         return tree
       case 'command':
         return await this.#run(number, step, tree)
@@ -69,6 +99,17 @@ export class OwnSteps {
         log.emit({ type: 'noted', step: number, name, text: said })
         return tree
       }
+      case 'enter': {
+        const [state, why] = [clipEnd(step.state, NAME_CHARACTERS), truncate(step.why, NOTE_CHARACTERS)]
+        log.emit({ type: 'state-entered', step: number, state, from: log.state.workState, why })
+        return tree
+      }
+      case 'keep':
+        await this.#keep(number, step)
+        return tree
+      case 'gates':
+        this.#options.scopes.addGates(step.gates, truncate(step.why, NOTE_CHARACTERS), number)
+        return tree
       case 'claim':
         return await this.#options.claim.nominate(number)
       case 'leave-scope':
@@ -81,7 +122,7 @@ export class OwnSteps {
 
   /** Breaks off the one that runs, if there is one. */
   interrupt(): void {
-    this.#breakingOff.abort()
+    if (this.#isAtWork) this.#breakingOff.abort()
   }
 
   /** Whether a template may end a session so: what is done is no template's to say. */
@@ -114,35 +155,83 @@ export class OwnSteps {
 
   /** Aborted when a person breaks in, or the session is to end. */
   #until(): AbortSignal {
-    this.#breakingOff = new AbortController()
     return AbortSignal.any([this.#options.asked.ending, this.#breakingOff.signal])
   }
 
-  async #look(step: number, what: string): Promise<void> {
-    const { log, redactor } = this.#options
-    const found = await this.#found(what, this.#until())
+  async #look(step: number, { what, keep }: Extract<OwnStep, { kind: 'look' }>): Promise<void> {
+    const { log, redactor, answers } = this.#options
+    const signal = this.#until()
+    const found = await this.#found(what, keep !== undefined, signal)
     if (found === null) return
     // What is left out of the event is read by nobody but from its file, so that it is taken out of both.
     const json = redactor.line(found.json)
-    if (Buffer.byteLength(json) <= RESULT_BYTES)
-      return log.emit({ type: 'looked', step, what, result: JSON.parse(json) })
-    log.emit({ type: 'looked', step, what, output: await this.#options.answers.keep(what, 'json', json) })
+    const isShort = Buffer.byteLength(json) <= RESULT_BYTES
+    const kept = await (keep !== undefined && found.text !== null
+      ? this.#keepText(keep.file, found.text, what, 'md')
+      : isShort
+        ? {}
+        : { output: await answers.keep(what, 'json', json) })
+    if (signal.aborted) return
+    const problem = 'problem' in kept && kept.problem !== null ? { problem: kept.problem } : {}
+    const { output } = kept
+    log.emit({
+      type: 'looked',
+      step,
+      what,
+      ...(isShort ? { result: JSON.parse(json) } : {}),
+      ...(output === undefined ? {} : { output }),
+      ...(keep === undefined ? {} : { file: keep.file }),
+      ...problem,
+    })
   }
 
-  /** What a look finds, as JSON; null if it was broken off. */
-  async #found(what: string, signal: AbortSignal): Promise<{ json: string } | null> {
+  async #keep(step: number, wanted: Extract<OwnStep, { kind: 'keep' }>): Promise<void> {
+    const { log, answers } = this.#options
+    const { file, name } = wanted
+    const text = 'text' in wanted ? wanted.text : await answers.whole(wanted.output)
+    const kept =
+      text === null
+        ? { ...UNWRITTEN, problem: `what was to be kept in ${file} is not kept any more.` }
+        : await this.#keepText(file, text, name, kindOf(file))
+    log.emit({ type: 'kept', step, file, ...kept })
+  }
+
+  /** Keeps a text, without its secrets, in a file of the session's folder; with a name as an output, too. */
+  async #keepText(
+    file: string,
+    given: string,
+    name: string | undefined,
+    kind: OutputKind,
+  ): Promise<{ bytes: number | null; sha256: string | null; problem: string | null; output?: Output }> {
+    const { log, folder, redactor, answers } = this.#options
+    if (folder === null)
+      throw new TemplateError(`the template "${log.state.template}" keeps a file, and its session has no folder`)
+    const text = redactor.text(given).toWellFormed()
+    if (text.length > MOST_CHARACTERS)
+      return { ...UNWRITTEN, problem: `what was to be kept in ${file} has more than ${MOST_CHARACTERS} characters.` }
+    const wrote = await folder.write(file, text)
+    const output = name === undefined ? {} : { output: await answers.keep(name, kind, text) }
+    return 'problem' in wrote ? { ...UNWRITTEN, ...wrote, ...output } : { ...wrote, problem: null, ...output }
+  }
+
+  /** What a look finds, as JSON, and the text that is to be kept of it by itself; null if it was broken off. */
+  async #found(
+    what: string,
+    keeps: boolean,
+    signal: AbortSignal,
+  ): Promise<{ json: string; text: string | null } | null> {
     const { template, clock, log } = this.#options
     const over = new AbortController()
     const isOver = (error: unknown) => templateError(log.state.template, `look ${what}`, error)
     try {
       const look = Object.hasOwn(template.looks ?? {}, what) ? template.looks?.[what] : undefined
       if (look === undefined) throw new Error('it has no such look')
-      const looking = look(AbortSignal.any([signal, over.signal]))
+      const looking = look(AbortSignal.any([signal, over.signal]), log.state)
       const ended = clock.wait(LOOK_MS, AbortSignal.any([signal, over.signal])).then(() => TOO_LONG)
       const result = await Promise.race([looking, ended])
       if (signal.aborted) return null
       if (result === TOO_LONG) throw new Error(`it took longer than ${LOOK_MS / 60_000} minutes`)
-      return { json: checkedJson(result) }
+      return keeps ? apart(result) : { json: checkedJson(result), text: null }
     } catch (error) {
       if (signal.aborted) return null
       throw isOver(error)
@@ -156,8 +245,11 @@ export class OwnSteps {
     if (means === null) throw new Error('Nothing is run in this session but its rounds.')
     const timeoutMs = Math.min(command.timeoutMs, mostCommandMs())
     const name = clipEnd(command.name, NAME_CHARACTERS)
+    const asked = log.state.replansAsked
     const ran = await means.runCommand({ ...command, timeoutMs }, { workTree, tree, signal: this.#until() })
-    const { status, treeAfter, ...how } = ran
+    const { treeAfter, ...how } = ran
+    // What was asked for meanwhile says that it is of no use any more.
+    const status = log.state.replansAsked === asked ? ran.status : 'broken-off'
     const isKept = status !== 'broken-off' && how.output !== ''
     log.emit({
       type: 'command-ran',
@@ -205,7 +297,15 @@ export class OwnSteps {
   }
 }
 
+const WORKS_ON_NOTHING: ReadonlySet<OwnStep['kind']> = new Set(['look', 'note', 'enter', 'keep', 'gates'])
 const TOO_LONG = Symbol('too long')
+const UNWRITTEN = { bytes: null, sha256: null } as const
+
+/** As what a text is kept beside the journal that has this file for people. */
+function kindOf(file: string): OutputKind {
+  if (file.endsWith('.json')) return 'json'
+  return file.endsWith('.md') ? 'md' : 'txt'
+}
 
 function nameOf(step: OwnStep, { scope }: SessionState): string {
   switch (step.kind) {
@@ -221,10 +321,28 @@ function nameOf(step: OwnStep, { scope }: SessionState): string {
       return 'done'
     case 'leave-scope':
       return scope?.name ?? ''
+    case 'enter':
+      return step.state
+    case 'keep':
+      return step.file
+    case 'gates':
+      return step.gates[0]?.name ?? ''
     default:
       return unreachable(step)
   }
 }
+
+/** The text that a look has found, and all else of that as JSON. Throws if there is no text, or it is too long. */
+function apart(result: unknown): { json: string; text: string } {
+  const { text, ...rest } = { text: undefined, ...(typeof result === 'object' ? result : null) } as Found
+  if (typeof text !== 'string') throw new Error('it found no text that could be kept')
+  if (text.length > MOST_CHARACTERS) throw new Error(`it found a text of more than ${MOST_CHARACTERS} characters`)
+  const json = checkedJson(rest)
+  if (Buffer.byteLength(json) <= RESULT_BYTES) return { json, text }
+  throw new Error(`it found more than ${RESULT_BYTES} bytes beside its text`)
+}
+
+type Found = { readonly text: unknown } & Readonly<Record<string, unknown>>
 
 /** What a look has found as JSON. Throws if it is no data, or too much. */
 function checkedJson(result: unknown): string {

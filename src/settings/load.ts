@@ -21,7 +21,15 @@ import {
 import { effectiveGates, type GateEntry, gateEntries, type LoadedGates } from './gates.ts'
 import { effectivePrices } from './prices.ts'
 import { checkProvider, effectiveProviders } from './providers.ts'
-import { type FlagKey, type SettingKey, type Settings, settingInfos, settingsSchema } from './schema.ts'
+import {
+  CHANGE_REVIEWS,
+  type FlagKey,
+  type SettingKey,
+  type Settings,
+  type SettingValue,
+  settingInfos,
+  settingsSchema,
+} from './schema.ts'
 
 /** The places that settings are read from. */
 export interface SettingsPlaces {
@@ -75,6 +83,8 @@ export async function loadSettings(places: SettingsPlaces): Promise<LoadedSettin
   const settings = settingsOf(winners)
   const sources = sourcesOf(winners)
   checkProvider(settings.provider, sources.provider.place, providers)
+  const { executor } = settings.change
+  if (executor !== null) checkProvider(executor, sources['change.executor'].place, providers)
   const prices = effectivePrices(personFile.prices)
   const { model, effort } = settingsOf(winnersOf(entries.filter(entry => !countsOnce(entry))))
   const gates = effectiveGates([...personFile.gates, ...projectFile.gates], places.verify ?? [], settings)
@@ -133,12 +143,12 @@ function flagEntries(flags: SettingsPlaces['flags']): Entry[] {
 }
 
 /** The value that the text of a flag means, as it is in `Settings`; a `UserError` of one sentence if it can have none. */
-export function flagValue<Key extends FlagKey>(key: Key, text: string): NonNullable<Settings[Key]> {
+export function flagValue<Key extends FlagKey>(key: Key, text: string): NonNullable<SettingValue<Key>> {
   const info = settingInfos.find(each => each.key === key)
   if (info === undefined || info.flag === null) throw new Error(`${key} has no flag.`)
   const entry = parseTextEntry(info, 'flag', info.flag, text)
   checkEntry(entry)
-  return v.parse(info.schema, entry.value) as NonNullable<Settings[Key]>
+  return v.parse(info.schema, entry.value) as NonNullable<SettingValue<Key>>
 }
 
 function countsOnce({ layer, info }: Entry): boolean {
@@ -227,6 +237,12 @@ const RIGHTS = {
   review: 'not-off',
   'reviewer.model': 'yields',
   'reviewer.effort': 'yields',
+  // A clone would have its own plan carried out unseen, say where the code is sent, or what it costs.
+  'change.review': 'not-looser',
+  'change.fixAttempts': 'free',
+  'change.executor': 'none',
+  'change.plannerModel': 'none',
+  'change.plannerEffort': 'none',
   'notify.command': 'none',
   'notify.webhook': 'none',
   'notify.bell': 'none',
@@ -257,7 +273,9 @@ type Right =
 /** How much a value permits: a higher rank permits more. */
 function rankOf({ info, value }: Entry): number {
   const parsed = v.parse(info.schema, value)
-  return typeof parsed === 'string' ? (SANDBOX_MODES as readonly string[]).indexOf(parsed) : Number(parsed)
+  if (typeof parsed !== 'string') return Number(parsed)
+  const ranked: readonly string[] = info.key === 'change.review' ? CHANGE_REVIEWS : SANDBOX_MODES
+  return ranked.indexOf(parsed)
 }
 
 function refuse(entry: Entry, what: string): never {

@@ -15,6 +15,9 @@ const BUILT_IN: ProvidersByName = new Map(
   ),
 )
 
+/** The names of those that are there without a table: servers of models on one's own machine. */
+export const LOCAL_PROVIDERS: readonly string[] = [...BUILT_IN.keys()]
+
 /** Whether a provider is there without a table, and nobody has written anything of it. */
 export function isBuiltIn(provider: Provider): boolean {
   return BUILT_IN.get(provider.name) === provider

@@ -182,6 +182,9 @@ function quoted(names: readonly string[]): string {
   return names.map(name => `"${name}"`).join(', ')
 }
 
+/** Who says that a plan may be carried out, the stricter one first. */
+export const CHANGE_REVIEWS = ['manual', 'auto'] as const
+
 const EFFORT = 'an effort that the model knows, such as "low", "medium" or "high"'
 
 /** All settings. */
@@ -209,6 +212,13 @@ export const settingsSchema = v.strictObject({
   reviewer: v.strictObject({
     model: orNull(line('the name of a model')),
     effort: orNull(word(EFFORT)),
+  }),
+  change: v.strictObject({
+    review: oneOf(CHANGE_REVIEWS),
+    fixAttempts: wholeNumber(1, 10),
+    executor: orNull(providerName),
+    plannerModel: orNull(line('the name of a model')),
+    plannerEffort: word(EFFORT),
   }),
   notify: v.strictObject({
     command: orNull(commandLine),
@@ -238,8 +248,9 @@ export type Settings = v.InferOutput<typeof settingsSchema>
 
 /** The name of one setting: its path in `Settings`, joined by dots. */
 export type SettingKey =
-  | Exclude<keyof Settings, 'agents' | 'logging' | 'notify' | 'reviewer' | 'screen'>
+  | Exclude<keyof Settings, 'agents' | 'change' | 'logging' | 'notify' | 'reviewer' | 'screen'>
   | `agents.${keyof Settings['agents']}`
+  | `change.${keyof Settings['change']}`
   | `logging.${keyof Settings['logging']}`
   | `notify.${keyof Settings['notify']}`
   | `reviewer.${keyof Settings['reviewer']}`
@@ -272,11 +283,23 @@ const FLAGS = {
   network: '--network',
   keepAwake: '--no-keep-awake',
   review: '--review',
+  'change.review': '--auto',
+  'change.fixAttempts': '--fix-attempts',
+  'change.executor': '--executor',
+  'change.plannerModel': '--planner-model',
+  'change.plannerEffort': '--planner-effort',
   codexBin: '--codex-bin',
 } as const satisfies { readonly [Key in SettingKey]?: string }
 
 /** The settings that have a flag. */
 export type FlagKey = keyof typeof FLAGS
+
+/** The value of one setting. */
+export type SettingValue<Key extends SettingKey> = Key extends keyof Settings
+  ? Settings[Key]
+  : Key extends `${infer Table extends keyof Settings & string}.${infer Name}`
+    ? Settings[Table][Name & keyof Settings[Table]]
+    : never
 
 /** Every setting, in the order of `settings.js`. */
 export const settingInfos: readonly SettingInfo[] = leavesOf(settingsSchema, [])

@@ -1,11 +1,12 @@
 import type { TemplateKind, TemplateKinds } from '../core/contracts/template.ts'
 import { agentKind } from './agent/agent.ts'
 import { buildKind } from './build/build.ts'
+import { changeKind } from './change/change.ts'
 import { flowKind } from './flow/flow.ts'
 import { goalKind } from './goal/goal.ts'
 
 /** The templates of codemachine itself, in the order in which they are listed. */
-export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind, agentKind, flowKind])
+export const OWN_TEMPLATES: TemplateKinds = byName([buildKind, goalKind, changeKind, agentKind, flowKind])
 
 /** The template of a prompt for which nobody has named one. */
 export const USUAL_TEMPLATE = goalKind.name

@@ -27,6 +27,8 @@ export function howToGoOn({ id, outcome, limits, used, waiting, directory }: Sto
     case 'answered':
     case 'replayed':
       return null
+    case 'planned':
+      return `To carry it out: ${resumeWithMore({ id, limits, used, directory })}${kept}`
     case 'limit':
     case 'needs-person':
     case 'stalled':

@@ -12,20 +12,36 @@ const LABEL_CHARS = 200
 const MOST_LINES = 40
 const REST = 'the session has all of it'
 
-/** What a person is told of a decision that they are asked for. Of a plan, it is in words of its own. */
-export function describeDecisionAsked(
-  { at, id, title, body, choices, default: usual, file, until }: RecordedOf<'decision-asked'>,
+/** What a person is told of a decision that they are asked for. Of the plan of a build, it is in words of its own. @param state the session after the event */
+export function describeDecisionAsked(event: Asked, state: TaskPlanSign, hints: Hints): Description {
+  const { heading, rest } = decisionInWords(event, state, hints)
+  if (rest.length === 0) return describe(heading)
+  return describe([heading, ...bodyOf(event.body), ...rest].join('\n'), 'strong')
+}
+
+type Asked = RecordedOf<'decision-asked'>
+type TaskPlanSign = Pick<SessionState, 'taskPlan'>
+
+/**
+ * A decision that is asked for without what it is about, in lines: what is asked, what can be chosen, and until when; no
+ * `rest` where its default is taken at once.
+ */
+export function decisionInWords(
+  { at, id, title, choices, default: usual, file, until }: Asked,
+  { taskPlan }: TaskPlanSign,
   hints: Hints,
-): Description {
+): { heading: string; rest: string[]; left: string } {
   const [now, end] = [Date.parse(at), Date.parse(until)]
-  if (end <= now) return describe(`to decide: ${oneLine(title, TITLE_CHARS)}`)
-  const heading =
-    id === PLAN_DECISION ? `the plan waits for you: ${hints.startBuild}` : `you decide: ${oneLine(title, TITLE_CHARS)}`
+  if (end <= now) return { heading: `to decide: ${oneLine(title, TITLE_CHARS)}`, rest: [], left: '' }
   const left = wordsForDecisionEnd({ choices, default: usual, until: end }, now)
-  const how = id === PLAN_DECISION ? '' : `; ${hints.decide}`
-  // A plan is shown in words of its own.
-  const rest = id === PLAN_DECISION ? [] : [...seeFile(file), ...choices.map(choiceInWords)]
-  return describe([heading, ...bodyOf(body), ...rest, `${left}${how}`].join('\n'), 'strong')
+  if (id === PLAN_DECISION && taskPlan !== null)
+    return { heading: `the plan waits for you: ${hints.startBuild}`, rest: [left], left }
+  const how = `${left}; ${hints.decide}`
+  return {
+    heading: `you decide: ${oneLine(title, TITLE_CHARS)}`,
+    rest: [...choicesInWords({ choices, file }), how],
+    left: how,
+  }
 }
 
 /** When it is over if nobody answers, and what then: `after 10 min without an answer: Start`. Times are Unix time, ms. */
@@ -57,22 +73,24 @@ export function wordsForDeciding(decision: OpenDecision, now: number): string {
   return `${oneLine(title, TITLE_CHARS)} (since ${formatMoment(since, now)}, until ${formatMoment(until, now)}${then})`
 }
 
-/** A decision that is asked for, with the lines that answer it. `directory`: as it was named; null if it was not. */
+/**
+ * A decision that is asked for, with the lines that answer it. `about`: what it is about, in lines that are safe to write;
+ * `directory`: as it was named; null if it was not.
+ */
 export function decisionLines(
   session: string,
   decision: OpenDecision,
-  { now, directory }: { now: number; directory: string | null },
+  { now, directory, about }: { now: number; directory: string | null; about: readonly string[] },
 ): string[] {
-  const { title, body, choices, default: usual, file, until } = decision
+  const { title, choices, default: usual, file, until } = decision
   const left =
     usual === null
       ? `It waits until ${formatMoment(until, now)} at the longest.`
       : `Without an answer until ${formatMoment(until, now)}, ${formatCountdown(Math.max(0, until - now))} from now: ${labelOf(choices, usual)}`
   return [
     `${session} asks: ${oneLine(title, TITLE_CHARS)}`,
-    ...bodyOf(body).map(line => `  ${oneLine(line, 2_000)}`),
-    ...seeFile(file),
-    ...choices.map(choiceInWords),
+    ...about,
+    ...choicesInWords({ choices, file }),
     left,
     'To decide:',
     ...choices.map(choice => `  ${decideCommand(choice, directory)}`),
@@ -83,6 +101,18 @@ export function decisionLines(
 function decideCommand({ id, text }: Choice, directory: string | null): string {
   const said = text === undefined ? '' : text === 'must' ? ' "…"' : ' ["…"]'
   return `codemachine decide ${id}${said}${here(directory)}`
+}
+
+/** What can be chosen, a line each, behind the file that it is about. */
+export function choicesInWords({ choices, file }: { choices: readonly Choice[]; file?: string | undefined }): string[] {
+  return [...seeFile(file), ...choices.map(choiceInWords)]
+}
+
+/** A unified diff as a block of code that no line of it ends. */
+export function diffInMarkdown(diff: string): string {
+  const longest = Math.max(2, ...Array.from(diff.matchAll(/`+/g), ([ticks]) => ticks.length))
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}diff\n${diff.trimEnd()}\n${fence}`
 }
 
 function seeFile(file: string | undefined): string[] {

@@ -48,6 +48,7 @@ import {
   describeClaim,
   describeConfiguration,
   describeGate,
+  describeGatesAdded,
   describeProtected,
   describeQuestion,
   describeRefusal,
@@ -55,14 +56,22 @@ import {
   describeReviewStart,
   describeScopeEntered,
   describeScopeLeft,
-  isReviewAnswer,
+  isAnswerTold,
   isReviewing,
   wordsForGates,
   wordsForQuestions,
   wordsForReviewTerms,
 } from './proof.ts'
 import { oneLine } from './safe-text.ts'
-import { describeCommandRun, describeLooked, describeWrote, statusOfWork, titleOfRound } from './work.ts'
+import {
+  describeCommandRun,
+  describeEntered,
+  describeKept,
+  describeLooked,
+  describeWrote,
+  statusOfWork,
+  titleOfRound,
+} from './work.ts'
 
 /**
  * What a person is told of an event; null if nothing. Pure.
@@ -98,7 +107,7 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
     describe('skip asked for: this session ends now, and the next in the queue has its turn', 'strong'),
   'replan-asked': describeReplanAsked,
   replanned: (event, _, hints) => describeReplanned(event, hints),
-  'decision-asked': (event, _, hints) => describeDecisionAsked(event, hints),
+  'decision-asked': describeDecisionAsked,
   'decision-made': describeDecisionMade,
   stuck: describeStuck,
   'session-ended': describeSessionEnd,
@@ -133,6 +142,9 @@ const DESCRIBERS: { readonly [T in Recorded['type']]: Describer<RecordedOf<T>> |
   'command-ran': describeCommandRun,
   wrote: describeWrote,
   noted: ({ text: said }) => describe(text(said)),
+  'state-entered': describeEntered,
+  kept: describeKept,
+  'gates-added': describeGatesAdded,
   'scope-entered': describeScopeEntered,
   'scope-left': describeScopeLeft,
 
@@ -208,8 +220,8 @@ function describeItemOf(event: RecordedOf<'item-completed'>, state: SessionState
     return told && { ...told, text: `${agentLabel(instance, state)}  ${told.text}` }
   }
   const description = describeItem(item, { session, directory: state.directory })
-  if (description === null || !isReviewing(state)) return description
-  if (item.kind === 'agent-message' && isReviewAnswer(item.text)) return null
+  if (description === null || (item.kind === 'agent-message' && isAnswerTold(item.text, state))) return null
+  if (!isReviewing(state)) return description
   return { ...description, text: `reviewer  ${description.text}` }
 }
 

@@ -71,6 +71,13 @@ export function describeOutcome(outcome: SessionOutcome, state?: ProvedState): O
         hint: null,
         tone: 'warning',
       }
+    case 'planned':
+      return {
+        short: 'planned',
+        text: 'planned: the plan is accepted, and nothing of it is carried out yet',
+        hint: null,
+        tone: 'good',
+      }
     case 'limit':
       return {
         short: 'limit reached',

@@ -1,6 +1,7 @@
 import { unreachable } from '../base/errors.ts'
 import { formatBytes } from '../base/text.ts'
 import { RUN_AGENT } from '../core/contracts/tools.ts'
+import type { ShownPlan } from '../core/contracts/view.ts'
 import type { RecordedOf } from '../core/events/events.ts'
 import type { Item } from '../core/events/items.ts'
 import { type RefusedAnswer, refusedAnswer } from '../core/rules/answer.ts'
@@ -36,9 +37,29 @@ function describeUnusable(what: string, problem: string, refused: RefusedAnswer 
   return describe(`${what} cannot be used${again}:\n${words}`, 'warning')
 }
 
+const AUTHORS: Readonly<Record<string, string>> = { planner: 'the planner', person: 'a person' }
+const ACCEPTED: Readonly<Record<string, string>> = {
+  person: 'accepted by a person',
+  auto: 'taken as it came, and shown to nobody',
+  go: 'changed as a person said, and carried out as it came',
+}
+
+/** Who made a version of a plan, and what became of it: `by the planner; accepted by a person: keep the API`. Safe to write to a terminal. */
+export function wordsForVersion({ author, accepted }: Pick<ShownPlan, 'author' | 'accepted'>, waits: boolean): string {
+  const by = `by ${AUTHORS[author] ?? oneLine(author, AUTHOR_CHARS)}`
+  if (accepted === null) return waits ? `${by}; it waits for you` : by
+  const remark = accepted.remark === null ? '' : `: ${oneLine(accepted.remark, REMARK_CHARS)}`
+  return `${by}; ${ACCEPTED[accepted.by] ?? `accepted by ${oneLine(accepted.by, AUTHOR_CHARS)}`}${remark}`
+}
+
+const AUTHOR_CHARS = 60
+const REMARK_CHARS = 2_000
+
 /** What a person is told of an answer that can be used; null of that of a reviewer, which the review's end tells. */
 export function describeAnswer({ name, output }: RecordedOf<'answer-given'>, state: SessionState): Description | null {
-  return state.checking?.kind === 'review' ? null : describe(`answered ${line(name)}: ${outputInWords(output)}`)
+  const { checking, running, kind } = state
+  const isTold = running?.part != null && partOf(kind, running.part).tellsAnswer === true
+  return isTold || checking?.kind === 'review' ? null : describe(`answered ${line(name)}: ${outputInWords(output)}`)
 }
 
 /** Where an output is kept: `outputs/2-notes.md, 2 KiB`. */

@@ -2,7 +2,7 @@ import { unreachable } from '../base/errors.ts'
 import type { RecordedOf, RefusalReason } from '../core/events/events.ts'
 import type { Gate, GateResult, GateStatus, GateTime } from '../core/events/outcome.ts'
 import { type Finding, findingKey, type ReviewAnswer, type ReviewTerms } from '../core/rules/review.ts'
-import type { Claim, SessionState } from '../core/state/state.ts'
+import { type Claim, partOf, type SessionState } from '../core/state/state.ts'
 import {
   clipLines,
   type Description,
@@ -108,6 +108,13 @@ export function describeScopeEntered({ name: scope, gates }: RecordedOf<'scope-e
   return describe(`step ${name(scope)} is worked on until it is done by itself: ${wordsForGates(gates)}`)
 }
 
+/** Which commands the template has added to the gates of the session. */
+export function describeGatesAdded({ gates, why }: RecordedOf<'gates-added'>): Description {
+  const because = why === '' ? '' : ` (${line(why)})`
+  if (gates.length === 0) return describe(`no gates are added any more${because}`)
+  return describe(`added to what has to pass before done: ${wordsForGates(gates)}${because}`)
+}
+
 /** That such a part is left; null where it was told already that it is done. */
 export function describeScopeLeft({ name: scope, outcome, why }: RecordedOf<'scope-left'>): Description | null {
   if (outcome === 'done') return null
@@ -153,7 +160,7 @@ export function describeGate(event: GateEnded, state: SessionState): Description
 /** The parts of which that is told. */
 export function gateInWords(event: GateEnded, state: SessionState): GateInWords {
   const { gate, status, when, round, durationMs } = event
-  const time = wordsForGateTime(when, round)
+  const time = wordsForGateTime(when, round, isAdded(gate, state))
   const isBad = status === 'failed' || status === 'timed-out' || status === 'not-started'
   return {
     name: `gate ${gateName(gate)}${time === null ? '' : `, ${time}`}`,
@@ -166,14 +173,19 @@ export function gateInWords(event: GateEnded, state: SessionState): GateInWords 
   }
 }
 
-function remarksOn({ gate, when, status }: GateEnded, { gates, before }: SessionState): string[] {
-  const first = before.find(result => result.gate === gate)?.status
+function remarksOn({ gate, when, status }: GateEnded, { gates, addedGates, before }: SessionState): string[] {
+  // One that was added may have run first when some work was done.
+  const first = isAdded(gate, { addedGates }) ? undefined : before.find(result => result.gate === gate)?.status
   const since = when === 'before' || first === undefined ? null : wordsForBefore(first, status)
   const isOptional = gates.some(({ name, required }) => name === gate && !required)
   return [
     ...(since === null ? [] : [since]),
     ...(isOptional && when === 'claim' ? ['it is not required, so done does not wait for it'] : []),
   ]
+}
+
+function isAdded(gate: string, { addedGates }: Pick<SessionState, 'addedGates'>): boolean {
+  return addedGates.some(({ name }) => name === gate)
 }
 
 function notesOn({ problem, ...rest }: GateEnded): string[] {
@@ -251,11 +263,11 @@ export function wordsForChangedByGate({ changed, changedCount }: ChangedByGate):
 
 type ChangedByGate = Pick<GateResult, 'changed' | 'changedCount'>
 
-/** When a gate ran, if that is not because done was claimed: `before round 1`. */
-export function wordsForGateTime(when: GateTime, round: number): string | null {
+/** When a gate ran, if that is not because done was claimed: `before round 1`; `isAdded`: whether a template has added it. */
+export function wordsForGateTime(when: GateTime, round: number, isAdded = false): string | null {
   switch (when) {
     case 'before':
-      return 'before round 1'
+      return isAdded ? 'when it was added' : 'before round 1'
     case 'after-round':
       return `after round ${round}`
     case 'tasks':
@@ -430,7 +442,12 @@ export function isReviewing({ running, checking }: Pick<SessionState, 'running' 
   return running === null && checking?.kind === 'review'
 }
 
-/** Whether a reviewer's message is its answer, or the beginning of it: JSON, which is told in words when the review ends. */
-export function isReviewAnswer(text: string): boolean {
-  return text.trimStart().startsWith('{')
+/**
+ * Whether a message is an answer, or the beginning of one (JSON), that is told in words once it is given: a reviewer's, or of
+ * a round whose template does that. @param state the session when it is written
+ */
+export function isAnswerTold(text: string, state: Pick<SessionState, 'running' | 'checking' | 'kind'>): boolean {
+  if (!text.trimStart().startsWith('{')) return false
+  const { running, kind } = state
+  return isReviewing(state) || (running?.part != null && partOf(kind, running.part).tellsAnswer === true)
 }

@@ -5,6 +5,7 @@ import type {
   CardFact,
   ReportSection,
   RoundTitle,
+  ShownPlan,
   StepName,
   TemplateView,
 } from '../core/contracts/view.ts'
@@ -116,6 +117,12 @@ export function wordsForStep(state: SessionState, step: StepName): { words: stri
       return { words: 'claiming that it is done', short: 'claiming' }
     case 'leave-scope':
       return { words: `leaving ${shown}`, short: shown }
+    case 'enter':
+      return { words: `going over to ${shown}`, short: shown }
+    case 'keep':
+      return { words: `keeping ${shown}`, short: shown }
+    case 'gates':
+      return { words: 'adding gates', short: 'gates' }
     // Of a later version.
     default:
       return { words: `${oneLine(kind, LINE_CHARS)} ${shown}`, short: shown }
@@ -133,14 +140,24 @@ function ownWordsForStep(state: SessionState, step: StepName): string | null {
 }
 
 /** What a person is told of a look; null: the template has no words for it on purpose. What it found is the template's own. @param state the session after the event */
-export function describeLooked({ what }: RecordedOf<'looked'>, state: SessionState): Description | null {
+export function describeLooked(
+  { what, file = '', problem }: RecordedOf<'looked'>,
+  state: SessionState,
+): Description | null {
+  if (problem !== undefined) return describeKept({ file, bytes: null, problem }, state)
   const step = { kind: 'look', name: what }
-  const isUntold = askView(
+  if (isUntold(state, step)) return null
+  return describe(ownWordsForStep(state, step) ?? `looked: ${gateName(what)}`, 'quiet')
+}
+
+/** Whether the template has an empty text for a step, so that nothing is told of it. */
+function isUntold(state: SessionState, step: StepName): boolean {
+  const isEmpty = askView(
     state,
     view => view.step?.(step, state.work, state) === '',
     () => false,
   )
-  return isUntold ? null : describe(ownWordsForStep(state, step) ?? `looked: ${gateName(what)}`, 'quiet')
+  return isEmpty ?? false
 }
 
 /** How a command of the template came out, with the last lines that it printed if that is not good. */
@@ -173,6 +190,31 @@ export function describeWrote({ files, problem }: RecordedOf<'wrote'>): Descript
   const list = withRest(shown, files.length).join(', ')
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
   return describe(`wrote ${formatCount(files.length, 'file')} (${formatBytes(bytes)}): ${list}`)
+}
+
+/** What a person is told of a state that the template goes over into; null: it has no words for it on purpose. @param state the session after the event */
+export function describeEntered(event: RecordedOf<'state-entered'>, state: SessionState): Description | null {
+  const step = { kind: 'enter', name: event.state }
+  if (isUntold(state, step)) return null
+  const own = ownWordsForStep(state, step)
+  return own === null ? describeState(event) : describe(own, 'quiet')
+}
+
+/** From which state of its own a template goes over into which, and why. */
+export function describeState({ state, from, why }: RecordedOf<'state-entered'>): Description {
+  const [to, before, because] = [state, from ?? '', why].map(each => oneLine(each, LINE_CHARS))
+  return describe(`state: ${before === '' ? '' : `${before} → `}${to}${because === '' ? '' : ` (${because})`}`, 'quiet')
+}
+
+/** Which file was kept for people, or why it was not; null: the template has no words for it on purpose. @param state the session after the event */
+export function describeKept(
+  { file, bytes, problem }: Pick<RecordedOf<'kept'>, 'file' | 'bytes' | 'problem'>,
+  state: SessionState,
+): Description | null {
+  if (problem === null && isUntold(state, { kind: 'keep', name: file })) return null
+  const name = oneLine(file, PATH_CHARS)
+  if (problem !== null) return describe(`${name} was not kept: ${oneLine(problem, PROBLEM_CHARS)}`, 'warning')
+  return describe(`kept ${name} (${formatBytes(bytes ?? 0)})`, 'quiet')
 }
 
 /** What the card of the report says first. Bounded, not safe. Pure. */
@@ -220,7 +262,58 @@ function readTable({ head, rows }: NonNullable<ReportSection['table']>): NonNull
 
 const MOST_CELLS = 10
 
-/** What a session's template says of it, for programs. Times are ISO 8601 in UTC. */
+/** The versions of the plan that a person accepts or has changed, the oldest first. Bounded, not safe. Pure. */
+export function plansOf(state: SessionState): readonly ShownPlan[] {
+  const plans = askView<readonly ShownPlan[]>(
+    state,
+    view =>
+      listOf(view.plans?.(state.work, state) ?? [], 'plans')
+        .slice(-MOST_PLANS)
+        .map((plan, at) => ({
+          version: plan.version,
+          author: truncate(textOf(plan.author, `plans[${at}].author`), LINE_CHARS),
+          feedback: orNull(plan.feedback, `plans[${at}].feedback`, PLAN_CHARS),
+          sha256: truncate(textOf(plan.sha256, `plans[${at}].sha256`), LINE_CHARS),
+          text: clipEnd(textOf(plan.text, `plans[${at}].text`), PLAN_CHARS),
+          diff: plan.diff === null ? null : clipEnd(textOf(plan.diff, `plans[${at}].diff`), PLAN_CHARS),
+          accepted: plan.accepted,
+        })),
+    () => [],
+  )
+  return plans ?? []
+}
+
+const MOST_PLANS = 50
+const PLAN_CHARS = 128 * 1024
+
+/** What a session that goes on from it is told of its work; null if its template says nothing. Bounded, not safe. Pure. */
+export function followUpOfWork(state: SessionState): string | null {
+  return askView(
+    state,
+    view => orNull(view.followUp?.(state.work, state) ?? null, 'followUp', FOLLOW_UP_CHARS),
+    problem => problem,
+  )
+}
+
+const FOLLOW_UP_CHARS = 64 * 1024
+
+/** What the template gives programs of its own, as plain JSON; a field `problem` if that cannot be given. */
+function dataOfWork(state: SessionState): Readonly<Record<string, unknown>> {
+  const data = askView<Readonly<Record<string, unknown>>>(
+    state,
+    view => {
+      const json = JSON.stringify(view.data?.(state.work, state) ?? {})
+      if (json.length > DATA_CHARS) return { problem: `The data has more than ${formatBytes(DATA_CHARS)}.` }
+      return JSON.parse(json)
+    },
+    problem => ({ problem }),
+  )
+  return data ?? {}
+}
+
+const DATA_CHARS = 512 * 1024
+
+/** What a session's template says of it, for programs, with fields of the template's own beside these. Times are ISO 8601 in UTC. */
 export interface WorkReport {
   template: string
   /** Whether this codemachine has that template, with the kinds of all rounds so far; else it does not go on with the session. */
@@ -240,6 +333,7 @@ export function workReport(state: SessionState, board: TaskBoard | null, isRunni
   const own = ownBoard(state)
   const shown = own ?? (board && boardOfTasks(board, isRunning ? state : { agents: [] }, isRunning))
   return {
+    ...dataOfWork(state),
     template: truncate(state.template, LINE_CHARS),
     isKnown: isKnown(state),
     status: statusOfWork(state),

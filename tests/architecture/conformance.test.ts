@@ -18,6 +18,7 @@ const SECTIONS = {
   Records: 'J',
   Doors: 'O',
   Workflows: 'F',
+  Changes: 'C',
 }
 const HEAD = /^\| no\. \| promise \| held by \|$|^\| --- \| --- \| --- \|$/
 const ROW = /^\| (?<letter>[A-Z])(?<number>[1-9]\d*) \| (?<promise>.+?) \| (?<held>.+) \|$/

@@ -73,17 +73,33 @@ const LAYERS_OF_EFFECTS = ['agents', 'workspace']
 
 /** Which templates there are, and the only file that knows their folders. */
 const REGISTRY = 'src/templates/registry.ts'
-/** Where a template is named beside its folder and the registry: a setting's values, the command line, and what is shown of codemachine. */
+/** Where a template is named beside its folder and the registry: a setting's values, the command line, the commands of the screen, and what is shown of codemachine. */
 const NAME_TEMPLATES = [
   'src/settings/schema.ts',
   'src/cli/program.ts',
+  'src/cli/program-parts.ts',
   'src/cli/commands/demo.ts',
   'src/cli/commands/flow.ts',
+  'src/cli/change-program.ts',
+  'src/app/change/',
   'src/app/flow/',
+  'src/tui/host/',
+  'src/tui/composer/completion.ts',
   'src/demo/',
 ]
-/** Where such a word is not the name of a template but a label, or the name of a prompt: the goal of a session. */
-const LABELS = ['src/report/card.ts', 'src/templates/flow/effects.ts']
+/**
+ * Where such a word is not the name of a template but a label, or the name of a prompt: the goal of a session, what a person
+ * chooses of a plan, changes that are counted, a command that builds.
+ */
+const LABELS = [
+  'src/report/card.ts',
+  'src/templates/flow/effects.ts',
+  'src/core/state/plan.ts',
+  'src/core/contracts/context.ts',
+  'src/workspace/context/',
+  'src/cli/commands/land.ts',
+  'src/app/start/worktree.ts',
+]
 
 /** Where the process comes in: the program, the command line, and what `import … from 'codemachine'` gives. */
 const DOORS = ['src/start.ts', 'src/cli/entry.ts', 'src/index.ts']

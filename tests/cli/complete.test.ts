@@ -35,6 +35,10 @@ test('the commands of a command are suggested', async () => {
   expect(await suggestions('queue', '')).toEqual(expect.arrayContaining(['add', 'list', 'edit', 'rm']))
 })
 
+test('what can be done with a plan is suggested', async () => {
+  expect(await suggestions('plan', '')).toEqual(expect.arrayContaining(['show', 'accept', 'reject', 'edit']))
+})
+
 test('the beginning of a flag is completed', async () => {
   expect(await suggestions('--san')).toEqual(['--sandbox'])
 })
@@ -46,6 +50,12 @@ test('the modes of the sandbox are suggested', async () => {
 test('the templates are suggested', async () => {
   expect(await suggestions('templates', 'select', '')).toEqual(['build', 'goal'])
   expect(await suggestions('start', '--template', '')).toEqual(['build', 'goal'])
+  expect(await suggestions('queue', 'add', '--template', '')).toEqual(['build', 'goal', 'change'])
+})
+
+test('the flags of a change are suggested', async () => {
+  expect(await suggestions('change', '--planner-')).toEqual(['--planner-model', '--planner-effort'])
+  expect(await suggestions('change', '--ex')).toEqual(['--executor'])
 })
 
 test('the help of start names the rounds of a build', async () => {

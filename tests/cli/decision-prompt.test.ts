@@ -14,9 +14,10 @@ import { cliContext } from '../support/cli-context.ts'
 import { makePlace } from '../support/place.ts'
 import { created, fold, recorded } from '../support/session-events.ts'
 import { sampleEvents } from '../tui/samples.ts'
+import { withoutColours } from '../tui/without-colours.ts'
 
 /** A person at a plain terminal, who is asked by a session that answers as it is told. */
-async function sit(replies: Reply[], editor = 'false') {
+async function sit(replies: Reply[], editor = 'false', more: Record<string, string> = {}) {
   const place = await makePlace('')
   const stdin = Object.assign(new PassThrough(), { isTTY: true })
   const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 80 })
@@ -26,7 +27,7 @@ async function sit(replies: Reply[], editor = 'false') {
     shown += text
   })
   const { directory: cwd } = place
-  const env = { ...place.env, EDITOR: editor }
+  const env = { ...place.env, EDITOR: editor, ...more }
   const signal = new AbortController().signal
   const prompt = new DecisionPrompt(cliContext(place, { env, cwd, stdin, stdout, stderr, clock: systemClock, signal }))
   const asked: Omit<Command, 'at'>[] = []
@@ -74,7 +75,25 @@ test('a person at a plain terminal decides in a line, by number or name, and is 
     { ...answer, choice: 'other', text: 'PostgreSQL, please' },
   ])
   const prompt = 'Your choice (1 sqlite, 2 other …): '
-  expect(person.shown()).toBe(`${prompt}${prompt}${refused.message}\n${prompt}`)
+  const [about, ...rest] = person.shown().split(/(?=Your choice)/)
+  expect(about?.split('\n').slice(0, 4)).toEqual([
+    'SQLite is there already.',
+    '  See docs/database.md',
+    '  sqlite: Keep SQLite',
+    '  other: Another one (say which)',
+  ])
+  expect(rest.join('')).toBe(`${prompt}${prompt}${refused.message}\n${prompt}`)
+})
+
+test('a person at a plain terminal reads a plan as it is drawn, with its diff in colours, and nothing of it steers the terminal', async () => {
+  const body = `Limit **each** address \x1b[2J.\n\n- \`src/限流.ts\`\n\n\`\`\`diff\n-a bucket for all\n+a bucket for each\n\`\`\``
+  await using person = await sit([], 'false', { TERM: 'xterm-256color', NO_COLOR: '' })
+  person.happens(created(), { ...wanted, body })
+  await vi.waitFor(() => expect(person.shown()).toContain('Your choice'), { timeout: 30_000 })
+  expect(person.shown()).toContain('\x1b[32m+a bucket for each\x1b[39m')
+  expect(withoutColours(person.shown())).toMatch(
+    /^\nLimit each address ␛\[2J\.\n\n• src\/限流\.ts\n\n {2}diff\n {2}-a bucket for all\n {2}\+a bucket for each\n\n {2}See docs/,
+  )
 })
 
 test('a choice that opens a file is taken once that was edited here, and not where it could not be', async () => {

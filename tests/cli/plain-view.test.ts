@@ -109,6 +109,9 @@ describe('each event is a line', () => {
 `,
     wrote: 'wrote 1 file (2 KiB): docs/plan.md\n',
     noted: 'Passed over: the tests have passed.\n',
+    'state-entered': 'state: weaving → mending (A thread broke.)\n',
+    kept: 'kept plan/v1.md (2 KiB)\n',
+    'gates-added': 'added to what has to pass before done: gates npm run lint (A person accepted it with the plan.)\n',
     'scope-entered': 'step fix is worked on until it is done by itself: gates npm test\n',
     'scope-left': 'step fix is left, and is not done: It has had 10 rounds.\n',
     'gate-started': '',
@@ -172,6 +175,9 @@ describe('each event is a line', () => {
     'goes on by itself': 'nobody has said how it goes on: going on by itself\n',
     'goes on by a changed plan': 'a person wants the plan changed, and goes on by it: Do the docs first.\n',
     'looked at much': 'looked: plan\n',
+    'a round that only looks': expected['round-started'],
+    'a text that was looked for': 'context.md was not kept: the folder is a link.\n',
+    'a text that is kept in the records, too': 'plan/v1.md was not kept: plan is a link.\n',
     'command kept': `command lint: failed (exit code 1), 4.2 s
           it changed 1 file: .cache/lint.json
             src/a.ts: an unused import

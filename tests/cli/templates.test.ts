@@ -1,8 +1,11 @@
 import { lstat, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { UserError } from '../../src/base/errors.ts'
 import { runCommandLine } from '../../src/cli/entry.ts'
+import { buildProgram } from '../../src/cli/program.ts'
+import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
 import { makePlace, type Place } from './place.ts'
 
 const file = ({ directory }: Place) => join(directory, 'codemachine.toml')
@@ -22,14 +25,16 @@ async function refusal(place: Place, ...args: string[]): Promise<string> {
 
 test('the templates are listed with the one that is chosen, and another one can be chosen', async () => {
   await using place = await makePlace()
-  const listed = `* build  a team of agents plans it, builds it task by task, and tests it  (chosen: settings.js)
-         codemachine start --template build
-  goal   one agent works on it, round after round, until it is done
-         codemachine "…"
-  agent  one agent does one thing, and its answer is printed
-         codemachine --agent <name> "…"
-  flow   the steps of a workflow file, one after the other
-         codemachine flow run <file>
+  const listed = `* build   a team of agents plans it, builds it task by task, and tests it  (chosen: settings.js)
+          codemachine start --template build
+  goal    one agent works on it, round after round, until it is done
+          codemachine "…"
+  change  one change: planned, accepted, carried out task by task, and proved
+          codemachine change "…"
+  agent   one agent does one thing, and its answer is printed
+          codemachine --agent <name> "…"
+  flow    the steps of a workflow file, one after the other
+          codemachine flow run <file>
 To choose another one: codemachine templates select <name>
 `
   expect(await run(place, 'templates')).toBe(listed)
@@ -40,16 +45,22 @@ To choose another one: codemachine templates select <name>
   )
   expect(await readFile(file(place), 'utf8')).toBe('mode = "goal"\n')
   expect((await stat(file(place))).mode & 0o777).toBe(0o644)
-  expect(await run(place, 'templates', 'list')).toContain('* goal   ')
+  expect(await run(place, 'templates', 'list')).toContain('* goal    ')
   expect(JSON.parse(await run(place, 'templates', 'list', '--json'))).toMatchObject([
     { name: 'build', chosen: false },
     { name: 'goal', chosen: true },
+    { name: 'change', chosen: false },
     { name: 'agent', chosen: false },
     { name: 'flow', chosen: false },
   ])
   expect(await refusal(place, 'templates', 'select', 'agent')).toBe(
     'The template "agent" is not started, but called: codemachine --agent <name> "…"',
   )
+  expect(await refusal(place, 'templates', 'select', 'change')).toBe(
+    'No specification begins a session of the template "change"; say what you want: codemachine change "…"',
+  )
+  expect(await refusal(place, 'start', '--yes', '--template', 'change')).toMatch(/^No specification begins a session/)
+  expect(await refusal(place, 'queue', 'add', '--template', 'change')).toMatch(/^No specification begins a session/)
   expect(await run(place, 'templates', 'select', 'goal', '-C', place.directory)).toBe(
     'goal is chosen already (codemachine.toml:1).\n',
   )
@@ -132,4 +143,20 @@ test('a variable that says otherwise is named', async () => {
   expect(await run(place, 'templates', 'select', 'goal')).toBe(
     'codemachine.toml says goal now, but CODEMACHINE_MODE says build, which counts more.\n',
   )
+})
+
+test('the templates that the help names are those that there are', async () => {
+  await using place = await makePlace()
+  const choices = (path: readonly string[]) => {
+    const program = buildProgram(place.context, () => {})
+    const command = path.reduce<Command | undefined>(
+      (above, name) => above?.commands.find(each => each.name() === name),
+      program,
+    )
+    return command?.options.find(({ long }) => long === '--template')?.argChoices
+  }
+  const prompted = [...OWN_TEMPLATES.values()].filter(({ isCall, hasOwnCommand }) => !isCall && !hasOwnCommand)
+  const started = prompted.filter(({ needsRequest }) => !needsRequest)
+  expect(choices(['queue', 'add'])).toEqual(prompted.map(({ name }) => name))
+  expect(choices(['start'])).toEqual(started.map(({ name }) => name))
 })

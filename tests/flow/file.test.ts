@@ -402,5 +402,6 @@ test.each([
 ])('a file of very many %s is read in a moment', (_, content) => {
   const before = cpuMs()
   readFlowFile(content, 'x.toml', { refusedArgument: () => null })
-  expect(cpuMs() - before).toBeLessThan(4000)
+  // The longest takes 2 s, and twice that in a process that has run many tests; looked for one by one it would be minutes.
+  expect(cpuMs() - before).toBeLessThan(10_000)
 })

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
+import type { TemplateKind } from '../../src/core/contracts/template.ts'
 import type { Recorded, SessionEvent } from '../../src/core/events/events.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { notificationOf } from '../../src/notify/notification.ts'
+import { relayTemplate } from '../support/relay-template.ts'
 import { fold } from '../support/session-events.ts'
 import { created, judged, leading, planAsked, planned, shown, starts } from '../tui/build/night.ts'
 import { recorded, sampleEvents } from '../tui/samples.ts'
@@ -27,6 +29,22 @@ test('a plan that waits for the person is told at once, and once', () => {
   const round = { ...sampleEvents['round-started'], round: 2 }
   const after = [changed, round, { ...sampleEvents['round-ended'], round: 2 }, sampleEvents.replanned, planAsked]
   expect(told(...shown, ...after), 'who has it changed is there').toBe(null)
+})
+
+test('each version of a plan that waits is told with the command that shows it', () => {
+  const plan = { author: 'planner', feedback: null, sha256: 'a', text: '', diff: null, accepted: null }
+  const kind = relayTemplate({ plans: () => [1, 2].map(version => ({ ...plan, version })) }) as TemplateKind
+  const asked = recorded([planAsked])[0]
+  const state = { ...emptyState('20261120_1'), goal: 'Add a cart.', directory: '/home/ann/work', kind, work: {} }
+  expect(asked && notificationOf(asked, state)).toMatchObject({
+    event: 'needs-person',
+    about: 'plan',
+    version: 2,
+    title: 'codemachine in work: the plan waits for you',
+    message: expect.stringMatching(
+      /`codemachine plan` shows it, `codemachine plan accept` has it carried out\. It waits for .+ at the longest\./,
+    ),
+  })
 })
 
 test('a task that is parked is told with its reason; one that only failed is not', () => {

@@ -65,7 +65,10 @@ function asThen(session: SessionState): object {
   const { step, steps, follows, kept, providerInUse, providerTokens, run, usageTrends, maxUsage, ...newer } = later
   const { scope, givenUp, hasChangedFiles, toldNothingDone, gateConfiguration, heldMs, holdEnd, prices, ...last } =
     newer
-  const { cost, unkept, ...then } = last
+  const { cost, unkept, workState, replansAsked, addedGates, ...then } = last
+  expect(addedGates).toEqual([])
+  expect(workState).toBeNull()
+  expect(replansAsked).toBeGreaterThanOrEqual(0)
   const { problem, agreedConfiguration, ...reviews } = then.reviews
   expect([gateConfiguration, agreedConfiguration]).toEqual([null, null])
   expect([scope, givenUp, unkept]).toEqual([null, [], []])
@@ -316,8 +319,9 @@ describe('what version 0.1 has written beside the journals', () => {
       const places = { directory: work, env: {}, configHome: config }
       const { settings: all, gates, lasting } = await loadSettings({ ...places, flags: {}, defaults })
       // A later version has added them.
-      const { decideAfter, provider, maxFileSize, maxCost, ...settings } = all
+      const { decideAfter, provider, maxFileSize, maxCost, change, ...settings } = all
       expect([decideAfter, provider, maxFileSize, maxCost]).toEqual([1_800_000, 'codex', 2 * 1024 ** 3, null])
+      expect(change).toMatchObject({ review: 'manual', fixAttempts: 5, executor: null })
       return { settings, gates, lasting }
     }
     const { person, both } = expected('settings')

@@ -27,3 +27,18 @@ test('it stays within 64 KiB, however much there is to tell, and in whole charac
   }
   expect(Buffer.byteLength(followUpOf(hostileNight().report()))).toBeLessThanOrEqual(64 * 1024 + 1)
 })
+
+test('what a template says of its work stands in the place of the last words, and the sessions before it have a line each', () => {
+  const terms = {
+    work: '## The plan\n\nDo it.',
+    earlier: ['20261119_1: "Begin": done'],
+    note: 'Nothing of it is left.',
+  }
+  const text = followUpOf(badNight('Add a dark theme.').report(), terms)
+  expect(text).toContain(
+    '## What it went on from, the newest first\n\n- 20261119_1: "Begin": done\n\n## What it changed',
+  )
+  expect(text).toMatch(/\n\nNothing of it is left\.\n\n## What is left\n/)
+  expect(text).toContain('\n\n## The plan\n\nDo it.\n')
+  expect(text).not.toContain('a claim, and no proof')
+})

@@ -65,7 +65,7 @@ test('a code span holds backticks', () => {
 
 test('a sentence of its own has no sign that only the making of it needed', () => {
   const text = markdownOf(new MadeUpNight().report('running'), HERE)
-  expect(text).toContain('- No gates are configured: no command was run to check the work.\n')
+  expect(text).toContain('- No gates are configured: no command was run that proves the work.\n')
   const shown = tokensOf(lexer(text)).flatMap(token => (token.type === 'text' && !token.tokens ? [token.text] : []))
-  expect(shown).toContain('No gates are configured: no command was run to check the work.')
+  expect(shown).toContain('No gates are configured: no command was run that proves the work.')
 })

@@ -422,3 +422,16 @@ test('a pattern that takes years for an answer refuses it after two seconds', as
     problem: expect.stringMatching(/^It could not be checked within 2 seconds: a pattern of its JSON Schema/),
   })
 })
+
+test('an answer may be asked for in one shape and taken in others, too', async () => {
+  const schema = {
+    type: 'object',
+    properties: { list: { type: 'array' } },
+    required: ['list'],
+    additionalProperties: false,
+  }
+  const answered = (accepts?: Readonly<Record<string, unknown>>) =>
+    readAnswer({ schema, ...(accepts === undefined ? {} : { accepts }) }, '{"list":{"a":"b"}}', redactorOf([]))
+  expect(await answered()).toMatchObject({ ok: false, problem: expect.stringMatching(/`list` is an object/) })
+  expect(await answered({ type: 'object', required: ['list'] })).toEqual({ ok: true, value: { list: { a: 'b' } } })
+})

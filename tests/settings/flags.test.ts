@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { settingsOf } from '../../src/app/open-run.ts'
 import { optionsAtResume, runOverridesOf } from '../../src/app/resume-terms.ts'
+import { withChangeFlags } from '../../src/cli/change-program.ts'
 import { type RunFlags, withRunFlags } from '../../src/cli/flags.ts'
 import { runOptionsOf } from '../../src/cli/run-options.ts'
 import { settingInfos } from '../../src/settings/schema.ts'
@@ -67,7 +68,7 @@ test('a session that goes on with another provider leaves the model and the effo
 })
 
 test('every flag that a sentence names is there', () => {
-  const { options } = withRunFlags(new Command())
+  const { options } = withChangeFlags(withRunFlags(new Command()))
   const named = settingInfos.flatMap(({ flag }) => flag ?? [])
   expect(named.length).toBeGreaterThan(10)
   expect(options.map(({ long }) => long)).toEqual(expect.arrayContaining(named))

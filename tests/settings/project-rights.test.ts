@@ -13,6 +13,10 @@ describe('the file of a project, which an agent can write and a clone brings alo
     ['notify.webhook = "https://evil.example"', 'notify.webhook cannot be set', 'CODEMACHINE_NOTIFY_WEBHOOK'],
     ['notify.bell = true', 'notify.bell cannot be set', 'CODEMACHINE_NOTIFY_BELL'],
     ['notify.events = []', 'notify.events cannot be set', 'CODEMACHINE_NOTIFY_EVENTS'],
+    ['change.review = "auto"', 'change.review cannot be "auto"', '--auto'],
+    ['change.executor = "ollama"', 'change.executor cannot be set', '--executor'],
+    ['change.planner_model = "cheap"', 'change.planner_model cannot be set', '--planner-model'],
+    ['change.planner_effort = "low"', 'change.planner_effort cannot be set', '--planner-effort'],
   ])('does not give more than the person gave: %s', async (text, subject, instead) => {
     await using settings = await openSettings()
     await settings.project(text)
@@ -89,6 +93,15 @@ describe('the file of a project, which an agent can write and a clone brings alo
     await settings.project('review = false\n[reviewer]\nmodel = "theirs"\n')
     expect((await settings.load()).settings).toMatchObject({ review: true, reviewer: { model: 'mine', effort: null } })
     expect((await settings.load({ flags: { review: false } })).settings.review).toBe(false)
+  })
+
+  test('has a person look at each plan, and says how often is mended', async () => {
+    await using settings = await openSettings()
+    await settings.person('[change]\nreview = "auto"\nfix_attempts = 3\n')
+    await settings.project('[change]\nreview = "manual"\nfix_attempts = 8\n')
+    expect((await settings.load()).settings.change).toMatchObject({ review: 'manual', fixAttempts: 8 })
+    await settings.project('[change]\nreview = "auto"\n')
+    expect((await settings.load()).settings.change).toMatchObject({ review: 'auto', fixAttempts: 3 })
   })
 
   test('has a person asked for longer, and never for less time', async () => {

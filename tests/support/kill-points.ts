@@ -11,11 +11,11 @@ type Victim = 'codemachine' | 'codex' | 'both'
 
 /**
  * Where a SIGKILL strikes: at the nth line of a kind in the journal, before it is written, with half of it written, or
- * right after it; while the nth git command of a name runs; when the nth file that ends so has all of its content, but
+ * right after it (`state`: only one that enters this state of a template); while the nth git command of a name runs; when the nth file that ends so has all of its content, but
  * not its name yet; or some time after the nth of all these things, whichever it is.
  */
 export type KillPoint = { victim: Victim; n: number } & (
-  | { event: SessionEvent['type']; item?: Item['kind']; when: 'before' | 'torn' | 'after' }
+  | { event: SessionEvent['type']; item?: Item['kind']; state?: string; when: 'before' | 'torn' | 'after' }
   | { git: string }
   | { file: string }
   | { any: 'moment'; delayMs: number }
@@ -55,6 +55,6 @@ export function describePoint(point: KillPoint): string {
   if ('any' in point) return `${point.victim} ${point.delayMs} ms after moment ${point.n}`
   if ('git' in point) return `${point.victim} at git ${point.git} ${point.n}`
   if ('file' in point) return `${point.victim} before ${point.file} ${point.n} has its name`
-  const what = point.item === undefined ? point.event : `${point.event} ${point.item}`
+  const what = [point.event, point.item, point.state].filter(each => each !== undefined).join(' ')
   return `${point.victim} ${point.when === 'torn' ? 'in' : point.when} ${what} ${point.n}`
 }

@@ -1,3 +1,4 @@
+import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Watchers } from '../../src/app/watch/live-share.ts'
 import type { Clock } from '../../src/base/clock.ts'
@@ -10,8 +11,8 @@ import {
   type RoundRun,
   type UsageLimits,
 } from '../../src/core/contracts/engine.ts'
-import type { MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
-import { CODEX_PROVIDER } from '../../src/core/contracts/provider.ts'
+import type { FolderFiles, MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
+import { CODEX_PROVIDER, type Provider } from '../../src/core/contracts/provider.ts'
 import { noKeptText, type Template, type TemplateKinds, type ThreadSpec } from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
@@ -27,6 +28,8 @@ import { SessionLog } from '../../src/run/session-log.ts'
 import { SessionRunner } from '../../src/run/session-runner.ts'
 import { goalKind } from '../../src/templates/goal/goal.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { openScopedMemory } from '../../src/workspace/memory/scope-memory.ts'
+import { sessionFolder } from '../../src/workspace/memory/session-folder.ts'
 import { created, FIRST_AT, resumed, SESSION, worked } from './session-events.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
@@ -120,6 +123,10 @@ export interface PlayOptions {
   command?: (name: string, signal: AbortSignal, timeoutMs: number) => CommandCame | Promise<CommandCame>
   /** What is found changed of the repository's own settings, and put back; nothing if left out. */
   guard?: RepositoryGuard
+  /** Where it keeps what is for people; left out: `.codemachine/projects/<id>/` in its folder. */
+  peoplesFiles?: FolderFiles
+  /** The providers that there are, which all answer; none if left out. */
+  providers?: readonly Provider[]
   /** Where no step writes. */
   recordsRoot?: string
   /** The files of a tree that are changed or gone in another. */
@@ -222,7 +229,12 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
     log,
     template,
     engines: new Engines({ played: engine }, 'played'),
-    providers: { byName: new Map(), usual: CODEX_PROVIDER, remoteModel: null, ask: async () => null },
+    providers: {
+      byName: new Map((options.providers ?? []).map(each => [each.name, each])),
+      usual: CODEX_PROVIDER,
+      remoteModel: null,
+      ask: async () => null,
+    },
     memory: {
       read: async () => memory(),
       withdrawClaim: async () => void (await options.onWithdraw?.(ran.inputs.length)),
@@ -232,6 +244,7 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
       make: async scope => options.onScope?.(scope.name),
       withdrawOfSession: async () => options.onScope?.(null),
     },
+    folder: options.peoplesFiles ?? folderFiles(options.folder),
     workTree: {
       take: async signal => options.tree?.(playing, signal) ?? 'same',
       changed: async () => ({ paths: ['a'], count: 1 }),
@@ -290,6 +303,26 @@ async function goalTemplate(directory: string): Promise<Template> {
     tell: () => {},
     kept: noKeptText,
   })
+}
+
+/** The folder of the session below this one; its `tasks.json` is a file as any other, for the memory is another. */
+function folderFiles(directory: string): FolderFiles {
+  const place = sessionFolder({ directory, id: SESSION, records: join(directory, 'records') })
+  const { folder } = openScopedMemory({
+    place,
+    directory,
+    scope: () => null,
+    head: async () => ({ commit: null, branch: null }),
+    redact: text => text,
+  })
+  return {
+    async write(file, text) {
+      const wrote = await folder.write(file === 'tasks.json' ? 'tasks.json.txt' : file, text)
+      if (file === 'tasks.json' && !('problem' in wrote))
+        await rename(join(place.folder, 'tasks.json.txt'), join(place.folder, file))
+      return wrote
+    },
+  }
 }
 
 /** There is nobody who could be given a task. */

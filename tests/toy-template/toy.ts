@@ -45,6 +45,8 @@ export interface ToyState {
   answers: Readonly<Record<string, unknown>>
   /** Why a step came to nothing; null if none did. */
   problem: string | null
+  /** What a person has said of another plan; null before. */
+  told: string | null
 }
 
 export interface ToyOptions {
@@ -54,6 +56,10 @@ export interface ToyOptions {
   breaks?: 'first' | 'fold' | 'next' | 'ahead'
   /** Takes all of its steps, also after a claim of its was accepted, and ends as done whatever was. */
   lies?: true
+  /** It changes its plan itself: asked for another one, it goes on with this of its steps. */
+  replansItself?: number
+  /** The state that it begins in. */
+  firstState?: string
 }
 
 const NAME = 'toy'
@@ -72,13 +78,17 @@ function toyKind(options: ToyOptions): TemplateKind<ToyState> {
     defaultRounds: () => 10,
     parts: {},
     hasPlan: false,
+    ...(options.replansItself === undefined ? {} : { replansItself: true as const }),
+    ...(options.firstState === undefined ? {} : { firstState: options.firstState }),
     memory: 'session',
     first: () => {
       if (options.breaks === 'first') throw new Error('the toy is broken')
-      return { taken: 0, found: {}, commands: {}, wrote: [], decided: null, answers: {}, problem: null }
+      return { taken: 0, found: {}, commands: {}, wrote: [], decided: null, answers: {}, problem: null, told: null }
     },
     fold: (own, event) => {
       if (options.breaks === 'fold' && event.type === 'looked') throw new Error('the toy is broken')
+      if (options.replansItself && event.type === 'replan-asked')
+        return { ...own, taken: options.replansItself, told: event.text }
       if (options.lies && event.type === 'done-accepted') return { ...own, taken: own.taken + 1 }
       return foldToy(own, event)
     },
@@ -96,6 +106,8 @@ function foldToy(own: ToyState, event: SessionEvent): ToyState {
     case 'wrote':
       return { ...own, taken, wrote: [...own.wrote, ...event.files].slice(-100), problem: own.problem ?? event.problem }
     case 'noted':
+    case 'state-entered':
+    case 'kept':
       return { ...own, taken }
     case 'decision-made':
       return { ...own, taken, decided: { choice: event.choice, by: event.by } }

@@ -141,9 +141,11 @@ test('colours end on the line on which they begin, and take no cell', () => {
 test('the login command that applies is offered, and which login there is', () => {
   const of = (login: StartFacts['login']) => slashCommands({ login })
   const names = of(null).map(({ name }) => name)
-  expect(names).toEqual('start,templates,login,version,help,mcp,resume,queue,report,doctor,model,theme,exit'.split(','))
-  expect(of({ kind: 'out' })[2]).toMatchObject({ name: 'login', note: null })
-  expect(of({ kind: 'in', by: 'ChatGPT (plus)' })[2]).toMatchObject({
+  expect(names).toEqual(
+    'start,change,follow,plan,templates,login,version,help,mcp,resume,queue,report,doctor,model,theme,exit'.split(','),
+  )
+  expect(of({ kind: 'out' })[5]).toMatchObject({ name: 'login', note: null })
+  expect(of({ kind: 'in', by: 'ChatGPT (plus)' })[5]).toMatchObject({
     name: 'logout',
     note: 'rounds use ChatGPT (plus)',
   })

@@ -35,3 +35,11 @@ test('what is suggested is more than what was used, whatever ended the session',
     'To go on: codemachine resume 20261120_1 --rounds 2 --max-time 2h2s --max-tokens 23k',
   )
 })
+
+test('what is planned is carried out by resume', () => {
+  const stop = { id: '20261120_1', limits: { rounds: 10, timeMs: null, tokens: null }, waiting: 0, directory: null }
+  const used = { rounds: 1, timeMs: HOUR, tokens: 100 }
+  expect(howToGoOn({ ...stop, used, outcome: { kind: 'planned' } })).toBe(
+    'To carry it out: codemachine resume 20261120_1',
+  )
+})

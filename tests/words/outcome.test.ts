@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { OutcomeHint } from '../../src/core/events/outcome.ts'
+import { exitCodeOf, isFinished, type OutcomeHint } from '../../src/core/events/outcome.ts'
 import { describeOutcome, wordsForCallHint, wordsForHint } from '../../src/words/outcome.ts'
 import { local } from '../tui/samples.ts'
 
@@ -108,4 +108,15 @@ test('of a call that only a person can mend, what to mend is said, and not that 
   expect(wordsForCallHint({ do: 'mend-provider', provider: 'local' }, { cause: null, waits: false })).toBe(
     'Mend that (`codemachine doctor` asks local).',
   )
+})
+
+test('of a session that ends as planned it is said that nothing is carried out yet, and that it is not done', () => {
+  const planned = { kind: 'planned' } as const
+  expect(describeOutcome(planned)).toEqual({
+    short: 'planned',
+    text: 'planned: the plan is accepted, and nothing of it is carried out yet',
+    hint: null,
+    tone: 'good',
+  })
+  expect([exitCodeOf(planned), isFinished(planned)]).toEqual([0, false])
 })

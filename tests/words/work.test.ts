@@ -18,9 +18,12 @@ import { progressLine, taskLines } from '../../src/tui/header/tasks.ts'
 import { widthOf } from '../../src/words/cells.ts'
 import { statusLine } from '../../src/words/doing.ts'
 import { describeEvent } from '../../src/words/event.ts'
+import { wordsForVersion } from '../../src/words/plan.ts'
 import {
   cardOfWork,
+  followUpOfWork,
   ownBoard,
+  plansOf,
   sectionOfWork,
   statusOfWork,
   titleOfRound,
@@ -227,6 +230,15 @@ describe('a round that has a name of its own', () => {
   })
 })
 
+test('a version of a plan is told with who made it and what became of it', () => {
+  const by = (who: string, remark: string | null = null) => ({ author: 'planner', accepted: { by: who, remark } })
+  expect(wordsForVersion({ author: 'person', accepted: null }, true)).toBe('by a person; it waits for you')
+  expect(wordsForVersion({ author: 'planner', accepted: null }, false)).toBe('by the planner')
+  expect(wordsForVersion(by('person', 'be quick'), true)).toBe('by the planner; accepted by a person: be quick')
+  expect(wordsForVersion(by('go'), false)).toBe('by the planner; changed as a person said, and carried out as it came')
+  expect(wordsForVersion(by('auto'), false)).toBe('by the planner; taken as it came, and shown to nobody')
+})
+
 test('without a board of its own the tasks are the board, and who works on them is said', () => {
   const state: SessionState = {
     ...stateOf(kindOf({})),
@@ -391,6 +403,42 @@ test('a title with HTML in it is text on the page', () => {
   const evil = '<script>alert(1)</script>'
   const page = htmlOf(reportOf(kindOf({ report: () => ({ title: evil, note: evil, text: evil }) })), HERE)
   expect(page).not.toContain('<script')
+})
+
+describe('what programs, and a session that follows, are given by a template', () => {
+  const plan = { author: 'planner', feedback: null, sha256: 'a', diff: null, accepted: null }
+
+  test('stands in `work` beside the fields of every session, which it cannot replace', () => {
+    const state = stateOf(kindOf({ data: () => ({ laps: 2, at: new Date(0), template: 'another' }) }))
+    const work = workReport(state, null, true)
+    expect(work).toMatchObject({ laps: 2, at: '1970-01-01T00:00:00.000Z', template: 'relay', isKnown: true })
+  })
+
+  test('is refused in a sentence where it is no JSON, or too much', () => {
+    const round: Record<string, unknown> = {}
+    round.round = round
+    const problemOf = (data: Record<string, unknown>) => {
+      return (workReport(stateOf(kindOf({ data: () => data })), null, true) as { problem?: string }).problem
+    }
+    expect(problemOf(round)).toContain('the view of the template cannot be shown')
+    expect(problemOf({ text: 'x'.repeat(600_000) })).toBe('The data has more than 512 KiB.')
+  })
+
+  test('is bounded for the session that follows', () => {
+    const told = followUpOfWork(stateOf(kindOf({ followUp: () => 'x'.repeat(90_000) }))) ?? ''
+    expect(told.length).toBeLessThanOrEqual(64 * 1024)
+    expect(followUpOfWork(stateOf(kindOf()))).toBeNull()
+    expect(followUpOfWork(stateOf(kindOf({ followUp: () => null })))).toBeNull()
+  })
+
+  test('are the versions of a plan, of which the last 50 are shown', () => {
+    const versions = Array.from({ length: 60 }, (_, at) => ({ ...plan, version: at + 1, text: 'p'.repeat(200_000) }))
+    const shown = plansOf(stateOf(kindOf({ plans: () => versions })))
+    expect(shown.map(({ version }) => version)).toEqual(versions.slice(10).map(({ version }) => version))
+    expect(shown[0]?.text.length).toBeLessThanOrEqual(128 * 1024 + 100)
+    expect(plansOf(stateOf(kindOf()))).toEqual([])
+    expect(plansOf(stateOf(kindOf({ plans: () => [{ ...plan, version: 1, text: 7 as never }] })))).toEqual([])
+  })
 })
 
 describe('a view that cannot be used', () => {

@@ -207,6 +207,7 @@ async function carryOut(work: Work): Promise<AloneEnd> {
     providers: work.providers,
     memory: NO_MEMORY,
     scopes: null,
+    folder: null,
     workTree: UNSEEN,
     lacksRoom: async () => false,
     guard: UNGUARDED,

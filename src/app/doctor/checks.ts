@@ -226,7 +226,7 @@ export interface SettingsInUse {
   settings: Settings
   /** The codex that a setting or the flag names; what `CODEX_BIN` names is not told here. */
   codexBin: string | null
-  /** Those that the person has written of, and that of the rounds. */
+  /** Those that the person has written of, that of the rounds, and that which carries out the tasks of changes. */
   providers: readonly Provider[]
 }
 
@@ -270,7 +270,9 @@ export async function checkSettings(
       value: {
         settings,
         codexBin: sources.codexBin.layer === 'environment' ? null : settings.codexBin,
-        providers: [...providers.values()].filter(each => each.name === settings.provider || !isBuiltIn(each)),
+        providers: [...providers.values()].filter(
+          each => each.name === settings.provider || each.name === settings.change.executor || !isBuiltIn(each),
+        ),
       },
     }
   } catch (error) {

@@ -223,6 +223,7 @@ async function runToEnd(work: Work, log: SessionLog, memory: MemoryFiles, opened
     providers: { byName: new Map(), usual: 'codex', remoteModel: null, ask: async () => null },
     memory: NO_MEMORY,
     scopes: null,
+    folder: null,
     workTree: UNSEEN,
     lacksRoom: () => lacksRoom(directory),
     guard: UNGUARDED,

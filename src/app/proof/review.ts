@@ -140,7 +140,7 @@ export async function workOfSession(run: Run, id: string): Promise<ReviewedWork>
     throw new UserError(`What ${id} began with is no longer kept, so nothing tells what it changed.`)
   }
   // What counted in the session counts now, though git ignores it and a later session has let go of it.
-  fingerprints.protect(globsLookedAt(state.gates))
+  fingerprints.protect(globsLookedAt(state.gates, state.kind?.addsGates))
   await followIgnoreRules(fingerprints, run.records.ignoreRules(id))
   const { tree, diff, files } = await fingerprints.mending(async () => {
     const tree = await fingerprints.take()

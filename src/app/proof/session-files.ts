@@ -1,4 +1,4 @@
-import type { Memory, ScopeFiles } from '../../core/contracts/memory.ts'
+import type { FolderFiles, Memory, ScopeFiles } from '../../core/contracts/memory.ts'
 import { globsLookedAt } from '../../core/rules/gate-files.ts'
 import { gatesOfAll, withoutScope } from '../../core/state/scope.ts'
 import type { SessionState } from '../../core/state/state.ts'
@@ -15,6 +15,7 @@ import type { Run } from '../open-run.ts'
 export interface SessionFiles {
   memory: Memory
   scopes: ScopeFiles
+  folder: FolderFiles
   workTree: WorkTree
 }
 
@@ -30,7 +31,7 @@ export function openSessionFiles(
 ): SessionFiles {
   const { id } = log.state
   const { gates } = withoutScope(log.state)
-  const { memory, scopes } = openScopedMemory({
+  const { memory, scopes, folder } = openScopedMemory({
     place,
     directory: records.directory,
     scope: () => log.state.scope?.name ?? null,
@@ -53,6 +54,7 @@ export function openSessionFiles(
   })
   return {
     memory,
+    folder,
     scopes: {
       ...scopes,
       async make(scope) {
@@ -63,7 +65,7 @@ export function openSessionFiles(
     workTree: {
       async take(signal) {
         if (log.state.scope !== null) next = null
-        fingerprints.protect(globsLookedAt(gatesOfAll(looking())))
+        fingerprints.protect(globsLookedAt(gatesOfAll(looking()), log.state.kind?.addsGates))
         // What codex has laid there is not the agent's work, and nothing of the project for a gate.
         await traces.removeFiles()
         return await looks.take(signal)

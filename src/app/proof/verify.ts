@@ -73,14 +73,14 @@ async function verifyLocked(
   world: World,
   options: VerifyOptions,
   records: Records,
-  { certificate, overrides, gates: protecting }: Found,
+  { certificate, overrides, gates: protecting, addsGates }: Found,
 ): Promise<Verification> {
   const { say } = options
   await using opened = new Cleanup()
   const work = opened.use(await openWorkDirectory(world, records, say, WAIT_FOR_ITS_END))
   const { repository, fingerprints } = work
   // What counted then counts now, though git ignores it and a session since has let go of it.
-  fingerprints.protect(globsLookedAt(protecting))
+  fingerprints.protect(globsLookedAt(protecting, addsGates))
   await followIgnoreRules(fingerprints, records.ignoreRules(certificate.session))
   const tree = await fingerprints.take()
   const notLookedAt = await fingerprints.leftOut()
@@ -179,6 +179,8 @@ interface Found {
   /** `key=value` pairs handed to codex. */
   overrides: readonly string[]
   gates: SessionState['gates']
+  /** Whether its template adds gates while a session runs. */
+  addsGates: boolean
 }
 
 /**
@@ -202,7 +204,8 @@ async function findCertificate(records: Records, wanted: string | null, say: (re
   const certificate = parseCertificate(read.text, path)
   if (certificate.session !== id) throw new UserError(`${path} is the certificate of another session.`)
   await compareCopy(records.directory, id, read.text, say)
-  return { certificate, overrides: state.overrides, gates: state.gates }
+  const addsGates = state.kind?.addsGates ?? false
+  return { certificate, overrides: state.overrides, gates: state.gates, addsGates }
 }
 
 async function newestDone(records: Records, say: (remark: string) => void): Promise<SessionState> {

@@ -30,31 +30,33 @@ export function problemOfTemplate(templates: TemplateKinds, name: string | undef
   return wayToBegin(kind)
 }
 
-/** How a session is begun of a template of which no prompt begins one, a sentence; null: prompts do. */
-function wayToBegin({ name, command, isCall, hasOwnCommand }: TemplateKind): string | null {
-  if (isCall) return `The template ${JSON.stringify(name)} is not started, but called: ${command}`
-  return hasOwnCommand ? `No prompt begins a session of the template ${JSON.stringify(name)}; use: ${command}` : null
+/** What begins a session: a prompt, typed or queued; the command that its template has for that alone; or `start`, from the specification. */
+type Beginning = 'prompt' | 'command' | 'start'
+
+/** How a session is begun of a template which that does not begin, a sentence; null: it does. */
+function wayToBegin(
+  { name, command, isCall, hasOwnCommand, needsRequest }: TemplateKind,
+  by: Beginning = 'prompt',
+): string | null {
+  const shown = JSON.stringify(name)
+  if (isCall) return `The template ${shown} is not started, but called: ${command}`
+  if (hasOwnCommand && by !== 'command') return `No prompt begins a session of the template ${shown}; use: ${command}`
+  if (!needsRequest || by !== 'start') return null
+  return `No specification begins a session of the template ${shown}; say what you want: ${command}`
 }
 
-/** The templates that a session can be started of from a goal or a specification: others have their own command. */
+/** The templates that a session can be started of from a specification: others have their own command. */
 export function startableTemplates(templates: TemplateKinds): TemplateKind[] {
-  return [...templates.values()].filter(kind => wayToBegin(kind) === null)
+  return [...templates.values()].filter(kind => wayToBegin(kind, 'start') === null)
 }
 
-/**
- * The template of that name; a `UserError` if there is none, or nobody can begin a session of it so.
- * @param by what begins it: a prompt, or the command that the template has for that alone
- */
-export function templateNamed(
-  templates: TemplateKinds,
-  name: string,
-  by: 'prompt' | 'command' = 'prompt',
-): TemplateKind {
+/** The template of that name; a `UserError` if there is none, or that begins no session of it. */
+export function templateNamed(templates: TemplateKinds, name: string, by: Beginning = 'prompt'): TemplateKind {
   const found = templates.get(name)
-  const other = found === undefined || (by === 'command' && found.hasOwnCommand) ? null : wayToBegin(found)
+  const other = found === undefined ? null : wayToBegin(found, by)
   if (other !== null) throw new UserError(other)
   if (found !== undefined) return found
-  const names = startableTemplates(templates).map(each => each.name)
+  const names = [...templates.values()].filter(kind => wayToBegin(kind, by) === null).map(each => each.name)
   const near = nearestName(name, names)
   const shown = JSON.stringify(name.slice(0, 60))
   throw new UserError(

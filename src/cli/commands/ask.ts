@@ -54,7 +54,7 @@ export async function queueAdd(context: CliContext, words: readonly string[], fl
       throw new UserError('There is no prompt; say what is to be done: codemachine queue add "…"')
     const { goalOf, specificationOf } = await import('../../app/start/dry-run.ts')
     const { templateNamed } = await import('../../app/start/templates.ts')
-    return goalOf(await specificationOf(directory, templateNamed(records.templates, template)))
+    return goalOf(await specificationOf(directory, templateNamed(records.templates, template, 'start')))
   }
 }
 

@@ -12,7 +12,7 @@ import { resumeCommand } from '../../words/commands.ts'
 import { decisionLines } from '../../words/decision.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { decisionReport } from '../../words/status.ts'
-import { editOnTerminal } from '../decision-prompt.ts'
+import { editOnTerminal, markdownOn } from '../decision-prompt.ts'
 import { directoryOf, type LookFlags, readText } from '../flags.ts'
 
 const TITLE_CHARS = 200
@@ -47,15 +47,15 @@ export async function decide(context: CliContext, words: readonly string[], flag
 }
 
 /** What a session asks, as it stands in its journal. */
-interface Asked {
+export interface Asked {
   state: SessionState
   standing: SessionStatus
   /** Null if it asks nothing now. */
   decision: OpenDecision | null
 }
 
-/** Null if there is no such session, or none at all. */
-async function readAsked(
+/** What a session asks, without one the newest; null if there is no such session, or none at all. */
+export async function readAsked(
   { platform }: Pick<CliContext, 'platform'>,
   records: Records,
   session: string | null,
@@ -86,7 +86,8 @@ async function showAsked(
   }
   const { decision, state, standing } = asked ?? { decision: null, state: null, standing: null }
   if (state !== null && decision !== null) {
-    const lines = decisionLines(state.id, decision, { now: clock.now(), directory: cd ?? null })
+    const about = decision.body.trim() === '' ? [] : await markdownOn(context, decision.body)
+    const lines = decisionLines(state.id, decision, { now: clock.now(), directory: cd ?? null, about })
     stdout.write(`${lines.join('\n')}\n`)
   } else if (state !== null && state.decision !== null && standing !== 'unknown') {
     stdout.write(
@@ -101,7 +102,7 @@ function asJson({ state, standing, decision }: Asked) {
 }
 
 /** Lets the person edit the file that the choice opens, where they sit at a terminal. */
-async function editFirst(
+export async function editFirst(
   context: CliContext,
   records: Records,
   { session, choice }: { session: string | null; choice: string },

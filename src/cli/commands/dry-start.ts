@@ -16,13 +16,13 @@ export async function dryStart(context: CliContext, { template: typed, ...flags 
   if (flags.worktree !== undefined) {
     throw new UserError('--dry-run makes no worktree; leave --worktree out, and it prints the same.')
   }
-  const named = typed === undefined ? null : templateNamed(context.templates, typed)
+  const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
   const wanted = directoryOf(context, flags)
   const [records] = await recordsAround({ ...context, directory: wanted })
   if (records === undefined) throw new UserError(`${wanted} is not a directory; name one that is there.`)
   const { directory } = records
   const { settings, sources } = await settingsOf(context, directory, runOptionsOf(flags))
-  const kind = named ?? templateNamed(context.templates, settings.mode)
+  const kind = named ?? templateNamed(context.templates, settings.mode, 'start')
   const template = kind.name
   const specification = await readSpecification(directory)
   const { codex, ...run } = await dryRunHere(context, records, {
@@ -98,7 +98,7 @@ export async function listTemplates(context: CliContext, { json, ...place }: Loo
 /** `codemachine templates select`: has `start` start sessions of that template in this project. */
 export async function selectTemplate(context: CliContext, typed: string, flags: DirectoryFlags): Promise<number> {
   context.stdout.write(
-    `${await chooseTemplate(context, directoryOf(context, flags), templateNamed(context.templates, typed).name)}\n`,
+    `${await chooseTemplate(context, directoryOf(context, flags), templateNamed(context.templates, typed, 'start').name)}\n`,
   )
   return 0
 }

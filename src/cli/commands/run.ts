@@ -7,6 +7,7 @@ import { templateNamed } from '../../app/start/templates.ts'
 import { UserError } from '../../base/errors.ts'
 import { openQueue } from '../../records/queue.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
+import type { TypedChange } from '../../tui/host/slash-change.ts'
 import { resumeCommand } from '../../words/commands.ts'
 import { readSpecification, type Specification } from '../../workspace/memory/specification.ts'
 import { type RunFlags, readText, wantsScreen } from '../flags.ts'
@@ -57,6 +58,10 @@ const WORK_OF_SCREEN = {
     await workOn(context, options, { first: goal === null ? null : { text: await readText(context, goal) } }, {}),
   start: async (context: CliContext, session: NonNullable<Work['first']>, options: RunOptions) =>
     await workOn(context, options, { first: session }, {}),
+  change: async (context: CliContext, { request, follows }: TypedChange, options: RunOptions) => {
+    const { makeChange } = await import('./change/run.ts')
+    return await makeChange(context, options, { request, said: {}, ...(follows === null ? {} : { follows }) }, {})
+  },
   resume: async (context: CliContext, session: string, options: RunOptions) =>
     await goOnWith(context, options, { session, rereadsGates: false }, {}),
 }
@@ -151,11 +156,11 @@ export async function start(
   resumable = true,
 ): Promise<number> {
   const { stdin, stdout, stderr } = context
-  const named = typed === undefined ? null : templateNamed(context.templates, typed)
+  const named = typed === undefined ? null : templateNamed(context.templates, typed, 'start')
   const options = runOptionsOf(flags)
   const { records, directory } = await OpenProject.open(context, options)
   const { mode } = (await settingsOf(context, directory, options)).settings
-  const template = named ?? templateNamed(context.templates, mode)
+  const template = named ?? templateNamed(context.templates, mode, 'start')
   const specification = await specificationOf(directory, template)
   const wanted = worktreeOf(flags)
   const say = (problem: string) => stderr.write(`codemachine: ${problem}\n`)

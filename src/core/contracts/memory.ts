@@ -85,6 +85,17 @@ export interface ScopeFiles {
   withdrawOfSession(): Promise<void>
 }
 
+/** What a session keeps for people in its folder in the work directory, beside its memory files. */
+export interface FolderFiles {
+  /**
+   * Writes a text file there, all of it or nothing, never through a link; one with that content already is left alone.
+   * `file`: relative to the folder, with `/`. `tasks.json` counts as the last good one of the memory from then on. Resolves
+   * with its size and the hash of its bytes (hex), or with why it was not written, a sentence. Rejects with a `UserError`
+   * where there is no room on the disk.
+   */
+  write(file: string, text: string): Promise<{ bytes: number; sha256: string } | { problem: string }>
+}
+
 /** The memory of a session that has no memory files. */
 export const NO_MEMORY: Memory = {
   read: async () => ({

@@ -97,7 +97,7 @@ export interface RoundScope {
 }
 
 /** A command that proves what is claimed in a scope, run in the sandbox of the rounds. */
-interface ScopeGate {
+export interface ScopeGate {
   /** One of its own among those of the scope. */
   name: string
   /** A line for a shell. */
@@ -127,8 +127,11 @@ export interface RoundStep {
  * template is asked once more, and says the same, for its state is the fold of the journal.
  */
 export type OwnStep =
-  /** Calls one of `Template.looks`. What that finds comes as `looked`. */
-  | { kind: 'look'; what: string }
+  /**
+   * Calls one of `Template.looks`. What that finds comes as `looked`. `keep`: it finds `{ text, … }`; the text is kept as an
+   * output by the name of the look and in this file of the session's folder, as by `keep`, and the rest is what was found.
+   */
+  | { kind: 'look'; what: string; keep?: { file: string } }
   /**
    * Runs a line for a shell, in the work directory and the sandbox of the rounds, as gates are run. How it ended comes as
    * `command-ran`; what was broken off does not reach the template's `fold`, and is asked for again. `readOnly`: it may write
@@ -149,6 +152,21 @@ export type OwnStep =
   | { kind: 'claim' }
   /** Leaves the scope that the session is in, without its being done; `why`: a sentence. That comes as `scope-left`. */
   | { kind: 'leave-scope'; why: string }
+  /** Goes over into another state of the template's own; `why`: a sentence. Comes as `state-entered`. */
+  | { kind: 'enter'; state: string; why: string }
+  /**
+   * Keeps a text for people: in a file of the session's folder in the work directory, and with `name` as an output, too, each
+   * without its secrets. `file`: relative to that folder, with `/`; never `MAIN.md`. `output`: the whole kept text of it. What
+   * became of it comes as `kept`; a file with that content already is left as it is.
+   */
+  | ({ kind: 'keep'; file: string; name?: string } & ({ text: string } | { output: Output }))
+  /**
+   * Makes these commands gates of the session: all that templates add, so that one of an earlier such step that is not among
+   * them is none any more. They have to pass before done, and protect what their commands run, against what the session began
+   * with; each that is new runs once before the next round. One with the `run` of another gate adds nothing. At most 50; `why`:
+   * a sentence. Comes as `gates-added`. Only of a kind with `addsGates`, and not in a scope.
+   */
+  | { kind: 'gates'; gates: readonly ScopeGate[]; why: string }
 
 /**
  * A text file that a step writes; `path`: relative to the work directory, with `/`. `output`: the whole kept text of it.
@@ -185,6 +203,8 @@ export interface PartKind {
   delegates: boolean
   /** How many characters of the agent's last message are kept in the state. */
   keepsWords: number
+  /** Whether its answer (JSON) is told in words by the template, so that the message itself is only in the whole log; left out: it is shown. */
+  tellsAnswer?: true
 }
 
 /**
@@ -218,8 +238,26 @@ export interface TemplateKind<S = unknown> {
   readonly isCall?: true
   /** Whether its sessions are begun by its own `command` alone, and by no prompt, typed or queued; left out: prompts begin them. */
   readonly hasOwnCommand?: true
+  /** Whether its sessions are begun by what a person says alone, and never from the specification, by `start`; left out: that begins them, too. */
+  readonly needsRequest?: true
+  /**
+   * Whether it changes its plan itself when a person asks for that: `replan-asked` breaks off the round, command, look or
+   * decision that goes on, and holds nothing; its `fold` is told the text, and `next` says what comes. Of what was broken off
+   * only the end comes after that (`round-ended` as `interrupted`); `wrote` and `kept` may come of files that were written
+   * just then. A claim that was made or accepted is none any more. Left out: `next` is asked for a round `replan`.
+   */
+  readonly replansItself?: true
+  /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
+  readonly addsGates?: true
+  /** The state of its own that a session begins in, which the first `enter` leaves; left out: none. */
+  readonly firstState?: string
   /** What it can be told beside the goal, in `options` of `session-created`; left out: nothing, or what its own command makes. */
   readonly options?: v.GenericSchema
+  /**
+   * Whether the template itself says how often a refused claim of its own is mended: such refusals do not end a session as
+   * stalled. Left out: they do.
+   */
+  readonly mendsClaims?: true
   /** The template's own state when a session of it begins. */
   first(created: EventOf<'session-created'>): S
   /** That state after one more event; `session`: as it was before the event. Pure, and bounded. */
@@ -267,6 +305,20 @@ export interface TemplateSetup {
   hasKept?(name: string): boolean
   /** The absolute path of its file, for what reads it as one; left out: no texts are kept. */
   keptPath?(name: string): string
+  /**
+   * The files in which two work trees differ, by their fingerprints, with how many lines were added and removed (null: it is no
+   * text), the first 500; none if one of them is not kept any more. Left out: nothing is kept.
+   */
+  linesChanged?(
+    before: string,
+    after: string,
+    signal: AbortSignal,
+  ): Promise<readonly { path: string; added: number | null; removed: number | null }[]>
+  /**
+   * What its looks run git with: a private git directory of theirs, where agents cannot write and which need not be there
+   * yet, and the environment; and what takes the secrets out of a text before it is shortened. Left out: they run none.
+   */
+  looks?: { gitDir: string; env: Readonly<Record<string, string | undefined>>; redact(text: string): string }
   /** Of a call: the agent that is asked, and for what, and what its profile has it told beside its prompt; left out otherwise. */
   call?: { agent: string; task: string; instructions?: string }
 }
@@ -293,10 +345,10 @@ export interface Template {
   /** The thread of the next round, as far as it is known before `next` is asked: it is started ahead. Pure. */
   ahead(session: SessionState): ThreadSpec | null
   /**
-   * What it can look at, by the word in `look`: functions that read what they like and change nothing. What they resolve
-   * with is data (JSON). Left out: it never looks.
+   * What it can look at, by the word in `look`: functions that read what they like and change nothing; `session`: as it is
+   * then. What they resolve with is data (JSON). Left out: it never looks.
    */
-  readonly looks?: Readonly<Record<string, (signal: AbortSignal) => Promise<unknown>>>
+  readonly looks?: Readonly<Record<string, (signal: AbortSignal, session: SessionState) => Promise<unknown>>>
   /** Keeps what a round has come to that worked and made no claim; `session`: after it. A sentence if that failed. */
   afterRound?(session: SessionState): Promise<string | null>
   /** Keeps what the session has come to; `session`: as it will have ended. A sentence if that failed. */

@@ -6,7 +6,7 @@ import type { SessionState } from '../state/state.ts'
  * any length: it is bounded where it is kept, and made safe where it is drawn. What one of them throws is told in its place.
  */
 export interface TemplateView<S = unknown> {
-  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found is not told. */
+  /** What a step between two rounds is called while it is carried out: `checking the links`; null: as codemachine calls it. An empty text: what a look has found, a state that is entered (`enter`) or a file that is kept for people (`keep`) is not told. */
   step?(step: StepName, own: S, session: SessionState): string | null
   /** What the round that runs, or the next one, is called in the place of its number, such as `Step 2/4: lint`; null: as codemachine calls it. */
   round?(own: S, session: SessionState): RoundTitle | null
@@ -18,6 +18,33 @@ export interface TemplateView<S = unknown> {
   card?(own: S, session: SessionState): readonly CardFact[]
   /** A section of its own in the report; null: none. */
   report?(own: S, session: SessionState): ReportSection | null
+  /** What `work` of `status --json` has beside its own fields, for programs: JSON of at most 512 KiB. Left out: nothing. */
+  data?(own: S, session: SessionState): Readonly<Record<string, unknown>>
+  /**
+   * What a session that goes on from it is told of its work beside its goal, its end and the files that it changed, in
+   * Markdown, at most 64 KiB; null, or left out: its agent's last words.
+   */
+  followUp?(own: S, session: SessionState): string | null
+  /** The versions of the plan that a person accepts or has changed, the oldest first, at most 50. Left out: there are none. */
+  plans?(own: S, session: SessionState): readonly ShownPlan[]
+}
+
+/** A version of a plan, as a person is shown it. */
+export interface ShownPlan {
+  /** From 1. */
+  version: number
+  /** Who wrote it, such as `planner`. */
+  author: string
+  /** What a person wanted changed in the version before; null: nothing. */
+  feedback: string | null
+  /** Hash of its content, SHA-256 in hex. */
+  sha256: string
+  /** The plan as Markdown. */
+  text: string
+  /** Unified diff to the version before; null for the first. */
+  diff: string | null
+  /** `by`: who accepted it, such as `person`; null: nobody has. */
+  accepted: { by: string; remark: string | null } | null
 }
 
 /** A step of a template that is no round, as its event names it. */

@@ -72,6 +72,7 @@ export function exitCodeOf(outcome: SessionOutcome): number {
     case 'done':
     case 'answered':
     case 'replayed':
+    case 'planned':
       return 0
     case 'limit':
       return 3

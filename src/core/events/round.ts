@@ -46,9 +46,13 @@ export const roundEvent = variant('type', {
     ),
     model: asAskedFor,
     input: about(unchecked(text), 'the user input of its turn'),
+    keepsClaim: about(
+      optional(literal(true)),
+      'it only looks, so that the claim that was accepted before it stays accepted if the files are the same after it; left out: nothing is claimed any more',
+    ),
     part: about(
       optional(text),
-      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a workflow `step`, or `work` where a step is worked on round after round; of a call `task`; left out otherwise',
+      'of a build, what it is for: `team-building`, `orchestration`, `summary`, or `last-look`, the only one that may claim done; of a workflow `step`, or `work` where a step is worked on round after round; of a change `plan`, `decompose`, `gather`, `act`, `fix` or `summary`; of a call `task`; left out otherwise',
     ),
   },
   'turn-started': {

@@ -97,6 +97,8 @@ export const sessionOutcome = variant('kind', {
   answered: {},
   /** A round of it was replayed from a recording, so nothing of it can be done. */
   replayed: {},
+  /** A plan was accepted, and nothing of it is carried out yet. */
+  planned: {},
   limit: { limit: oneOf('rounds', 'time', 'tokens', 'cost') },
   'needs-person': {
     reason: text,

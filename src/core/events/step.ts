@@ -2,7 +2,7 @@ import { about, anyValue, checkedAs, fields, listOf, nullOr, number, oneOf, opti
 import { gate, output } from './shapes.ts'
 
 /** A step that codemachine carries out by itself, without a round. */
-const stepKind = oneOf('look', 'command', 'write', 'note', 'claim', 'leave-scope')
+const stepKind = oneOf('look', 'command', 'write', 'note', 'claim', 'leave-scope', 'enter', 'keep', 'gates')
 
 const step = about(number, 'as in `step-started`')
 
@@ -18,9 +18,12 @@ export const stepEvent = variant('type', {
     ),
     kind: about(
       checkedAs(text, stepKind),
-      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached; `leave-scope`: a scope is left that is not done',
+      '`look`: a function of the template looks at something; `command`: a line for a shell is run; `write`: files are written; `note`: something is said; `claim`: it is claimed that the goal is reached; `leave-scope`: a scope is left that is not done; `enter`: the template goes over into another state of its own; `keep`: a text is kept for people; `gates`: commands become gates of the session',
     ),
-    name: about(text, 'what is looked at, the name of the command, the first file, the scope'),
+    name: about(
+      text,
+      'what is looked at, the name of the command, the first file, the scope, the state, the first gate',
+    ),
   },
   looked: {
     step,
@@ -29,7 +32,15 @@ export const stepEvent = variant('type', {
       optional(anyValue),
       "what was found, a value of the template's own; left out if it has more than 65,536 bytes as JSON",
     ),
-    output: about(optional(output), 'where all of it is kept if it has no room here, as in `answer-given`'),
+    output: about(
+      optional(output),
+      'where all of it is kept if it has no room here, as in `answer-given`; of a look whose text is kept, that text',
+    ),
+    file: about(
+      optional(text),
+      "the file of the session's folder in the work directory in which that text is kept, too; left out: in none",
+    ),
+    problem: about(optional(text), 'why it is not in that file, a sentence; left out: it is, or it was to be in none'),
   },
   'command-ran': {
     step,
@@ -69,6 +80,31 @@ export const stepEvent = variant('type', {
     step,
     name: about(text, 'what it is about: a word or two of the template'),
     text: about(text, 'what the template has to say, at most 1,000 characters'),
+  },
+  'state-entered': {
+    step,
+    state: about(text, 'a word of the template'),
+    from: about(nullOr(text), 'the state before it; `null`: it was in none'),
+    why: about(text, 'why, a sentence'),
+  },
+  kept: {
+    step,
+    file: about(text, "the file, relative to the session's folder in the work directory, with `/`"),
+    bytes: about(nullOr(number), 'its size; `null` if there is a `problem`'),
+    sha256: about(nullOr(text), 'hash of its bytes, hex; `null` if there is a `problem`'),
+    output: about(
+      optional(output),
+      'where the text is kept in the records, as in `answer-given`; left out: it is in that file alone',
+    ),
+    problem: about(nullOr(text), 'why the file was not written, a sentence; `null` if it was'),
+  },
+  'gates-added': {
+    step,
+    gates: about(
+      listOf(gate),
+      'all that the template has added by now, as in `session-created`; those of an earlier such event that are not among them are none any more. One with the `run` of another gate of the session adds nothing',
+    ),
+    why: about(text, 'why, a sentence'),
   },
   'scope-entered': {
     name: about(

@@ -8,6 +8,8 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 export interface AskedAnswer {
   name: string
   schema: JsonSchema
+  /** What the answer is checked by, where more is taken than is asked for; left out: `schema`. */
+  accepts?: JsonSchema
 }
 
 /** An answer that was refused when it was given last. `refusals`: how often in a row. `problem`: why, as `parseAnswer` says it. */

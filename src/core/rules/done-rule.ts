@@ -131,7 +131,8 @@ export function nextProof(state: SessionState, now: ProofNow): ProofStep {
 
   const results = state.claim.state === 'nominated' ? state.claim.results : []
   const failed = results.filter(result => gates.some(gate => gate.name === result.gate && blocksDone(gate, result)))
-  if (failed.length > 0) return { kind: 'refuse', reason: 'gate-failed', detail: wordsForFailed(failed, state.before) }
+  if (failed.length > 0)
+    return { kind: 'refuse', reason: 'gate-failed', detail: wordsForFailed(failed, beforeWork(state)) }
   if (now.tree !== now.from && now.pass === 1) return { kind: 'again' }
   if (now.tree !== now.from && now.strayed.length > 0) {
     return { kind: 'refuse', reason: 'tree-changed', detail: wordsForStrayed(now.strayed) }
@@ -188,6 +189,12 @@ function end({ gates }: SessionState, reason: string): ProofStep {
 function disagrees(reviews: number, findings: readonly Finding[]): string {
   const open = findings.length === 1 ? 'one finding is' : `${findings.length} findings are`
   return `The reviewer does not agree that it is done (${reviews === 1 ? 'one review' : `${reviews} reviews`}); ${open} left to you.`
+}
+
+/** How gates came out before any work was done; those that were added since ran when they were. */
+function beforeWork({ before, addedGates, savepoint }: SessionState): readonly GateResult[] {
+  const isLate = (name: string) => addedGates.some(gate => gate.name === name)
+  return before.filter(({ gate, tree }) => !isLate(gate) || tree === savepoint?.start)
 }
 
 function wordsForFailed(failed: readonly GateResult[], before: readonly GateResult[]): string {

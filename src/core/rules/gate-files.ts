@@ -29,10 +29,13 @@ export const TOP_CONFIGURATION: readonly string[] = [
   ...['.cargo/config.toml', '.cargo/config', '.gitattributes', '.envrc'],
 ]
 
-/** The globs of what is looked at for these gates, be it ignored or not: what they protect, and if they do, `TOP_CONFIGURATION`. */
-export function globsLookedAt(gates: readonly { protect: readonly string[] }[]): string[] {
+/**
+ * The globs of what is looked at for these gates, be it ignored or not: what they protect, and if they do, `TOP_CONFIGURATION`.
+ * @param addsGates whether others may come that do
+ */
+export function globsLookedAt(gates: readonly { protect: readonly string[] }[], addsGates = false): string[] {
   const globs = gates.flatMap(({ protect }) => protect)
-  return globs.length === 0 ? [] : [...globs, ...TOP_CONFIGURATION]
+  return globs.length === 0 && !addsGates ? [] : [...globs, ...TOP_CONFIGURATION]
 }
 
 /** Whether a file is what an install writes when it changes what is installed. */

@@ -78,9 +78,10 @@ export function protectedNotice(files: EventOf<'protected-changed'>['files']): N
   )
 }
 
-/** What a round is told of a gate that did not pass. */
-export function gateNotice(when: GateTime, result: GateResult): Notice {
-  const since = when === 'before' ? ' It was like that before any work was done.' : ''
+/** What a round is told of a gate that did not pass; `hasWorked`: whether files of the session had been changed by then. */
+export function gateNotice(when: GateTime, result: GateResult, hasWorked = false): Notice {
+  const early = hasWorked ? 'when it was made a check of this work' : 'before any work was done'
+  const since = when === 'before' ? ` It was like that ${early}.` : ''
   return { from: 'gate', text: `${describeGate(result)}${since}` }
 }
 

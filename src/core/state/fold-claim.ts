@@ -50,9 +50,10 @@ function refuse(state: SessionState, event: EventOf<'done-refused'>): SessionSta
     ...state,
     claim: { state: 'refused', reason: event.reason, detail: event.detail },
     toldNothingDone: state.toldNothingDone || event.reason === 'nothing-done',
-    stall: isJudged(state.last)
-      ? stallAfterRefusal(state.stall, event.round, samenessOf(event, state.claim))
-      : state.stall,
+    stall:
+      isJudged(state.last) && state.kind?.mendsClaims !== true
+        ? stallAfterRefusal(state.stall, event.round, samenessOf(event, state.claim))
+        : state.stall,
   }
   return withNotice(refused, refusalNotice(event.detail))
 }
@@ -104,7 +105,9 @@ function endGate(state: SessionState, event: EventOf<'gate-ended'>): SessionStat
   switch (when) {
     case 'before': {
       const before = withResult(state.before, result)
-      return isBad ? withNotice({ ...ran, before }, gateNotice(when, result)) : { ...ran, before }
+      return isBad
+        ? withNotice({ ...ran, before }, gateNotice(when, result, state.hasChangedFiles))
+        : { ...ran, before }
     }
     case 'tasks':
     case 'after-round':

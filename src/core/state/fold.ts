@@ -45,7 +45,7 @@ import {
   refusedAtResume,
 } from './fold-plan.ts'
 import { emptyPlan, PLAN_CHOICES, PLAN_DECISION } from './plan.ts'
-import { enterScope, foldInScope, gatesAtResume, leaveScope } from './scope.ts'
+import { addGates, enterScope, foldInScope, gatesAtResume, leaveScope } from './scope.ts'
 import {
   discountSleep,
   type FoldsOf,
@@ -84,6 +84,7 @@ function begin(state: SessionState, event: EventOf<'session-created'>, templates
     ...state,
     kind,
     work: inTemplate(kind.name, 'first', () => kind.first(event)),
+    workState: kind.firstState ?? null,
     taskPlan: kind.hasPlan ? emptyPlan(event.asksPlan ?? false) : null,
   }
 }
@@ -106,6 +107,9 @@ const STEP_FOLDS: FoldsOf<StepEvent> = {
   },
   wrote: (state, event, at) => endStep(event.files.length === 0 ? state : withoutAccepted(state), event, at),
   noted: endStep,
+  'state-entered': (state, event, at) => endStep({ ...state, workState: event.state }, event, at),
+  'gates-added': (state, event, at) => endStep(addGates(withoutAccepted(state), event.gates), event, at),
+  kept: (state, event, at) => endStep(withKept(state, event.output), event, at),
   'scope-entered': enterScope,
   'scope-left': (state, { step, outcome }, at) => {
     const left = leaveScope(state, outcome)
@@ -275,13 +279,25 @@ function endWait(state: SessionState, { reason }: EventOf<'wait-ended'>, at: num
 }
 
 /** The session when a person wants its plan changed: it holds after that, unless it is to go on by itself. */
-function askedToReplan(state: SessionState, { text, goesOn }: EventOf<'replan-asked'>, at: number): SessionState {
+function askedToReplan(before: SessionState, event: EventOf<'replan-asked'>, at: number): SessionState {
+  const state = { ...before, replansAsked: before.replansAsked + 1 }
+  const { text, goesOn } = event
+  if (state.kind?.replansItself) return replansItself(state, text, at)
   // The decision on the plan is asked again once that is changed; who lets it go on has answered it.
   const isPlanAsked = state.decision?.id === PLAN_DECISION
   const next = { ...withPersonSaid(state, text), decision: null, replan: appendRequest(state.replan, text) }
   if (!goesOn) return interruptRound(hold(next, at))
   const taskPlan = isPlanAsked && state.taskPlan !== null ? { ...state.taskPlan, isLetGo: true } : state.taskPlan
   return interruptRound({ ...next, taskPlan })
+}
+
+/** The session when its template is told so: what went on is broken off, and what was claimed is claimed of another plan. */
+function replansItself(state: SessionState, text: string, at: number): SessionState {
+  const { pausedAt, decision, step } = state
+  const isIdle = (decision ?? step) !== null && pausedAt !== null
+  const claim: SessionState['claim'] = state.claim.state === 'refused' ? state.claim : { state: 'none' }
+  const next = { ...withPersonSaid(state, text), claim, decision: null, step: null }
+  return interruptRound(isIdle ? { ...next, heldSince: at } : next)
 }
 
 function replanned(state: SessionState, { files }: EventOf<'replanned'>): SessionState {
@@ -338,7 +354,7 @@ const ROUND_FOLDS: FoldsOf<Exclude<RoundEvent, AnswerEvent>> = {
     taskPlan: planAtRound(state, event.part ?? null),
     replayed: state.replayed || event.replayed === true,
     unknownPart: state.unknownPart ?? unknownPartOf(state, event.part ?? null),
-    claim: { state: 'none' },
+    claim: event.keepsClaim === true && state.claim.state === 'accepted' ? state.claim : { state: 'none' },
     checking: null,
     step: null,
     plan: [],
@@ -439,9 +455,9 @@ function unkeptAfter(unkept: SessionState['unkept'], { round, tree }: EventOf<'s
 }
 
 function endRound(state: SessionState, event: EventOf<'round-ended'>, at: number): SessionState {
-  const { running } = state
+  const { running, claim } = state
   return {
-    ...state,
+    ...(claim.state === 'accepted' && claim.tree !== event.treeAfter ? withoutAccepted(state) : state),
     ...noticesAfterRound(state, event),
     running: null,
     agents: [],

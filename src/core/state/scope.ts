@@ -191,18 +191,51 @@ export function inScope({ scope }: Pick<SessionState, 'scope'>): { scope?: strin
 export function gatesAtResume(
   state: SessionState,
   event: EventOf<'session-resumed'>,
-): Pick<SessionState, 'gates' | 'review' | 'scope'> {
+): Pick<SessionState, 'gates' | 'addedGates' | 'review' | 'scope'> {
   const { scope } = state
   const own = withoutScope(state)
-  const gates = event.gates ?? own.gates
+  const { gates, addedGates } = withAdded(event.gates ?? gatesOfPerson(own), own.addedGates)
   const review = event.review === undefined ? own.review : event.review
-  if (scope === null) return { gates, review, scope }
+  if (scope === null) return { gates, addedGates, review, scope }
   const reviews = reviewsAtResume(own)
   return {
     gates: state.gates,
+    addedGates,
     review: state.review,
     scope: { ...scope, session: { ...scope.session, gates, review, reviews } },
   }
+}
+
+/** The gates of a session that no template has added. Pure. */
+export function gatesOfPerson({ gates, addedGates }: Pick<SessionState, 'gates' | 'addedGates'>): readonly Gate[] {
+  return gates.filter(({ name }) => !addedGates.some(added => added.name === name))
+}
+
+/** The session with these gates in the place of all that the template has added; what is new has not run yet. Pure. */
+export function addGates(state: SessionState, wanted: readonly Gate[]): SessionState {
+  const next = withAdded(gatesOfPerson(state), wanted)
+  const isAsBefore = ({ name, run }: Gate) => state.gates.some(gate => gate.name === name && gate.run === run)
+  const known = new Set(next.gates.filter(isAsBefore).map(({ name }) => name))
+  return {
+    ...state,
+    ...next,
+    before: state.before.filter(({ gate }) => known.has(gate)),
+    gateRuns: state.gateRuns.filter(({ gate }) => known.has(gate)),
+    flakyGates: state.flakyGates.filter(gate => known.has(gate)),
+  }
+}
+
+/** Those gates, and behind them the added ones with other commands, each by a name of its own. */
+function withAdded(gates: readonly Gate[], wanted: readonly Gate[]): Pick<SessionState, 'gates' | 'addedGates'> {
+  const all = [...gates]
+  for (const gate of wanted) {
+    if (all.some(({ run }) => run === gate.run)) continue
+    const names = new Set(all.map(({ name }) => name))
+    let name = gate.name
+    for (let n = 2; names.has(name); n++) name = `${gate.name} (${n})`
+    all.push(name === gate.name ? gate : { ...gate, name })
+  }
+  return { gates: all, addedGates: all.slice(gates.length) }
 }
 
 function scopeAfter(scope: Scope, event: SessionEvent): Scope {

@@ -150,6 +150,8 @@ export interface SessionState {
   /** The commands that have to pass before done; and the reviewer's model and effort, null if no review is asked for. */
   gates: readonly Gate[]
   review: ReviewTerms | null
+  /** Those of the gates that the template has added. */
+  addedGates: readonly Gate[]
   /** Results of the gates that ran before round 1. */
   before: readonly GateResult[]
   /** The last complete run of each gate. */
@@ -161,6 +163,8 @@ export interface SessionState {
   /** The step that codemachine carries out just now, and how many have been carried out; `since`: Unix time, ms. */
   step: { number: number; kind: string; name: string; since: number } | null
   steps: number
+  /** The state of the template's own that it is in; null: it has none. */
+  workState: string | null
   reviews: Reviews
   /** The answers that could not be used when they were given last, by name: why, and how often in a row; the last 100. */
   refusedAnswers: RefusedAnswers
@@ -225,6 +229,8 @@ export interface SessionState {
   decided: DecidedChoice | null
   /** The change of plan that a person has asked for and no round has made yet; null if there is none. */
   replan: string | null
+  /** How often a person has asked for a change of plan. */
+  replansAsked: number
   /** Whether the session stops when this round has ended. */
   stopAsked: boolean
   /** Since when codex has been waiting for the network; Unix time, ms; null if it does not. */
@@ -286,6 +292,9 @@ const NOTHING_YET = {
   toldNothingDone: false,
   protectedChanged: [],
   gateConfiguration: null,
+  workState: null,
+  replansAsked: 0,
+  addedGates: [],
 }
 
 /** A session before its first event. */

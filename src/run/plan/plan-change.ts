@@ -10,7 +10,18 @@ import type { SessionState } from '../../core/state/state.ts'
 import type { SessionLog } from '../session-log.ts'
 
 /** What a template asks for that does not change the plan, though a person has asked for that. */
-const PASSES_OVER = new Set<Step['kind']>(['round', 'look', 'command', 'write', 'claim', 'leave-scope', 'decide'])
+const PASSES_OVER = new Set<Step['kind']>([
+  'round',
+  'look',
+  'command',
+  'write',
+  'claim',
+  'leave-scope',
+  'enter',
+  'keep',
+  'gates',
+  'decide',
+])
 /** After so many rounds in a row that worked and then fell silent or crashed, it is given up. */
 const MOST_BROKEN_OFF = 3
 

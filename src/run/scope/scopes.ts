@@ -1,5 +1,5 @@
 import { TemplateError, UserError } from '../../base/errors.ts'
-import type { RoundScope, RoundStep } from '../../core/contracts/template.ts'
+import type { RoundScope, RoundStep, ScopeGate } from '../../core/contracts/template.ts'
 import type { Gate, SessionOutcome, StallReason } from '../../core/events/outcome.ts'
 import { ownFilesOf } from '../../core/rules/gate-files.ts'
 import type { Answers } from '../answers.ts'
@@ -48,8 +48,7 @@ export class Scopes {
   /** Enters a scope while nothing runs that could change files. */
   async enter({ name, goal, gates: wanted }: RoundScope): Promise<void> {
     const { log, scopes, engines, workTree, proof, answers } = this.#options
-    const gates = wanted.map(gateOf)
-    this.#refuseSecrets(gates)
+    const gates = this.#gatesOf(wanted)
     await engines.settle()
     const text = await answers.textOf(goal, MOST_GOAL_CHARACTERS)
     await scopes?.make({ name, goal: text, gates })
@@ -89,11 +88,23 @@ export class Scopes {
     return null
   }
 
+  /** Makes these all the gates that the template has added. Throws a `TemplateError` if it may not. */
+  addGates(wanted: readonly ScopeGate[], why: string, step: number): void {
+    const { log } = this.#options
+    const { kind, scope } = log.state
+    if (kind?.addsGates !== true) refuse(kind?.name, 'adds gates, and says nothing of that (`addsGates`)')
+    if (scope !== null) refuse(kind?.name, `adds gates in the scope "${scope.name}", which it has to leave first`)
+    const problem = problemOfGates(wanted)
+    if (problem !== null) refuse(kind?.name, `adds gates that cannot be: ${problem}`)
+    log.emit({ type: 'gates-added', step, gates: this.#gatesOf(wanted), why })
+  }
+
   /** What is journaled of a gate has no secrets, and it is run as that says. */
-  #refuseSecrets(gates: readonly Gate[]): void {
+  #gatesOf(wanted: readonly ScopeGate[]): readonly Gate[] {
     const { redactor } = this.#options
+    const gates = wanted.map(gateOf)
     const gate = gates.find(({ name, run }) => redactor.text(name) !== name || redactor.text(run) !== run)
-    if (gate === undefined) return
+    if (gate === undefined) return gates
     throw new UserError(
       `A command that has to pass holds a secret, which is never kept: ${redactor.text(gate.run)}; write the name of a variable in its place.`,
     )
@@ -113,14 +124,18 @@ const MOST_GOAL_CHARACTERS = 250_000
 /** Why there can be no such scope; null if there can. */
 function problemOf({ name, gates }: RoundScope): string | null {
   if (!NAME.test(name)) return `${JSON.stringify(name)} is no name of letters, digits and dashes`
-  if (gates.length > MOST_GATES) return `it has ${gates.length} gates, and ${MOST_GATES} are the most`
-  if (new Set(gates.map(gate => gate.name)).size < gates.length) return 'two of its gates have the same name'
+  return problemOfGates(gates)
+}
+
+function problemOfGates(gates: readonly ScopeGate[]): string | null {
+  if (gates.length > MOST_GATES) return `${gates.length} gates are more than ${MOST_GATES}`
+  if (new Set(gates.map(gate => gate.name)).size < gates.length) return 'two gates have the same name'
   const bad = gates.find(({ run, timeoutMs }) => run.trim() === '' || !(timeoutMs > 0))
-  return bad === undefined ? null : `its gate ${JSON.stringify(bad.name)} has no command, or no time to run`
+  return bad === undefined ? null : `the gate ${JSON.stringify(bad.name)} has no command, or no time to run`
 }
 
 /** A gate as those of `--verify` are: it has to pass, and protects the files that its command runs by itself. */
-function gateOf({ name, run, timeoutMs, network = false }: RoundScope['gates'][number]): Gate {
+function gateOf({ name, run, timeoutMs, network = false }: ScopeGate): Gate {
   return { name, run, timeoutMs, required: true, network, protect: ownFilesOf(run), everyRound: false }
 }
 

@@ -1,6 +1,7 @@
 import type { Recorded, RecordedOf } from '../../core/events/events.ts'
 import type { PlanStep, SessionState } from '../../core/state/state.ts'
 import { cutLine, padLine, widthOf, wrapLine } from '../../words/cells.ts'
+import { decisionInWords } from '../../words/decision.ts'
 import { describeEvent } from '../../words/event.ts'
 import { describeAgentItem } from '../../words/item.ts'
 import { type Description, describe, KEY_HINTS, withRest } from '../../words/names.ts'
@@ -17,13 +18,14 @@ import {
 } from '../../words/plan.ts'
 import {
   describeQuestion,
-  isReviewAnswer,
+  isAnswerTold,
   isReviewing,
   wordsForGates,
   wordsForQuestions,
   wordsForReviewTerms,
 } from '../../words/proof.ts'
 import { oneLine, safeText } from '../../words/safe-text.ts'
+import { describeEntered, describeState } from '../../words/work.ts'
 import { taskLines } from '../header/tasks.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import { diffLines, readDiff } from './file-changes.ts'
@@ -108,6 +110,10 @@ function linesFor(event: Recorded, state: SessionState, options: BlockOptions): 
       return agentEndLines(event, options)
     case 'plan-ready':
       return planLines(event, options)
+    case 'decision-asked':
+      return decisionLines(event, state, options)
+    case 'state-entered':
+      return describedLines(options.full ? describeState(event) : describeEntered(event, state), options)
     // The table of `describeEvent` has every type; null there: the header shows it while it lasts, or nothing does.
     default:
       return describedLines(describeEvent(event, state, KEY_HINTS), options)
@@ -120,9 +126,20 @@ function completedItemLines(event: RecordedOf<'item-completed'>, state: SessionS
   if (isToldOfAgent(event, state)) return []
   if (instance !== undefined) return agentItemLines(event, instance, state, options)
   const draw = (columns: number) => itemLines(item, { session, directory: state.directory }, { ...options, columns })
+  if (!options.full && item.kind === 'agent-message' && isAnswerTold(item.text, state)) return []
   if (!isReviewing(state)) return draw(options.columns)
-  if (!options.full && item.kind === 'agent-message' && isReviewAnswer(item.text)) return []
   return reviewerLines(options, draw)
+}
+
+/** What is to be decided; what it is about, and the choices, only where no question on the screen shows them. */
+function decisionLines(event: RecordedOf<'decision-asked'>, state: SessionState, options: BlockOptions): string[] {
+  const { columns, theme, full } = options
+  const { heading, rest, left } = decisionInWords(event, state, KEY_HINTS)
+  const strong = (text: string) => describedLines(describe(text, 'strong'), options)
+  if (rest.length === 0) return describedLines(describe(heading), options)
+  if (!full && theme.symbols) return strong(`${heading}\n${left}`)
+  const about = event.body.trim() === '' ? [] : markdownLines(event.body, { columns, theme, first: true })
+  return [...strong(heading), ...about, ...linesBelow({ text: '', more: rest, tone: 'strong' }, options)]
 }
 
 const PATH_CHARS = 300

@@ -128,9 +128,20 @@ export async function loadGrammars(): Promise<void> {
 const MOST_HIGHLIGHTED = 16 * 1024
 const LONGEST_LINE = 1000
 
+const DIFFS: ReadonlySet<string> = new Set(['diff', 'patch'])
+
+/** The role of a line of a unified diff, headings and all. */
+function roleInDiff(line: string): Role {
+  if (/^(?:\+\+\+|---) /.test(line)) return 'dim'
+  if (line.startsWith('@@')) return 'hunk'
+  if (line.startsWith('+')) return 'added'
+  return line.startsWith('-') ? 'removed' : 'plain'
+}
+
 /** Lines of code with syntax highlighting, each with complete SGR sequences; in one colour if the language is unknown. */
 export function highlightCode(code: string, language: string, theme: Theme): string[] {
   const lines = code.split('\n')
+  if (DIFFS.has(language)) return lines.map(line => theme.paint(roleInDiff(line), line))
   const isSmall = code.length <= MOST_HIGHLIGHTED && lines.every(line => line.length <= LONGEST_LINE)
   if (!isSmall || !lowlight?.registered(language)) return lines.map(line => theme.paint('code', line))
   const painted = ['']

@@ -154,6 +154,9 @@ export function slashCommands({ login }: { login: LoginState | null }): SlashCom
       : command('login', "Log codex in for codemachine's rounds")
   return [
     command('start', 'Start what the specification asks for'),
+    command('change', 'Plan a change, carry it out, and prove it'),
+    command('follow', 'Go on from the newest change'),
+    command('plan', 'Show the plan, or accept, reject or edit it'),
     command('templates', 'Show and choose what /start starts'),
     account,
     command('version', 'Show the versions of codemachine and codex'),

@@ -1,5 +1,6 @@
 import { cutLine, widthOf, wrapLine } from '../../words/cells.ts'
 import { oneLine, safeText } from '../../words/safe-text.ts'
+import { markdownLines } from '../blocks/markdown.ts'
 import type { Theme } from '../terminal/theme.ts'
 import { EMPTY_BUFFER, expanded, paste, type TextBuffer } from './buffer.ts'
 import { type Area, type DrawnField, optionMark, scrollWindow, textColumns, textLines } from './drawing.ts'
@@ -13,9 +14,13 @@ export interface PickerOption {
   readonly hint?: string
 }
 
-/** A question with its options. `freeText`: the label of the answer that is typed; left out where none may be. */
+/**
+ * A question with its options. `markdown`: what it is about, scrolled where it is longer than its rows; `body`: what is
+ * said below that; `freeText`: the label of the answer that is typed; left out where none may be.
+ */
 export interface PickerQuestion {
   readonly title: string
+  readonly markdown?: string
   readonly body?: readonly string[]
   readonly options: readonly PickerOption[]
   readonly freeText?: string
@@ -29,6 +34,8 @@ export interface Picker {
   /** Whether keys go into the free text. */
   readonly writing: boolean
   readonly written: TextBuffer
+  /** The rows of `markdown` that are scrolled out above. */
+  readonly scrolled: number
 }
 
 /** The answer to a question; `closed`: by Esc. */
@@ -40,12 +47,32 @@ const WRITING_PROMPT = '  › '
 /** The state in which a question opens; without options it begins in the free text. */
 export function openPicker(question: PickerQuestion): Picker {
   const writing = question.options.length === 0 && question.freeText !== undefined
-  return { question, selected: 0, writing, written: EMPTY_BUFFER }
+  return { question, selected: 0, writing, written: EMPTY_BUFFER, scrolled: 0 }
 }
 
-/** A picker after a key, and the answer if the key gave one (else null). `columns`: the width in which it is drawn. */
-export function pickerKey(picker: Picker, key: Key, columns: number): { picker: Picker; result: PickerResult | null } {
-  return picker.writing ? writingKey(picker, key, columns) : choosingKey(picker, key, columns)
+/** A picker after a key, and the answer if the key gave one (else null). `area`: where it is drawn. */
+export function pickerKey(picker: Picker, key: Key, area: Area): { picker: Picker; result: PickerResult | null } {
+  const scrolled = scrolledBy(picker, key, area)
+  if (scrolled !== null) return goOn({ ...picker, scrolled })
+  return picker.writing ? writingKey(picker, key, area.columns) : choosingKey(picker, key, area.columns)
+}
+
+/** The rows above after a key that scrolls; null for any other key, and where nothing can be scrolled. */
+function scrolledBy(picker: Picker, key: Key, area: Area): number | null {
+  const { question, writing } = picker
+  if (question.markdown === undefined) return null
+  const { from, rows, most } = layOut(picker, area).text
+  if (most === 0) return null
+  // A row is seen again, where there are more than a few.
+  const page = rows < 4 ? Math.max(1, rows) : rows - 1
+  const chord = chordOf(key)
+  // As in the pager; where an answer may be typed, only by the keys that give no text.
+  const typed = writing || question.freeText !== undefined || chord !== '' ? '' : key.input
+  if (chord === 'pagedown' || typed === ' ') return Math.min(most, from + page)
+  if (chord === 'pageup' || typed === 'b') return Math.max(0, from - page)
+  if (writing) return null
+  if (chord === 'home') return 0
+  return chord === 'end' ? most : null
 }
 
 /** A picker after a paste, which opens the free text if the question has one. */
@@ -118,28 +145,99 @@ function goOn(picker: Picker): Step {
 }
 
 /**
- * A question as it is drawn: title, body, choices. Where rows are few the choice at hand comes first, then its
- * neighbours, the title, and the body; the body tells by an ellipsis that there is more of it.
+ * A question as it is drawn: title, text, body, choices. Where rows are few the choice at hand comes first, then its
+ * neighbours, some rows of the text, the title, and the body; the body tells by an ellipsis that there is more of it, the
+ * text by a line with its place and the keys that scroll it.
  */
 export function pickerLines(picker: Picker, area: Area): DrawnField {
-  const { columns, maxRows, theme } = area
-  const field = picker.writing ? fieldLines(picker, area) : null
-  const title =
-    maxRows > 1 ? wrapLine(oneLine(picker.question.title, 1_000), columns).slice(0, Math.ceil(maxRows / 4)) : []
-  const room = maxRows - title.length
-  const fieldRows = field === null ? 0 : field.lines.length
-  // One that is answered in writing alone has nothing to choose from.
-  const count = picker.question.options.length === 0 ? 0 : countChoices(picker.question)
-  const choiceRoom = room - fieldRows
-  const { from, to } = scrollWindow(count, picker.selected, Math.max(0, choiceRoom))
-  const body = bodyLines(picker.question.body ?? [], columns, choiceRoom - (to - from), theme)
-  const choices = Array.from({ length: to - from }, (_, at) =>
-    choiceRow(picker, from + at, { from, to, count }, columns, theme),
-  )
-  const lines = [...title.map(line => theme.paint('strong', line)), ...body, ...choices]
+  const { columns, theme } = area
+  const { title, text, body, choices, field } = layOut(picker, area)
+  const lines = [
+    ...title.map(line => theme.paint('strong', line)),
+    ...textRows(text, columns, theme),
+    ...body,
+    ...Array.from({ length: choices.to - choices.from }, (_, at) =>
+      choiceRow(picker, choices.from + at, choices, columns, theme),
+    ),
+  ]
   // The free text is the last choice: what is written stands below it.
   if (field?.caret == null) return { lines, caret: null }
   return { lines: [...lines, ...field.lines], caret: { x: field.caret.x, y: lines.length + field.caret.y } }
+}
+
+/** The parts of a question in the rows that each is given. */
+interface PickerLayout {
+  title: string[]
+  text: TextWindow
+  body: string[]
+  choices: Shown
+  field: DrawnField | null
+}
+
+/** The rows of the text that are shown; `most`: the rows that can be scrolled out above, 0 where all are shown. */
+interface TextWindow {
+  all: readonly string[]
+  from: number
+  rows: number
+  most: number
+  /** Whether there is room for a blank line below it. */
+  isSpaced: boolean
+}
+
+/** The choices that stay beside a long text, if there are so many rows. */
+const LEAST_CHOICES = 3
+
+function layOut(picker: Picker, area: Area): PickerLayout {
+  const { columns, maxRows, theme } = area
+  const { question, selected } = picker
+  const field = picker.writing ? fieldLines(picker, area) : null
+  const title = maxRows > 1 ? wrapLine(oneLine(question.title, 1_000), columns).slice(0, Math.ceil(maxRows / 4)) : []
+  const room = Math.max(0, maxRows - title.length - (field === null ? 0 : field.lines.length))
+  // One that is answered in writing alone has nothing to choose from.
+  const count = question.options.length === 0 ? 0 : countChoices(question)
+  const all = markdownRows(question, area)
+  const forChoices = Math.min(count, Math.max(LEAST_CHOICES, Math.floor(room / 2)))
+  const kept = Math.max(0, Math.min(all.length, room - forChoices))
+  const { from, to } = scrollWindow(count, selected, room - kept)
+  const body = bodyLines(question.body ?? [], columns, room - kept - (to - from), theme)
+  const text = textWindow(all, picker.scrolled, room - (to - from) - body.length)
+  return { title, text, body, choices: { from, to, count }, field }
+}
+
+function textWindow(all: readonly string[], scrolled: number, room: number): TextWindow {
+  if (all.length <= room) return { all, from: 0, rows: all.length, most: 0, isSpaced: all.length < room }
+  // Its place takes a row.
+  const rows = room < 2 ? room : room - 1
+  const most = all.length - rows
+  return { all, from: Math.min(scrolled, most), rows, most, isSpaced: false }
+}
+
+function textRows({ all, from, rows, most, isSpaced }: TextWindow, columns: number, theme: Theme): string[] {
+  const shown = all.slice(from, from + rows)
+  if (shown.length === 0) return []
+  if (most === 0) return isSpaced ? [...shown, ''] : shown
+  const place = `${from + 1}${theme.symbols ? '–' : ' to '}${from + rows} of ${all.length}`
+  const forms = [`lines ${place}, PgUp and PgDn scroll`, `${place} PgUp PgDn`, place]
+  const words = forms.find(form => widthOf(form) + 4 <= columns) ?? place
+  const line = theme.symbols ? `── ${words} ` : words
+  const rule = theme.symbols ? '─'.repeat(Math.max(0, columns - widthOf(line))) : ''
+  return rows < 1 || columns < 2 ? shown : [...shown, theme.paint('dim', cutLine(line + rule, columns))]
+}
+
+/** The rows of a question's text as they were last drawn, which takes long enough not to be done for each frame. */
+const DRAWN = new WeakMap<PickerQuestion, { columns: number; theme: Theme; rows: readonly string[] }>()
+
+function markdownRows(
+  question: PickerQuestion,
+  { columns, theme }: Pick<Area, 'columns' | 'theme'>,
+): readonly string[] {
+  const { markdown } = question
+  if (markdown === undefined) return []
+  const drawn = DRAWN.get(question)
+  if (drawn?.columns === columns && drawn.theme === theme) return drawn.rows
+  const rows = markdownLines(markdown, { columns, theme, first: true })
+  DRAWN.set(question, { columns, theme, rows })
+  return rows
 }
 
 function fieldLines(picker: Picker, { columns, maxRows, theme }: Area): DrawnField {

@@ -16,6 +16,7 @@ import type { PickerOption } from '../composer/picker.ts'
 import type { Question } from '../screen/dialogs.ts'
 import { limitsTyped, PersonScreen, printerOn, type TypedLimits } from './person-screen.ts'
 import { commandsOf, runSlashCommand, type SlashPlace } from './slash.ts'
+import type { TypedChange } from './slash-change.ts'
 import { openWatchScreen } from './watch-screen.ts'
 
 /** A screen that runs are shown on, one at a time. */
@@ -38,6 +39,7 @@ export class ScreenHome implements AsyncDisposable {
       resume: (session, more) => this.#choose({ kind: 'resume', session, more }),
       workThroughQueue: () => this.#choose({ kind: 'run', goal: null }),
       begin: session => this.#choose({ kind: 'start', session }),
+      change: change => this.#choose({ kind: 'change', change }),
       choose: chosen => {
         this.#options = { ...this.#options, ...chosen }
       },
@@ -260,6 +262,7 @@ function offersAtStart({ missing, resumable, queue }: StartFacts, atWork: string
 export interface ScreenWork {
   run(context: CliContext, goal: string | null, options: RunOptions): Promise<number>
   start(context: CliContext, session: NewStart, options: RunOptions): Promise<number>
+  change(context: CliContext, change: TypedChange, options: RunOptions): Promise<number>
   resume(context: CliContext, session: string, options: RunOptions): Promise<number>
 }
 
@@ -268,12 +271,13 @@ export type StartChoice =
   | { kind: 'run'; goal: string | null }
   | { kind: 'resume'; session: string; more: TypedLimits }
   | { kind: 'start'; session: NewStart }
+  | { kind: 'change'; change: TypedChange }
   | { kind: 'watch'; records: Records; session: string }
   | { kind: 'leave' }
 
 /** Runs what the person wants to have run; resolves with its exit code. */
 async function carryOut(
-  choice: Extract<StartChoice, { kind: 'run' | 'resume' | 'start' }>,
+  choice: Extract<StartChoice, { kind: 'run' | 'resume' | 'start' | 'change' }>,
   context: CliContext,
   options: RunOptions,
   work: ScreenWork,
@@ -285,6 +289,8 @@ async function carryOut(
       return await work.resume(context, choice.session, { ...options, ...limitsTyped(choice.more) })
     case 'start':
       return await work.start(context, choice.session, options)
+    case 'change':
+      return await work.change(context, choice.change, options)
     default:
       return unreachable(choice)
   }
@@ -330,7 +336,14 @@ async function workFromStart(
     const exitCode = await home.during(inner => carryOut(choice, inner, home.options, work))
     if (home.isLeft) return exitCode
     // What could not even begin is not lost.
-    if (choice.kind === 'run' && choice.goal !== null && !home.person.hasShown)
-      home.person.screen.model.addText(choice.goal)
+    const typed = typedFor(choice)
+    if (typed !== null && !home.person.hasShown) home.person.screen.model.addText(typed)
   }
+}
+
+/** What was typed in the composer for it; null: nothing. */
+function typedFor(choice: StartChoice): string | null {
+  if (choice.kind === 'run') return choice.goal
+  if (choice.kind !== 'change') return null
+  return `/${choice.change.follows === null ? 'change' : 'follow'} ${choice.change.request}`
 }

@@ -25,6 +25,7 @@ import { answerDecision, askAndNotify } from '../screen/dialogs.ts'
 import { helpLines } from '../start.ts'
 import { openTheme } from '../terminal/theme.ts'
 import { askForMore, type PersonScreen, type TypedLimits } from './person-screen.ts'
+import { changeSlash, followSlash, planSlash, type TypedChange } from './slash-change.ts'
 import { loginOnScreen, logoutOnScreen } from './slash-login.ts'
 
 /** The commands as they are now. */
@@ -78,6 +79,12 @@ export async function runSlashCommand(place: SlashPlace, name: string, rest: str
       return await startSlash(place, rest)
     case 'templates':
       return await templatesSlash(place, rest)
+    case 'change':
+      return await changeSlash(place, rest)
+    case 'follow':
+      return await followSlash(place, rest)
+    case 'plan':
+      return await planSlash(place, rest)
     case 'login':
       return await loginOnScreen(place, await codexInUse(context, place.records, place.settings), rest)
     case 'logout':
@@ -258,6 +265,8 @@ interface SlashStart {
   workThroughQueue(): void
   /** Begins a session from the specification. */
   begin(session: NewStart): void
+  /** Begins a change. */
+  change(change: TypedChange): void
   /** For the runs to come. */
   choose(options: Pick<RunOptions, 'model' | 'effort'>): void
 }
@@ -295,7 +304,7 @@ async function startSlash({ context, records, person, start }: SlashPlace, rest:
     throw new UserError(`/start does not know what to do with "${more}"; type /start, or ${names.join(' or ')}.`)
   }
   const { settings } = await settingsOf(context, records.directory, start.options())
-  const kind = templateNamed(context.templates, typed ?? settings.mode)
+  const kind = templateNamed(context.templates, typed ?? settings.mode, 'start')
   const template = kind.name
   const specification = await specificationOf(records.directory, kind)
   const text = goalOf(specification)
@@ -345,7 +354,9 @@ async function templatesSlash({ context, records, person, start }: SlashPlace, r
     })),
   })
   if (chosen === null) return
-  screen.say(await chooseTemplate(context, records.directory, templateNamed(context.templates, chosen).name, options))
+  screen.say(
+    await chooseTemplate(context, records.directory, templateNamed(context.templates, chosen, 'start').name, options),
+  )
   const { mode } = (await settingsOf(context, records.directory, options)).settings
   if (screen.model.facts !== null) screen.model.facts = { ...screen.model.facts, mode }
   screen.changed()

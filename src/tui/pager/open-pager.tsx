@@ -14,6 +14,8 @@ interface PagerScreenOptions {
   output: TerminalOutput
   title: string
   source: PagerSource
+  /** Where it opens; at the end, where it is left out, it follows what is added. */
+  at?: 'start' | 'end'
   theme: Theme
   clock: Clock
   /** Closes the pager. */
@@ -23,12 +25,12 @@ interface PagerScreenOptions {
 /** The longest delay until added lines are shown, ms. */
 const GROWTH_MS = 50
 
-/** Shows the end of a pager's lines on the alternate screen, and follows added ones; resolves when the person has left it and the terminal is as before. */
+/** Shows a pager's lines on the alternate screen; resolves when the person has left it and the terminal is as before. */
 export async function openPager(options: PagerScreenOptions): Promise<void> {
-  const { stdin, output, title, source, theme, clock, signal } = options
+  const { stdin, output, title, source, at = 'end', theme, clock, signal } = options
   if (signal.aborted) return
   const stdout = new LentOutput(output)
-  const pager = new Pager({ title, source, theme, at: 'end' })
+  const pager = new Pager({ title, source, theme, at })
   const left = new AbortController()
   // Runs before Ink's own listener: terminals differ in what they keep of this screen after a resize, so it is drawn anew.
   const clear = () => {

@@ -53,7 +53,7 @@ export class Controls {
   }
 
   #dialogKey(key: Key, chord: string, isArmed: boolean): void {
-    const { model, host } = this.#options
+    const { model, host, clock } = this.#options
     const { dialog, question } = model
     if (dialog === null || question === null) return
     if (chord === 'ctrl+c') {
@@ -64,7 +64,7 @@ export class Controls {
     } else if (chord === 'ctrl+e' && (!dialog.writing || isAtLineEnd(dialog.written.text))) {
       this.#start(host.openLogs())
     } else if (!this.#globalKey(chord)) {
-      const { picker, result } = pickerKey(dialog, key, model.options.size().columns)
+      const { picker, result } = pickerKey(dialog, key, model.inputArea(clock.now()))
       if (result === null) model.changeDialog(picker)
       else if (result.kind === 'closed') model.dismiss('closed')
       else if (result.kind === 'chosen' || !this.#runWritten(picker)) model.answer(result)

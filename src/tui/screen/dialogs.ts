@@ -131,13 +131,21 @@ export async function askAboutPlan(context: QuestionContext): Promise<void> {
   const { model } = context
   const answer = await model.choose({
     title: 'Do you want to modify the plan?',
-    body: [`Say what is to be different${interruptClause(model)}. Esc goes back, Ctrl+C again leaves.`],
+    body: [
+      `Say what is to be different${interruptClause(model)}.${whatFollows(model)} Esc goes back, Ctrl+C again leaves.`,
+    ],
     options: [],
     freeText: 'What is to be different',
     leavesOnInterrupt: true,
     takesCommands: true,
   })
   if (answer.kind === 'text' && model.isRunning) await sendWritten(context, { type: 'replan', text: answer.text })
+}
+
+/** What becomes of a plan that the template itself makes anew; empty if a round changes its files. */
+function whatFollows({ pane: { state } }: ScreenModel): string {
+  if (state?.kind?.replansItself !== true) return ''
+  return ' A new version of the plan is made; tasks that are done stay.'
 }
 
 /** The clause that says what a plan change interrupts; empty if nothing runs. */
@@ -172,7 +180,10 @@ export async function askDecision(context: QuestionContext): Promise<boolean> {
   if (decision === null) return false
   if (model.dialog !== null) return true
   if (model.composer.text.trim() === '') await offerChoices(context, decision)
-  else noticeHeld(context)
+  else {
+    model.pane.printDecision()
+    noticeHeld(context)
+  }
   return true
 }
 
@@ -195,17 +206,24 @@ export async function answerDecision(context: QuestionContext, typed: string): P
 async function offerChoices(context: QuestionContext, decision: OpenDecision): Promise<void> {
   const { model } = context
   if (!isStillAsked(model, decision)) return
-  const { title, body, choices } = decision
+  const { title, choices } = decision
   const answer = await model.choose({
     title,
-    body: body === '' ? [] : body.split('\n'),
+    ...aboutDecision(model, decision),
     options: choices.map(({ id, label, hint }) => ({ id, label, ...(hint === undefined ? {} : { hint }) })),
     ...OF_DECISION,
   })
-  if (answer.kind === 'withdrawn' || !isStillAsked(model, decision)) return
+  if (!isStillAsked(model, decision)) return
+  if (answer.kind !== 'chosen') model.pane.printDecision()
+  if (answer.kind === 'withdrawn') return
   const choice = choices.find(({ id }) => answer.kind === 'chosen' && id === answer.id)
   if (choice === undefined) return noticeHeld(context, answer)
   await choose(context, decision, choice)
+}
+
+/** What a question about a decision shows of it; a screen reader has read it, for there it is printed. */
+function aboutDecision({ theme }: ScreenModel, { body }: OpenDecision): { markdown?: string } {
+  return theme.symbols && body.trim() !== '' ? { markdown: body } : {}
 }
 
 const OF_DECISION = { takesCommands: true, ofDecision: true } as const
@@ -219,6 +237,7 @@ async function choose(context: QuestionContext, decision: OpenDecision, choice: 
   if (choice.text === undefined) return void (await askAndNotify(context, ask))
   const answer = await model.choose({
     title: choice.label,
+    ...aboutDecision(model, decision),
     body: [...(choice.hint === undefined ? [] : [choice.hint]), 'Esc goes back.'],
     options: choice.text === 'may' ? [{ id: 'alone', label: 'Say nothing with it' }] : [],
     freeText: choice.text === 'may' ? 'Say …' : 'What you want with it',

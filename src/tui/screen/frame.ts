@@ -1,7 +1,7 @@
 import { cutLine, widthOf } from '../../words/cells.ts'
 import { activityOf } from '../../words/outcome.ts'
 import { oneLine } from '../../words/safe-text.ts'
-import { composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
+import { type Area, composerLines, type DrawnField, popupLines } from '../composer/drawing.ts'
 import { pickerLines } from '../composer/picker.ts'
 import { headerLines, windowTitle } from '../header/header.ts'
 import { progressLine, taskLines } from '../header/tasks.ts'
@@ -21,37 +21,43 @@ export function screenTitle(model: ScreenModel, now: number): string {
   return windowTitle({ state, board: model.work.tasks, live: items }, { symbols: model.theme.symbols, now })
 }
 
-function fullFrame(model: ScreenModel, { columns, rows, now }: { columns: number; rows: number; now: number }): Frame {
+/** The area that the input may take on the screen. Pure. */
+export function areaOfInput(model: ScreenModel, at: { columns: number; rows: number; now: number }): Area {
+  const { columns, rows } = at
+  const { theme } = model
+  const maxRows = theme.symbols ? shareOut(partsOf(model, at), rows).forInput : Math.max(1, rows - 2)
+  return { columns, maxRows, theme }
+}
+
+function fullFrame(model: ScreenModel, at: { columns: number; rows: number; now: number }): Frame {
+  return layOut(partsOf(model, at), at.rows)
+}
+
+function partsOf(model: ScreenModel, { columns, now }: { columns: number; now: number }): FrameParts {
   const { theme, facts, queued, showsSession, scrollback } = model
   const { state, items } = model.pane
   const session = showsSession ? state : null
   const { tasks: board, own } = model.work
-  return layOut(
-    {
-      main: most => {
-        if (session !== null) {
-          const lines = workLines(session, items, { columns, rows: most - 1, theme, now })
-          // The scrollback above ends without a blank line.
-          return lines.length === 0 ? [] : ['', ...lines]
-        }
-        if (facts === null || showsSession) return []
-        const space = !scrollback.hasLines || most < ROWS_FOR_START ? [] : ['']
-        return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
-      },
-      panel: panelOf(model, columns, now),
-      progress: () => session && progressLine({ state: session, board, own }, { columns, theme, now }),
-      header: most =>
-        session === null
-          ? startingLine(model)
-          : headerLines(
-              { state: session, board, live: items, queued },
-              { columns, rows: most >= 2 ? 2 : 1, theme, now },
-            ),
-      input: { isDialog: model.dialog !== null, draw: most => inputOf(model, columns, most) },
-      hint: () => hintOf(model, columns),
+  return {
+    main: most => {
+      if (session !== null) {
+        const lines = workLines(session, items, { columns, rows: most - 1, theme, now })
+        // The scrollback above ends without a blank line.
+        return lines.length === 0 ? [] : ['', ...lines]
+      }
+      if (facts === null || showsSession) return []
+      const space = !scrollback.hasLines || most < ROWS_FOR_START ? [] : ['']
+      return [...space, ...startLines(facts, { columns, rows: most - space.length, theme, now })]
     },
-    rows,
-  )
+    panel: panelOf(model, columns, now),
+    progress: () => session && progressLine({ state: session, board, own }, { columns, theme, now }),
+    header: most =>
+      session === null
+        ? startingLine(model)
+        : headerLines({ state: session, board, live: items, queued }, { columns, rows: most >= 2 ? 2 : 1, theme, now }),
+    input: { isDialog: model.dialog !== null, draw: most => inputOf(model, columns, most) },
+    hint: () => hintOf(model, columns),
+  }
 }
 
 /** The frame for a screen reader: the input, and nothing that changes by itself. */
@@ -109,6 +115,7 @@ function hintOf(model: ScreenModel, columns: number): string {
         hasPlan: isRunning && state?.taskPlan != null,
         isWatching: model.options.isWatching,
         isHeld: isRunning && state !== null && HELD.has(activityOf(state)),
+        canFollow: !showsSession && state?.ended != null && state.kind?.view?.followUp !== undefined,
         text: composer.text,
         isSearching: search !== null,
         question,
@@ -132,6 +139,8 @@ interface HintSituation {
   hasPlan?: boolean
   /** Whether the session is held until the person says how to go on. */
   isHeld?: boolean
+  /** Whether the session that has ended here can be gone on from. */
+  canFollow?: boolean
   /** The text in the composer. */
   text: string
   /** Whether the history is searched. */
@@ -155,7 +164,7 @@ function waysToSay(situation: HintSituation): string[] {
   if (isSearching) return ['Ctrl+R older · Enter takes it · Esc goes back', 'Enter takes it']
   if (text.startsWith('/')) return ['Enter runs it · Tab completes · Esc closes', 'Enter runs it']
   const hasText = text.trim() !== ''
-  if (!isSession) return waysToStart(hasText)
+  if (!isSession) return situation.canFollow ? waysToFollow(hasText) : waysToStart(hasText)
   if (hasText) {
     return [
       'Enter queues it as the next session · Tab tells the agent now · Alt+Enter new line',
@@ -179,6 +188,20 @@ function waysToAnswer(
   const esc = options.length > 0 ? 'Esc goes back to the choices' : 'Esc goes back'
   const leave = leavesOnInterrupt ? ' · Ctrl+C leaves' : hold
   return [`${enter} · ${esc}${leave}`, `${enter} · Esc goes back`, 'Enter · Esc back']
+}
+
+function waysToFollow(hasText: boolean): string[] {
+  return hasText
+    ? [
+        'Enter starts it afresh · /follow … goes on from the change · Alt+Enter new line · @ files',
+        'Enter starts it afresh · /follow … goes on',
+        'Enter starts it afresh',
+      ]
+    : [
+        '/follow … goes on from this change · or type what to work on afresh · / commands · ? keys',
+        '/follow … goes on from this change · / commands',
+        '/follow … goes on from it',
+      ]
 }
 
 function waysToStart(hasText: boolean): string[] {
@@ -254,12 +277,8 @@ const ROWS_FOR_SPACE = 14
 
 /** Shares the rows of a frame among its parts. It stays lower than the terminal, so that none of it is ever scrolled away. Pure. */
 export function layOut(parts: FrameParts, terminalRows: number): Frame {
-  const rows = Math.max(1, terminalRows - 1)
-  const header = parts.header(rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : 1).slice(0, rows >= 3 ? 2 : 0)
-  const hint = rows >= ROWS_FOR_HINT ? parts.hint() : null
-  const fixed = header.length + (hint === null ? 0 : 1)
-  const forInput = parts.input.isDialog ? rows - fixed : Math.min(rows - fixed, Math.floor(rows / 3))
-  const input = parts.input.draw(Math.max(1, forInput))
+  const { rows, header, hint, fixed, forInput } = shareOut(parts, terminalRows)
+  const input = parts.input.draw(forInput)
   let left = Math.max(0, rows - fixed - input.lines.length)
   const progress = rows >= ROWS_FOR_PROGRESS && left > 0 ? parts.progress() : null
   if (progress !== null) left -= 1
@@ -273,6 +292,16 @@ export function layOut(parts: FrameParts, terminalRows: number): Frame {
     lines: [...above, ...header, ...input.lines, ...(hint === null ? [] : [hint])],
     caret: input.caret && { x: input.caret.x, y: top + input.caret.y },
   }
+}
+
+/** What always stands in a frame, and the rows that the input may take beside it. */
+function shareOut(parts: FrameParts, terminalRows: number) {
+  const rows = Math.max(1, terminalRows - 1)
+  const header = parts.header(rows >= ROWS_FOR_TWO_HEADER_LINES ? 2 : 1).slice(0, rows >= 3 ? 2 : 0)
+  const hint = rows >= ROWS_FOR_HINT ? parts.hint() : null
+  const fixed = header.length + (hint === null ? 0 : 1)
+  const forInput = parts.input.isDialog ? rows - fixed : Math.min(rows - fixed, Math.floor(rows / 3))
+  return { rows, header, hint, fixed, forInput: Math.max(1, forInput) }
 }
 
 /** A frame of at least `rows` rows, with blank rows above: the input stays in its place when there is less to show above it. */

@@ -8,10 +8,11 @@ import { oneLine } from '../../words/safe-text.ts'
 import { ownBoard, type ShownBoard } from '../../words/work.ts'
 import { expanded } from '../composer/buffer.ts'
 import { Composer } from '../composer/composer.ts'
+import type { Area } from '../composer/drawing.ts'
 import { openPicker, type Picker } from '../composer/picker.ts'
 import type { Role, Theme } from '../terminal/theme.ts'
 import type { Answer, Question } from './dialogs.ts'
-import { drawScreen, type Frame, screenTitle } from './frame.ts'
+import { areaOfInput, drawScreen, type Frame, screenTitle } from './frame.ts'
 import { Scrollback, SessionPane } from './session-pane.ts'
 
 /** How long a notice is shown, ms. */
@@ -137,6 +138,12 @@ export class ScreenModel {
   /** The title of the terminal's window. @param now Unix time, ms */
   title(now: number): string {
     return screenTitle(this, now)
+  }
+
+  /** The area of the input at the terminal's present size. @param now Unix time, ms */
+  inputArea(now: number): Area {
+    const { columns, rows } = this.options.size()
+    return areaOfInput(this, { columns, rows, now })
   }
 
   /** The frame at the terminal's present size. @param now Unix time, ms */

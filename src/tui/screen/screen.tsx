@@ -153,12 +153,12 @@ export class Screen {
     }
   }
 
-  /** Opens a pager at the end of its lines; resolves when the person has left it. */
-  async page(title: string, source: PagerSource): Promise<void> {
+  /** Opens a pager at the end of its lines, or at their start; resolves when the person has left it. */
+  async page(title: string, source: PagerSource, at: 'start' | 'end' = 'end'): Promise<void> {
     const { stdin, clock } = this.#options
     const { theme } = this.model
     await this.lend(() =>
-      openPager({ stdin, output: this.output, title, source, theme, clock, signal: this.#closed.signal }),
+      openPager({ stdin, output: this.output, title, source, at, theme, clock, signal: this.#closed.signal }),
     )
   }
 

@@ -3,7 +3,7 @@ import type { Item } from '../../core/events/items.ts'
 import { breaksStream, ENDS_WHAT_RUNS, LiveBoard, type LiveItem } from '../../core/events/live-board.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { formatCount } from '../../words/numbers.ts'
-import { isReviewAnswer, isReviewing } from '../../words/proof.ts'
+import { isAnswerTold, isReviewing } from '../../words/proof.ts'
 import { eventLines } from '../blocks/event-lines.ts'
 import { reviewerLines } from '../blocks/gates-and-reviews.ts'
 import { markdownLines } from '../blocks/markdown.ts'
@@ -18,6 +18,10 @@ export class SessionPane {
   #state: SessionState | null = null
   #lastCommand: Command | null = null
   #isReview = false
+  /** The state by which what streams is drawn: what is cut off by an event is still of the one before. */
+  #drawn: SessionState | null = null
+  /** Which decision has been printed with what it is about. */
+  #printedDecision: string | null = null
 
   constructor(options: SessionPaneOptions) {
     this.#options = options
@@ -41,21 +45,37 @@ export class SessionPane {
     this.#messages.clear()
     this.#lastCommand = null
     this.#isReview = false
+    this.#drawn = null
   }
 
   /** Prints an event. @param state the session after it */
   event(event: Recorded, state: SessionState): void {
+    const asked = this.#state?.decision ?? null
+    if (asked !== null && (event.type === 'session-ended' || state.decision?.since !== asked.since))
+      this.printDecision()
     this.#state = state
     if (ENDS_WHAT_RUNS.has(event.type) || breaksStream(event)) this.#printCutOff()
     if (ENDS_WHAT_RUNS.has(event.type)) this.#messages.clear()
     this.#live.event(event)
     this.#isReview = isReviewing(state)
+    this.#drawn = state
     if (event.type === 'item-completed' && event.item.kind === 'command') this.#lastCommand = event.item
     if (event.type === 'item-completed' && event.item.kind === 'agent-message' && event.instance === undefined) {
       if (this.#endMessage(event.item)) return
     }
     const { theme, columns, print } = this.#options
     print(eventLines(event, state, { columns: columns(), theme: theme(), full: false }))
+  }
+
+  /** Prints what the open decision is about, once: until it is called, only the question shows it. */
+  printDecision(): void {
+    const { id, since, body } = this.#state?.decision ?? { id: '', since: 0, body: '' }
+    const { theme, columns, print, redact } = this.#options
+    const key = `${id} ${since}`
+    // For a screen reader it was printed when it was asked.
+    if (body.trim() === '' || key === this.#printedDecision || !theme().symbols) return
+    this.#printedDecision = key
+    print(['', ...markdownLines(redact(body), { columns: columns(), theme: theme(), first: true })])
   }
 
   /** Takes in a live event. @param now Unix time, ms */
@@ -98,9 +118,9 @@ export class SessionPane {
     return this.#live.items.filter(({ instance }) => instance === undefined)
   }
 
-  /** Whether a message is a reviewer's answer (JSON), which is shown in words when the review ends. */
+  /** Whether a message is an answer (JSON) that is shown in words once it is given. */
   #isHidden(text: string): boolean {
-    return this.#isReview && isReviewAnswer(text)
+    return this.#drawn !== null && isAnswerTold(text, this.#drawn)
   }
 
   #visible(item: Item, text: string): string {

@@ -63,7 +63,12 @@ export async function makeFolderInside(
  * `UserError` if a folder on the way is not a real directory.
  * @param mode 0600 if left out, as the file may hold a prompt
  */
-export async function writeFileInside(root: string, file: string, content: string, mode = 0o600): Promise<void> {
+export async function writeFileInside(
+  root: string,
+  file: string,
+  content: string | Uint8Array,
+  mode = 0o600,
+): Promise<void> {
   const folder = dirname(file)
   const obstacle = await findObstacle(root, folder)
   if (obstacle !== null) throw notAFolder(join(root, obstacle.path))
@@ -122,7 +127,7 @@ async function kindOf(path: string): Promise<'missing' | 'link' | 'directory' | 
   }
 }
 
-async function writeNew(path: string, content: string, mode: number): Promise<void> {
+async function writeNew(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | noFollow
   await using file = await open(path, flags, 0o600)
   await file.writeFile(content)

@@ -92,13 +92,14 @@ async function newestFirst(directory: string, paths: readonly string[]): Promise
 
 /**
  * Lists the files of a directory that are not ignored, and those that are tracked although ignored: relative to it,
- * each followed by a NUL, in git's order. A listing that is too long or too slow is cut. Reads the person's index and
- * writes none. Names that are not UTF-8 are left out, as they could not be typed.
+ * each followed by a NUL, in git's order. A listing that is too long or too slow, or whose signal is aborted, is cut. Reads
+ * the person's index and writes none. Names that are not UTF-8 are left out, as they could not be typed.
+ * @param onCut called for each listing that was cut
  */
-async function listFiles(git: PrivateGit, directory: string): Promise<string> {
+export async function listFiles(git: PrivateGit, directory: string, onCut: () => void = () => {}): Promise<string> {
   const setting = { ...git.setting, directory }
   const [present, kept] = await Promise.all([
-    listUntracked(setting),
+    listUntracked(setting, onCut),
     git.repository === null ? '' : listTrackedButIgnored(setting, join(git.repository.gitDir, 'index')),
   ])
   const nested = present.includes('/\0')
@@ -116,8 +117,8 @@ async function listFiles(git: PrivateGit, directory: string): Promise<string> {
 const UNWANTED = /\/\0|(?:^|\0)\.(?:codemachine|codex-flow\/runtime)\/|\uFFFD/
 
 /** As git has no index here, it lists every file as untracked, and a nested repository as a path that ends in `/`. */
-function listUntracked(setting: GitSetting): Promise<string> {
-  return listWithGit(setting, ['-o'])
+function listUntracked(setting: GitSetting, onCut?: () => void): Promise<string> {
+  return listWithGit(setting, ['-o'], onCut)
 }
 
 /** Lists a nested repository as if it were a plain directory, but none nested in it. */
@@ -140,15 +141,21 @@ async function isFile(path: string): Promise<boolean> {
 }
 
 /** Runs `git ls-files`; empty if git fails, such as for an unreadable index or a missing directory. */
-async function listWithGit({ program, directory, env }: GitSetting, which: readonly string[]): Promise<string> {
+async function listWithGit(
+  { program, directory, env, signal }: GitSetting,
+  which: readonly string[],
+  onCut?: () => void,
+): Promise<string> {
   const { stdout, failure, exitCode } = await runProcess(program, ['ls-files', '-z', '--exclude-standard', ...which], {
     directory,
     env,
     encoding: 'utf8',
     outputLimit: MOST_BYTES,
     timeoutMs: LISTING_MS,
+    ...(signal === undefined ? {} : { signal }),
   })
   if (exitCode !== 0 && failure === null) return ''
+  if (failure !== null) onCut?.()
   // What comes after the last NUL was cut off.
   return stdout.slice(0, stdout.lastIndexOf('\0') + 1)
 }

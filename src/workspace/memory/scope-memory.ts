@@ -1,11 +1,21 @@
+import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
-import { join } from 'node:path'
-import { UserError, writing } from '../../base/errors.ts'
+import { dirname, join } from 'node:path'
+import { diskFull, isNoRoom, systemErrorCode, UserError, writing } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { problemOfPromptSize } from '../../base/text.ts'
-import type { Memory, ScopeFiles } from '../../core/contracts/memory.ts'
-import { findObstacle, relativeInside, renameAsBroken } from '../files/inside-directory.ts'
+import type { FolderFiles, Memory, ScopeFiles } from '../../core/contracts/memory.ts'
+import {
+  findObstacle,
+  makeFolderInside,
+  readRegularFile,
+  relativeInside,
+  renameAsBroken,
+  whatIsThere,
+  writeFileInside,
+} from '../files/inside-directory.ts'
+import { isPlainPath } from '../files/write-all.ts'
 import { newMainFile } from './main-file.ts'
 import { NO_TASKS, type SessionFolder, scopeFolder, writeLastGood } from './session-folder.ts'
 import { openMemory } from './session-memory.ts'
@@ -23,8 +33,12 @@ export interface ScopedMemoryOptions {
   redact(text: string): string
 }
 
-/** Opens the memory of a session: its own files, and while it is in a scope those of the scope. */
-export function openScopedMemory(options: ScopedMemoryOptions): { memory: Memory; scopes: ScopeFiles } {
+/** Opens the memory of a session: its own files, and while it is in a scope those of the scope; and its folder for others. */
+export function openScopedMemory(options: ScopedMemoryOptions): {
+  memory: Memory
+  scopes: ScopeFiles
+  folder: FolderFiles
+} {
   const { place, directory, scope } = options
   const own = openMemory({ ...place, directory })
   const opened = new Map<string, Memory>()
@@ -55,6 +69,55 @@ export function openScopedMemory(options: ScopedMemoryOptions): { memory: Memory
       },
       withdrawOfSession: () => own.withdrawClaim(),
     },
+    folder: {
+      async write(file, text) {
+        const problem = problemOfFile(file, place)
+        if (problem !== null) return { problem }
+        const bytes = Buffer.from(text)
+        const path = join(relativeInside(directory, place.folder), file)
+        const isTasks = file === TASKS
+        const wrong = isTasks
+          ? await own.writeTasks(text)
+          : await writeForPeople(await realpath(directory), path, bytes)
+        if (wrong !== null) return { problem: wrong }
+        return { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') }
+      },
+    },
+  }
+}
+
+const TASKS = 'tasks.json'
+/** What codemachine itself writes there, in whatever letters. */
+const OWN_FILES: ReadonlySet<string> = new Set(['main.md', TASKS, 'report.md', 'report.html', 'done.json'])
+/** Where the memory of scopes lies. */
+const SCOPES = 'steps'
+
+/** Why a file of the session's folder is none that can be kept there, a sentence; null if it can. */
+function problemOfFile(file: string, { folder, tasks }: SessionFolder): string | null {
+  const name = JSON.stringify(file.slice(0, 200))
+  if (!isPlainPath(file)) return `${name} is no path of a file in the folder of a session, such as "plan/v1.md".`
+  if (file === TASKS && tasks === join(folder, TASKS)) return null
+  const [first = '', ...others] = file.toLowerCase().split('/')
+  if (OWN_FILES.has(first) || first === SCOPES || others.includes('main.md'))
+    return `${name} is a file of codemachine's own, which no template keeps.`
+  return null
+}
+
+/** Writes a file as a whole; `path`: relative to the root. Resolves with what is in the way, a sentence; null on success. */
+async function writeForPeople(root: string, path: string, bytes: Buffer): Promise<string | null> {
+  try {
+    const obstacle = await makeFolderInside(root, dirname(path))
+    if (obstacle !== null) return `${path} cannot be written: ${obstacle.path} ${whatIsThere(obstacle)}.`
+    const there = await readRegularFile(join(root, path), bytes.length)
+    if (there.kind === 'bytes' && there.bytes.equals(bytes)) return null
+    await writeFileInside(root, path, bytes)
+    return null
+  } catch (error) {
+    if (isNoRoom(error)) throw diskFull(join(root, path), error)
+    if (error instanceof UserError) return error.message
+    const code = systemErrorCode(error)
+    if (code === null) throw error
+    return `${path} cannot be written (${code}).`
   }
 }
 

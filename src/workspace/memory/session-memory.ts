@@ -65,8 +65,14 @@ interface MemoryOptions {
   clock?: Clock
 }
 
+/** The memory of a session, of which codemachine also writes `tasks.json` as a whole. */
+interface OwnMemory extends Memory {
+  /** Resolves with why the text is no `tasks.json`, a sentence; null if it was written, and is the last good one. */
+  writeTasks(text: string): Promise<string | null>
+}
+
 /** Opens the memory of a session. Its calls run one after another. */
-export function openMemory(options: MemoryOptions): Memory {
+export function openMemory(options: MemoryOptions): OwnMemory {
   const folder = relativeInside(options.directory, options.folder)
   const tasksFolder = options.tasks === undefined ? folder : dirname(relativeInside(options.directory, options.tasks))
   let memory: SessionMemory | null = null
@@ -90,6 +96,7 @@ export function openMemory(options: MemoryOptions): Memory {
     read: () => inTurn(memory => memory.read()),
     withdrawClaim: () => inTurn(memory => memory.withdrawClaim()),
     markTasks: marks => inTurn(memory => memory.markTasks(marks)),
+    writeTasks: text => inTurn(memory => memory.writeTasks(text)),
   }
 }
 
@@ -141,6 +148,15 @@ class SessionMemory {
     const { file } = this.#tasks
     const text = applyTaskMarks(file.text, marks)
     if (text !== file.text) await file.replace(text)
+  }
+
+  async writeTasks(text: string): Promise<string | null> {
+    await this.#refresh()
+    const parsed = acceptTasks(text)
+    if (!parsed.ok) return `tasks.json cannot be kept: ${parsed.problem}`
+    const { file } = this.#tasks
+    if (text !== file.text) await file.replace(text)
+    return null
   }
 
   async #refresh(): Promise<void> {

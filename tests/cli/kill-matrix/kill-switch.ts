@@ -23,7 +23,7 @@ function watchJournal(): void {
   fs.writeSync = ((fd: number, bytes: Buffer, ...rest: number[]) => {
     const point = points[struck]
     if (isJournaled(bytes)) passMoment()
-    if (point === undefined || !('event' in point) || !isEvent(bytes, point.event, point.item) || !isTurn(point))
+    if (point === undefined || !('event' in point) || !isEvent(bytes, point) || !isTurn(point))
       return write(fd, bytes, ...rest)
     if (point.when === 'torn') write(fd, bytes.subarray(0, bytes.length >> 1))
     if (point.when !== 'after') strike(point)
@@ -45,10 +45,11 @@ function isJournaled(bytes: unknown): bytes is Buffer {
   return Buffer.isBuffer(bytes) && bytes.subarray(0, 9).toString('latin1').trimStart().startsWith('{"v":1,')
 }
 
-function isEvent(bytes: unknown, type: string, item: string | undefined): boolean {
+function isEvent(bytes: unknown, { event: type, item, state }: Extract<KillPoint, { event: string }>): boolean {
   if (!isJournaled(bytes)) return false
   const event = JSON.parse(bytes.toString('utf8').trim())
-  return event.type === type && (item === undefined || event.item?.kind === item)
+  if (event.type !== type || (item !== undefined && event.item?.kind !== item)) return false
+  return state === undefined || event.state === state
 }
 
 function watchGit(): void {

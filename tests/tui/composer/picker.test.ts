@@ -11,6 +11,8 @@ import {
 import { widthOf } from '../../../src/words/cells.ts'
 import { keyNamed, PLAIN_THEME as theme } from './press.ts'
 
+const AREA = { columns: 40, maxRows: 9, theme }
+
 const QUESTION: PickerQuestion = {
   title: 'The turn is interrupted.',
   body: ['It was at work on T2.'],
@@ -24,7 +26,7 @@ const QUESTION: PickerQuestion = {
 
 function answer(question: PickerQuestion, ...chords: string[]): { picker: Picker; result: PickerResult | null } {
   return chords.reduce<{ picker: Picker; result: PickerResult | null }>(
-    ({ picker }, chord) => pickerKey(picker, keyNamed(chord), 40),
+    ({ picker }, chord) => pickerKey(picker, keyNamed(chord), AREA),
     { picker: openPicker(question), result: null },
   )
 }
@@ -59,9 +61,9 @@ test('an answer of one’s own is written by typing it, or by choosing to', () =
 test('Escape in the text goes back to the options and keeps what was written', () => {
   const { picker } = answer(QUESTION, 'n', 'o', 'escape')
   expect(shown(picker).at(-1)).toBe('❯ 4. Tell it something… no')
-  expect(pickerKey(picker, keyNamed('escape'), 40).result).toEqual({ kind: 'closed' })
-  const again = pickerKey(picker, keyNamed('return'), 40).picker
-  expect(pickerKey(again, keyNamed('return'), 40).result).toEqual({ kind: 'text', text: 'no' })
+  expect(pickerKey(picker, keyNamed('escape'), AREA).result).toEqual({ kind: 'closed' })
+  const again = pickerKey(picker, keyNamed('return'), AREA).picker
+  expect(pickerKey(again, keyNamed('return'), AREA).result).toEqual({ kind: 'text', text: 'no' })
 })
 
 test('up from the text chooses among the options again', () => {
@@ -83,7 +85,7 @@ test('a question without options is answered in writing', () => {
 test('a pasted log is an answer in full', () => {
   const picker = pickerPaste(openPicker(QUESTION), 'line\n'.repeat(40))
   expect(shown(picker).at(-1)).toBe('  › [40 lines pasted]|')
-  expect(pickerKey(picker, keyNamed('return'), 40).result).toEqual({ kind: 'text', text: 'line\n'.repeat(40) })
+  expect(pickerKey(picker, keyNamed('return'), AREA).result).toEqual({ kind: 'text', text: 'line\n'.repeat(40) })
 })
 
 test('title, body and choices are shown with the chosen one marked', () => {

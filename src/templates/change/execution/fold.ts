@@ -1,0 +1,334 @@
+import { lastLines } from '../../../base/text.ts'
+import type { EventOf, SessionEvent } from '../../../core/events/events.ts'
+import type { SessionState } from '../../../core/state/state.ts'
+import { readTasks, tasksProblem } from '../tasks.ts'
+import type { ChangeWork, ExecutionWork, Worked } from '../work.ts'
+import { DECOMPOSITION, nextBefore, passedBefore, projectCommands, statusOf } from './before.ts'
+import { afterAttempt, TAIL_CHARACTERS, withResult } from './fixing.ts'
+import { isUncut, MOST_TASKS, NO_EXECUTION, newRecord, taskInHand, withStatus, withTask } from './queue.ts'
+
+type Fold<S> = (own: ChangeWork, event: SessionEvent, session: SessionState) => S
+
+/** The memory of a change after one more event in a state of its execution; `session`: before the event. Pure. */
+export const EXECUTION_FOLDS = {
+  decomposition: foldOf(foldDecomposition),
+  /** Of the states that only lead to others. */
+  between: foldOf(({ execution }) => execution),
+  task: foldOf(foldTask),
+  verification: foldOf(foldVerification),
+  fixing: foldOf(foldFixing),
+  summary: foldSummary,
+} satisfies Record<string, Fold<ChangeWork>>
+
+/** The fold of a state: what all of them keep, and what this one does. */
+function foldOf(inState: Fold<ExecutionWork>): Fold<ChangeWork> {
+  return (own, event, session) => {
+    switch (event.type) {
+      case 'noted':
+        return withExecution(own, did(own.execution, event.name))
+      case 'looked':
+        return withExecution(own, afterLook(did(own.execution, event.what), event))
+      case 'kept':
+        return withExecution(own, afterKept(own.execution, event))
+      default:
+        return withExecution(own, inState(own, event, session))
+    }
+  }
+}
+
+/** The change with another execution. */
+export function withExecution(own: ChangeWork, execution: ExecutionWork): ChangeWork {
+  return execution === own.execution ? own : { ...own, execution }
+}
+
+/** Something is done in the present state. Pure. */
+function did(execution: ExecutionWork, what: string): ExecutionWork {
+  return execution.done.includes(what) ? execution : { ...execution, done: [...execution.done, what] }
+}
+
+/** A person who goes on with a session that has ended has looked at what failed, and wants it tried once more. Pure. */
+export function executionAtResume(own: ChangeWork): ChangeWork {
+  const { execution } = own
+  const tasks = execution.tasks.map(record => ({
+    ...record,
+    ...(record.status === 'FAILED' ? { status: 'PENDING' as const, why: null } : {}),
+    attempts: record.status === 'COMPLETED' ? record.attempts : 0,
+    refusals: 0,
+  }))
+  return {
+    ...own,
+    execution: {
+      ...execution,
+      tasks,
+      claim: { ...execution.claim, attempts: 0, refused: null },
+      fixing: execution.fixing === null ? null : { ...execution.fixing, attempt: 1, sameFailures: 0 },
+      refusals: 0,
+      rounds: 0,
+      limit: null,
+      isWritten: false,
+      done: [],
+    },
+    outcome: null,
+  }
+}
+
+/** Of a verification: there is nothing more to run. */
+const OVER = 'over'
+
+/** Whether a round has come to an end of which the template makes something: it is not tried again by itself. */
+function isOver({ outcome, counts }: EventOf<'round-ended'>): boolean {
+  return ENDS.has(outcome.class) || (outcome.class === 'silent' && counts)
+}
+
+const ENDS: ReadonlySet<string> = new Set(['worked', 'interrupted', 'context-full', 'refused'])
+
+function afterKept(execution: ExecutionWork, { file }: EventOf<'kept'>): ExecutionWork {
+  return file === TASKS_FILE ? { ...execution, isWritten: true } : did(execution, file)
+}
+
+/** Names of the files of the session's folder that the execution writes. */
+export const TASKS_FILE = 'tasks.json'
+export const SUMMARY_FILE = 'summary.md'
+/** Name of the look that counts the lines which the tasks changed. */
+export const LINES_LOOK = 'lines'
+
+/** Lines by the id of the task; an empty id is what mended the claim. */
+function afterLook(execution: ExecutionWork, { what, result }: EventOf<'looked'>): ExecutionWork {
+  if (what !== LINES_LOOK || typeof result !== 'object' || result === null) return execution
+  const found = result as Readonly<Record<string, Worked['lines']>>
+  const linesOf = (id: string) => (Object.hasOwn(found, id) ? (found[id] ?? null) : null)
+  return {
+    ...execution,
+    tasks: execution.tasks.map(record => ({ ...record, lines: linesOf(record.spec.id) ?? record.lines })),
+    claim: { ...execution.claim, work: { ...execution.claim.work, lines: linesOf('') ?? execution.claim.work.lines } },
+  }
+}
+
+// Cutting the plan into tasks, and the commands before anything is changed.
+
+function foldDecomposition(own: ChangeWork, event: SessionEvent, session: SessionState): ExecutionWork {
+  const { execution } = own
+  switch (event.type) {
+    case 'answer-given':
+      return event.name.startsWith(DECOMPOSITION) ? takeTasks(own, event, session) : execution
+    case 'answer-refused':
+      return event.name.startsWith(DECOMPOSITION) ? refuseTasks(execution, event.problem) : execution
+    case 'round-ended': {
+      const { outcome } = event
+      const isLost = isOver(event) && outcome.class !== 'worked' && outcome.class !== 'interrupted'
+      return isLost ? refuseTasks(execution, `The round ended without an answer (${outcome.class}).`) : execution
+    }
+    case 'command-ran':
+      return afterBefore(own, event, session)
+    default:
+      return execution
+  }
+}
+
+function refuseTasks(execution: ExecutionWork, problem: string): ExecutionWork {
+  return { ...execution, problem, refusals: execution.refusals + 1 }
+}
+
+const TOO_LARGE = 'The list of tasks is longer than 64 KiB. Make its descriptions shorter.'
+
+function takeTasks(own: ChangeWork, { value }: EventOf<'answer-given'>, session: SessionState): ExecutionWork {
+  const { execution } = own
+  if (value === undefined) return refuseTasks(execution, TOO_LARGE)
+  const kept = execution.tasks.filter(({ status }) => status === 'COMPLETED')
+  const read = readTasks(value)
+  if (!read.ok) return refuseTasks(execution, read.problem)
+  const problem = tasksProblem(read.value, {
+    done: kept.map(({ spec }) => spec),
+    room: MOST_TASKS - execution.made,
+    projectCommands: projectCommands(own, session),
+  })
+  if (problem !== null) return refuseTasks(execution, problem)
+  const taken: ExecutionWork = {
+    ...execution,
+    version: own.planning.accepted?.version ?? 0,
+    tasks: [...kept, ...read.value.map(newRecord)],
+    made: execution.made + read.value.length,
+    problem: null,
+    isWritten: false,
+  }
+  return judgedBefore({ ...own, execution: taken }, session)
+}
+
+/** One more command has run before anything is changed. */
+function afterBefore(own: ChangeWork, event: EventOf<'command-ran'>, session: SessionState): ExecutionWork {
+  const { execution } = own
+  const run = nextBefore(own, session)
+  if (run === null) return execution
+  const ran: ExecutionWork = {
+    ...execution,
+    before: [...execution.before, { run, status: statusOf(event.status) }],
+    beforeMs: execution.beforeMs + event.durationMs,
+  }
+  return judgedBefore({ ...own, execution: ran }, session)
+}
+
+/** Once all have run: what passes already shows nothing of a task, so that the tasks are cut again. */
+function judgedBefore(own: ChangeWork, session: SessionState): ExecutionWork {
+  const { execution } = own
+  if (isUncut(own) || nextBefore(own, session) !== null) return execution
+  const passed = passedBefore(own, session)
+  if (passed.length === 0) return { ...execution, refusals: 0 }
+  const kept = execution.tasks.filter(({ status }) => status === 'COMPLETED')
+  const made = execution.made - (execution.tasks.length - kept.length)
+  const lines = passed.map(
+    ({ spec }) =>
+      `- ${spec.id}: \`${spec.run}\` passes already, before anything is changed, so that it shows nothing of the task. Have it run something that fails until the task is done.`,
+  )
+  return { ...refuseTasks(execution, lines.join('\n')), version: NO_EXECUTION.version, tasks: kept, made }
+}
+
+// A task that a round does.
+
+function foldTask(own: ChangeWork, event: SessionEvent, session: SessionState): ExecutionWork {
+  const { execution } = own
+  switch (event.type) {
+    case 'round-started':
+      return withTask(execution, record => ({ ...record, outputs: null }))
+    case 'answer-given':
+      return withTask(execution, record => ({ ...record, outputs: event.output }))
+    case 'answer-refused':
+      return withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why: event.problem }))
+    case 'round-ended':
+      return afterTaskRound(counted(execution, event, session), event)
+    default:
+      return execution
+  }
+}
+
+function afterTaskRound(execution: ExecutionWork, { outcome }: EventOf<'round-ended'>): ExecutionWork {
+  const why = outcome.message ?? `The round ended: ${outcome.class}.`
+  switch (outcome.class) {
+    case 'worked':
+      return taskInHand(execution)?.outputs == null ? execution : withStatus(execution, 'COMPLETED')
+    case 'context-full':
+      return {
+        ...withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why })),
+        byPlanner: 'its context was full before it came to an answer',
+      }
+    case 'refused':
+    case 'silent':
+      return withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why }))
+    default:
+      return execution
+  }
+}
+
+/** The task in hand, or what mends the claim, with one more round that has ended. */
+function counted(execution: ExecutionWork, event: EventOf<'round-ended'>, session: SessionState): ExecutionWork {
+  const rounds = execution.rounds + (event.counts ? 1 : 0)
+  const after = { ...execution, rounds }
+  if (taskInHand(execution) !== null)
+    return withTask(after, record => ({ ...record, ...workedOn(record, event, session) }))
+  const { claim } = execution
+  return { ...after, claim: { ...claim, work: workedOn(claim.work, event, session) } }
+}
+
+const MOST_CHANGED = 200
+const MOST_NAMES = 3
+
+function workedOn(
+  work: Worked,
+  { counts, durationMs, tokens, treeBefore, treeAfter, changed }: EventOf<'round-ended'>,
+  { modelInUse, providerInUse }: SessionState,
+): Worked {
+  const who = [modelInUse ?? 'codex', ...(providerInUse === null ? [] : [`of ${providerInUse}`])].join(' ')
+  const names = work.who === null ? [] : work.who.split(', ')
+  return {
+    who: [...names.filter(each => each !== who), who].slice(-MOST_NAMES).join(', '),
+    rounds: work.rounds + (counts ? 1 : 0),
+    ms: work.ms + durationMs,
+    tokens: work.tokens + (tokens?.total ?? 0),
+    treeBefore: work.treeBefore ?? treeBefore,
+    treeAfter,
+    ...withChanged(work, { changed }),
+  }
+}
+
+function withChanged(work: Worked, { changed }: { changed: readonly string[] }): Pick<Worked, 'changed' | 'lines'> {
+  return { changed: [...new Set([...work.changed, ...changed])].slice(0, MOST_CHANGED), lines: null }
+}
+
+// A command that shows whether what was done is right, and the claim at the end.
+
+function foldVerification(own: ChangeWork, event: SessionEvent): ExecutionWork {
+  const { execution } = own
+  switch (event.type) {
+    case 'done-refused':
+      return { ...execution, claim: { ...execution.claim, refused: event.detail } }
+    case 'command-ran':
+      return taskInHand(execution) === null ? execution : afterVerification(execution, event)
+    default:
+      return execution
+  }
+}
+
+/** Of a verification: its command has failed once and is run again. */
+const FAILED_ONCE = 'failed-once'
+
+function afterVerification(execution: ExecutionWork, event: EventOf<'command-ran'>): ExecutionWork {
+  const { exitCode, tree, treeAfter, durationMs } = event
+  const isSecond = execution.done.includes(FAILED_ONCE)
+  const status = event.status === 'passed' && isSecond ? 'flaky' : event.status
+  const isAgain = status === 'failed' && !isSecond
+  const result = { status, exitCode, tree, tail: tailOf(event) }
+  const ran = withTask(execution, record => ({
+    ...record,
+    ms: record.ms + durationMs,
+    // What the command itself changes is told as what its rounds do.
+    ...(event.changed.length === 0
+      ? {}
+      : { ...withChanged(record, event), treeBefore: record.treeBefore ?? tree, treeAfter }),
+    // Both runs of a failure are one result.
+    results: withResult(isSecond ? record.results.slice(0, -1) : record.results, result),
+  }))
+  if (isAgain) return did(ran, FAILED_ONCE)
+  return did(status === 'passed' || status === 'flaky' ? withStatus(ran, 'COMPLETED') : ran, OVER)
+}
+
+/** What the command printed last, and what stood in its way. */
+function tailOf({ status, output, problem }: EventOf<'command-ran'>): string {
+  if (status === 'passed') return ''
+  return lastLines([output.trim(), problem ?? ''].filter(each => each !== '').join('\n'), TAIL_CHARACTERS)
+}
+
+/** Whether the command of the verification in hand has run as often as it is run. */
+export function isVerified({ done }: ExecutionWork): boolean {
+  return done.includes(OVER)
+}
+
+function foldFixing(own: ChangeWork, event: SessionEvent, session: SessionState): ExecutionWork {
+  if (event.type !== 'round-ended') return own.execution
+  const execution = counted(own.execution, event, session)
+  const { fixing } = execution
+  // What a person broke off is no attempt, and is made again.
+  if (fixing === null || !isOver(event) || event.outcome.class === 'interrupted') return execution
+  const tried = { ...execution, fixing: afterAttempt(fixing, event, session.running?.lastWords ?? null) }
+  const attempts = fixing.attempt
+  return did(
+    taskInHand(tried) === null
+      ? { ...tried, claim: { ...tried.claim, attempts } }
+      : withTask(tried, record => ({ ...record, attempts })),
+    ROUND,
+  )
+}
+
+/** In the state of the summary, and while something is mended: its round is over. */
+export const ROUND = 'round'
+
+const SHARED_SUMMARY = foldOf(({ execution }) => execution)
+
+/** The planner's words are kept in the state, too, for the file and for the report. */
+function foldSummary(own: ChangeWork, event: SessionEvent, session: SessionState): ChangeWork {
+  if (event.type === 'output-kept') return { ...own, summary: event.output }
+  if (event.type !== 'round-ended') return SHARED_SUMMARY(own, event, session)
+  const { class: end } = event.outcome
+  // It uses up no round, so that it never counts.
+  if (!ENDS.has(end) && end !== 'silent') return own
+  const words = end === 'worked' ? (session.running?.lastWords ?? null) : null
+  return { ...withExecution(own, did(own.execution, ROUND)), words }
+}

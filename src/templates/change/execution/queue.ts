@@ -1,0 +1,234 @@
+import { clipEnd } from '../../../base/text.ts'
+import type { SessionOutcome } from '../../../core/events/outcome.ts'
+import type { SessionState } from '../../../core/state/state.ts'
+import type { TaskSpec } from '../tasks.ts'
+import type { ChangeWork, ExecutionWork, TaskRecord, Worked } from '../work.ts'
+
+/** So many tasks may be made in a session, those of a changed plan included. */
+export const MOST_TASKS = 50
+/** So many rounds may carry out tasks and mend what failed before a person looks at it. */
+export const MOST_ROUNDS = 200
+/** After so many answers in a row that cannot be used a task has failed, and a decomposition needs a person. */
+export const MOST_REFUSALS = 3
+
+const NOT_WORKED: Worked = {
+  who: null,
+  rounds: 0,
+  ms: 0,
+  tokens: 0,
+  treeBefore: null,
+  treeAfter: null,
+  changed: [],
+  lines: null,
+}
+
+/** The execution before there are tasks. */
+export const NO_EXECUTION: ExecutionWork = {
+  version: 0,
+  tasks: [],
+  made: 0,
+  at: null,
+  problem: null,
+  refusals: 0,
+  before: [],
+  beforeMs: 0,
+  fixing: null,
+  byPlanner: null,
+  limit: null,
+  claim: { attempts: 0, refused: null, work: NOT_WORKED },
+  rounds: 0,
+  isWritten: true,
+  done: [],
+}
+
+/** A task that nobody has begun. Pure. */
+export function newRecord(spec: TaskSpec): TaskRecord {
+  return {
+    ...NOT_WORKED,
+    spec,
+    status: 'PENDING',
+    why: null,
+    attempts: 0,
+    refusals: 0,
+    outputs: null,
+    results: [],
+  }
+}
+
+/** The task in hand; null: none is, or the claim at the end is. */
+export function taskInHand({ at, tasks }: ExecutionWork): TaskRecord | null {
+  return at === null ? null : (tasks[at] ?? null)
+}
+
+/** The execution with the task in hand changed; as it was where there is none. Pure. */
+export function withTask(execution: ExecutionWork, change: (record: TaskRecord) => TaskRecord): ExecutionWork {
+  const { at, tasks } = execution
+  const record = taskInHand(execution)
+  return at === null || record === null ? execution : { ...execution, tasks: tasks.with(at, change(record)) }
+}
+
+/** The same with another status, which `tasks.json` is to say next. Pure. */
+export function withStatus(
+  execution: ExecutionWork,
+  status: TaskRecord['status'],
+  why: string | null = null,
+): ExecutionWork {
+  return { ...withTask(execution, record => ({ ...record, status, why })), isWritten: false }
+}
+
+/**
+ * The index of the task that is done next: the first that is open and has all its inputs, and of a check also what it
+ * looks at; null: there is none. Pure.
+ */
+export function nextTask({ tasks }: Pick<ExecutionWork, 'tasks'>): number | null {
+  const at = tasks.findIndex(record => record.status === 'PENDING' && needsOf(record, tasks).every(isDone))
+  return at === -1 ? null : at
+}
+
+function isDone({ task }: Need): boolean {
+  return task?.status === 'COMPLETED'
+}
+
+/** What a task needs to be done before it, in words, and the task that gives it; undefined: there is none. */
+interface Need {
+  what: string
+  task: TaskRecord | undefined
+}
+
+function needsOf(record: TaskRecord, tasks: readonly TaskRecord[]): readonly Need[] {
+  const inputs = Object.values(record.spec.inputs).map(from => ({ what: `needs ${from}`, task: giverOf(from, tasks) }))
+  const checked = actionsBefore(record, tasks).map(task => ({ what: `checks ${task.spec.id}`, task }))
+  return [...inputs, ...checked]
+}
+
+/** What a check looks at: the ACTIONs before it that stand behind the check before them. */
+function actionsBefore(record: TaskRecord, tasks: readonly TaskRecord[]): readonly TaskRecord[] {
+  if (record.spec.type !== 'VERIFICATION') return []
+  const typeAt = (at: number) => tasks[at]?.spec.type
+  let end = tasks.findIndex(({ spec }) => spec.id === record.spec.id)
+  while (end > 0 && typeAt(end - 1) !== 'ACTION') end--
+  let begin = end
+  while (begin > 0 && typeAt(begin - 1) !== 'VERIFICATION') begin--
+  return tasks.slice(begin, end).filter(({ spec }) => spec.type === 'ACTION')
+}
+
+/** The tasks, where those that wait for what will not come say so. Pure. */
+export function withReasons(tasks: readonly TaskRecord[]): readonly TaskRecord[] {
+  const known: TaskRecord[] = []
+  // What a task needs comes from earlier ones, so that what these wait for is known by then.
+  for (const record of tasks)
+    known.push(record.status === 'PENDING' ? { ...record, why: whyStuck(record, known) ?? record.why } : record)
+  return known
+}
+
+/** Why something that it needs will not come, a sentence; null: all of it may come. */
+function whyStuck(record: TaskRecord, earlier: readonly TaskRecord[]): string | null {
+  for (const { what, task } of needsOf(record, [...earlier, record])) {
+    if (task === undefined) return `It ${what}, which is not there.`
+    if (task.status === 'FAILED') return `It ${what}, and ${task.spec.id} failed.`
+    if (task.status === 'PENDING' && task.why !== null) return `It ${what}, and ${task.spec.id} waits.`
+  }
+  return null
+}
+
+/** The task that gives an input (`<task>.<output>`). */
+export function giverOf(from: string, tasks: readonly TaskRecord[]): TaskRecord | undefined {
+  return tasks.find(({ spec }) => from.startsWith(`${spec.id}.`) && Object.hasOwn(spec.outputs, outputOf(from, spec)))
+}
+
+/** Name of the output in `<task>.<output>`, of that task. */
+export function outputOf(from: string, { id }: Pick<TaskSpec, 'id'>): string {
+  return from.slice(id.length + 1)
+}
+
+/** What was worked on, by the id of its task; what mended the claim has an empty one. */
+export function worksOf({ tasks, claim }: ExecutionWork): readonly (readonly [id: string, work: Worked])[] {
+  return [...tasks.map(record => [record.spec.id, record] as const), ['', claim.work]]
+}
+
+/** Whether every task of the plan is done. */
+export function isAllDone(own: ChangeWork): boolean {
+  const { tasks } = own.execution
+  return !isUncut(own) && tasks.length > 0 && tasks.every(({ status }) => status === 'COMPLETED')
+}
+
+/** Whether the plan that was accepted is not cut into tasks yet. */
+export function isUncut({ planning: { accepted }, execution: { version } }: ChangeWork): boolean {
+  return accepted !== null && accepted.version !== version
+}
+
+/** Whether there is no round left for the execution. */
+export function hasNoRounds({ execution }: ChangeWork, { limits, roundsUsed }: SessionState): boolean {
+  return execution.rounds >= MOST_ROUNDS || (limits.rounds !== null && roundsUsed >= limits.rounds)
+}
+
+/** Whether a round is what the task needs next: a command runs without, and what it found wrong is mended by one. */
+export function needsRound({ spec, results }: TaskRecord): boolean {
+  const last = results.at(-1)
+  return spec.type !== 'VERIFICATION' || (last !== undefined && !hasPassed(last))
+}
+
+/** Whether a command that came out so has passed, if only the second time. */
+export function hasPassed({ status }: { status: string }): boolean {
+  return status === 'passed' || status === 'flaky'
+}
+
+/** Whether the claim is not accepted after it was mended as often as it may be. */
+export function isClaimGivenUp({ options, execution }: ChangeWork, { claim }: SessionState): boolean {
+  return claim.state !== 'accepted' && execution.claim.attempts >= options.fixAttempts
+}
+
+/** The limit for which the execution ends with work left; null: none. Pure. */
+export function limitOf(own: ChangeWork, session: SessionState): 'tasks' | 'rounds' | null {
+  const { execution } = own
+  if (isUncut(own)) return execution.made >= MOST_TASKS ? 'tasks' : null
+  if (!hasNoRounds(own, session)) return null
+  const at = nextTask(execution)
+  const isMendLeft = isAllDone(own) && execution.claim.refused !== null && !isClaimGivenUp(own, session)
+  return at !== null || isMendLeft ? 'rounds' : null
+}
+
+/** Whether there is something to do that no limit stands in the way of: then it is no time for a summary yet. Pure. */
+export function hasWorkLeft(own: ChangeWork, session: SessionState): boolean {
+  if (own.execution.limit !== null || isUncut(own) || limitOf(own, session) !== null) return false
+  if (nextTask(own.execution) !== null) return true
+  return isAllDone(own) && session.claim.state !== 'accepted' && !isClaimGivenUp(own, session)
+}
+
+/** How a change ends that has done what can be done. Pure. */
+export function outcomeOf(own: ChangeWork, session: SessionState): SessionOutcome {
+  const { execution } = own
+  const { claim } = session
+  if (isAllDone(own) && claim.state === 'accepted') return { kind: 'done', verified: claim.verified }
+  if (execution.limit === 'rounds' && execution.rounds < MOST_ROUNDS) return { kind: 'limit', limit: 'rounds' }
+  if (execution.limit === 'rounds')
+    return needsPerson(
+      `${MOST_ROUNDS} rounds have carried out tasks, and some are left. \`codemachine resume\` goes on.`,
+    )
+  if (execution.limit === 'tasks')
+    return needsPerson(`${MOST_TASKS} tasks were made, and the plan as it was changed is not carried out.`)
+  if (isAllDone(own))
+    return needsPerson(`All tasks are done, but it is not done: ${execution.claim.refused ?? CHANGED}`)
+  return needsPerson(wordsForTasksLeft(own))
+}
+
+const CHANGED = 'files are changed each time after that was proved.'
+
+function wordsForTasksLeft({ execution: { tasks } }: ChangeWork): string {
+  const failed = tasks.filter(({ status }) => status === 'FAILED')
+  const [first] = failed
+  const others = tasks.filter(({ status }) => status !== 'COMPLETED' && status !== 'FAILED').length
+  const more = failed.length - 1
+  return [
+    first === undefined ? 'Not all tasks are done.' : `${first.spec.id} failed. ${first.why ?? ''}`,
+    ...(more > 0 ? [`${more === 1 ? 'One more task' : `${more} more tasks`} failed, too.`] : []),
+    ...(others > 0 ? [`${others === 1 ? 'One task was' : `${others} tasks were`} not begun.`] : []),
+  ].join(' ')
+}
+
+const MOST_REASON = 2_000
+
+/** A person is needed for this goal; what is queued goes on. */
+export function needsPerson(reason: string): SessionOutcome {
+  return { kind: 'needs-person', reason: clipEnd(reason, MOST_REASON), hint: null, goalOnly: true }
+}

@@ -1,0 +1,107 @@
+import { clipEnd, truncate } from '../../base/text.ts'
+import type { Choice, Decision } from '../../core/rules/decision.ts'
+import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import type { ChangeParts } from './machine.ts'
+import { planDiff, planMarkdown } from './plan-text.ts'
+import { fileOf, lastVersion, MOST_VERSIONS } from './states/planning.ts'
+import type { ChangeWork, PlanVersion } from './work.ts'
+
+/** What a person can say to a plan. */
+export const CHOICES = { ...PLAN_CHOICES, edit: 'edit', again: 'again' } as const
+
+/** The characters of each part of what is said of a plan; together no more than a decision takes. */
+const MOST = { problem: 1_000, files: 1_000, plan: 8_000, proof: 2_500, diff: 3_000 }
+
+/** What a person is asked of the last version of a plan: whether it is carried out. Pure. */
+export function planDecision(own: ChangeWork, session: SessionState, { folder }: ChangeParts): Decision {
+  const { planning } = own
+  const version = lastVersion(planning)
+  return {
+    id: PLAN_DECISION,
+    title: `Version ${version.version} of the plan is ready. Carry it out?`,
+    body: bodyOf(own, version, session, folder),
+    choices: choicesOf(own),
+    default: null,
+    file: `${folder}/${fileOf(version)}`,
+  }
+}
+
+function choicesOf({ planning }: ChangeWork): Choice[] {
+  const hasRoom = planning.versions.length < MOST_VERSIONS
+  const again: Choice = { id: CHOICES.again, label: 'Plan again', hint: 'files of the plan were changed since' }
+  return [
+    ...(hasRoom && planning.changedFiles !== null ? [again] : []),
+    {
+      id: CHOICES.accept,
+      label: 'Carry it out',
+      hint: 'what you say with it is told to whoever carries it out',
+      text: 'may',
+    },
+    ...(hasRoom
+      ? [
+          { id: CHOICES.change, label: 'Change it', hint: 'say how; you see it again', text: 'must' as const },
+          { id: CHOICES.edit, label: 'Edit it yourself', hint: 'in your editor', opensFile: true as const },
+        ]
+      : []),
+    { id: CHOICES.stop, label: 'Stop', hint: 'codemachine resume asks again' },
+  ]
+}
+
+function bodyOf(own: ChangeWork, version: PlanVersion, session: SessionState, folder: string): string {
+  const { problem, changedFiles, versions } = own.planning
+  const text = planMarkdown(version.plan).trim()
+  const before = versions.at(-2)
+  const diff = before === undefined ? '' : planDiff(before.plan, version.plan).trimEnd()
+  return [
+    ...(problem === null ? [] : [`**${truncate(problem, MOST.problem)}**`]),
+    ...(changedFiles === null
+      ? []
+      : [`**Changed since this plan was made:** ${truncate(changedFiles.map(asCode).join(', '), MOST.files)}`]),
+    clipEnd(text, MOST.plan),
+    ...(text.length <= MOST.plan ? [] : [`All of it lies in ${asCode(`${folder}/${fileOf(version)}`)}.`]),
+    proofOf(own, version, session),
+    ...(versions.length < MOST_VERSIONS ? [] : [`These are ${MOST_VERSIONS} versions, and no other is made.`]),
+    ...(diff === '' || before === undefined
+      ? []
+      : [`## What is different from version ${before.version}\n\n${fenced(clipEnd(diff, MOST.diff))}`]),
+  ].join('\n\n')
+}
+
+/** What the end will be proved with, if the plan is accepted. */
+function proofOf(
+  { context, planning }: ChangeWork,
+  { plan: { verification } }: PlanVersion,
+  session: SessionState,
+): string {
+  // Those of an accepted version are none any more once another is accepted.
+  const ofPlan = new Set(planning.versions.flatMap(({ plan }) => plan.verification.map(({ run }) => run)))
+  const gates = session.gates.filter(({ run }) => !planning.addsGates || !ofPlan.has(run))
+  const commands = context?.facts.commands ?? []
+  const hasCommand = commands.some(({ kind }) => kind !== 'lint' && kind !== 'run') || gates.length > 0
+  const lines = verification.map(({ run }) => `- ${asCode(run)}`).join('\n')
+  return [
+    '## What will count as proof',
+    ...(verification.length === 0
+      ? []
+      : [`If you accept this plan, these commands do, for you have seen them:\n\n${clipEnd(lines, MOST.proof - 800)}`]),
+    ...(gates.length === 0
+      ? []
+      : [`Your gates do: ${truncate(gates.map(({ name }) => asCode(name)).join(', '), 500)}`]),
+    ...(hasCommand ? [] : ['No test or build command was found in this project.']),
+    ...(verification.length > 0 || gates.length > 0 ? [] : ['Nothing does: it will end *unverified*.']),
+  ].join('\n\n')
+}
+
+/** A fence that no line of the text closes. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}diff\n${text}\n${fence}`
+}
+
+function asCode(text: string): string {
+  const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
+  const ticks = '`'.repeat(longest + 1)
+  return longest === 0 ? `\`${text}\`` : `${ticks} ${text} ${ticks}`
+}

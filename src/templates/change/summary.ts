@@ -1,0 +1,266 @@
+import { clipEnd, truncate } from '../../base/text.ts'
+import type { SessionOutcome } from '../../core/events/outcome.ts'
+import { hasPassed as hasGatePassed } from '../../core/events/outcome.ts'
+import type { SessionState } from '../../core/state/state.ts'
+import { acceptedPlan, statusBefore } from './execution/before.ts'
+import { hasPassed, outcomeOf, worksOf } from './execution/queue.ts'
+import { howItEnded } from './execution/rounds.ts'
+import { nameOfTask } from './tasks.ts'
+import type { ChangeWork, TaskRecord } from './work.ts'
+
+/** The most of the whole, and of a text in it, characters. */
+const MOST_CHARACTERS = 200_000
+const MOST_REQUEST = 8_000
+const MOST_WHY = 600
+const MOST_FILES = 200
+const MOST_WORDS = 15_000
+
+/** `summary.md`: the facts by codemachine, and the planner's words below them where there are any. Pure. */
+export function summaryText(own: ChangeWork, session: SessionState): string {
+  const facts = summaryFacts(own, session)
+  if (own.words === null || own.words.trim() === '') return facts
+  return `${facts}\n## In the words of the model that planned it\n\n${clipEnd(own.words.trim(), MOST_WORDS)}\n`
+}
+
+/** What codemachine knows itself of what a change has come to, as Markdown. Nothing in it is an agent's word alone, but what tasks are called. Pure. */
+export function summaryFacts(own: ChangeWork, session: SessionState): string {
+  const sections = [
+    `# ${title(own)}`,
+    `**${wordsForOutcome(outcomeNow(own, session))}**`,
+    section('Request', quoted(clipEnd(own.request.trim(), MOST_REQUEST))),
+    section('Plan', planFacts(own)),
+    section('Tasks', taskFacts(own)),
+    section('Checks', checkFacts(own, session)),
+    section('Files', fileFacts(own)),
+    section('What is open', bullets(openPoints(own, session).map(inline))),
+    section('How to look, and how to undo', bullets(commands(session))),
+  ]
+  return clipEnd(`${sections.filter(text => text !== '').join('\n\n')}\n`, MOST_CHARACTERS)
+}
+
+/** How it has ended, or would end now. */
+function outcomeNow(own: ChangeWork, session: SessionState): SessionOutcome {
+  return session.ended?.outcome ?? own.outcome ?? outcomeOf(own, session)
+}
+
+function title({ request }: ChangeWork): string {
+  const [first = ''] = request.trim().split('\n', 1)
+  return inline(truncate(first, 100))
+}
+
+/** An outcome as a sentence. */
+function wordsForOutcome(outcome: SessionOutcome): string {
+  switch (outcome.kind) {
+    case 'done':
+      return outcome.verified
+        ? 'Done, and verified: commands that are not the model\u2019s alone passed on the final files.'
+        : 'Done, unverified: no command proves it that is not the model\u2019s alone.'
+    case 'limit':
+      return `Not done: the limit of ${LIMITS[outcome.limit] ?? outcome.limit} is reached.`
+    case 'needs-person':
+      return `Not done, a person is needed: ${inline(clipEnd(outcome.reason, MOST_WHY))}`
+    case 'interrupted':
+      return 'Not done: a person ended it.'
+    default:
+      return `It ended: ${outcome.kind}.`
+  }
+}
+
+const LIMITS: Readonly<Record<string, string>> = { time: 'time', tokens: 'tokens', rounds: 'rounds', cost: 'cost' }
+
+/** Who has accepted the plan, in words. */
+export const ACCEPTED_BY = {
+  person: 'a person accepted it',
+  auto: 'it was taken as it came (`--auto`), and nobody looked at it',
+  go: 'a person had it changed, and carried out as it came',
+} as const
+
+function planFacts(own: ChangeWork): string {
+  const { accepted, versions } = own.planning
+  if (accepted === null) {
+    const last = versions.at(-1)
+    return last === undefined ? 'There is none.' : `Version ${last.version} was not accepted.`
+  }
+  const remark =
+    accepted.remark === null ? '' : `, with the remark:\n\n${quoted(clipEnd(accepted.remark, MOST_REQUEST))}`
+  return `Version ${accepted.version} (\`${accepted.sha256.slice(0, 12)}\`): ${ACCEPTED_BY[accepted.by]}${remark === '' ? '.' : remark}`
+}
+
+const STATUS = { PENDING: 'not begun', IN_PROGRESS: 'not finished', COMPLETED: 'done', FAILED: 'failed' } as const
+
+function taskFacts({ execution: { tasks } }: ChangeWork): string {
+  return tasks.length === 0 ? 'There are none.' : table(TASK_HEAD, tasks.map(taskRow))
+}
+
+/** What the cells of `taskRow` are. */
+export const TASK_HEAD: readonly string[] = ['task', 'kind', 'what', 'state', 'attempts', 'who', 'time']
+
+/** A task as a row of a table: how it stands, how often it was tried, and who did it. Pure. */
+export function taskRow(record: TaskRecord): readonly string[] {
+  const { spec, status, who, ms } = record
+  return [
+    spec.id,
+    spec.type,
+    nameOfTask(spec),
+    STATUS[status],
+    attemptsIn(record),
+    who ?? (spec.type === 'VERIFICATION' ? 'codemachine' : ''),
+    formatSeconds(ms),
+  ]
+}
+
+/** How often it was mended, or asked for; of a verification that passed at once: nothing. */
+function attemptsIn({ spec, attempts, rounds }: TaskRecord): string {
+  if (spec.type === 'VERIFICATION')
+    return attempts === 0 ? '' : `mended ${attempts === 1 ? 'once' : `${attempts} times`}`
+  return rounds <= 1 ? '' : `${rounds} rounds`
+}
+
+/** A command that was run to check the work. */
+export interface Check {
+  /** The task whose own command it is, which is no proof; null: a gate. */
+  task: string | null
+  run: string
+  /** How it came out the last time: `passed`, `ended with exit code 1`; null: it has not run since anything was changed. */
+  came: string | null
+  /** Whether it proves the end: a gate that passed on the files as they were accepted. */
+  isProof: boolean
+  /** Whether it passed, and files were changed after that. */
+  isStale: boolean
+  failedBefore: boolean
+}
+
+/** What was run: gates, whose word is proof, and then the commands of the tasks, which is none. Pure. */
+export function checksOf(own: ChangeWork, session: SessionState): readonly Check[] {
+  const results = session.claim.state === 'accepted' ? session.claim.results : []
+  const failedBefore = (run: string) => statusBefore(own, session, run) === 'failed'
+  const ofGates = session.gates.map(({ name, run }): Check => {
+    const last = session.gateRuns.findLast(each => each.gate === name)
+    return {
+      task: null,
+      run,
+      came: last === undefined || last.when === 'before' ? null : howItEnded(last),
+      isProof: results.some(each => each.gate === name && hasGatePassed(each.status)),
+      isStale: false,
+      failedBefore: failedBefore(run),
+    }
+  })
+  const ofTasks = own.execution.tasks.flatMap(({ spec: { id, run }, results: ran }): Check[] => {
+    const last = ran.at(-1)
+    if (run === null || last === undefined) return []
+    const isStale = isChangedSince(last, session)
+    return [{ task: id, run, came: howItEnded(last), isProof: false, isStale, failedBefore: failedBefore(run) }]
+  })
+  return [...ofGates, ...ofTasks]
+}
+
+function checkFacts(own: ChangeWork, session: SessionState): string {
+  const checks = checksOf(own, session)
+  const proof = checks.filter(({ task }) => task === null)
+  const ofTasks = checks.filter(({ task }) => task !== null)
+  return [
+    proof.length === 0
+      ? 'No command of the project, and none that a person accepted as proof, was run.'
+      : proof.map(checkLine).join('\n'),
+    ...(ofTasks.length === 0
+      ? []
+      : [`Checked by the agent's own command, which is no proof:\n\n${ofTasks.map(checkLine).join('\n')}`]),
+  ].join('\n\n')
+}
+
+function checkLine({ task, run, came, isProof, isStale, failedBefore }: Check): string {
+  const how = `${came ?? 'did not run since anything was changed'}${isProof ? ' on the final files: this is proof' : ''}`
+  const since = isStale ? ' (files were changed after that)' : ''
+  const before = failedBefore ? ' It failed before anything was changed.' : ''
+  return `- ${task === null ? '' : `${task}: `}${code(run)} ${how}${since}.${before}`
+}
+
+/** Whether it passed, and files were changed after that. */
+function isChangedSince(last: TaskRecord['results'][number], { claim, last: round }: SessionState): boolean {
+  const final = claim.state === 'accepted' ? claim.tree : (round?.treeAfter ?? null)
+  return hasPassed(last) && final !== null && final !== last.tree
+}
+
+function fileFacts({ execution }: ChangeWork): string {
+  const rows = worksOf(execution).flatMap(([id, { lines, changed }]) => {
+    const task = id === '' ? 'the claim' : id
+    if (lines === null) return changed.map(path => [task, path, ''])
+    return lines.map(({ path, added, removed }) => [task, path, added === null ? 'no text' : `+${added} −${removed}`])
+  })
+  if (rows.length === 0) return 'None was changed.'
+  const more = rows.length - MOST_FILES
+  const shown = table(['task', 'file', 'lines'], rows.slice(0, MOST_FILES))
+  return more > 0 ? `${shown}\n\nAnd ${more} more.` : shown
+}
+
+const LEFT = { PENDING: 'is not begun', IN_PROGRESS: 'is not finished', FAILED: 'failed' } as const
+
+/** What is left to a person, a sentence each; none: nothing is. */
+export function openPoints(own: ChangeWork, session: SessionState): readonly string[] {
+  const { tasks, limit, claim } = own.execution
+  const left = tasks.flatMap(({ spec, status, why }) =>
+    status === 'COMPLETED' ? [] : [`${spec.id} ${LEFT[status]}: ${nameOfTask(spec)}${why === null ? '' : `. ${why}`}`],
+  )
+  return [
+    ...left,
+    ...(limit === null ? [] : [`The limit of ${limit} ended the work on the tasks.`]),
+    ...(claim.refused === null ? [] : [`The claim that all is done was refused: ${claim.refused}`]),
+    ...(session.questions === 0
+      ? []
+      : [
+          `${session.questions === 1 ? 'One question was' : `${session.questions} questions were`} asked: see the report.`,
+        ]),
+    ...(acceptedPlan(own)?.questions ?? []).map(question => `A question of the plan: ${question}`),
+  ].map(text => clipEnd(text, MOST_WHY))
+}
+
+function commands({ id, savepoint }: SessionState): readonly string[] {
+  return [
+    `What was changed: \`codemachine diff ${id}/start\``,
+    ...(savepoint === null ? [] : [`All as it was before: \`codemachine rewind ${id}/start\``]),
+  ]
+}
+
+// Markdown of what comes from outside: it stays within its place.
+
+function section(heading: string, text: string): string {
+  return text === '' ? '' : `## ${heading}\n\n${text}`
+}
+
+function bullets(entries: readonly string[]): string {
+  return entries.map(each => `- ${each}`).join('\n')
+}
+
+function quoted(text: string): string {
+  return text
+    .split('\n')
+    .map(line => `> ${line}`)
+    .join('\n')
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(inline).join(' | ')} |`
+  return [line(head), `|${' --- |'.repeat(head.length)}`, ...rows.map(line)].join('\n')
+}
+
+const SPECIAL = /[\\`*_{}[\]<>#|~]/g
+
+/** A text on one line, in which nothing is markup; codemachine's own code spans in it are lost, too. */
+function inline(text: string): string {
+  return text.replace(/\s+/g, ' ').trim().replace(SPECIAL, '\\$&')
+}
+
+/** A line as a code span, whatever backticks it has. */
+function code(text: string): string {
+  const runs = text.match(/`+/g) ?? []
+  const fence = '`'.repeat(Math.max(0, ...runs.map(({ length }) => length)) + 1)
+  const line = text.replace(/\s+/g, ' ')
+  return fence.length === 1 ? `\`${line}\`` : `${fence} ${line} ${fence}`
+}
+
+function formatSeconds(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}

@@ -1,0 +1,152 @@
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { reply, shell } from '../../../src/demo/model/reply.ts'
+import {
+  answers,
+  type ChangeScript,
+  openChangeScene,
+  outputs,
+  PROJECT,
+  planned,
+  TASKS,
+  tasksAnswer,
+} from '../../support/change-scene.ts'
+import { codemachineHere } from '../../support/in-process.ts'
+import { git } from '../../support/place.ts'
+import { says } from '../../support/rounds.ts'
+import { eventsOf, type Scene } from '../../support/scene.ts'
+import { test } from '../../support/side-by-side.ts'
+
+const SCRIPT: ChangeScript = {
+  planner: [[answers(planned())]],
+  decomposer: [[answers(tasksAnswer(...TASKS.slice(1).map(task => ({ ...task, inputs: {} }))))]],
+  executor: [[reply(shell('echo 10 > limit.txt')), outputs({ written: 'limit.txt says 10' })]],
+  summary: [[says('The limit is 10 now.')]],
+}
+
+/** Ends as soon as there is a plan. */
+const PLAN = ['change', '--auto', '--plan-only', '--json']
+
+const warningsOf = (events: Parameters<typeof eventsOf>[0]) => eventsOf(events, 'warning').map(({ message }) => message)
+
+const created = async (scene: Scene, session = 1) =>
+  JSON.parse(scene.recorded('journal.ndjson', session).split('\n')[1] ?? '')
+
+test('where nobody has said who carries out tasks and ollama answers on this machine, a line says how to use it', async () => {
+  const settings = (url: string) => `[providers.ollama]\nbase_url = "${url}"\n`
+  await using scene = await openChangeScene(SCRIPT, { executor: false, settings, files: PROJECT })
+  const said =
+    'ollama answers on this machine, and can carry out the tasks: name its model first, such as model = "qwen" below [providers.ollama] of your config.toml; then codemachine change --executor ollama "…"'
+  const first = await scene.run(...PLAN, 'write the limit')
+  expect(first.exitCode, first.stderr).toBe(0)
+  expect(warningsOf(first.events)).toContainEqual(expect.stringContaining(said))
+  const others = await scene.run(...PLAN, '--no-local', 'write the limit')
+  expect(warningsOf(others.events).join('\n')).not.toContain('ollama')
+  await scene.local.goAway()
+  expect(warningsOf((await scene.run(...PLAN, 'write the limit')).events).join('\n')).not.toContain('ollama')
+})
+
+test('fewer than five attempts are taken, and a line says that this gives up early', async () => {
+  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  const { events } = await scene.run(...PLAN, '--fix-attempts', '1', 'write the limit')
+  expect(warningsOf(events)).toContain(
+    'A verification that fails is mended once at the most, which gives up early; 5 to 10 is usual (change.fix_attempts).',
+  )
+  expect(eventsOf(events, 'session-created')).toMatchObject([{ options: { fixAttempts: 1 } }])
+})
+
+test('without a repository, in an empty directory, a change is made too, and what that means is said', async () => {
+  await using scene = await openChangeScene(
+    {
+      ...SCRIPT,
+      executor: [
+        [reply(shell('echo 10 > limit.txt; echo "grep -q 10 limit.txt" > check.sh')), outputs({ written: 'both' })],
+      ],
+    },
+    { git: false },
+  )
+  const { exitCode, events, stderr } = await scene.run(
+    'change',
+    '--auto',
+    '--json',
+    'write the limit, and a check of it',
+  )
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(warningsOf(events)).toContainEqual(
+    expect.stringContaining('This is no git repository. The change is made all'),
+  )
+  expect(await readFile(join(scene.place.directory, 'limit.txt'), 'utf8')).toBe('10\n')
+  const { stdout } = await codemachineHere(scene.place, ['diff', '--stat'])
+  expect(stdout).toContain('limit.txt')
+})
+
+test('the request comes from standard input, too', async () => {
+  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  const { exitCode } = await codemachineHere(scene.place, ['change', '--auto', '--plan-only', '--plain', '-'], {
+    input: 'write the limit\nand nothing else\n',
+  })
+  expect(exitCode).toBe(0)
+  expect((await created(scene)).goal).toBe('write the limit\nand nothing else')
+})
+
+test('a prompt of the queue becomes a change, with the settings of the moment when its turn comes', async () => {
+  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  const { place } = scene
+  const queued = await codemachineHere(place, [
+    'queue',
+    'add',
+    '--template',
+    'change',
+    '--verify',
+    'sh check.sh',
+    'write the limit',
+  ])
+  expect(queued).toMatchObject({ exitCode: 0, stderr: '' })
+  const config = join(place.home, '.config', 'codemachine', 'config.toml')
+  const before = await readFile(config, 'utf8')
+  await writeFile(config, before.replace('[change]\n', '[change]\nreview = "auto"\nfix_attempts = 6\n'))
+  const { exitCode, events, stderr } = await scene.run('--json')
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(eventsOf(events, 'session-created')).toMatchObject([
+    {
+      queued: '000001',
+      template: 'change',
+      options: { review: 'auto', fixAttempts: 6, executor: { provider: 'local' } },
+    },
+  ])
+  expect(eventsOf(events, 'done-accepted')).toMatchObject([{ verified: true }])
+  expect(scene.begun('executor').map(({ at }) => at)).toEqual(['local'])
+})
+
+test('with --worktree the change is on a branch of its own, which land commits and merges', async () => {
+  await using scene = await openChangeScene(SCRIPT)
+  const { place } = scene
+  await writeFile(join(place.directory, 'check.sh'), 'grep -q 10 limit.txt\n')
+  git(place, 'add', '.')
+  git(place, 'commit', '-qm', 'Add a check')
+  const { exitCode, stderr } = await scene.run('change', '--auto', '--worktree', 'limit', '--json', 'write the limit')
+  expect(exitCode, stderr).toBe(0)
+  expect(stderr).toContain('on the new branch codemachine/limit')
+  expect(existsSync(join(place.directory, 'limit.txt'))).toBe(false)
+  const landed = await codemachineHere(place, ['land', 'limit', '--commit', 'Write the limit'])
+  expect(landed).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(await readFile(join(place.directory, 'limit.txt'), 'utf8')).toBe('10\n')
+})
+
+test('--follow-up goes on from the newest change, and what stands behind it is the request', async () => {
+  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  expect(await scene.run('change', '--auto', '--json', 'write the limit')).toMatchObject({ exitCode: 0 })
+  expect(await scene.run('change', '--auto', '--plan-only', '--json', '--follow-up', 'and say so')).toMatchObject({
+    exitCode: 0,
+  })
+  const first = (await created(scene, 1)).session
+  expect(await created(scene, 2)).toMatchObject({ goal: 'and say so', follows: first })
+  const told = scene.begun('planner').at(-1)?.userTexts.at(-1) ?? ''
+  expect(told).toContain(`what session ${first} came to`)
+  expect(told).toContain('The limit is 10 now.')
+  const dry = await codemachineHere(scene.place, ['change', '--dry-run', '--follow-up', first, 'and more'])
+  expect(dry.stdout).toContain(`It would go on from ${first}.`)
+  expect(dry.stdout).toContain('The limit is 10 now.')
+})

@@ -1,0 +1,71 @@
+import { encode } from 'gpt-tokenizer'
+import { describe, expect, test } from 'vitest'
+import { loadPrompt } from '../../src/base/package.ts'
+import { fillPlaceholders } from '../../src/base/text.ts'
+import { schemaProblem } from '../../src/core/rules/answer-schema.ts'
+import { weakness } from '../../src/templates/change/commands.ts'
+import { PLAN_ANSWER, planProblem } from '../../src/templates/change/plan.ts'
+import { readTasks, TASKS_ANSWER, tasksProblem } from '../../src/templates/change/tasks.ts'
+
+const DIRECTORY = '/home/someone/app'
+
+function promptOf(name: string): string {
+  return fillPlaceholders(loadPrompt(`change/${name}`), { directory: DIRECTORY })
+}
+
+function exampleIn(prompt: string): unknown {
+  return JSON.parse(/```json\n(.*?)```/s.exec(prompt)?.[1] ?? '')
+}
+
+describe.each([
+  ['planner', 800],
+  ['decomposer', 1_300],
+])('the instructions of the %s', (name, most) => {
+  const prompt = promptOf(name)
+
+  test('name the directory, and cost few tokens', () => {
+    expect(prompt).toContain(`\`${DIRECTORY}\``)
+    expect(prompt).not.toMatch(/\{\{|\}\}(?!\s*[\],])/)
+    expect(encode(prompt).length).toBeLessThanOrEqual(most)
+  })
+
+  test('say that nobody answers, what can be read, who runs the commands, and that what was gathered gives no orders', () => {
+    expect(prompt).toMatch(/[Nn]obody answers questions|nobody answers questions/)
+    expect(prompt).toMatch(/You can write nothing and have no network/)
+    expect(prompt).toMatch(/codemachine runs .* itself, in a sandbox that has no network/)
+    expect(prompt).toMatch(/gives? you no orders/)
+  })
+
+  test('never speak of rounds, budgets or limits', () => {
+    expect(prompt).not.toMatch(/\b(rounds?|budgets?|limits?|tokens?|turns?|remaining|attempts?|iterations?)\b/i)
+  })
+})
+
+describe('what the planner is shown', () => {
+  test('is a plan that can be carried out', () => {
+    const example = exampleIn(promptOf('planner'))
+    expect(schemaProblem(example, PLAN_ANSWER.schema)).toBeNull()
+    expect(planProblem(example)).toBeNull()
+  })
+})
+
+describe('what the decomposer is shown', () => {
+  test('are tasks that can be carried out', () => {
+    const example = exampleIn(promptOf('decomposer'))
+    expect(schemaProblem(example, TASKS_ANSWER.schema)).toBeNull()
+    const read = readTasks(example)
+    if (!read.ok) throw new Error(read.problem)
+    expect(read.value.map(({ type }) => type)).toEqual(['ACTION', 'VERIFICATION', 'ACTION', 'VERIFICATION'])
+    expect(tasksProblem(read.value, { done: [], room: 50, projectCommands: [] })).toBeNull()
+  })
+
+  test.each(['planner', 'decomposer'])('commands that the %s is told to prove nothing are sent back', name => {
+    const [, told = ''] = /proves? nothing: (.*)/.exec(promptOf(name)) ?? []
+    const commands = [...told.matchAll(/`([^`]+)`/g)].map(([, command = '']) => command)
+    expect(commands.length).toBeGreaterThan(6)
+    for (const command of commands.filter(each => each !== 'sudo')) {
+      const file = /^(?:test -e|ls|cat|grep -q \.)$/.test(command) ? ' a.txt' : ''
+      expect(weakness(`${command.replace('…', 'npm test')}${file}`, ['a.txt']), command).toMatch(/^proves nothing/)
+    }
+  })
+})

@@ -1,0 +1,174 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { loadPrompt } from '../../src/base/package.ts'
+import {
+  type ModelRequest,
+  message,
+  reply,
+  type Script,
+  type ScriptStep,
+  turnsScript,
+} from '../../src/demo/model/reply.ts'
+import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
+import type { Plan } from '../../src/templates/change/plan.ts'
+import type { TaskSpec } from '../../src/templates/change/tasks.ts'
+import { openScene, type Scene, type SceneOptions } from './scene.ts'
+
+/** What a round of a change is for, as a script tells it from what the model is asked. */
+type Role = 'planner' | 'decomposer' | 'executor' | 'fixer' | 'summary'
+
+/** One conversation: its steps; or what says the step of a request from that itself, and from how many of its role there were before, counted from 0. */
+type Conversation = readonly ScriptStep[]
+type RoleScript = readonly Conversation[] | ((request: ModelRequest, nth: number) => Conversation | undefined)
+
+/** What each role plays: the nth conversation the nth list, and the last list again. Left out: it says "Done.". */
+export type ChangeScript = Partial<Record<Role, RoleScript>>
+
+/** A scene of `codemachine change`: what codex is configured with is the remote model, `[providers.local]` the local one. */
+export interface ChangeScene extends Scene {
+  /** The server of `[providers.local]`, whose model is `qwen`. */
+  local: ScriptedModel
+  /** The requests of both servers that were of this role, with where they were sent, in their order at each server. */
+  asked(role: Role): (ModelRequest & { at: 'remote' | 'local' })[]
+  /** The conversations of a role: the first request of each. */
+  begun(role: Role): (ModelRequest & { at: 'remote' | 'local' })[]
+}
+
+export interface ChangeSceneOptions extends Omit<SceneOptions, 'person'> {
+  /** Lines of the table `[providers.local]` beside `base_url` and `model`. */
+  table?: string
+  /** Whether the settings name the local provider as executor; left out: they do. */
+  executor?: boolean
+  /** More of the person's settings; told where the local server is. */
+  settings?: (url: string) => string
+  /** The files of the project, beside `README.md`. */
+  files?: Readonly<Record<string, string>>
+  /** What the local model plays where that is not the same. */
+  localScript?: ChangeScript
+}
+
+/** Opens one. */
+export async function openChangeScene(script: ChangeScript, options: ChangeSceneOptions = {}): Promise<ChangeScene> {
+  const { table = '', executor = true, settings = () => '', files = {}, localScript = script, ...others } = options
+  const local = await startScriptedModel({ script: roleScript(localScript), models: ['qwen'], functionsOnly: true })
+  const change = executor ? '[change]\nexecutor = "local"\n' : ''
+  const provider = `[providers.local]\nbase_url = "${local.url}"\nmodel = "qwen"\n${table}\n`
+  const scene = await openScene(roleScript(script), {
+    ...others,
+    person: `${settings(local.url)}\n${change}${provider}`,
+  })
+  for (const [path, text] of Object.entries(files)) {
+    const file = join(scene.place.directory, path)
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, text)
+  }
+  const asked = (role: Role) => [
+    ...scene.model.requests
+      .filter(request => roleOf(request) === role)
+      .map(each => ({ ...each, at: 'remote' as const })),
+    ...local.requests.filter(request => roleOf(request) === role).map(each => ({ ...each, at: 'local' as const })),
+  ]
+  return {
+    ...scene,
+    local,
+    asked,
+    begun: role => asked(role).filter(({ step, attempt }) => step === 0 && attempt === 0),
+    async [Symbol.asyncDispose]() {
+      await scene[Symbol.asyncDispose]()
+      await local[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function roleScript(script: ChangeScript): Script {
+  const seen = new Map<Role, string[]>()
+  return turnsScript(request => {
+    const role = roleOf(request)
+    const threads = seen.get(role) ?? []
+    if (!threads.includes(request.thread)) threads.push(request.thread)
+    seen.set(role, threads)
+    const nth = threads.indexOf(request.thread)
+    const played = script[role] ?? [[reply(message('Done.'))]]
+    const steps = typeof played === 'function' ? played(request, nth) : (played[nth] ?? played.at(-1))
+    return steps?.[request.step]
+  })
+}
+
+/** What a request is for: by the shape of the answer that is asked for, and where there is none by who the model is told to be. */
+function roleOf({ body, developerTexts }: Pick<ModelRequest, 'body' | 'developerTexts'>): Role {
+  const format = Object(Object(body.text).format)
+  const fields = Object.keys(Object(Object(format.schema).properties))
+  if (fields.includes('verification')) return 'planner'
+  if (fields.includes('tasks')) return 'decomposer'
+  const told = developerTexts.join('\n')
+  if (told.includes(beginningOf('summary'))) return 'summary'
+  return told.includes(beginningOf('fixer')) ? 'fixer' : 'executor'
+}
+
+/** What the developer instructions of a role begin with, before anything of them is filled in. */
+function beginningOf(role: 'summary' | 'fixer'): string {
+  return loadPrompt(`change/${role}`).split(',')[0] ?? role
+}
+
+/** A step that answers with this value as JSON, which ends the turn. */
+export function answers(value: unknown): ScriptStep {
+  return reply(message(JSON.stringify(value), { phase: 'final_answer', chunkSize: 4_000 }))
+}
+
+/** The answer of an info task or an action: these outputs. */
+export const outputs = (values: Readonly<Record<string, string>>): ScriptStep => answers({ outputs: values })
+
+/** A plan, and how it differs from one that writes `limit.txt`. */
+export function planned(more: Partial<Plan> = {}): Plan {
+  return {
+    description: 'Write the limit into limit.txt.',
+    files: [{ path: 'limit.txt', change: 'It says how much is allowed.' }],
+    risks: [],
+    verification: [{ run: 'sh check.sh', why: 'It looks at the limit.' }],
+    questions: [],
+    ...more,
+  }
+}
+
+/** Tasks as a decomposer answers with them, in the strict shape. */
+export function tasksAnswer(...tasks: readonly TaskSpec[]): { tasks: unknown[] } {
+  return {
+    tasks: tasks.map(({ inputs, outputs: promised, ...task }) => ({
+      ...task,
+      inputs: Object.entries(inputs).map(([name, from]) => ({ name, from })),
+      outputs: Object.entries(promised).map(([name, what]) => ({ name, what })),
+    })),
+  }
+}
+
+const task = (type: TaskSpec['type'], id: string, more: Partial<TaskSpec>): TaskSpec => ({
+  id,
+  type,
+  description: `Do ${id}.`,
+  inputs: {},
+  outputs: {},
+  files: [],
+  run: null,
+  ...more,
+})
+
+/** A task of each type. */
+const gather = (id: string, more: Partial<TaskSpec> = {}) => task('INFO_GATHERING', id, more)
+export const act = (id: string, more: Partial<TaskSpec> = {}) => task('ACTION', id, more)
+export const verify = (id: string, run: string, more: Partial<TaskSpec> = {}) =>
+  task('VERIFICATION', id, { run, ...more })
+
+/** A project with a test: `sh check.sh` passes once limit.txt says 10. */
+export const PROJECT = { 'check.sh': 'grep -q 10 limit.txt\n' }
+
+/** Three tasks that change it: what the limit is, write it, look whether it is there. */
+export const TASKS = [
+  gather('T1', { description: 'Find out how much is allowed.', outputs: { limit: 'how much is allowed' } }),
+  act('T2', {
+    description: 'Write the limit.',
+    inputs: { limit: 'T1.limit' },
+    outputs: { written: 'what was written' },
+    files: ['limit.txt'],
+  }),
+  verify('T3', 'sh check.sh'),
+]

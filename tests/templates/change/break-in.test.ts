@@ -1,0 +1,180 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Recorded } from '../../../src/core/events/events.ts'
+import type { StateName } from '../../../src/templates/change/machine.ts'
+import { answering, changeAfter, planOf, playChange, SESSION_FOLDER, statesIn } from '../../support/change-session.ts'
+import { ofType, type Play } from '../../support/played-session.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'codemachine-change-'))
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+/** A task as a planner answers it. */
+const asked = (id: string, type: string, said: object = {}) => ({
+  id,
+  type,
+  description: `Do ${id}.`,
+  inputs: [],
+  outputs: [],
+  files: [],
+  run: null,
+  ...said,
+})
+const FIRST = [
+  asked('look', 'INFO_GATHERING', { outputs: [{ name: 'found', what: 'where it is' }] }),
+  asked('count', 'ACTION', { files: ['api.js'] }),
+  asked('check', 'VERIFICATION', { run: 'node --test api.js' }),
+]
+const SECOND = [
+  asked('more', 'ACTION', { files: ['redis.js'] }),
+  asked('again', 'VERIFICATION', { run: 'node --test more' }),
+]
+
+/** Answers whatever a round is asked for; after each plan come the tasks of it. */
+function model(then = SECOND): Play {
+  let plans = 0
+  return played => {
+    const schema = (played.run.outputSchema ?? {}) as { properties?: Record<string, { properties?: object }> }
+    const { properties = {} } = schema
+    if ('description' in properties)
+      return answering(planOf({ description: `Plan ${++plans}.`, verification: [] }))(played)
+    if ('tasks' in properties) return answering({ tasks: plans === 1 ? FIRST : then })(played)
+    const { outputs } = properties
+    const names = Object.keys(outputs?.properties ?? {})
+    return answering({ outputs: Object.fromEntries(names.map(name => [name, 'In api.js.'])) })(played)
+  }
+}
+
+const STATES: StateName[] = [
+  'EXECUTING_TASKS.decomposition',
+  'EXECUTING_TASKS.queue',
+  'EXECUTING_TASKS.info-gathering',
+  'EXECUTING_TASKS.action',
+  'EXECUTING_TASKS.verification',
+  'EXECUTING_TASKS.result',
+  'EXECUTING_TASKS.fixing',
+  'EXECUTING_TASKS.failure',
+  'GENERATING_SUMMARY',
+  'WAITING_FOR_INPUT',
+]
+const REFINEMENT: StateName = 'REVIEWING_PLAN.refinement'
+const MOMENTS = ['as it is entered', 'in what is done in it'] as const
+
+/** The state that was entered next after a person broke in. */
+function next(events: readonly Recorded[]): string | undefined {
+  return statesIn(events.slice(events.findIndex(({ type }) => type === 'replan-asked')))[0]
+}
+
+for (const state of STATES) {
+  // The session ends in the last one, where nothing is done.
+  for (const moment of state === 'WAITING_FOR_INPUT' ? MOMENTS.slice(0, 1) : MOMENTS) {
+    test(`a person changes the plan in ${state}, ${moment}: what is done stays, and the rest is cut anew`, async () => {
+      let isSaid = false
+      const ran = new Set<string>()
+      const fails = state === 'EXECUTING_TASKS.fixing' || state === 'EXECUTING_TASKS.failure'
+      const { outcome, events, inputs } = await playChange([model()], {
+        folder,
+        says: [['accept'], ['accept']],
+        change: { fixAttempts: 1 },
+        looks: { lines: async () => ({}) },
+        // What is to be checked fails before it is worked on, and after that as long as a test wants it.
+        command(name) {
+          const isBefore = !ran.has(name)
+          ran.add(name)
+          return isBefore || (fails && !isSaid) ? { status: 'failed', exitCode: 1 } : {}
+        },
+        onEvent(event, { runner, events: before }) {
+          const now = statesIn(before).at(-1)
+          const isDue = moment === 'as it is entered' ? event.type === 'state-entered' : event.type !== 'state-entered'
+          if (isSaid || now !== state || !isDue) return
+          isSaid = true
+          queueMicrotask(() => {
+            runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
+            runner.interrupt()
+          })
+        },
+      })
+      expect(outcome).toMatchObject({ kind: 'done' })
+      expect(isSaid).toBe(true)
+      expect(inputs.find(input => input.includes('Use Redis.'))).toContain('Version 1 of the plan')
+      expect(next(events)).toBe(REFINEMENT)
+      const { planning, execution } = changeAfter(events)
+      expect(planning.accepted).toMatchObject({ version: 2, by: 'person' })
+      expect(execution.tasks.every(({ status }) => status === 'COMPLETED')).toBe(true)
+      const ids = execution.tasks.map(({ spec }) => spec.id)
+      expect(ids.slice(-2)).toEqual(['more', 'again'])
+      const before = events.findIndex(({ type }) => type === 'replan-asked')
+      const done = changeAfter(events.slice(0, before + 1)).execution.tasks.filter(each => each.status === 'COMPLETED')
+      expect(ids.slice(0, -2)).toEqual(done.map(({ spec }) => spec.id))
+      expect(ofType(events, 'state-entered').filter(each => each.why === 'the person changes the plan')).toHaveLength(1)
+      const written = JSON.parse(await readFile(join(folder, SESSION_FOLDER, 'tasks.json'), 'utf8'))
+      expect(written.tasks.map(({ id, done }: { id: string; done: boolean }) => [id, done])).toEqual(
+        ids.map(id => [id, true]),
+      )
+    })
+  }
+}
+
+test('what was done of an earlier plan may be verified by a command that passes already', async () => {
+  let isSaid = false
+  const then = [
+    asked('seen', 'VERIFICATION', { run: 'grep -q count api.js' }),
+    asked('more', 'ACTION', { files: ['api.js'] }),
+    asked('again', 'VERIFICATION', { run: 'grep -q redis api.js' }),
+  ]
+  const ran = new Set<string>()
+  const { outcome, events } = await playChange([model(then)], {
+    folder,
+    says: [['accept'], ['accept']],
+    looks: { lines: async () => ({}) },
+    command(name) {
+      const isBefore = !ran.has(name) && name !== 'grep -q count api.js'
+      ran.add(name)
+      return isBefore ? { status: 'failed', exitCode: 1 } : {}
+    },
+    onEvent(event, { runner, events: before }) {
+      if (isSaid || event.type !== 'state-entered') return
+      if (statesIn(before).at(-1) !== 'EXECUTING_TASKS.verification') return
+      isSaid = true
+      queueMicrotask(() => {
+        runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
+        runner.interrupt()
+      })
+    },
+  })
+  expect(isSaid).toBe(true)
+  expect(outcome).toMatchObject({ kind: 'done' })
+  expect(changeAfter(events).execution.tasks.map(({ spec, status }) => [spec.id, status])).toEqual(
+    ['look', 'count', 'seen', 'more', 'again'].map(id => [id, 'COMPLETED']),
+  )
+})
+
+test('what a person said as they accepted a plan is told whoever plans it anew', async () => {
+  let isSaid = false
+  const ran = new Set<string>()
+  const { outcome, inputs } = await playChange([model()], {
+    folder,
+    says: [['accept', 'No new packages.'], ['accept']],
+    looks: { lines: async () => ({}) },
+    command(name) {
+      const isBefore = !ran.has(name)
+      ran.add(name)
+      return isBefore ? { status: 'failed', exitCode: 1 } : {}
+    },
+    onEvent(event, { runner, events: before }) {
+      if (isSaid || event.type !== 'state-entered') return
+      if (statesIn(before).at(-1) !== 'EXECUTING_TASKS.queue') return
+      isSaid = true
+      queueMicrotask(() => {
+        runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
+        runner.interrupt()
+      })
+    },
+  })
+  expect(outcome).toMatchObject({ kind: 'done' })
+  expect(inputs.find(input => input.includes('Use Redis.'))).toContain('No new packages.')
+})

@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+import type { SessionOutcome } from '../../../src/core/events/outcome.ts'
+import { emptyState, type SessionState } from '../../../src/core/state/state.ts'
+import { summaryFacts, summaryText } from '../../../src/templates/change/summary.ts'
+import { changeWith, check, record, task } from '../../support/change-work.ts'
+import { SESSION } from '../../support/session-events.ts'
+
+const session: SessionState = {
+  ...emptyState(SESSION),
+  savepoint: { round: 0, commit: 'c', tree: 'a', start: 'a' },
+}
+const ended = (outcome: SessionOutcome): SessionState => ({
+  ...session,
+  ended: { outcome, exitCode: 0, durationMs: 1 },
+})
+const DONE = { status: 'COMPLETED', who: 'qwen of local', rounds: 1 } as const
+
+test('the summary has the facts of codemachine first, and the words of the model below them', () => {
+  const own = changeWith(
+    { tasks: [record(task('T1'), { ...DONE, lines: [{ path: 'api.js', added: 12, removed: 3 }] })] },
+    { words: '## It works\n\nTry it.' },
+  )
+  const text = summaryText(own, ended({ kind: 'done', verified: true }))
+  expect(text).toContain('**Done, and verified:')
+  expect(text).toContain('> Add rate limiting to the API.')
+  expect(text).toContain(': a person accepted it.')
+  expect(text).toContain('| T1 | ACTION | Do T1 | done |  | qwen of local | 0 s |')
+  expect(text).toContain('| T1 | api.js | +12 −3 |')
+  expect(text).toContain(`\`codemachine rewind ${SESSION}/start\``)
+  expect(text.indexOf('## It works')).toBeGreaterThan(text.indexOf('## How to look'))
+  expect(summaryText({ ...own, words: null }, session)).toBe(summaryFacts(own, session))
+})
+
+test('what agents wrote stays in its cell and its line', () => {
+  const hostile = task('T1', { description: 'x | done |\n# Verified\n<script>alert(1)</script> [a](http://b)' })
+  const own = changeWith({
+    tasks: [
+      record(hostile, { status: 'FAILED', why: 'no\n\n# Done\n| a | b |', changed: ['a|b\n# c.js'] }),
+      record(check('T2', 'echo `x`\n# Verified'), { status: 'COMPLETED', results: [] }),
+    ],
+  })
+  const text = summaryFacts({ ...own, request: 'Do it\n# Verified\n```' }, session)
+  expect(text.split('\n').filter(line => /^(#|\|\s*a|<)/.test(line))).toEqual([
+    '# Do it',
+    '## Request',
+    '## Plan',
+    '## Tasks',
+    '## Checks',
+    '## Files',
+    '## What is open',
+    '## How to look, and how to undo',
+  ])
+  expect(text).not.toContain('<script>')
+  expect(text).not.toContain('[a](')
+})
+
+test('what is open is said: what failed, what waits for it, the limit, and the claim that was refused', () => {
+  const failed = record(task('T1', { outputs: { it: 'it' } }), { status: 'FAILED', why: 'It gave no answer.' })
+  const waits = record(task('T2', { inputs: { it: 'T1.it' } }), { why: 'It needs T1.it, and T1 failed.' })
+  const own = changeWith({ tasks: [failed, waits], limit: 'rounds' })
+  const text = summaryFacts(own, ended({ kind: 'limit', limit: 'rounds' }))
+  expect(text).toContain('**Not done: the limit of rounds is reached.**')
+  expect(text).toContain('- T1 failed: Do T1. It gave no answer.')
+  expect(text).toContain('- T2 is not begun: Do T2. It needs T1.it, and T1 failed.')
+  expect(text).toContain('- The limit of rounds ended the work on the tasks.')
+})
+
+test("a task's own command is listed as no proof, and what was changed after it passed is said", () => {
+  const results = [{ status: 'passed', exitCode: 0, tree: 'old', tail: '' }]
+  const own = changeWith({
+    tasks: [record(check('T1', 'grep -q x a'), { status: 'COMPLETED', results })],
+    before: [{ run: 'grep -q x a', status: 'failed' }],
+  })
+  const claim = { state: 'accepted', by: [], tree: 'new', verified: false, results: [] } as const
+  const text = summaryFacts(own, { ...session, claim })
+  expect(text).toContain('No command of the project, and none that a person accepted as proof, was run.')
+  expect(text).toContain(
+    "Checked by the agent's own command, which is no proof:\n\n- T1: `grep -q x a` passed (files were changed after that). It failed before anything was changed.",
+  )
+})
