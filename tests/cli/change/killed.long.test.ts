@@ -1,0 +1,63 @@
+import { describePoint, type KillPoint } from '../../support/kill-points.ts'
+import { describe, test } from '../../support/side-by-side.ts'
+import { inState, STATES, surviveChange } from './survive.ts'
+
+type Eventful = Extract<KillPoint, { event: string }>
+
+const at = (event: Eventful['event'], when: Eventful['when'], n = 1): KillPoint => ({
+  victim: 'codemachine',
+  event,
+  when,
+  n,
+})
+
+const WHENS = ['before', 'torn', 'after'] as const
+const thrice = (event: Eventful['event']) => WHENS.map(when => at(event, when))
+const through = (states: readonly string[]) => states.flatMap(state => WHENS.map(when => inState(state, when)))
+
+/** One session each, killed at all of these points, one after the other: a change is many rounds. */
+const CHAINS: readonly (readonly [string, readonly KillPoint[]])[] = [
+  ['in each state of its planning', through(STATES.slice(0, 4))],
+  ['in each state of its execution up to the first result', through(STATES.slice(4, 8))],
+  ['in each state of its execution after that', through(STATES.slice(8, 11))],
+  ['in each state of its end', through(STATES.slice(11))],
+  [
+    'at each kind of event',
+    (
+      ['step-started', 'looked', 'kept', 'round-started', 'answer-given', 'round-ended', 'command-ran'] as const
+    ).flatMap(thrice),
+  ],
+  [
+    'in its commands, and at its claim',
+    [
+      { victim: 'codex', event: 'item-completed', item: 'command', when: 'after', n: 1 },
+      { victim: 'both', event: 'item-completed', item: 'command', when: 'after', n: 2 },
+      ...thrice('done-nominated'),
+      ...thrice('done-accepted'),
+      at('session-ended', 'before'),
+      at('session-ended', 'after'),
+    ],
+  ],
+]
+
+describe('a change that is killed, and resumed, comes to the same end', () => {
+  test.each(CHAINS.map(([name, points]) => [`${name}: ${points.map(describePoint).join('; ')}`, points] as const))(
+    '%s',
+    async (_, points) => {
+      await surviveChange(points)
+    },
+  )
+})
+
+const REVIEW = ['user-review', 'manual-review'].map(state => `REVIEWING_PLAN.${state}`)
+
+describe('a change whose plan a person accepts', () => {
+  test.each(
+    [
+      [...through(REVIEW), ...thrice('decision-asked')],
+      [...thrice('decision-made'), ...through(['REVIEWING_PLAN.accepted']), ...thrice('gates-added')],
+    ].map(points => [points.map(describePoint).join('; '), points] as const),
+  )('that is killed %s', async (_, points) => {
+    await surviveChange(points, { manual: true })
+  })
+})

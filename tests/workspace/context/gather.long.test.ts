@@ -1,0 +1,63 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { gatherContext } from '../../../src/workspace/context/gather.ts'
+import { cpuMs, timesSlower } from '../../support/cpu-time.ts'
+import { workDirectoryForEach } from '../../support/work-directory.ts'
+
+const place = workDirectoryForEach('context-of-many')
+
+/** What the programs have computed that this process has run and that have ended, ms; 0 where there is no `/proc`. */
+function childrenMs(): number {
+  if (!existsSync('/proc/self/stat')) return 0
+  const stat = readFileSync('/proc/self/stat', 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[13]) + Number(fields[14])) * 10
+}
+
+test('the context of a repository with a hundred thousand files is gathered in three seconds', async () => {
+  place.git('init', '--quiet')
+  for (let folder = 0; folder < 1_000; folder += 1) {
+    const path = join(place.work, `part${folder % 40}/folder${folder}`)
+    mkdirSync(path, { recursive: true })
+    // The same in each, so that git has fewer objects to write.
+    const text = `export function name${folder}() {}\n`
+    for (let file = 0; file < 100; file += 1) writeFileSync(join(path, `file${file}.ts`), text)
+  }
+  place.write('package.json', JSON.stringify({ scripts: { test: 'vitest' } }))
+  place.write('.cursor/rules/types.mdc', '---\nglobs: "**/*.none"\n---\nUse types.\n')
+  place.commit()
+  place.write('part1/new.ts', '')
+  const gitDir = join(place.base, 'records/looks')
+  const { signal } = new AbortController()
+  const env = place.environment()
+  const request = 'mend @part1/new.ts, name40() and nothingSuch()'
+  const before = cpuMs() + childrenMs()
+  const { text, facts } = await gatherContext({
+    directory: place.work,
+    gitDir,
+    env,
+    redact: text => text,
+    request,
+    signal,
+  })
+  const took = cpuMs() + childrenMs() - before
+  expect(took).toBeLessThan(3_000 * timesSlower())
+  expect(facts).toMatchObject({ dirty: 1, entries: 100_003, commands: [{ run: 'npm test' }] })
+  expect(facts.mentioned).toEqual(['part1/new.ts', ...[0, 1, 10].map(file => `part0/folder40/file${file}.ts`)])
+  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(120 * 1024)
+})
+
+test('where git waits at a pipe deep in the tree, that is said, and the rest is told', async () => {
+  place.write('CLAUDE.md', 'Use tabs.\n')
+  place.write('deep/down/a.ts', '')
+  execFileSync('mkfifo', [join(place.work, 'deep/down/.gitignore')])
+  const gitDir = join(place.base, 'records/looks')
+  const { signal } = new AbortController()
+  const env = place.environment()
+  const redact = (text: string) => text
+  const { text, facts } = await gatherContext({ directory: place.work, gitDir, env, redact, request: 'x', signal })
+  expect(facts.notes[0]).toMatch(/^The list of the files is not whole: .*deep\/down\/\.gitignore is a pipe/)
+  expect(text).toContain('Use tabs.')
+})
