@@ -78,6 +78,18 @@ export function tasksOfPlan({ tasks }: TaskPlan): ReportData['tasks'] {
   }
 }
 
+/** The same of the rows of the template's own board; null if it has none, or no row. */
+export function tasksOfBoard(state: SessionState): ReportData['tasks'] {
+  const board = ownBoard(state)
+  if (board === null || board.count === 0) return null
+  const open = board.rows.filter(({ mark }) => mark !== 'done')
+  return {
+    done: board.count - open.length,
+    total: board.count,
+    left: open.slice(0, MOST_TASKS_LEFT).map(({ id, text }) => clipEnd(`${id} ${text}`, NAME_CHARS)),
+  }
+}
+
 /** What the template of a session says of it. */
 export function reportWork(state: SessionState): ReportWork {
   const board = ownBoard(state)

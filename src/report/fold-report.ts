@@ -18,7 +18,7 @@ import { wordsForCause } from '../words/names.ts'
 import { formatSpan } from '../words/numbers.ts'
 import { describeOutcome, wordsForRemedy, wordsForStall, wordsForWindDown } from '../words/outcome.ts'
 import { isPlanShown } from '../words/plan.ts'
-import { BuildSoFar, reportWork, tasksOfPlan } from './fold-build.ts'
+import { BuildSoFar, reportWork, tasksOfBoard, tasksOfPlan } from './fold-build.ts'
 import { ProofSoFar } from './fold-proof.ts'
 import { ChangesSoFar, FirstAndLast, RoundsSoFar } from './fold-rounds.ts'
 import type { ReportData, ReportQuestion, ReportRefusal, ReportTrouble, Shortened } from './report-data.ts'
@@ -48,6 +48,7 @@ export class ReportFold {
   #tasks: ReportData['tasks'] = null
   /** Those of the session itself while it is in a scope. */
   #ownTasks: ReportData['tasks'] = null
+  #isTasksFileKept = false
   #plan: ReportData['plan'] = []
   #lastWords: string | null = null
 
@@ -114,7 +115,7 @@ export class ReportFold {
       forecast: forecast && { ...forecast, until: isoTime(forecast.until) },
       proof: this.#proof.result(withoutScope(state).claim, state.ended?.outcome ?? null),
       changes: { ...this.#changes.result(state), ...(isCall(state) || state.replays ? { from: 'none' } : {}) },
-      tasks: state.taskPlan === null ? this.#tasks : tasksOfPlan(state.taskPlan),
+      tasks: this.#tasksNow(state),
       build: this.#build.result(state),
       work: reportWork(state),
       plan: this.#plan,
@@ -127,6 +128,12 @@ export class ReportFold {
       remarks: this.#remarks.shortened(),
       lastWords: this.#lastWords,
     }
+  }
+
+  /** How far the tasks are. A template that keeps `tasks.json` knows more of them than the end of the last round. */
+  #tasksNow(state: SessionState): ReportData['tasks'] {
+    if (state.taskPlan !== null) return tasksOfPlan(state.taskPlan)
+    return (this.#isTasksFileKept ? tasksOfBoard(state) : null) ?? this.#tasks
   }
 
   #addRest(event: Recorded): void {
@@ -145,6 +152,9 @@ export class ReportFold {
         break
       case 'round-ended':
         this.#tasks = event.tasks === undefined ? this.#tasks : tasksOf(event.tasks)
+        break
+      case 'kept':
+        this.#isTasksFileKept ||= event.file === 'tasks.json'
         break
       case 'scope-entered':
         this.#ownTasks = this.#tasks

@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
+import { ReportFold } from '../../../src/report/fold-report.ts'
 import { LINES_LOOK } from '../../../src/templates/change/execution/fold.ts'
 import type { TaskSpec } from '../../../src/templates/change/tasks.ts'
+import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import {
   answering,
   type ChangePlay,
@@ -16,6 +18,7 @@ import {
 } from '../../support/change-session.ts'
 import { check, task } from '../../support/change-work.ts'
 import { endsAs, ofType, type Play, type PlayOptions, type Ran } from '../../support/played-session.ts'
+import { SESSION } from '../../support/session-events.ts'
 
 let folder: string
 let tree: number
@@ -355,6 +358,23 @@ test('a verification that could not be mended for want of rounds waits, and says
   })
   expect(outcome).toEqual({ kind: 'limit', limit: 'rounds' })
   expect(tasks(events)[1]).toMatchObject({ status: 'PENDING', why: 'It was not mended: no rounds were left.' })
+})
+
+test('the report counts a task that was finished after the last round had ended', async () => {
+  const { events } = await play([cut([task('T1'), check('T2', 'make t1')]), changes(), SUMS_UP], {
+    command: commands({ 'make t1': ['before', 'passed'] }),
+  })
+  const tasksOf = (until: Recorded['type']) => {
+    const report = new ReportFold(SESSION, OWN_TEMPLATES)
+    for (const event of events.slice(
+      0,
+      events.findLastIndex(({ type }) => type === until),
+    ))
+      report.add(event)
+    return report.data(() => 'running')?.tasks
+  }
+  expect(tasksOf('done-nominated')).toEqual({ done: 2, total: 2, left: [] })
+  expect(tasksOf('command-ran')).toMatchObject({ done: 1, total: 2 })
 })
 
 test('a session that failed and is resumed tries again what failed, and nothing else', async () => {
