@@ -9,6 +9,7 @@ import { readRunLock } from '../records/run-lock.ts'
 import type { PersonAsked } from '../run/person.ts'
 import type { SessionRunner } from '../run/session-runner.ts'
 import { oneLine } from '../words/safe-text.ts'
+import { plansOf } from '../words/work.ts'
 import type { Ask } from './library.ts'
 import type { World } from './world.ts'
 
@@ -253,7 +254,7 @@ function asksAboutPlan({ runner }: RunningSession): boolean {
 /** Makes the decision that the session asks for; the answer that comes first counts. It takes back a pause, too. */
 function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   const { id, runner, asked } = session
-  const refusal = refusalOf(answer, runner.state)
+  const refusal = refusalOf(answer, runner.state) ?? refusalOfVersion(answer, session)
   if (refusal !== null) return refusal
   if (runner.isEnding) return NOBODY
   if (asked.endedBy !== null) return aboutToEnd(id)
@@ -269,6 +270,19 @@ function decide(answer: DecisionAnswer, session: RunningSession): Reply {
   if (isPlan && choice === PLAN_CHOICES.stop) return done(`${id} stops now; codemachine resume goes on.`)
   if (isPlan && choice === PLAN_CHOICES.change) return done(`The plan of ${id} is changed now, and shown again.`)
   return done(isPlan ? `${id} goes on.` : `${id} goes on with: ${oneLine(label, LABEL_CHARS)}`)
+}
+
+/** Why an answer to another version of the plan is not taken: a person has not seen the one that waits; null if it is that one. */
+function refusalOfVersion({ version }: DecisionAnswer, session: RunningSession): Reply | null {
+  if (version === undefined) return null
+  const { id, runner } = session
+  const waits = asksAboutPlan(session) ? plansOf(runner.state).at(-1)?.version : undefined
+  if (waits === version) return null
+  const message =
+    waits === undefined
+      ? `What ${id} asks about has no versions; leave the version out.`
+      : `Version ${waits} of the plan of ${id} waits, and not version ${version}.`
+  return refused('other-version', message)
 }
 
 function done(message: string): Reply {

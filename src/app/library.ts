@@ -129,8 +129,8 @@ export type Ask =
   | { type: 'retry' }
   | { type: 'interrupt' }
   | { type: 'skip' }
-  /** `session`, `decision`: which is meant; left out: the one that is asked for. */
-  | { type: 'decide'; choice: string; text?: string; session?: string; decision?: string }
+  /** `session`, `decision`, `version` of the plan: which is meant; left out: the one that is asked for. */
+  | { type: 'decide'; choice: string; text?: string; session?: string; decision?: string; version?: number }
 
 /** The prompts that wait, in order. Other processes may change them at any time. */
 export interface ProjectQueue {

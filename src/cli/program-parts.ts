@@ -290,7 +290,7 @@ function addPlan(program: Command, does: Does): void {
   const load = does(async () => (await import('./commands/change/plan.ts')).plan)
   const withShow = (command: Command) =>
     withLook(command)
-      .option('--version <n>', 'this version, and not the newest')
+      .option('--version <n>', 'this version, and not the newest; of an answer: only if this version waits')
       .option('--diff', 'only what has changed since the version before')
   const plan = withShow(program.command('plan'))
     .argument('[session]', 'the session, if it is not the newest that has a plan')
@@ -306,6 +306,7 @@ function addPlan(program: Command, does: Does): void {
     )
   const below = (name: string, description: string, words: [name: string, what: string]) => {
     const command = name === 'show' ? withShow(plan.command(name)) : withLook(plan.command(name))
+    if (name === 'accept' || name === 'reject') command.option('--version <n>', 'only if this version waits')
     command
       .argument(...words)
       .description(description)

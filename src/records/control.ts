@@ -230,6 +230,7 @@ export const commandSchema = v.variant('type', [
     text: v.exactOptional(text),
     session: v.exactOptional(name),
     decision: v.exactOptional(name),
+    version: v.exactOptional(v.pipe(v.number(), v.integer())),
     at,
   }),
 ])

@@ -24,6 +24,8 @@ export const REPLY_CODES = [
   'not-asked',
   /** Another session runs. */
   'other-session',
+  /** Another version of the plan waits. */
+  'other-version',
   'unknown-choice',
   /** The choice needs a text, or takes none. */
   'text-missing',

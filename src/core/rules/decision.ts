@@ -50,12 +50,13 @@ export function endOfHold({ now, hasDefault, aloneSince, decideAfterMs, maxWaitM
   return { at, how: hasDefault ? 'goes-on' : 'needs-person' }
 }
 
-/** What somebody answers. `session`, `decision`: which they mean; left out: the one that is asked for. */
+/** What somebody answers. `session`, `decision`, `version` of the plan: which they mean; left out: the one that is asked for. */
 export interface DecisionAnswer {
   choice: string
   text?: string
   session?: string
   decision?: string
+  version?: number
 }
 
 /** What a line that a person typed answers; null if it is blank. A number alone is the choice in that place. Pure. */

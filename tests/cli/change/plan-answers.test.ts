@@ -26,12 +26,15 @@ test('the plan of a change is seen, rejected, edited and accepted with a remark 
   expect(shown.stdout).toContain(
     `${id}: plan version 1 of 1, by the planner; it waits for you\n\n# Plan\n\nThe plan of try 0.`,
   )
-  expect(shown.stdout).toContain('codemachine plan accept ["remark"]')
+  expect(shown.stdout).toContain('codemachine plan accept --version 1 ["remark"]')
   expect((await scene.run('plan', 'show', '--version', '2')).stderr).toContain(
     `${id} has no version 2 of its plan; there is version 1 alone.`,
   )
 
-  const rejected = await scene.run('plan', 'reject', 'Say how much.')
+  const unseen = await scene.run('plan', 'accept', '--version', '2')
+  expect(unseen).toMatchObject({ exitCode: 2, stdout: '' })
+  expect(unseen.stderr).toContain(`Version 1 of the plan of ${id} waits, and not version 2.`)
+  const rejected = await scene.run('plan', 'reject', '--version', '1', 'Say how much.')
   expect(rejected).toMatchObject({
     exitCode: 0,
     stderr: '',
@@ -70,7 +73,12 @@ test('the plan of a change is seen, rejected, edited and accepted with a remark 
     retryCount: 0,
   })
 
-  expect(await scene.run('plan', id, 'accept', 'Mind the old API.')).toMatchObject({ exitCode: 0, stderr: '' })
+  const seenBefore = await scene.run('plan', id, 'accept', '--version', '1', 'Mind the old API.')
+  expect(seenBefore.stderr).toContain(`Version 3 of the plan of ${id} waits, and not version 1.`)
+  expect(await scene.run('plan', id, 'accept', '--version', '3', 'Mind the old API.')).toMatchObject({
+    exitCode: 0,
+    stderr: '',
+  })
   const { exitCode, events } = await running.ended
   expect(exitCode).toBe(0)
   expect(eventsOf(events, 'decision-made').map(({ choice, text: said }) => [choice, said])).toEqual([

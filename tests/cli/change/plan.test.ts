@@ -103,7 +103,9 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
   const id = await askedFor(1)
   const first = await types([])
   expect(first).toContain(`${id}: plan version 1 of 1, by the planner; it waits for you\n\n# Plan 1\n\nDo it.␛[31m\n\n`)
-  expect(first).toContain('  codemachine plan accept ["remark"]\n  codemachine plan reject "what to change"\n')
+  expect(first).toContain(
+    '  codemachine plan accept --version 1 ["remark"]\n  codemachine plan reject --version 1 "what to change"\n',
+  )
   expect(first).toContain('  codemachine plan edit\n  codemachine decide stop\n')
   expect(await types(['show', 'it'])).toContain('takes no text')
   expect(await types(['reject'])).toBe('Say what to change: codemachine plan reject "what to change"')
@@ -128,12 +130,21 @@ test('a person sees the plan that waits, has it changed, and accepts what comes 
     plan: { version: 1, text: '# Plan 1\n\nDo it.\u001b[31m\n', diff: null },
   })
 
-  expect(await types([id, 'accept', 'gladly'])).toBe(`${id} goes on.\n`)
+  const other = `Version 2 of the plan of ${id} waits, and not version 1.`
+  expect(await types(['accept', 'gladly'], { version: '1' })).toBe(other)
+  expect(await types([id, 'reject', 'not so'], { version: 'v1' })).toBe(other)
+  expect(await types(['accept'], { version: 'one' })).toBe('--version takes the number of a version, and not "one".')
+  expect(await types(['accept'], { version: '' })).toBe('--version takes the number of a version, and not "".')
+  expect(await types(['edit'], { version: '2' })).toBe(
+    '--version means something only with: codemachine plan show, accept, reject',
+  )
+  expect(await types([id, 'accept', 'gladly'], { version: '2' })).toBe(`${id} goes on.\n`)
   await askedFor(3)
   expect(await types(['show'])).toContain(
     'plan version 2 of 2, by the planner; accepted by a person: gladly\nasked for:',
   )
   expect(await types(['accept'])).toBe(`Version 2 of the plan of ${id} has been accepted already.`)
+  expect(await types(['accept'], { version: '2' })).toBe(`Version 2 of the plan of ${id} has been accepted already.`)
   expect(await types(['accept', '20200101_1'])).toContain('There is no session "20200101_1"')
   expect(await types(['accept'], { diff: true })).toBe('--diff means something only with: codemachine plan show')
   expect(await types(['decline'])).toBe('There is no "plan decline"; use one of show, accept, reject, edit.')
@@ -194,7 +205,12 @@ test.each([
   [['plan', 'show'], 'There is no plan in '],
   [['plan'], 'There is no plan in '],
   [['plan', '20260101_1', 'accept'], 'There are no sessions in '],
-  [['plan', '20260101_1', 'accept', '--version', '2'], '--version means something only with: codemachine plan show'],
+  [['plan', '20260101_1', 'accept', '--version', '2'], 'There are no sessions in '],
+  [['plan', 'reject', 'x', '--version', 'two'], '--version takes the number of a version, and not "two".'],
+  [
+    ['plan', '20260101_1', 'edit', '--version', '2'],
+    '--version means something only with: codemachine plan show, accept, reject',
+  ],
   [['plan', 'reject'], 'codemachine plan reject needs <change...>: what to change'],
   [['plan', 'abandon'], 'There is no "plan abandon"; use one of show, accept, reject, edit.'],
 ])('where there is no plan, %j is refused in a sentence', async (words, problem) => {

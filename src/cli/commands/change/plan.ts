@@ -18,7 +18,7 @@ import { type Asked, editFirst, readAsked } from '../decide.ts'
 
 /** What may be said of `codemachine plan`. */
 export interface PlanFlags extends LookFlags {
-  /** Of `show`: the version, as typed. */
+  /** Of `show`: the version, as typed. Of `accept` and `reject`: the one that is meant. */
   version?: string
   /** Of `show`: what has changed in it, and not all of it. */
   diff?: true
@@ -41,7 +41,8 @@ const MOST_LOOKED_AT = 20
  */
 export async function plan(context: CliContext, words: readonly string[], flags: PlanFlags): Promise<number> {
   const { action, wanted, said } = readWords(words)
-  if (action !== 'show') refuseFlags(flags)
+  refuseFlags(action, flags)
+  const version = action === 'show' || flags.version === undefined ? null : versionIn(flags.version)
   await using project = await OpenProject.open(context, { directory: directoryOf(context, flags) })
   const { records } = project
   const session = wanted === null ? null : await findSession(records, wanted, say(context))
@@ -56,6 +57,7 @@ export async function plan(context: CliContext, words: readonly string[], flags:
     choice: action === 'accept' ? PLAN_CHOICES.accept : action === 'reject' ? PLAN_CHOICES.change : EDIT,
     ...(text === null ? {} : { text }),
     ...(session === null ? {} : { session }),
+    ...(version === null ? {} : { version }),
   })
   if (reply === null) throw await nobodyWaits(context, records, session, flags)
   if (reply.code === 'not-asked') throw await notWaiting(context, records, session, reply.message)
@@ -89,9 +91,18 @@ function readWords(words: readonly string[]): { action: Action; wanted: string |
   }
 }
 
-function refuseFlags({ version, diff }: PlanFlags): void {
-  const [flag] = [...(version === undefined ? [] : ['--version']), ...(diff ? ['--diff'] : [])]
-  if (flag !== undefined) throw new UserError(`${flag} means something only with: codemachine plan show`)
+function refuseFlags(action: Action, { version, diff }: PlanFlags): void {
+  if (diff && action !== 'show') throw new UserError('--diff means something only with: codemachine plan show')
+  if (version !== undefined && action === EDIT)
+    throw new UserError('--version means something only with: codemachine plan show, accept, reject')
+}
+
+/** The number of a version as it was typed, such as `2` or `v2`. A `UserError` if it is none. */
+function versionIn(typed: string): number {
+  const [, digits] = /^v?(\d{1,9})$/.exec(typed.trim()) ?? []
+  if (digits === undefined)
+    throw new UserError(`--version takes the number of a version, and not "${oneLine(typed, WORD_CHARS)}".`)
+  return Number(digits)
 }
 
 async function show(context: CliContext, records: Records, session: string | null, flags: PlanFlags): Promise<number> {
@@ -122,7 +133,7 @@ async function show(context: CliContext, records: Records, session: string | nul
   // What is asked says beside the plan what proves it, and why a file that was edited is no plan.
   const text = waits !== null && isLast && flags.version === undefined && waits.body !== '' ? waits.body : shown.text
   const lines = flags.diff ? await diffOn(context, shown.diff ?? '') : await markdownOn(context, text)
-  const how = waits === null || !isLast ? [] : ['', ...howToAnswer(waits, flags)]
+  const how = waits === null || !isLast ? [] : ['', ...howToAnswer(waits, shown.version, flags)]
   stdout.write(`${[heading, '', ...lines, ...how].join('\n')}\n`)
   return 0
 }
@@ -134,14 +145,20 @@ function headingOf(id: string, plan: ShownPlan, { last, waits }: { last: number;
   return `${id}: plan version ${version} of ${last}, ${wordsForVersion(plan, waits)}${why}`
 }
 
-function howToAnswer({ choices }: NonNullable<Asked['decision']>, flags: PlanFlags): string[] {
+function howToAnswer(
+  { choices }: NonNullable<Asked['decision']>,
+  version: ShownPlan['version'],
+  flags: PlanFlags,
+): string[] {
   const has = (id: string) => choices.some(choice => choice.id === id)
   const remark = choices.find(({ id }) => id === PLAN_CHOICES.accept)?.text === undefined ? '' : ' ["remark"]'
+  // Another version may wait by the time that it is typed.
+  const meant = ` --version ${version}`
   const own = new Set<string>([PLAN_CHOICES.accept, PLAN_CHOICES.change, EDIT])
   return [
     'To answer:',
-    ...(has(PLAN_CHOICES.accept) ? [`  codemachine plan accept${remark}${at(flags)}`] : []),
-    ...(has(PLAN_CHOICES.change) ? [`  codemachine plan reject "what to change"${at(flags)}`] : []),
+    ...(has(PLAN_CHOICES.accept) ? [`  codemachine plan accept${meant}${remark}${at(flags)}`] : []),
+    ...(has(PLAN_CHOICES.change) ? [`  codemachine plan reject${meant} "what to change"${at(flags)}`] : []),
     ...(has(EDIT) ? [`  codemachine plan edit${at(flags)}`] : []),
     ...choices.filter(({ id }) => !own.has(id)).map(({ id }) => `  codemachine decide ${id}${at(flags)}`),
   ]
@@ -149,10 +166,7 @@ function howToAnswer({ choices }: NonNullable<Asked['decision']>, flags: PlanFla
 
 function versionOf(plans: readonly ShownPlan[], { version }: PlanFlags, id: string): ShownPlan {
   const last = plans.at(-1)
-  const wanted = version === undefined ? last?.version : Number(version.replace(/^v(?=\d)/, ''))
-  if (wanted === undefined || !Number.isInteger(wanted)) {
-    throw new UserError(`--version takes the number of a version, and not "${oneLine(version ?? '', WORD_CHARS)}".`)
-  }
+  const wanted = version === undefined ? last?.version : versionIn(version)
   const found = plans.find(each => each.version === wanted)
   if (found !== undefined) return found
   const [from, to] = [plans[0]?.version, last?.version]
