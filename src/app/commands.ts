@@ -1,5 +1,6 @@
 import { UserError, unreachable } from '../base/errors.ts'
 import type { Reply, ReplyCode } from '../core/contracts/reply.ts'
+import { inTemplate } from '../core/contracts/template.ts'
 import { type DecisionAnswer, refusalOf } from '../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../core/state/plan.ts'
 import type { SessionState } from '../core/state/state.ts'
@@ -202,7 +203,10 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
       'limit-reached',
       `The limit of ${limit} of ${id} is reached, so its plan can be changed once it is resumed with more.`,
     )
-  if (runner.state.kind?.replansItself) return tellTemplate({ text, go }, session)
+  if (runner.state.kind?.replansItself) {
+    const why = refusalOfReplan(runner.state)
+    return why === null ? tellTemplate({ text, go }, session) : refused('limit-reached', why)
+  }
   // Once it is taken nothing is asked any more until the plan is changed.
   const isAnswer = asksAboutPlan(session) && !go
   const isTaken = isAnswer ? runner.decide(PLAN_CHOICES.change, text) : tellReplan({ text, go }, session)
@@ -215,6 +219,11 @@ function replan({ text, go = false }: { text: string; go?: boolean }, session: R
   return done(
     `${first}The agent that changes the plan of ${id} is asked ${when}; codemachine logs shows what comes of it. ${then}`,
   )
+}
+
+function refusalOfReplan(state: SessionState): string | null {
+  const { kind, work, template } = state
+  return inTemplate(template, 'refusesReplan', () => kind?.refusesReplan?.(work, state) ?? null)
 }
 
 /** Has the template of the session change its plan; nothing is carried out before that is accepted, so that it holds no more. */

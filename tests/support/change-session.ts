@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { handleCommand } from '../../src/app/commands.ts'
+import type { Ask } from '../../src/app/library.ts'
 import type { Agent } from '../../src/core/contracts/agent.ts'
 import type { ContextFacts } from '../../src/core/contracts/context.ts'
+import type { Reply } from '../../src/core/contracts/reply.ts'
 import { noKeptText, type Template } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
@@ -71,6 +74,12 @@ export async function playChange(plays: readonly Play[], options: ChangePlay): P
       onEvent?.(event, playing)
     },
   })
+}
+
+/** Asks something of a session as a person does from another terminal; `playing`: what `onEvent` is told. */
+export async function askIn(playing: Parameters<NonNullable<PlayOptions['onEvent']>>[1], ask: Ask): Promise<Reply> {
+  const session = { id: SESSION, runner: playing.runner, asked: playing.asked, waiting: async () => 0 }
+  return await handleCommand({ ...ask, at: new Date(0).toISOString() }, session, () => {})
 }
 
 function optionsOf(said: Partial<ChangeOptions> = {}): ChangeOptions {

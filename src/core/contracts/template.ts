@@ -247,6 +247,11 @@ export interface TemplateKind<S = unknown> {
    * just then. A claim that was made or accepted is none any more. Left out: `next` is asked for a round `replan`.
    */
   readonly replansItself?: true
+  /**
+   * Of one that does: why it does not change its plan any more, a sentence; null: it does. Asked before anything is broken off
+   * for it. Pure. Left out: it always does.
+   */
+  refusesReplan?(own: S, session: SessionState): string | null
   /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
   readonly addsGates?: true
   /** The state of its own that a session begins in, which the first `enter` leaves; left out: none. */

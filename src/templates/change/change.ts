@@ -4,8 +4,8 @@ import type { EventOf, SessionEvent } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { executionAtResume } from './execution/fold.ts'
 import { MOST_ROUNDS, NO_EXECUTION } from './execution/queue.ts'
-import { type ChangePart, NO_ROOM, STATES, type StateName } from './machine.ts'
-import { NO_PLANNING, withPlanning, withWanted } from './states/planning.ts'
+import { type ChangePart, NO_ROOM, NO_ROOM_TEXT, STATES, type StateName } from './machine.ts'
+import { MOST_VERSIONS, NO_PLANNING, withPlanning, withWanted } from './states/planning.ts'
 import { changeView } from './view.ts'
 import type { ChangeOptions, ChangeWork } from './work.ts'
 
@@ -69,6 +69,7 @@ export const changeKind: TemplateKind<ChangeWork> = {
   hasPlan: false,
   memory: 'session',
   replansItself: true,
+  refusesReplan: ({ planning }) => (planning.versions.length < MOST_VERSIONS ? null : NO_ROOM_TEXT),
   addsGates: true,
   firstState: FIRST_STATE,
   mendsClaims: true,

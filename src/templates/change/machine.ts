@@ -159,9 +159,9 @@ function brokenInto({ state, planning: { wanted, versions } }: ChangeWork): Proc
   return { to: 'REVIEWING_PLAN.refinement', why: 'the person changes the plan' }
 }
 
-/** The name of the note that a change of the plan is not made. */
+/** The name of the note that a change of the plan is not made which was asked for meanwhile, and the words of that. */
 export const NO_ROOM = 'plan-not-changed'
-const NO_ROOM_TEXT = `The plan has ${MOST_VERSIONS} versions, and no other is made: it stays as it is. Stop, and begin another change.`
+export const NO_ROOM_TEXT = `The plan has ${MOST_VERSIONS} versions, and no other is made: it stays as it is. Stop, and begin another change.`
 
 /** Enters the next state. Throws for one that may not follow. */
 export function stepTo(from: StateName, to: StateName, why: string): Step {

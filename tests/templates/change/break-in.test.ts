@@ -2,9 +2,20 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { Reply } from '../../../src/core/contracts/reply.ts'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import type { StateName } from '../../../src/templates/change/machine.ts'
-import { answering, changeAfter, planOf, playChange, SESSION_FOLDER, statesIn } from '../../support/change-session.ts'
+import {
+  answering,
+  askIn,
+  type ChangePlay,
+  changeAfter,
+  planOf,
+  playChange,
+  SESSION_FOLDER,
+  sessionAfter,
+  statesIn,
+} from '../../support/change-session.ts'
 import { ofType, type Play } from '../../support/played-session.ts'
 
 let folder: string
@@ -177,4 +188,54 @@ test('what a person said as they accepted a plan is told whoever plans it anew',
   })
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(inputs.find(input => input.includes('Use Redis.'))).toContain('No new packages.')
+})
+
+/** Ten versions, of which the last one is accepted and carried out; what a person asks as that event happens. */
+async function afterTenVersions(is: (type: string, part: string | undefined) => boolean) {
+  const replies: Promise<Reply>[] = []
+  const ran = new Set<string>()
+  const onEvent: ChangePlay['onEvent'] = (event, playing) => {
+    const part = event.type === 'round-started' ? event.part : undefined
+    if (replies.length > 0 || !is(event.type, part) || changeAfter(playing.events).planning.accepted === null) return
+    replies.push(askIn(playing, { type: 'replan', text: 'Use Redis.' }))
+  }
+  let plans = 0
+  const plays: Play = played => {
+    const properties = Object.keys(Object(Object(played.run.outputSchema).properties))
+    if (properties.includes('description'))
+      return answering(planOf({ description: `Plan ${++plans}.`, verification: [] }))(played)
+    return answering(properties.includes('tasks') ? { tasks: FIRST.slice(1) } : { outputs: {} })(played)
+  }
+  const played = await playChange([plays], {
+    folder,
+    says: [...Array.from({ length: 9 }, (_, at) => ['change', `Change ${at + 1}.`] as const), ['accept']],
+    looks: { lines: async () => ({}) },
+    command(name) {
+      const isBefore = !ran.has(name)
+      ran.add(name)
+      return isBefore ? { status: 'failed', exitCode: 1 } : {}
+    },
+    onEvent,
+  })
+  return { ...played, reply: await replies[0] }
+}
+
+test('after ten versions a change of the plan is refused before anything is broken off', async () => {
+  const { outcome, events, reply } = await afterTenVersions((_, part) => part === 'act')
+  expect(reply).toEqual({
+    code: 'limit-reached',
+    message: 'The plan has 10 versions, and no other is made: it stays as it is. Stop, and begin another change.',
+  })
+  expect(outcome).toMatchObject({ kind: 'done' })
+  expect(ofType(events, 'replan-asked')).toEqual([])
+  expect(ofType(events, 'round-ended').map(each => each.outcome.class)).not.toContain('interrupted')
+})
+
+test('and what was accepted as done stays so: it is claimed and summed up once', async () => {
+  const { outcome, events, reply } = await afterTenVersions((_, part) => part === 'summary')
+  expect(reply?.code).toBe('limit-reached')
+  expect(outcome).toMatchObject({ kind: 'done' })
+  expect(sessionAfter(events).claim.state).toBe('accepted')
+  const parts = ofType(events, 'round-started').map(({ part }) => part)
+  expect(parts.filter(part => part === 'summary')).toHaveLength(1)
 })
