@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { loadPrompt } from '../../src/base/package.ts'
 import { fillPlaceholders } from '../../src/base/text.ts'
 import { schemaProblem } from '../../src/core/rules/answer-schema.ts'
-import { weakness } from '../../src/templates/change/commands.ts'
+import { weakness } from '../../src/templates/change/commands/weakness.ts'
 import { PLAN_ANSWER, planProblem } from '../../src/templates/change/plan.ts'
 import { readTasks, TASKS_ANSWER, tasksProblem } from '../../src/templates/change/tasks.ts'
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { truncate } from '../../base/text.ts'
 import type { Parsed } from '../../core/contracts/memory.ts'
 import type { AskedAnswer } from '../../core/rules/answer.ts'
-import { weakness } from './commands.ts'
+import { weakness } from './commands/weakness.ts'
 
 /** How a change is to be made: what a planner answers, and what a person accepts. Texts are Markdown without blanks around them. */
 export interface Plan {

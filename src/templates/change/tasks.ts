@@ -1,7 +1,7 @@
 import { truncate } from '../../base/text.ts'
 import type { Parsed } from '../../core/contracts/memory.ts'
 import type { AskedAnswer, JsonSchema } from '../../core/rules/answer.ts'
-import { weakness } from './commands.ts'
+import { weakness } from './commands/weakness.ts'
 import {
   cleanText,
   isPair,

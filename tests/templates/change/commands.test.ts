@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { packageFile } from '../../../src/base/package.ts'
-import { weakness } from '../../../src/templates/change/commands.ts'
+import { weakness } from '../../../src/templates/change/commands/weakness.ts'
 
 /** Files that the change makes. */
 const MADE = ['hello.txt', 'src/limit.ts', 'docs/api/limits.md']

@@ -9,11 +9,14 @@ import {
   type PipelineNode,
   parse,
   type Redirection,
+  type Script,
   type Statement,
   type SyntaxNode,
   type TestExpression,
   type Word,
 } from 'unbash'
+import { verdictOfTest } from './file-checks.ts'
+import { NAME_UNKNOWN, programNames, verdictOfCall } from './programs.ts'
 import {
   type Argument,
   type Around,
@@ -22,87 +25,41 @@ import {
   type Call,
   either,
   isWeak,
-  NAME_UNKNOWN,
+  literal,
   NEVER,
   opposite,
-  programNames,
   REAL,
   type Verdict,
-  verdictOfCall,
-  verdictOfTest,
-} from './programs.ts'
+} from './verdict.ts'
 
-/** The most of a line for a shell, in characters. */
-const MOST_CHARACTERS = 2_000
-/** So deep may shells be given lines for other shells. */
+/** How deep a shell may be given a line for another shell. */
 const MOST_SHELLS = 5
 
-/**
- * Why a line for a shell proves nothing, or may not be run at all: the end of a sentence that says how it is mended; null if
- * it may stand. What it is made of is looked at, not how it is written: `true;`, `npm test || :` and `sh -c "exit 0"` succeed
- * whatever the work is like. One that always fails may stand. Pure.
- * @param made files that the change makes: that one of them is there proves nothing
- */
-export function weakness(run: string, made: readonly string[] = []): string | null {
-  const line = run.trim()
-  if (line === '') return `is empty. ${MEND}`
-  if (line.length > MOST_CHARACTERS) {
-    return `has ${line.length} characters; ${MOST_CHARACTERS} are the most. Put what it does into a script of the project, and run that.`
-  }
-  if (/[\p{Cc}\u2028\u2029]/u.test(line)) {
-    return 'has line breaks or other control characters; write one line, with && or ; between commands.'
-  }
-  if (/\p{Bidi_Control}/u.test(line)) return 'has characters that reorder it; write it without them.'
-  if (isProse(line)) return `is prose, not a command. ${MEND}`
-  const script = parse(line)
-  const broken = errorsIn(script)
-  if (broken !== null) return `cannot be read as a line for a shell (${broken}); mend its syntax, or simplify it.`
-  const forbidden = commandsIn(script)
-    .flatMap(namesOf)
-    .find(name => ROOT.has(name))
-  if (forbidden !== undefined) {
-    return `uses \`${forbidden}\`; commands run in a sandbox, with no more rights than the person has. Leave it out.`
-  }
-  const verdict = verdictOfLine(script, made)
-  return isWeak(verdict) ? `proves nothing: ${verdict.why}. ${MEND}` : null
-}
-
-const MEND = 'Name a command that fails as long as the work is not done, such as a test, `grep -q`, or `node -e`.'
-
-/** What would run something as somebody else. */
-const ROOT = new Set(['sudo', 'doas', 'su', 'pkexec', 'runuser', 'sudoedit', 'run0', 'gosu'])
-
-/** Words by which sentences begin, and words that no command has among its own. */
-const BEGINNINGS =
-  /^(?:check|verify|ensure|confirm|make sure|manually|inspect|review|run|execute|start|open|look|see|test that|test if|test whether|the|it|all|there|this|when|if the|please|should|visit|use|compare|observe|validate|assert)\s/i
-const FUNCTION_WORDS = /\b(?:the|that|is|are|should|must|works?|correctly|still|whether|without|when)\b/i
-const PLAIN_WORD = /^["'(]?[\p{L}'’-]+["')]?[.,:;!?]?$/u
-
-/** Whether a line is a sentence for people. A program of this name, with options or paths, is none. */
-function isProse(line: string): boolean {
-  const words = line.split(/\s+/)
-  const [first = ''] = words
-  if (/^[^\p{ASCII}]/u.test(first) && !first.includes('/')) return true
-  if (/[&|;<>$=]/.test(line) && !/[.!?]$/.test(line)) return false
-  const plain = words.filter(word => PLAIN_WORD.test(word) && !word.startsWith('-')).length
-  const isMostlyPlain = plain >= words.length - Math.ceil(words.length / 4)
-  if (words.length >= 3 && isMostlyPlain && BEGINNINGS.test(line) && (/^[A-Z]/.test(line) || FUNCTION_WORDS.test(line)))
-    return true
-  const hasOptions = words.some(word => /^--?\w/.test(word))
-  if (words.length >= 3 && isMostlyPlain && !hasOptions && /^\p{Lu}\p{Ll}/u.test(first)) return true
-  return words.length >= 4 && plain === words.length && FUNCTION_WORDS.test(words.slice(1).join(' '))
-}
-
-/** The first thing that is wrong with a script, or with one in it. */
-function errorsIn(node: SyntaxNode): string | null {
+/** The first syntax error of a script, or of one in it; null if there is none. */
+export function syntaxErrorIn(node: SyntaxNode): string | null {
   let found = node.type === 'Script' ? (node.errors?.[0]?.message ?? null) : null
   forEachChild(node, child => {
-    found ??= errorsIn(child)
+    found ??= syntaxErrorIn(child)
   })
   return found
 }
 
-/** All commands of a script, those that are put in and those of shells within it, too. */
+/**
+ * What the exit code of a script depends on. Pure.
+ * @param made files that the change makes
+ * @param depth how many shells around it were given it
+ */
+export function verdictOfScript(script: Script, made: readonly string[], depth = 0): Verdict {
+  const reader = new Reader(made, depth)
+  const verdict = reader.list(script.commands)
+  return reader.spoilt === null ? verdict : always(reader.spoilt)
+}
+
+/** The programs that a script calls by name, those behind `env` and the like, in `$(…)` and in scripts for shells within it, too. */
+export function programsIn(script: SyntaxNode): string[] {
+  return commandsIn(script).flatMap(namesOf)
+}
+
 function commandsIn(node: SyntaxNode, depth = 0): Command[] {
   const found: Command[] = node.type === 'Command' ? [node] : []
   if (
@@ -126,12 +83,6 @@ function namesOf({ name, args }: Command): string[] {
     each.type === 'Word' ? [{ text: each.value, isLiteral: true, isReal: false }] : [],
   )
   return name === undefined ? [] : programNames(name.value, words)
-}
-
-function verdictOfLine(script: { commands: readonly Statement[] }, made: readonly string[]): Verdict {
-  const reader = new Reader(made, 0)
-  const verdict = reader.list(script.commands)
-  return reader.spoilt === null ? verdict : always(reader.spoilt)
 }
 
 /** What a command reads, as `Call` has it. */
@@ -242,7 +193,7 @@ class Reader {
         return this.#while(this.list(node.clause.commands), node)
       case 'Case':
         return this.#choice(
-          this.#looksIn(node.word),
+          this.#looks(node.word),
           node.items.map(({ body }) =>
             body.commands.length === 0 ? always('it does nothing') : this.list(body.commands),
           ),
@@ -284,7 +235,7 @@ class Reader {
   }
 
   #for(name: Word, words: readonly Word[], body: CompoundList): Verdict {
-    if (words.some(word => this.#looksIn(word) || word.parts?.some(({ type }) => type === 'Glob')))
+    if (words.some(word => this.#looks(word) || word.parts?.some(({ type }) => type === 'Glob')))
       this.#real.add(name.value)
     return this.list(body.commands)
   }
@@ -328,7 +279,7 @@ class Reader {
     const assignments = [...node.prefix, ...args].flatMap(each => (each.type === 'Assignment' ? [each] : []))
     let assigned: Verdict = always('it holds no command')
     for (const { name: variable, value } of assignments) {
-      if (this.#looksIn(value)) {
+      if (this.#looks(value)) {
         this.#real.add(variable)
         assigned = REAL
       }
@@ -352,7 +303,7 @@ class Reader {
   }
 
   #argument(word: Word): Argument {
-    return { text: word.value, isLiteral: !hasExpansion(word), isReal: this.#looksIn(word) }
+    return { text: word.value, isLiteral: !hasExpansion(word), isReal: this.#looks(word) }
   }
 
   get #around(): Around {
@@ -362,9 +313,7 @@ class Reader {
       job: this.#job,
       script: text => {
         if (this.#depth >= MOST_SHELLS) return always('too many shells start one another')
-        const inner = new Reader(this.#made, this.#depth + 1)
-        const verdict = inner.list(parse(text).commands)
-        return inner.spoilt === null ? verdict : always(inner.spoilt)
+        return verdictOfScript(parse(text), this.#made, this.#depth + 1)
       },
       stopsAtFailure: stops => {
         this.#stopsAtFailure = stops
@@ -376,10 +325,6 @@ class Reader {
         this.spoilt ??= why
       },
     }
-  }
-
-  #looksIn(node: SyntaxNode): boolean {
-    return this.#looks(node)
   }
 
   /** Whether what stands there comes from looking at something, and not only from the line itself. */
@@ -424,10 +369,6 @@ const PRINTS = new Set([
 
 function listsInGit({ args }: Command): boolean {
   return args.some(each => each.type === 'Word' && /^(?:status|ls-files|diff|ls-tree)$/.test(each.value))
-}
-
-function literal(text: string): Argument {
-  return { text, isLiteral: true, isReal: false }
 }
 
 const EXPANSIONS: ReadonlySet<string> = new Set([
