@@ -7,11 +7,13 @@ import {
   reply,
   type Script,
   type ScriptStep,
+  shell,
   turnsScript,
 } from '../../src/demo/model/reply.ts'
 import { type ScriptedModel, startScriptedModel } from '../../src/demo/model/scripted-model.ts'
 import type { Plan } from '../../src/templates/change/plan.ts'
 import type { TaskSpec } from '../../src/templates/change/tasks.ts'
+import { says } from './rounds.ts'
 import { openScene, type Scene, type SceneOptions } from './scene.ts'
 
 /** What a round of a change is for, as a script tells it from what the model is asked. */
@@ -111,35 +113,41 @@ function beginningOf(role: 'summary' | 'fixer'): string {
 }
 
 /** A step that answers with this value as JSON, which ends the turn. */
-export function answers(value: unknown): ScriptStep {
+function answers(value: unknown): ScriptStep {
   return reply(message(JSON.stringify(value), { phase: 'final_answer', chunkSize: 4_000 }))
 }
 
 /** The answer of an info task or an action: these outputs. */
 export const outputs = (values: Readonly<Record<string, string>>): ScriptStep => answers({ outputs: values })
 
-/** A plan, and how it differs from one that writes `limit.txt`. */
-export function planned(more: Partial<Plan> = {}): Plan {
-  return {
+/** The answer of a planner: a plan, as it differs from one that writes `limit.txt`. */
+export function plans(more: Partial<Plan> = {}): ScriptStep {
+  return answers({
     description: 'Write the limit into limit.txt.',
     files: [{ path: 'limit.txt', change: 'It says how much is allowed.' }],
     risks: [],
     verification: [{ run: 'sh check.sh', why: 'It looks at the limit.' }],
     questions: [],
     ...more,
-  }
+  })
 }
 
-/** Tasks as a decomposer answers with them, in the strict shape. */
-export function tasksAnswer(...tasks: readonly TaskSpec[]): { tasks: unknown[] } {
-  return {
+/** The answer of a decomposer: these tasks, in the strict shape. */
+export function cuts(...tasks: readonly TaskSpec[]): ScriptStep {
+  return answers({
     tasks: tasks.map(({ inputs, outputs: promised, ...task }) => ({
       ...task,
       inputs: Object.entries(inputs).map(([name, from]) => ({ name, from })),
       outputs: Object.entries(promised).map(([name, what]) => ({ name, what })),
     })),
-  }
+  })
 }
+
+/** The conversation of an executor that writes this limit. */
+export const writes = (limit: string): ScriptStep[] => [
+  reply(shell(`echo ${limit} > limit.txt`)),
+  outputs({ written: `limit.txt says ${limit}` }),
+]
 
 const task = (type: TaskSpec['type'], id: string, more: Partial<TaskSpec>): TaskSpec => ({
   id,
@@ -172,3 +180,18 @@ export const TASKS = [
   }),
   verify('T3', 'sh check.sh'),
 ]
+
+/** A change as the models play it where nothing else is said: the limit is looked up and written, and `sh check.sh` passes. */
+export const THREE_TASKS: ChangeScript = {
+  planner: [[plans()]],
+  decomposer: [[cuts(...TASKS)]],
+  executor: [[outputs({ limit: 'It is 10.' })], writes('10')],
+  summary: [[says('The limit is 10 now.')]],
+}
+
+/** The same in two tasks, of which a model does the first alone: nothing is looked up. */
+export const TWO_TASKS: ChangeScript = {
+  ...THREE_TASKS,
+  decomposer: [[cuts(...TASKS.slice(1).map(each => ({ ...each, inputs: {} })))]],
+  executor: [writes('10')],
+}

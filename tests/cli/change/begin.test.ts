@@ -3,28 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply, shell } from '../../../src/demo/model/reply.ts'
-import {
-  answers,
-  type ChangeScript,
-  openChangeScene,
-  outputs,
-  PROJECT,
-  planned,
-  TASKS,
-  tasksAnswer,
-} from '../../support/change-scene.ts'
+import { openChangeScene, outputs, PROJECT, TWO_TASKS } from '../../support/change-scene.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git } from '../../support/place.ts'
-import { says } from '../../support/rounds.ts'
 import { eventsOf, type Scene } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
-
-const SCRIPT: ChangeScript = {
-  planner: [[answers(planned())]],
-  decomposer: [[answers(tasksAnswer(...TASKS.slice(1).map(task => ({ ...task, inputs: {} }))))]],
-  executor: [[reply(shell('echo 10 > limit.txt')), outputs({ written: 'limit.txt says 10' })]],
-  summary: [[says('The limit is 10 now.')]],
-}
 
 /** Ends as soon as there is a plan. */
 const PLAN = ['change', '--auto', '--plan-only', '--json']
@@ -36,7 +19,7 @@ const created = async (scene: Scene, session = 1) =>
 
 test('where nobody has said who carries out tasks and ollama answers on this machine, a line says how to use it', async () => {
   const settings = (url: string) => `[providers.ollama]\nbase_url = "${url}"\n`
-  await using scene = await openChangeScene(SCRIPT, { executor: false, settings, files: PROJECT })
+  await using scene = await openChangeScene(TWO_TASKS, { executor: false, settings, files: PROJECT })
   const said =
     'ollama answers on this machine, and can carry out the tasks: name its model first, such as model = "qwen" below [providers.ollama] of your config.toml; then codemachine change --executor ollama "…"'
   const first = await scene.run(...PLAN, 'write the limit')
@@ -49,7 +32,7 @@ test('where nobody has said who carries out tasks and ollama answers on this mac
 })
 
 test('fewer than five attempts are taken, and a line says that this gives up early', async () => {
-  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
   const { events } = await scene.run(...PLAN, '--fix-attempts', '1', 'write the limit')
   expect(warningsOf(events)).toContain(
     'A verification that fails is mended once at the most, which gives up early; 5 to 10 is usual (change.fix_attempts).',
@@ -60,7 +43,7 @@ test('fewer than five attempts are taken, and a line says that this gives up ear
 test('without a repository, in an empty directory, a change is made too, and what that means is said', async () => {
   await using scene = await openChangeScene(
     {
-      ...SCRIPT,
+      ...TWO_TASKS,
       executor: [
         [reply(shell('echo 10 > limit.txt; echo "grep -q 10 limit.txt" > check.sh')), outputs({ written: 'both' })],
       ],
@@ -83,7 +66,7 @@ test('without a repository, in an empty directory, a change is made too, and wha
 })
 
 test('the request comes from standard input, too', async () => {
-  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
   const { exitCode } = await codemachineHere(scene.place, ['change', '--auto', '--plan-only', '--plain', '-'], {
     input: 'write the limit\nand nothing else\n',
   })
@@ -92,7 +75,7 @@ test('the request comes from standard input, too', async () => {
 })
 
 test('a prompt of the queue becomes a change, with the settings of the moment when its turn comes', async () => {
-  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
   const { place } = scene
   const queued = await codemachineHere(place, [
     'queue',
@@ -121,7 +104,7 @@ test('a prompt of the queue becomes a change, with the settings of the moment wh
 })
 
 test('with --worktree the change is on a branch of its own, which land commits and merges', async () => {
-  await using scene = await openChangeScene(SCRIPT)
+  await using scene = await openChangeScene(TWO_TASKS)
   const { place } = scene
   await writeFile(join(place.directory, 'check.sh'), 'grep -q 10 limit.txt\n')
   git(place, 'add', '.')
@@ -136,7 +119,7 @@ test('with --worktree the change is on a branch of its own, which land commits a
 })
 
 test('--follow-up goes on from the newest change, and what stands behind it is the request', async () => {
-  await using scene = await openChangeScene(SCRIPT, { files: PROJECT })
+  await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
   expect(await scene.run('change', '--auto', '--json', 'write the limit')).toMatchObject({ exitCode: 0 })
   expect(await scene.run('change', '--auto', '--plan-only', '--json', '--follow-up', 'and say so')).toMatchObject({
     exitCode: 0,

@@ -2,37 +2,27 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
-import { message, type ReplyItem, reply, shell } from '../../../src/demo/model/reply.ts'
+import { reply, shell } from '../../../src/demo/model/reply.ts'
 import {
   act,
-  answers,
   type ChangeScript,
+  cuts,
   openChangeScene,
   outputs,
   PROJECT,
-  planned,
   TASKS,
-  tasksAnswer,
+  THREE_TASKS,
   verify,
+  writes,
 } from '../../support/change-scene.ts'
+import { says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
 
-const says = (text: string): ReplyItem => message(text, { phase: 'final_answer' })
-const SUMMARY = [[reply(says('The limit is written.'))]]
-const writing = (limit: string, then = outputs({ written: 'limit.txt' })) => [
-  reply(shell(`echo ${limit} > limit.txt`)),
-  then,
-]
 /** Mends by writing that, and says so. */
-const mending = (limit: string) => writing(limit, reply(says(`I wrote ${limit}.`)))
+const mends = (limit: string) => [reply(shell(`echo ${limit} > limit.txt`)), says(`I wrote ${limit}.`)]
 
 /** What the executor does: it finds the limit, and writes the wrong one. */
-const WRONG: ChangeScript = {
-  planner: [[answers(planned())]],
-  decomposer: [[answers(tasksAnswer(...TASKS))]],
-  executor: [[outputs({ limit: '10 a minute' })], writing('7')],
-  summary: SUMMARY,
-}
+const WRONG: ChangeScript = { ...THREE_TASKS, executor: [[outputs({ limit: '10 a minute' })], writes('7')] }
 const eventsIn = (text: string) =>
   text
     .trim()
@@ -40,8 +30,8 @@ const eventsIn = (text: string) =>
     .map(line => JSON.parse(line) as Recorded)
 
 test('what one task finds the next is given; what fails is mended by the local model, then by the one that planned, and a gate proves it', async () => {
-  const local = { ...WRONG, fixer: [mending('8'), mending('9')] }
-  const remote = { ...WRONG, fixer: [mending('10')] }
+  const local = { ...WRONG, fixer: [mends('8'), mends('9')] }
+  const remote = { ...WRONG, fixer: [mends('10')] }
   await using scene = await openChangeScene(remote, { localScript: local, files: PROJECT })
   const { exitCode, stdout } = await scene.run(
     ...['change', '--auto', '--verify', 'sh check.sh', '--json', 'Write down the limit'],
@@ -70,7 +60,7 @@ test('what one task finds the next is given; what fails is mended by the local m
   )
   expect(summary).toMatch(/\| T3 \| VERIFICATION \| .* \| done \| mended 3 times \| qwen of local, scripted \|/)
   expect(summary).toContain('| T2 | limit.txt | +1 −0 |')
-  expect(summary).toContain('The limit is written.')
+  expect(summary).toContain('The limit is 10 now.')
 })
 
 test('a check that never passes is mended as often as is said; the other tasks go on, and a person is needed', async () => {
@@ -82,9 +72,9 @@ test('a check that never passes is mended as often as is said; the other tasks g
   const other = [reply(shell('echo yes > other.txt')), outputs({})]
   const script: ChangeScript = {
     ...WRONG,
-    decomposer: [[answers(tasksAnswer(...more))]],
-    executor: [[outputs({ limit: '10 a minute' })], writing('7'), other],
-    fixer: [[reply(says('I found nothing.'))]],
+    decomposer: [[cuts(...more)]],
+    executor: [[outputs({ limit: '10 a minute' })], writes('7'), other],
+    fixer: [[says('I found nothing.')]],
   }
   await using scene = await openChangeScene(script, { files: PROJECT })
   const { exitCode, stdout } = await scene.run(

@@ -1,29 +1,25 @@
 import { expect, test } from 'vitest'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
-import { act, answers, openChangeScene, outputs, planned, tasksAnswer, verify } from '../../support/change-scene.ts'
+import { act, cuts, openChangeScene, outputs, plans, verify } from '../../support/change-scene.ts'
 import { eventsOf } from '../../support/scene.ts'
 
 /** A change of a file of its own, each time: the nth writes `nth.txt`. */
 const script = {
   planner: (_: unknown, nth: number) => [
-    answers(
-      planned({
-        description: `Write ${nth}.txt, for the plan of change ${nth}.`,
-        files: [{ path: `${nth}.txt`, change: 'It is written.' }],
-        verification: [{ run: `grep -q done ${nth}.txt`, why: 'It looks whether it is there.' }],
-      }),
-    ),
+    plans({
+      description: `Write ${nth}.txt, for the plan of change ${nth}.`,
+      files: [{ path: `${nth}.txt`, change: 'It is written.' }],
+      verification: [{ run: `grep -q done ${nth}.txt`, why: 'It looks whether it is there.' }],
+    }),
   ],
   decomposer: (_: unknown, nth: number) => [
-    answers(
-      tasksAnswer(
-        act('T1', {
-          description: `Write ${nth}.txt.`,
-          outputs: { written: 'what was written' },
-          files: [`${nth}.txt`],
-        }),
-        verify('T2', `grep -q done ${nth}.txt`),
-      ),
+    cuts(
+      act('T1', {
+        description: `Write ${nth}.txt.`,
+        outputs: { written: 'what was written' },
+        files: [`${nth}.txt`],
+      }),
+      verify('T2', `grep -q done ${nth}.txt`),
     ),
   ],
   executor: (_: unknown, nth: number) => [reply(shell(`echo done > ${nth}.txt`)), outputs({ written: 'all of it' })],

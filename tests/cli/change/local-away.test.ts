@@ -3,30 +3,22 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { reply, type ScriptStep, shell } from '../../../src/demo/model/reply.ts'
 import {
-  answers,
   type ChangeScene,
   type ChangeScript,
   openChangeScene,
-  outputs,
   PROJECT,
-  planned,
-  TASKS,
-  tasksAnswer,
+  TWO_TASKS,
+  writes,
 } from '../../support/change-scene.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { startNight } from '../../support/night.ts'
-import { says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
-/** The first task is to write it, and nothing is looked up before. */
-const WRITES = answers(tasksAnswer(...TASKS.slice(1).map(task => ({ ...task, inputs: {} }))))
-
+/** What the executor plays before it writes the limit. */
 const playing = (...executor: ScriptStep[]): ChangeScript => ({
-  planner: [[answers(planned())]],
-  decomposer: [[WRITES]],
-  executor: [[...executor, reply(shell('echo 10 > limit.txt')), outputs({ written: 'limit.txt says 10' })]],
-  summary: [[says('The limit is 10 now.')]],
+  ...TWO_TASKS,
+  executor: [[...executor, ...writes('10')]],
 })
 
 const start = (scene: ChangeScene) => startNight(scene, ['change', '--auto', 'write the limit'])

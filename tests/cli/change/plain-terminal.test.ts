@@ -1,19 +1,8 @@
 import { PassThrough } from 'node:stream'
 import { afterAll, expect, test } from 'vitest'
 import { runCommandLine } from '../../../src/cli/entry.ts'
-import { reply, shell } from '../../../src/demo/model/reply.ts'
-import {
-  answers,
-  type ChangeScene,
-  openChangeScene,
-  outputs,
-  PROJECT,
-  planned,
-  TASKS,
-  tasksAnswer,
-} from '../../support/change-scene.ts'
+import { type ChangeScene, openChangeScene, PROJECT, plans, TWO_TASKS } from '../../support/change-scene.ts'
 import { cliContext } from '../../support/cli-context.ts'
-import { says } from '../../support/rounds.ts'
 
 const BOUND_MS = 60_000
 const ending = new AbortController()
@@ -56,10 +45,8 @@ function sitAt({ place }: ChangeScene, args: readonly string[]) {
 test('a person at a plain terminal has the plan changed in a line, sees the other one, and accepts it in another', async () => {
   await using scene = await openChangeScene(
     {
-      planner: [[answers(planned({ description: 'Write 5 into limit.txt.' }))], [answers(planned())]],
-      decomposer: [[answers(tasksAnswer(...TASKS.slice(1).map(task => ({ ...task, inputs: {} }))))]],
-      executor: [[reply(shell('echo 10 > limit.txt')), outputs({ written: 'limit.txt' })]],
-      summary: [[says('The limit is 10 now.')]],
+      ...TWO_TASKS,
+      planner: [[plans({ description: 'Write 5 into limit.txt.' })], [plans()]],
     },
     { files: PROJECT },
   )

@@ -1,18 +1,16 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { answers, openChangeScene, planned } from '../../support/change-scene.ts'
+import { openChangeScene, plans } from '../../support/change-scene.ts'
 import { eventsOf } from '../../support/scene.ts'
 
 const script = {
   planner: (_: unknown, nth: number) => [
-    answers(
-      planned({
-        description: `The plan of try ${nth}.`,
-        files: [{ path: 'limit.txt', change: 'It says how much.' }],
-        verification: [],
-      }),
-    ),
+    plans({
+      description: `The plan of try ${nth}.`,
+      files: [{ path: 'limit.txt', change: 'It says how much.' }],
+      verification: [],
+    }),
   ],
 }
 

@@ -4,15 +4,12 @@ import { expect } from 'vitest'
 import type { Recorded } from '../../../src/core/events/events.ts'
 import { type ModelRequest, reply, shell } from '../../../src/demo/model/reply.ts'
 import {
-  answers,
   type ChangeScene,
   type ChangeScript,
   openChangeScene,
   outputs,
   PROJECT,
-  planned,
-  TASKS,
-  tasksAnswer,
+  THREE_TASKS,
 } from '../../support/change-scene.ts'
 import type { Ended } from '../../support/codemachine.ts'
 import { codemachineHere } from '../../support/in-process.ts'
@@ -22,14 +19,12 @@ import { eventsOf } from '../../support/scene.ts'
 
 /** What the models do follows from what they are asked, so that it does not matter how often that is. The first try at the limit is wrong. */
 const SCRIPT: ChangeScript = {
-  planner: [[answers(planned())]],
-  decomposer: [[answers(tasksAnswer(...TASKS))]],
+  ...THREE_TASKS,
   executor: request => [
     reply(shell(isLookingUp(request) ? 'cat check.sh' : 'echo 9 > limit.txt')),
     outputs(isLookingUp(request) ? { limit: 'It is 10.' } : { written: 'limit.txt' }),
   ],
   fixer: [[reply(shell('echo 10 > limit.txt')), says('It says 10 now.')]],
-  summary: [[says('The limit is 10 now.')]],
 }
 
 const isLookingUp = ({ userTexts }: ModelRequest) => (userTexts.at(-1) ?? '').startsWith('Task T1 ')

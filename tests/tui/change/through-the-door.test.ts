@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest'
 import { message, reply } from '../../../src/demo/model/reply.ts'
-import {
-  act,
-  answers,
-  openChangeScene,
-  outputs,
-  PROJECT,
-  planned,
-  tasksAnswer,
-  verify,
-} from '../../support/change-scene.ts'
+import { act, cuts, openChangeScene, outputs, PROJECT, plans, verify } from '../../support/change-scene.ts'
 import { startInEmulator } from '../../support/emulator.ts'
 
 const FILES = Array.from({ length: 12 }, (_, i) => ({
@@ -21,9 +12,9 @@ test('a change is begun on a small screen with /change; its plan is scrolled, ch
   await using scene = await openChangeScene(
     {
       planner: (_, nth) => [
-        answers(planned({ files: FILES, risks: nth === 0 ? ['A proxy \x1b[2J shares one.'] : ['None any more.'] })),
+        plans({ files: FILES, risks: nth === 0 ? ['A proxy \x1b[2J shares one.'] : ['None any more.'] }),
       ],
-      decomposer: [[answers(tasksAnswer(act('T1', { files: ['limit.txt'] }), verify('T2', 'sh check.sh')))]],
+      decomposer: [[cuts(act('T1', { files: ['limit.txt'] }), verify('T2', 'sh check.sh'))]],
       executor: [[outputs({})]],
       fixer: [[outputs({})]],
       summary: [[reply(message('I looked at the limit.'))]],
