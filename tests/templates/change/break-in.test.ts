@@ -121,6 +121,9 @@ for (const state of STATES) {
       const before = events.findIndex(({ type }) => type === 'replan-asked')
       const done = changeAfter(events.slice(0, before + 1)).execution.tasks.filter(each => each.status === 'COMPLETED')
       expect(ids.slice(0, -2)).toEqual(done.map(({ spec }) => spec.id))
+      const planner = inputs.find(input => input.includes('Use Redis.')) ?? ''
+      expect(done.filter(({ spec }) => !planner.includes(`- ${spec.id}: Do ${spec.id}.`))).toEqual([])
+      expect(planner.includes('these tasks are done, and stay so')).toBe(done.length > 0)
       expect(ofType(events, 'state-entered').filter(each => each.why === 'the person changes the plan')).toHaveLength(1)
       const written = JSON.parse(await readFile(join(folder, SESSION_FOLDER, 'tasks.json'), 'utf8'))
       expect(written.tasks.map(({ id, done }: { id: string; done: boolean }) => [id, done])).toEqual(

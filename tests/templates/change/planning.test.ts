@@ -226,6 +226,25 @@ test('the tenth version can be accepted, and not changed any more', async () => 
   expect(ofType(changed.events, 'noted')).toMatchObject([{ name: 'plan-not-changed' }])
 })
 
+test('a person who breaks in at the tenth version is told that there is no other, and asked again', async () => {
+  const plays = Array.from({ length: 10 }, (_, at) => answering(planOf({ description: `Plan ${at + 1}.` })))
+  let isSaid = false
+  const { outcome, events } = await plan(plays, {
+    says: Array.from({ length: 9 }, (_, at) => ['change', `Change ${at + 1}.`] as const),
+    onEvent(event, { runner, events: before }) {
+      if (event.type !== 'decision-asked' || versions(before).length < 10) return
+      if (isSaid) return void runner.decide('accept', null)
+      isSaid = true
+      runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
+      runner.interrupt()
+    },
+  })
+  expect(outcome).toEqual(planned)
+  expect(versions(events)).toHaveLength(10)
+  expect(ofType(events, 'noted')).toMatchObject([{ name: 'plan-not-changed' }])
+  expect(changeAfter(events).planning.accepted).toMatchObject({ version: 10, by: 'person' })
+})
+
 test('with --auto the plan is taken as it comes, and that is in the journal', async () => {
   const { outcome, events } = await plan([answering(FIRST)], { change: { review: 'auto' } })
   expect(outcome).toEqual(planned)
@@ -295,8 +314,10 @@ test('a planning round that fills its context counts as one without a plan', asy
 
 test('a session that ended with an accepted plan carries it out when it goes on', async () => {
   const ended = await plan([answering(FIRST)], { says: [['accept']] })
+  expect(ofType(ended.events, 'gates-added')).toEqual([])
   const { events } = await plan([answering({ tasks: [] })], { journal: ended.events })
   expect(statesIn(events)[0]).toBe('EXECUTING_TASKS.decomposition')
+  expect(ofType(events, 'gates-added')).toHaveLength(1)
 })
 
 /** Has the plan changed once, in the moment that a state is entered, or of such an event in it; `go`: without being shown again. */
@@ -344,6 +365,7 @@ test('a person who breaks in before there is a plan is heard in the planning rou
     })
     expect(outcome, state).toEqual(planned)
     expect(inputs.at(-1), state).toContain('Use Redis.')
+    expect(inputs.at(-1), state).toContain('A web server.')
     expect(versions(events), state).toHaveLength(1)
   }
 })
@@ -398,7 +420,33 @@ test('a change of the plan with --go is carried out without being shown, and not
     'REVIEWING_PLAN.user-review',
     'REVIEWING_PLAN.auto-accepted',
   ])
-  expect(changeAfter(events).planning.accepted).toMatchObject({ version: 2, by: 'go' })
+  // What comes after it is shown again.
+  expect(changeAfter(events).planning).toMatchObject({ accepted: { version: 2, by: 'go' }, isGo: false })
+})
+
+test('what a person wants who breaks in twice before it is taken up is all told', async () => {
+  let isSaid = false
+  const { outcome, inputs } = await plan([answering(FIRST), answering(SECOND)], {
+    says: [['accept']],
+    onEvent(event, { runner, events }) {
+      if (isSaid || event.type !== 'state-entered' || statesIn(events).at(-1) !== 'REVIEWING_PLAN.user-review') return
+      isSaid = true
+      queueMicrotask(() => {
+        runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
+        runner.tell({ type: 'replan-asked', text: 'And be short.' })
+      })
+    },
+  })
+  expect(outcome).toEqual(planned)
+  expect(inputs[1]).toContain('Use Redis.\n\nAnd be short.')
+})
+
+test('a round that could not be tried, for the network was away, is no answer that cannot be used', async () => {
+  const away = endsAs({ class: 'network', message: 'The network is away.' })
+  const { outcome, inputs, events } = await plan([away, away, away, answering(FIRST)], { says: [['accept']] })
+  expect(outcome).toEqual(planned)
+  expect(inputs.at(-1)).not.toContain('could not be used')
+  expect(statesIn(events).filter(state => state === 'GENERATING_PLAN')).toHaveLength(1)
 })
 
 test('a project without a test or build command is told before anything is carried out', async () => {
@@ -470,6 +518,22 @@ test('the commands of an accepted plan become gates, and those of the version be
   ])
   expect(added[0]?.why).toBe('version 1 of the plan was accepted with them')
   expect(sessionAfter(events).gates.map(({ run }) => run)).toEqual(['node --test api'])
+})
+
+test('a command that a plan names twice is one gate', async () => {
+  const twice = planOf({
+    verification: [
+      { run: 'node --test', why: 'its tests pass' },
+      { run: 'node --test', why: 'and those of the rest' },
+    ],
+  })
+  const { events } = await plan([answering(twice), prose], { change: { planOnly: false }, says: [['accept']] })
+  expect(ofType(events, 'gates-added').map(({ gates }) => gates.map(({ run }) => run))).toEqual([['node --test']])
+})
+
+test('blanks are no remark', async () => {
+  const { events } = await plan([answering(FIRST)], { says: [['accept', ' \n']] })
+  expect(changeAfter(events).planning.accepted).toMatchObject({ remark: null })
 })
 
 test('what nobody has seen proves nothing: it is no gate, and takes those of an earlier version away', async () => {
