@@ -1,4 +1,5 @@
 import { safeText } from '../words/safe-text.ts'
+import { codeIn } from './words.ts'
 
 /** A piece of HTML: what it holds of texts from outside is escaped. */
 export class Html {
@@ -58,7 +59,7 @@ export function items(list: readonly Html[]): Html {
 
 /** A text from outside, in which what stands between backticks is shown as code. */
 export function prose(text: string): Html[] {
-  return text.split(/`([^`\n]+)`/).map((part, at) => (at % 2 === 0 ? html`${part}` : html`<code>${part}</code>`))
+  return codeIn(text).map(({ text, isCode }) => (isCode ? html`<code>${text}</code>` : html`${text}`))
 }
 
 /** A moment (Unix time, ms) with the text that shows it. */

@@ -8,6 +8,7 @@ import {
   type CommandContext,
   capital,
   changesInWords,
+  codeIn,
   commandsOf,
   effortInWords,
   forecastInWords,
@@ -199,15 +200,43 @@ function bullets(lines: readonly string[]): string {
 function quoted(text: string): string {
   return text
     .split('\n')
-    .map(line => `> ${escapeMarkdown(line)}  `.trimEnd())
+    .map((line, at, lines) => quotedLine(escapeMarkdown(line), lines[at + 1]))
     .join('\n')
+}
+
+/** A line of a quotation, which ends there: two blanks keep what follows off it. */
+function quotedLine(shown: string, next: string | undefined): string {
+  if (shown === '') return '>'
+  return next === undefined || next.trim() === '' ? `> ${shown}` : `> ${shown}  `
+}
+
+/** Lines as they are, in which what begins with `- ` is a list, and what stands between backticks is code. */
+function quotedProse(text: string): string {
+  return text
+    .split('\n')
+    .map((line, at, lines) => {
+      const [mark, words] = line.startsWith('- ') ? ['- ', line.slice(2)] : ['', line]
+      return quotedLine(`${mark}${withCode(words)}`.trim(), lines[at + 1])
+    })
+    .join('\n')
+}
+
+/** A line with its code as code spans. */
+function withCode(line: string): string {
+  const parts = codeIn(line).map(({ text, isCode }, at) => {
+    if (isCode) return codeSpan(text)
+    // The blanks beside a code span are those of the line.
+    const [first = '', last = ''] = [at === 0 ? '' : /^\s*/.exec(text)?.[0], /\s*$/.exec(text)?.[0]]
+    return text.trim() === '' ? text : `${first}${escapeMarkdown(text)}${last}`
+  })
+  return parts.join('')
 }
 
 /** What the template says of its own; empty if it says nothing. */
 function ownSection({ work }: ReportData): string {
   if (work.section === null) return ''
   const { title, note, text, table } = work.section
-  const parts = [...(text === '' ? [] : [quoted(text)]), ...(table === undefined ? [] : [tableOf(table)])]
+  const parts = [...(text === '' ? [] : [quotedProse(text)]), ...(table === undefined ? [] : [tableOf(table)])]
   if (parts.length === 0) return ''
   return section(escapeMarkdown(title), [...(note === null ? [] : [escapeMarkdown(note)]), ...parts].join('\n\n'))
 }

@@ -474,3 +474,12 @@ export function commandsHere({ session, limits, totals }: ReportData, directory:
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
+
+/** The parts of a line: code is what stands between backticks, as many before it as behind it. */
+export function codeIn(line: string): readonly { text: string; isCode: boolean }[] {
+  const parts = line.split(/(?<!`)(`+)(?!`)([^\n]*?[^`\n])\1(?!`)/)
+  return parts.flatMap((text, at) => {
+    if (at % 3 === 1 || (at % 3 === 0 && text === '')) return []
+    return [at % 3 === 0 ? { text, isCode: false } : { text: text.replace(/^ (.*`.*) $/, '$1'), isCode: true }]
+  })
+}

@@ -93,7 +93,7 @@ test('the card begins with what is built, and says what is parked and who worked
 
 test('Markdown and page have what is built, then the tasks and the agents as tables', () => {
   const markdown = markdownOf(built(summary), HERE)
-  expect(markdown).toContain('> The shop is there.\n> Run it with \\`npm start\\`.')
+  expect(markdown).toContain('> The shop is there.  \n> Run it with `npm start`.')
   expect(markdown).toContain('| T5 | Store the orders | Building | parked: The orders were lost. |')
   expect(markdown).toContain('| backend-dev | 2 times, 1 failed | 3m12s | 0 |')
   const page = htmlOf(built(summary), HERE)

@@ -69,3 +69,28 @@ test('a sentence of its own has no sign that only the making of it needed', () =
   const shown = tokensOf(lexer(text)).flatMap(token => (token.type === 'text' && !token.tokens ? [token.text] : []))
   expect(shown).toContain('No gates are configured: no command was run that proves the work.')
 })
+
+describe("the template's own section", () => {
+  const report = new MadeUpNight().report('running')
+  const section = {
+    title: 'The change',
+    note: null,
+    text: 'Open:\n- T1 failed: `npm test`\n- <b>T2</b> waits\n\nTo look: `` echo `date` ``\nTo undo: rewind',
+  }
+  const text = markdownOf({ ...report, goal: 'One\nTwo', work: { ...report.work, section } }, HERE)
+
+  test('keeps its lines apart, as a goal of several lines does, and has lists and code as such', () => {
+    const quotes = lexer(text).flatMap(token => (token.type === 'blockquote' ? [token] : []))
+    const kinds = quotes.map(({ tokens }) => tokensOf(tokens ?? []).map(({ type }) => type))
+    expect(kinds[0]).toEqual(['paragraph', 'text', 'br', 'text'])
+    const list = quotes[1]?.tokens?.find(({ type }) => type === 'list')
+    expect(list && 'items' in list ? list.items : []).toHaveLength(2)
+    expect(kinds[1]?.filter(type => type === 'br')).toHaveLength(1)
+    const code = tokensOf(quotes[1]?.tokens ?? []).flatMap(token => (token.type === 'codespan' ? [token.text] : []))
+    expect(code).toEqual(['npm test', 'echo `date`'])
+  })
+
+  test('has no HTML of its own', () => {
+    expect(tokensOf(lexer(text)).map(({ type }) => type)).not.toContain('html')
+  })
+})

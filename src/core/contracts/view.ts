@@ -90,7 +90,7 @@ export interface ReportSection {
   title: string
   /** Whose words it is, or what they are good for; null: not said. */
   note: string | null
-  /** In lines, shown as they are. */
+  /** In lines: one that begins with `- ` is an item of a list, and what stands between backticks is code. */
   text: string
   /** Below it, at most 10 cells in a row and 500 rows; left out: none. */
   table?: { head: readonly string[]; rows: readonly (readonly string[])[] }

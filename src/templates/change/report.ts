@@ -1,7 +1,7 @@
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { ReportSection } from '../../core/contracts/view.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { ACCEPTED_BY, type Check, checksOf, openPoints, TASK_HEAD, taskRow } from './summary.ts'
+import { ACCEPTED_BY, type Check, checksOf, code, openPoints, TASK_HEAD, taskRow } from './summary.ts'
 import type { ChangeWork, Worked } from './work.ts'
 
 const RUN_CHARS = 200
@@ -30,7 +30,7 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
   ]
   return {
     title: 'The change',
-    note: 'What codemachine knows of it itself; the whole is in summary.md.',
+    note: 'What codemachine knows of it itself; the whole is in `summary.md`.',
     text: [
       planLine(own, session),
       ...(tasks.length === 0
@@ -44,7 +44,7 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
         ? []
         : [listed("Checked by the agent's own command, which is no proof", ofTasks.map(checkLine))]),
       ...(open.length === 0 ? [] : [listed('Open', open)]),
-      `How to look: codemachine diff ${session.id}/start${session.savepoint === null ? '' : `; how to undo: codemachine rewind ${session.id}/start`}`,
+      `How to look: ${code(`codemachine diff ${session.id}/start`)}${session.savepoint === null ? '' : `; how to undo: ${code(`codemachine rewind ${session.id}/start`)}`}`,
       ...(words === null || words.trim() === ''
         ? []
         : [
@@ -60,7 +60,7 @@ function planLine({ planning: { accepted, versions } }: ChangeWork, { ended }: S
   if (accepted === null)
     return `Plan: version ${last}, which ${ended === null ? 'is not accepted yet' : 'was not accepted'}.`
   const remark = accepted.remark === null ? '' : `, with the remark: ${clipEnd(accepted.remark, REMARK_CHARS)}`
-  return `Plan: version ${accepted.version} of ${last}; ${ACCEPTED_BY[accepted.by].replaceAll('`', '')}${remark}`
+  return `Plan: version ${accepted.version} of ${last}; ${ACCEPTED_BY[accepted.by]}${remark}`
 }
 
 function listed(heading: string, lines: readonly string[]): string {
@@ -73,7 +73,7 @@ function checkLine({ task, run, came, isProof, isStale, failedBefore }: Check): 
   const how = `${came ?? 'did not run since anything was changed'}${isProof ? ' on the final files' : ''}`
   const since = isStale ? ', and files were changed after that' : ''
   const before = failedBefore ? '; it failed before anything was changed' : ''
-  return `${task === null ? '' : `${task}: `}${truncate(run, RUN_CHARS)} ${how}${since}${before}`
+  return `${task === null ? '' : `${task}: `}${code(truncate(run, RUN_CHARS))} ${how}${since}${before}`
 }
 
 /** `src/api.js +10 −2, src/limit.js +40 −0`. */

@@ -250,8 +250,8 @@ function inline(text: string): string {
   return text.replace(/\s+/g, ' ').trim().replace(SPECIAL, '\\$&')
 }
 
-/** A line as a code span, whatever backticks it has. */
-function code(text: string): string {
+/** A text as a code span of Markdown on one line, whatever backticks it has. */
+export function code(text: string): string {
   const runs = text.match(/`+/g) ?? []
   const fence = '`'.repeat(Math.max(0, ...runs.map(({ length }) => length)) + 1)
   const line = text.replace(/\s+/g, ' ')

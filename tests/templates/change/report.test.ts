@@ -72,21 +72,21 @@ describe('the report of a change', () => {
     expect(section?.title).toBe('The change')
     expect(section?.text).toContain('Plan: version 1 of 1; a person accepted it\n')
     expect(section?.text).toContain(
-      `How to look: codemachine diff ${SESSION}/start; how to undo: codemachine rewind ${SESSION}/start`,
+      `How to look: \`codemachine diff ${SESSION}/start\`; how to undo: \`codemachine rewind ${SESSION}/start\``,
     )
   })
 
   test("sets what is proof apart from what an agent's own command says", () => {
-    expect(section?.text).toContain('Commands that count as proof:\n- npm test passed on the final files\n')
+    expect(section?.text).toContain('Commands that count as proof:\n- `npm test` passed on the final files\n')
     expect(section?.text).toMatch(
-      /Checked by the agent's own command, which is no proof:\n- T3: node -e "look\(\)" passed\n- T4: npm run lint ended with exit code 1; it failed before anything was changed\n/,
+      /Checked by the agent's own command, which is no proof:\n- T3: `node -e "look\(\)"` passed\n- T4: `npm run lint` ended with exit code 1; it failed before anything was changed\n/,
     )
   })
 
   test('says of a gate that ran only before anything was changed that it has not run since', () => {
     const ran = { gate: 'tests', status: 'failed', exitCode: 2, durationMs: 1, when: 'before', round: 0 } as const
     const text = changeReport(workWith(), sessionWith({ gateRuns: [ran], claim: { state: 'none' } }))?.text
-    expect(text).toContain('Commands that count as proof:\n- npm test did not run since anything was changed\n')
+    expect(text).toContain('Commands that count as proof:\n- `npm test` did not run since anything was changed\n')
   })
 
   test('says what is open, and the words of the planner as such', () => {
