@@ -5,6 +5,7 @@ import type { SessionState } from '../../core/state/state.ts'
 import { acceptedPlan, statusBefore } from './execution/before.ts'
 import { hasPassed, outcomeOf, worksOf } from './execution/queue.ts'
 import { howItEnded } from './execution/rounds.ts'
+import { cleanText } from './plan.ts'
 import { nameOfTask } from './tasks.ts'
 import type { ChangeWork, TaskRecord } from './work.ts'
 
@@ -18,8 +19,9 @@ const MOST_WORDS = 15_000
 /** `summary.md`: the facts by codemachine, and the planner's words below them where there are any. Pure. */
 export function summaryText(own: ChangeWork, session: SessionState): string {
   const facts = summaryFacts(own, session)
-  if (own.words === null || own.words.trim() === '') return facts
-  return `${facts}\n## In the words of the model that planned it\n\n${clipEnd(own.words.trim(), MOST_WORDS)}\n`
+  const words = cleanText(own.words ?? '')
+  if (words === '') return facts
+  return `${facts}\n## In the words of the model that planned it\n\n${clipEnd(words, MOST_WORDS)}\n`
 }
 
 /** What codemachine knows itself of what a change has come to, as Markdown. Nothing in it is an agent's word alone, but what tasks are called. Pure. */
@@ -35,7 +37,7 @@ export function summaryFacts(own: ChangeWork, session: SessionState): string {
     section('What is open', bullets(openPoints(own, session).map(inline))),
     section('How to look, and how to undo', bullets(commands(session))),
   ]
-  return clipEnd(`${sections.filter(text => text !== '').join('\n\n')}\n`, MOST_CHARACTERS)
+  return clipEnd(`${cleanText(sections.filter(text => text !== '').join('\n\n'))}\n`, MOST_CHARACTERS)
 }
 
 /** How it has ended, or would end now. */

@@ -54,6 +54,18 @@ test('what agents wrote stays in its cell and its line', () => {
   expect(text).not.toContain('[a](')
 })
 
+test('nothing in the summary steers a terminal that shows it, or reorders its lines', () => {
+  const steering = '\u001b[31m\u0007\u0000\u009b\u202e\u2028'
+  const own = changeWith(
+    { tasks: [record(task('T1'), { status: 'FAILED', why: `no${steering}`, changed: [`a${steering}.js`] })] },
+    { words: `It works.\r\n\tTry${steering} it.` },
+  )
+  const text = summaryText({ ...own, request: `Do${steering} it\r\nnow` }, session)
+  expect(text.match(/[^\t\n\P{Cc}]|[\u2028\u2029\p{Bidi_Control}]/gu)).toBe(null)
+  expect(text).toContain('> Do[31m it\n> now\n')
+  expect(text).toContain('It works.\n\tTry[31m it.\n')
+})
+
 test('what is open is said: what failed, what waits for it, the limit, and the claim that was refused', () => {
   const failed = record(task('T1', { outputs: { it: 'it' } }), { status: 'FAILED', why: 'It gave no answer.' })
   const waits = record(task('T2', { inputs: { it: 'T1.it' } }), { why: 'It needs T1.it, and T1 failed.' })
