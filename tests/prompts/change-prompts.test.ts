@@ -4,8 +4,10 @@ import { loadPrompt } from '../../src/base/package.ts'
 import { fillPlaceholders } from '../../src/base/text.ts'
 import { schemaProblem } from '../../src/core/rules/answer-schema.ts'
 import { weakness } from '../../src/templates/change/commands/weakness.ts'
-import { PLAN_ANSWER, planProblem } from '../../src/templates/change/plan.ts'
-import { readTasks, TASKS_ANSWER, tasksProblem } from '../../src/templates/change/tasks.ts'
+import { PLAN_ANSWER } from '../../src/templates/change/plan.ts'
+import { planProblem } from '../../src/templates/change/plan-rules.ts'
+import { readTasks, TASKS_ANSWER } from '../../src/templates/change/tasks.ts'
+import { tasksProblem } from '../../src/templates/change/tasks-rules.ts'
 
 const DIRECTORY = '/home/someone/app'
 

@@ -1,7 +1,7 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { Parsed } from '../../core/contracts/memory.ts'
-import { cleanPlan, type Mistake, mistakesOf, type Plan } from './plan.ts'
+import { cleanPlan, type Mistake, type Plan } from './plan.ts'
 
 /** A version of a plan, as its file is headed. */
 export interface PlanHead {
@@ -75,8 +75,9 @@ const MOST_CHARACTERS = 256 * 1024
 /**
  * The plan that a text of `planText` holds, also once a person has edited it; a problem has a line for each mistake, which
  * names the line of the file where there is one. Pure.
+ * @param mistakesOf what is wrong with a plan that could be read; left out: it is not looked at
  */
-export function readPlanText(text: string): Parsed<Plan> {
+export function readPlanText(text: string, mistakesOf: (plan: Plan) => readonly Mistake[] = () => []): Parsed<Plan> {
   if (text.length > MOST_CHARACTERS) {
     return refused(`The file has ${text.length} characters; ${MOST_CHARACTERS} are the most that is read as a plan.`)
   }

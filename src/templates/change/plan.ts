@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
-import { truncate } from '../../base/text.ts'
 import type { Parsed } from '../../core/contracts/memory.ts'
 import type { AskedAnswer } from '../../core/rules/answer.ts'
-import { weakness } from './commands/weakness.ts'
 
 /** How a change is to be made: what a planner answers, and what a person accepts. Texts are Markdown without blanks around them. */
 export interface Plan {
@@ -58,29 +56,30 @@ export function listOfObjects(...fields: string[]): object {
   }
 }
 
-/** The most of a plan or a list of tasks: of all of it as JSON, bytes of UTF-8, so that an event holds it; of its lists; of a path, characters. */
-export const MOST_PLAN_BYTES = 60 * 1024
-const MOST = { files: 200, risks: 30, verification: 20, questions: 20 }
-const MOST_PATH_CHARACTERS = 500
 /** So many mistakes are named at once. */
 const MOST_NAMED = 10
 
 /**
  * Reads an answer that is to be a plan: its texts come without blanks around them and control characters, empty entries are
- * left out. A problem has a line for each mistake: its place, what is wrong, and how it is mended. Pure.
+ * left out. A problem has a line for each mistake: its place, what is wrong, and how it is mended. Whether the plan can be
+ * carried out, `planProblem` says. Pure.
  */
 export function readPlan(value: unknown): Parsed<Plan> {
-  const shaped = shapedPlan(value)
-  if (!shaped.ok) return shaped
-  const wrong = mistakesOf(shaped.value)
-  return wrong.length === 0 ? shaped : { ok: false, problem: problemOfMistakes(wrong) }
+  if (!isRecord(value)) return { ok: false, problem: `- ${NO_OBJECT}` }
+  const { description, files, risks, verification, questions } = value
+  const wrong = [
+    ...(typeof description === 'string' ? [] : [{ place: 'description', wrong: 'has to be a text.' }]),
+    ...wrongEntries('files', files, isPair('path', 'change'), 'an object with the texts "path" and "change"'),
+    ...wrongEntries('risks', risks, isText, 'a text'),
+    ...wrongEntries('verification', verification, isPair('run', 'why'), 'an object with the texts "run" and "why"'),
+    ...wrongEntries('questions', questions, isText, 'a text'),
+  ]
+  if (wrong.length > 0) return { ok: false, problem: problemOfMistakes(wrong) }
+  return { ok: true, value: cleanPlan(value as unknown as Plan) }
 }
 
-/** Why an answer is no plan that could be carried out, as `readPlan` says it; null if it is one. Pure. */
-export function planProblem(value: unknown): string | null {
-  const read = readPlan(value)
-  return read.ok ? null : read.problem
-}
+const NO_OBJECT =
+  'The answer is no plan; give one JSON object with description, files, risks, verification and questions.'
 
 /** The SHA-256 (hex) of a plan: the same for the same texts in the same order. Pure. */
 export function hashOfPlan({ description, files, risks, verification, questions }: Plan): string {
@@ -110,64 +109,6 @@ export function problemOfMistakes(mistakes: readonly Mistake[]): string {
   return [...named, ...(more > 0 ? [`and ${more} more like these`] : [])].join('\n')
 }
 
-/** What is wrong with a plan that has its shape. Pure. */
-export function mistakesOf(plan: Plan): Mistake[] {
-  const { description, files, verification } = plan
-  const size = Buffer.byteLength(JSON.stringify(plan))
-  const whole = size > MOST_PLAN_BYTES ? [tooLarge(size)] : []
-  const lists = (Object.keys(MOST) as (keyof typeof MOST)[]).flatMap(list => {
-    const count = plan[list].length
-    return count > MOST[list]
-      ? [{ place: list, wrong: `has ${count} entries; ${MOST[list]} are the most. ${SHORTER}` }]
-      : []
-  })
-  const empty =
-    description === '' ? [{ place: 'description', wrong: 'is empty; say what is to be done, and how.' }] : []
-  return [
-    ...whole,
-    ...lists,
-    ...empty,
-    ...files.flatMap(({ path }, at) => mistakeAt(`files[${at}].path`, problemOfPath(path))),
-    ...verification.flatMap(({ run }, at) =>
-      mistakeAt(
-        `verification[${at}].run`,
-        weakness(
-          run,
-          files.map(({ path }) => path),
-        ),
-      ),
-    ),
-  ]
-}
-
-/** A mistake, if something is wrong. */
-export function mistakeAt(place: string, wrong: string | null): Mistake[] {
-  return wrong === null ? [] : [{ place, wrong }]
-}
-
-/** The mistake of an answer that has too many bytes as JSON. */
-export function tooLarge(bytes: number): Mistake {
-  return { place: '', wrong: `has ${bytes} bytes as JSON; ${MOST_PLAN_BYTES} (60 KiB) are the most. ${SHORTER}` }
-}
-
-const SHORTER = 'Say it in fewer words.'
-
-/** Why a path names no file of the project, the end of a sentence; null if it may be one. Pure. */
-export function problemOfPath(path: string): string | null {
-  const example = 'write one from the root of the project, such as "src/a.ts".'
-  if (path === '') return `names no file; ${example}`
-  if (path.length > MOST_PATH_CHARACTERS) return `has ${path.length} characters; ${MOST_PATH_CHARACTERS} are the most.`
-  const shown = JSON.stringify(truncate(path, 80))
-  if (/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u.test(path)) return `is ${shown}, which has control characters; ${example}`
-  if (/^(?:[/\\~]|[a-z]:[/\\])/i.test(path)) return `is ${shown}, an absolute path; ${example}`
-  const parts = path.split(/[/\\]/)
-  if (parts.includes('..')) return `is ${shown}, which leads out of a folder by ".."; ${example}`
-  if (parts.some(part => /^\.(?:git|codemachine)$/i.test(part))) {
-    return `is ${shown}, which lies in .git or .codemachine; those are not to be changed. Leave it out.`
-  }
-  return parts.every(part => part === '' || part === '.') ? `is ${shown}, which names no file; ${example}` : null
-}
-
 /** A text without what no text needs: control characters, what reorders lines, blanks around it; its lines end in `\n`. Pure. */
 export function cleanText(text: string): string {
   return text.toWellFormed().replace(/\r\n?/g, '\n').replace(STEERING, '').trim()
@@ -180,20 +121,6 @@ function trimmed(text: string): string {
   return text.toWellFormed().trim()
 }
 
-function shapedPlan(value: unknown): Parsed<Plan> {
-  if (!isRecord(value)) return { ok: false, problem: `- ${NO_OBJECT}` }
-  const { description, files, risks, verification, questions } = value
-  const wrong = [
-    ...(typeof description === 'string' ? [] : [{ place: 'description', wrong: 'has to be a text.' }]),
-    ...wrongEntries('files', files, isPair('path', 'change'), 'an object with the texts "path" and "change"'),
-    ...wrongEntries('risks', risks, isText, 'a text'),
-    ...wrongEntries('verification', verification, isPair('run', 'why'), 'an object with the texts "run" and "why"'),
-    ...wrongEntries('questions', questions, isText, 'a text'),
-  ]
-  if (wrong.length > 0) return { ok: false, problem: problemOfMistakes(wrong) }
-  return { ok: true, value: cleanPlan(value as unknown as Plan) }
-}
-
 /** A plan whose texts are clean (`cleanText`), without empty entries. Pure. */
 export function cleanPlan({ description, files, risks, verification, questions }: Plan): Plan {
   return {
@@ -204,9 +131,6 @@ export function cleanPlan({ description, files, risks, verification, questions }
     questions: questions.map(cleanText).filter(text => text !== ''),
   }
 }
-
-const NO_OBJECT =
-  'The answer is no plan; give one JSON object with description, files, risks, verification and questions.'
 
 /** What of a list is not as it has to be: the list itself, or each wrong entry. Pure. */
 export function wrongEntries(

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import matter from 'gray-matter'
 import { describe, expect, test } from 'vitest'
 import { hashOfPlan, type Plan, readPlan } from '../../../src/templates/change/plan.ts'
+import { mistakesOf } from '../../../src/templates/change/plan-rules.ts'
 import {
   type PlanHead,
   planDiff,
@@ -16,7 +17,7 @@ function headOf(plan: Plan, feedback: string | null = null): PlanHead {
 }
 
 function problemIn(text: string): string {
-  const read = readPlanText(text)
+  const read = readPlanText(text, mistakesOf)
   return read.ok ? 'it can be read' : read.problem
 }
 
@@ -195,7 +196,7 @@ describe('a plan that a person edited', () => {
       fc.property(plans, fc.array(fc.tuple(line, line, hostileText), { maxLength: 4 }), (plan, edits) => {
         const lines = planText(headOf(plan)).split('\n')
         for (const [at, many, put] of edits) lines.splice(at, many, put)
-        const read = readPlanText(lines.join('\n'))
+        const read = readPlanText(lines.join('\n'), mistakesOf)
         if (read.ok) expect(readPlanText(planText(headOf(read.value)))).toEqual(read)
         else expect(read.problem).not.toBe('')
       }),

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { type Plan, readPlan } from '../../../src/templates/change/plan.ts'
+import { planProblem } from '../../../src/templates/change/plan-rules.ts'
 
 /** A plan that can be carried out. */
 export const PLAN: Plan = {
@@ -101,6 +102,7 @@ export const plans = fc
     verification: fc.array(fc.record({ run, why: hostileText }), { maxLength: 4 }),
     questions: fc.array(hostileText, { maxLength: 4 }),
   })
+  .filter(plan => planProblem(plan) === null)
   .map(readPlan)
   .filter(read => read.ok)
   .map(read => read.value)

@@ -2,15 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseAnswer } from '../../../src/core/rules/answer.ts'
 import { schemaProblem } from '../../../src/core/rules/answer-schema.ts'
-import {
-  nameOfTask,
-  readTasks,
-  TASKS_ANSWER,
-  type TaskSpec,
-  type TasksGround,
-  tasksFile,
-  tasksProblem,
-} from '../../../src/templates/change/tasks.ts'
+import { nameOfTask, readTasks, TASKS_ANSWER, type TaskSpec, tasksFile } from '../../../src/templates/change/tasks.ts'
+import { type TasksGround, tasksProblem } from '../../../src/templates/change/tasks-rules.ts'
 import { parseTasksFile } from '../../../src/workspace/memory/tasks-file.ts'
 import { hostileText } from './plans.ts'
 

@@ -8,6 +8,7 @@ import type { SessionState } from '../../../core/state/state.ts'
 import { withNotices } from '../../round-input.ts'
 import type { ChangeParts, ChangeState, Process } from '../machine.ts'
 import { hashOfPlan, PLAN_ANSWER, readPlan } from '../plan.ts'
+import { mistakesOf, planProblem } from '../plan-rules.ts'
 import { planMarkdown, planText, readPlanText } from '../plan-text.ts'
 import type { ChangeWork, FileHashes, PlanningWork, PlanVersion } from '../work.ts'
 
@@ -253,7 +254,8 @@ export function foldMaking(own: ChangeWork, event: SessionEvent, { running }: Se
 
 function withAnswer(own: ChangeWork, value: unknown): ChangeWork {
   const read = value === undefined ? TOO_LONG : readPlan(value)
-  if (!read.ok) return refused(own, read.problem)
+  const problem = read.ok ? planProblem(value) : read.problem
+  if (!read.ok || problem !== null) return refused(own, problem ?? '')
   return withPlanning(own, { draft: { plan: read.value, author: 'planner' }, problem: null, refusals: 0 })
 }
 
@@ -292,7 +294,9 @@ function withEdited(own: ChangeWork, result: unknown): ChangeWork {
   const shown = lastVersion(own.planning)
   const { text, problem } = (result ?? {}) as { text?: string; problem?: string }
   const read =
-    text === undefined ? ({ ok: false, problem: problem ?? 'It is too large.' } as const) : readPlanText(text)
+    text === undefined
+      ? ({ ok: false, problem: problem ?? 'It is too large.' } as const)
+      : readPlanText(text, mistakesOf)
   if (!read.ok) return withPlanning(own, { reading: null, problem: `${fileOf(shown)} cannot be used: ${read.problem}` })
   if (hashOfPlan(read.value) === shown.sha256)
     return withPlanning(own, { reading: null, problem: `Nothing was changed in ${fileOf(shown)}.` })

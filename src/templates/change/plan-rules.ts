@@ -1,0 +1,74 @@
+import { truncate } from '../../base/text.ts'
+import { weakness } from './commands/weakness.ts'
+import { type Mistake, type Plan, problemOfMistakes, readPlan } from './plan.ts'
+
+/** Why an answer is no plan that could be carried out, a line for each mistake as `readPlan` says it; null if it is one. Pure. */
+export function planProblem(value: unknown): string | null {
+  const read = readPlan(value)
+  if (!read.ok) return read.problem
+  const wrong = mistakesOf(read.value)
+  return wrong.length === 0 ? null : problemOfMistakes(wrong)
+}
+
+/** The most of a plan or a list of tasks: of all of it as JSON, bytes of UTF-8, so that an event holds it; of its lists; of a path, characters. */
+export const MOST_PLAN_BYTES = 60 * 1024
+const MOST = { files: 200, risks: 30, verification: 20, questions: 20 }
+const MOST_PATH_CHARACTERS = 500
+
+/** What is wrong with a plan that has its shape. Pure. */
+export function mistakesOf(plan: Plan): Mistake[] {
+  const { description, files, verification } = plan
+  const size = Buffer.byteLength(JSON.stringify(plan))
+  const whole = size > MOST_PLAN_BYTES ? [tooLarge(size)] : []
+  const lists = (Object.keys(MOST) as (keyof typeof MOST)[]).flatMap(list => {
+    const count = plan[list].length
+    return count > MOST[list]
+      ? [{ place: list, wrong: `has ${count} entries; ${MOST[list]} are the most. ${SHORTER}` }]
+      : []
+  })
+  const empty =
+    description === '' ? [{ place: 'description', wrong: 'is empty; say what is to be done, and how.' }] : []
+  return [
+    ...whole,
+    ...lists,
+    ...empty,
+    ...files.flatMap(({ path }, at) => mistakeAt(`files[${at}].path`, problemOfPath(path))),
+    ...verification.flatMap(({ run }, at) =>
+      mistakeAt(
+        `verification[${at}].run`,
+        weakness(
+          run,
+          files.map(({ path }) => path),
+        ),
+      ),
+    ),
+  ]
+}
+
+/** A mistake, if something is wrong. */
+export function mistakeAt(place: string, wrong: string | null): Mistake[] {
+  return wrong === null ? [] : [{ place, wrong }]
+}
+
+/** The mistake of an answer that has too many bytes as JSON. */
+export function tooLarge(bytes: number): Mistake {
+  return { place: '', wrong: `has ${bytes} bytes as JSON; ${MOST_PLAN_BYTES} (60 KiB) are the most. ${SHORTER}` }
+}
+
+const SHORTER = 'Say it in fewer words.'
+
+/** Why a path names no file of the project, the end of a sentence; null if it may be one. Pure. */
+export function problemOfPath(path: string): string | null {
+  const example = 'write one from the root of the project, such as "src/a.ts".'
+  if (path === '') return `names no file; ${example}`
+  if (path.length > MOST_PATH_CHARACTERS) return `has ${path.length} characters; ${MOST_PATH_CHARACTERS} are the most.`
+  const shown = JSON.stringify(truncate(path, 80))
+  if (/[\p{Cc}\u2028\u2029\p{Bidi_Control}]/u.test(path)) return `is ${shown}, which has control characters; ${example}`
+  if (/^(?:[/\\~]|[a-z]:[/\\])/i.test(path)) return `is ${shown}, an absolute path; ${example}`
+  const parts = path.split(/[/\\]/)
+  if (parts.includes('..')) return `is ${shown}, which leads out of a folder by ".."; ${example}`
+  if (parts.some(part => /^\.(?:git|codemachine)$/i.test(part))) {
+    return `is ${shown}, which lies in .git or .codemachine; those are not to be changed. Leave it out.`
+  }
+  return parts.every(part => part === '' || part === '.') ? `is ${shown}, which names no file; ${example}` : null
+}
