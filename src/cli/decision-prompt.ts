@@ -7,7 +7,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { writableByAgents } from '../platform/files.ts'
 import { openRecords } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'
-import { choicesInWords, diffInMarkdown, wordsForDecisionEnd } from '../words/decision.ts'
+import { choicesInWords, decidedMeanwhile, diffInMarkdown, keptEdit, wordsForDecisionEnd } from '../words/decision.ts'
 import { safeText } from '../words/safe-text.ts'
 import { wantsColour } from './flags.ts'
 
@@ -77,7 +77,7 @@ export class DecisionPrompt implements View {
         this.#isMidLine = false
         if (over.aborted) return
         const said = answerIn(line, decision.choices)
-        if (said !== null && (await this.#answer(said, decision, { id, directory }))) return
+        if (said !== null && (await this.#answer(said, decision, { id, directory }, over))) return
         if (!over.aborted) prompt()
       }
     } finally {
@@ -92,20 +92,27 @@ export class DecisionPrompt implements View {
     answer: DecisionAnswer,
     decision: OpenDecision,
     { id, directory }: Pick<SessionState, 'id' | 'directory'>,
+    over: AbortSignal,
   ): Promise<boolean> {
     const { stdout, clock } = this.#context
     const chosen = decision.choices.find(each => each.id === answer.choice)
-    if (chosen?.opensFile && decision.file !== undefined) {
-      const problem = await editOnTerminal(this.#context, directory, decision.file)
+    const file = (chosen?.opensFile && decision.file) || null
+    if (file !== null) {
+      const problem = await editOnTerminal(this.#context, directory, file)
       if (problem !== null) {
         stdout.write(`${problem}\n`)
         return false
+      }
+      // It is another decision that would be answered.
+      if (over.aborted) {
+        stdout.write(`${decidedMeanwhile(file)}\n`)
+        return true
       }
     }
     const at = new Date(clock.now()).toISOString()
     const reply = await this.#sessions?.ask({ type: 'decide', ...answer, session: id, decision: decision.id, at })
     if (reply === undefined) return true
-    if (!isTaken(reply)) stdout.write(`${reply.message}\n`)
+    if (!isTaken(reply)) stdout.write(`${reply.message}${file === null ? '' : ` ${keptEdit(file)}`}\n`)
     return isTaken(reply)
   }
 }

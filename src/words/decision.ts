@@ -7,6 +7,18 @@ import { clipLines, type Description, describe, type Hints } from './names.ts'
 import { formatCountdown, formatMoment } from './numbers.ts'
 import { oneLine } from './safe-text.ts'
 
+/** What is said of a file that a person has edited for an answer which was not taken, a sentence. */
+export function keptEdit(file: string): string {
+  return `What you saved is kept in ${oneLine(file, PATH_CHARS)}.`
+}
+
+/** The same where the decision was made while they edited it. */
+export function decidedMeanwhile(file: string | null): string {
+  const already = 'It has been decided already'
+  return file === null ? already : `${already}. ${keptEdit(file)}`
+}
+
+const PATH_CHARS = 300
 const TITLE_CHARS = 500
 const LABEL_CHARS = 200
 const MOST_LINES = 40

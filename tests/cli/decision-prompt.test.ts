@@ -1,8 +1,10 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/base/clock.ts'
 import { DecisionPrompt } from '../../src/cli/decision-prompt.ts'
 import { observerOn } from '../../src/cli/output.ts'
@@ -110,6 +112,25 @@ test('a choice that opens a file is taken once that was edited here, and not whe
   without.types('edit\n')
   await vi.waitFor(() => expect(without.shown()).toContain('docs is not there.\nYour choice'), { timeout: 30_000 })
   expect(without.asked).toEqual([])
+})
+
+test('what a person has edited that is decided meanwhile is not taken, and is said where it lies', async () => {
+  const edits = { ...wanted, choices: [{ id: 'edit', label: 'Edit it', opensFile: true as const }], default: null }
+  const pipes = await mkdtemp(join(tmpdir(), 'codemachine-editor-'))
+  onTestFinished(async () => await rm(pipes, { recursive: true }))
+  const [open, saved] = [join(pipes, 'open'), join(pipes, 'saved')]
+  await using person = await sit([], `sh -c 'echo > ${open}; cat ${saved} > "$0"'`)
+  await mkdir(join(person.directory, 'docs'))
+  execFileSync('mkfifo', [open, saved])
+  person.happens(created(), edits)
+  person.types('1\n')
+  await readFile(open)
+  person.happens(created(), edits, { ...sampleEvents['decision-made'], choice: 'edit' })
+  await writeFile(saved, 'PostgreSQL')
+  const said = 'It has been decided already. What you saved is kept in docs/database.md.\n'
+  await vi.waitFor(() => expect(person.shown()).toContain(said), { timeout: 30_000 })
+  expect(person.asked).toEqual([])
+  expect(await readFile(join(person.directory, 'docs/database.md'), 'utf8')).toBe('PostgreSQL')
 })
 
 test('the terminal is let go of when another door has answered, and not read where nobody is asked', async () => {

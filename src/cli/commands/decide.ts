@@ -3,15 +3,17 @@ import { OpenProject } from '../../app/open-project.ts'
 import { UserError } from '../../base/errors.ts'
 import { isTaken } from '../../core/contracts/reply.ts'
 import type { OpenDecision } from '../../core/rules/decision.ts'
+import { PLAN_DECISION } from '../../core/state/plan.ts'
 import { type SessionState, type SessionStatus, sessionStatusOf } from '../../core/state/state.ts'
 import { foldJournal, lockOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import { askWhoRuns } from '../../records/run-lock.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
 import { resumeCommand } from '../../words/commands.ts'
-import { decisionLines } from '../../words/decision.ts'
+import { decisionLines, keptEdit } from '../../words/decision.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { decisionReport } from '../../words/status.ts'
+import { plansOf } from '../../words/work.ts'
 import { editOnTerminal, markdownOn } from '../decision-prompt.ts'
 import { directoryOf, type LookFlags, readText } from '../flags.ts'
 
@@ -33,15 +35,17 @@ export async function decide(context: CliContext, words: readonly string[], flag
   const [choice, ...said] = isSession ? others : words
   if (choice === undefined) return await showAsked(context, records, session, flags)
   const text = said.length === 0 ? null : await readText(context, said.join(' '))
-  await editFirst(context, records, { session, choice })
+  const edited = await editFirst(context, records, { session, choice })
   const reply = await project.ask({
     type: 'decide',
     choice,
     ...(text === null ? {} : { text }),
     ...(session === null ? {} : { session }),
+    ...versionOf(edited),
   })
-  if (reply === null) throw await nobodyAsks(records, session, flags)
-  if (!isTaken(reply)) throw new UserError(reply.message, { hint: 'What is asked: codemachine decide' })
+  const about = (problem: UserError) => withEdited(problem, edited)
+  if (reply === null) throw about(await nobodyAsks(records, session, flags))
+  if (!isTaken(reply)) throw about(new UserError(reply.message, { hint: 'What is asked: codemachine decide' }))
   stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${reply.message}\n`)
   return 0
 }
@@ -101,19 +105,37 @@ function asJson({ state, standing, decision }: Asked) {
   return { session: state.id, standing, decision: decision && decisionReport(decision) }
 }
 
-/** Lets the person edit the file that the choice opens, where they sit at a terminal. */
+/** A file that a person has edited for an answer, and the version of the plan that it is; null: it is none. */
+export interface EditedFirst {
+  file: string
+  version: number | null
+}
+
+/** The version that is answered with what was edited: by then another one may wait. */
+export function versionOf(edited: EditedFirst | null): { version?: number } {
+  return edited === null || edited.version === null ? {} : { version: edited.version }
+}
+
+/** Why an answer was not taken, with where that lies which was edited for it. */
+export function withEdited({ message, hint, exitCode }: UserError, edited: EditedFirst | null): UserError {
+  const said = edited === null ? message : `${message} ${keptEdit(edited.file)}`
+  return new UserError(said, { ...(hint === null ? {} : { hint }), exitCode })
+}
+
+/** Lets the person edit the file that the choice opens, where they sit at a terminal; null: there was nothing to edit. */
 export async function editFirst(
   context: CliContext,
   records: Records,
   { session, choice }: { session: string | null; choice: string },
-): Promise<void> {
+): Promise<EditedFirst | null> {
   const { stdin, stdout } = context
-  if (stdin.isTTY !== true || stdout.isTTY !== true) return
+  if (stdin.isTTY !== true || stdout.isTTY !== true) return null
   const asked = await readAsked(context, records, session, () => {})
-  const { file, choices = [] } = asked?.decision ?? {}
-  if (file === undefined || !choices.some(each => each.id === choice && each.opensFile)) return
+  const { id, file, choices = [] } = asked?.decision ?? {}
+  if (asked === null || file === undefined || !choices.some(each => each.id === choice && each.opensFile)) return null
   const problem = await editOnTerminal(context, records.directory, file)
   if (problem !== null) throw new UserError(problem)
+  return { file, version: id === PLAN_DECISION ? (plansOf(asked.state).at(-1)?.version ?? null) : null }
 }
 
 async function nobodyAsks(records: Records, session: string | null, { cd }: LookFlags): Promise<UserError> {

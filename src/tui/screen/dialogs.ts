@@ -4,6 +4,7 @@ import { isTaken } from '../../core/contracts/reply.ts'
 import type { LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import { answerIn, type Choice, type OpenDecision } from '../../core/rules/decision.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { decidedMeanwhile } from '../../words/decision.ts'
 import { workOf } from '../../words/event.ts'
 import { KEY_HINTS } from '../../words/names.ts'
 import { formatCount } from '../../words/numbers.ts'
@@ -198,8 +199,10 @@ export async function answerDecision(context: QuestionContext, typed: string): P
   if (answer === null) return await askDecision(context)
   const choice = decision?.choices.find(({ id }) => id === answer.choice)
   if (decision === null || choice === undefined) await askAndNotify(context, { type: 'decide', ...answer })
-  else if (await isFileEdited(context, decision, choice))
-    await askAndNotify(context, { ...askOf(model, decision), ...answer })
+  else if (await isFileEdited(context, decision, choice)) {
+    if (isStillAsked(model, decision)) await askAndNotify(context, { ...askOf(model, decision), ...answer })
+    else model.notice(decidedMeanwhile(fileEdited(decision, choice)), 'warning')
+  }
   return true
 }
 
@@ -232,7 +235,7 @@ const OF_DECISION = { takesCommands: true, ofDecision: true } as const
 async function choose(context: QuestionContext, decision: OpenDecision, choice: Choice): Promise<void> {
   const { model } = context
   if (!(await isFileEdited(context, decision, choice))) return await offerChoices(context, decision)
-  if (!isStillAsked(model, decision)) return model.notice('It has been decided already', 'warning')
+  if (!isStillAsked(model, decision)) return model.notice(decidedMeanwhile(fileEdited(decision, choice)), 'warning')
   const ask = { ...askOf(model, decision), choice: choice.id }
   if (choice.text === undefined) return void (await askAndNotify(context, ask))
   const answer = await model.choose({
@@ -250,12 +253,14 @@ async function choose(context: QuestionContext, decision: OpenDecision, choice: 
 }
 
 /** Whether the choice opens no file, or the person has had it in their editor. */
-async function isFileEdited(
-  { host }: QuestionContext,
-  { file }: OpenDecision,
-  { opensFile }: Choice,
-): Promise<boolean> {
-  return !opensFile || file === undefined || (await host.editFile(file))
+async function isFileEdited({ host }: QuestionContext, decision: OpenDecision, choice: Choice): Promise<boolean> {
+  const file = fileEdited(decision, choice)
+  return file === null || (await host.editFile(file))
+}
+
+/** The file that the choice opens; null: none. */
+function fileEdited({ file }: OpenDecision, { opensFile }: Choice): string | null {
+  return opensFile && file !== undefined ? file : null
 }
 
 function askOf({ pane }: ScreenModel, { id }: OpenDecision) {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -166,6 +167,30 @@ test('the file of the plan is opened in the editor of a person at a terminal, be
       `^No plan of ${id} waits just now: it was answered with "edit", and what comes of that is not there yet`,
     ),
   )
+})
+
+test('an edit of a version that is another one by the time that it is saved is not taken, and is said where it lies', async () => {
+  await using waiting = await openWaiting()
+  const { place, types, askedFor } = waiting
+  const id = await askedFor(1)
+  const [open, saved] = [join(place.root, 'open'), join(place.root, 'saved')]
+  execFileSync('mkfifo', [open, saved])
+  await writeFile(
+    join(place.root, 'editor'),
+    `#!/bin/sh\necho > '${open}'\ncat '${saved}' > /dev/null\necho "and more" >> "$1"\n`,
+    { mode: 0o700 },
+  )
+  const editing = types(['edit'], {}, true)
+  await readFile(open)
+  expect(await types(['reject', 'another', 'way'], { json: true })).toContain('"code":"done"')
+  await askedFor(2)
+  await writeFile(saved, 'now')
+  expect(await editing).toBe(
+    `Version 2 of the plan of ${id} waits, and not version 1. What you saved is kept in ${FILE}.`,
+  )
+  expect(await readFile(join(place.directory, FILE), 'utf8')).toBe('a plan\nand more\n')
+  await writeFile(join(place.root, 'editor'), '#!/bin/sh\n', { mode: 0o700 })
+  expect(await types(['edit'], {}, true)).toBe(`${id} reads the file now; codemachine plan shows what comes of it.\n`)
 })
 
 test('a plan of a session that nobody runs any more is answered once that goes on, and can be read until then', async () => {

@@ -20,7 +20,11 @@ import { created, shown } from './night.ts'
 /** A person before a plan that waits for them. */
 function sit(
   ask: (context: QuestionContext) => Promise<unknown>,
-  { asks = shown, edits = true }: { asks?: readonly SessionEvent[]; edits?: boolean } = {},
+  {
+    asks = shown,
+    edits = true,
+    meanwhile,
+  }: { asks?: readonly SessionEvent[]; edits?: boolean; meanwhile?: SessionEvent } = {},
 ) {
   const edited: string[] = []
   const asked: Ask[] = []
@@ -37,6 +41,10 @@ function sit(
     edit: async () => null,
     editFile: async file => {
       edited.push(file)
+      for (const event of recorded([created, ...asks, ...(meanwhile === undefined ? [] : [meanwhile])]).slice(
+        asks.length + 1,
+      ))
+        happens(event)
       return edits
     },
     openLogs: nothing,
@@ -140,6 +148,18 @@ test('a choice that opens the file is taken once it was edited; else it is asked
   const failing = sit(askDecision, { asks: [OPEN], edits: false })
   await failing.answered({ kind: 'chosen', id: 'edit' })
   expect([failing.asked, failing.model.dialog?.question.title]).toEqual([[], 'Which database?'])
+})
+
+test('what a person has edited that is decided meanwhile is not taken, and is said where it lies', async () => {
+  const meanwhile = { ...sampleEvents['decision-made'], choice: 'keep' } as const
+  const editing = sit(askDecision, { asks: [OPEN], meanwhile })
+  await editing.answered({ kind: 'chosen', id: 'edit' })
+  const typing = sit(context => answerDecision(context, 'edit'), { asks: [OPEN], meanwhile })
+  await typing.over
+  for (const { asked, model } of [editing, typing]) {
+    expect(asked).toEqual([])
+    expect(model.currentNotice?.text).toBe('It has been decided already. What you saved is kept in docs/database.md.')
+  }
 })
 
 test('what is typed behind /decide is read as on a plain terminal, and opens the file of its choice', async () => {

@@ -14,7 +14,7 @@ import { oneLine, safeText } from '../../../words/safe-text.ts'
 import { plansOf } from '../../../words/work.ts'
 import { diffOn, markdownOn } from '../../decision-prompt.ts'
 import { directoryOf, type LookFlags, readText } from '../../flags.ts'
-import { type Asked, editFirst, readAsked } from '../decide.ts'
+import { type Asked, editFirst, readAsked, versionOf as versionEdited, withEdited } from '../decide.ts'
 
 /** What may be said of `codemachine plan`. */
 export interface PlanFlags extends LookFlags {
@@ -50,18 +50,19 @@ export async function plan(context: CliContext, words: readonly string[], flags:
   const text = said === null ? null : await readText(context, said)
   if (action === 'reject' && text === null)
     throw new UserError('Say what to change: codemachine plan reject "what to change"')
-  if (action === EDIT) await editFirst(context, records, { session, choice: EDIT })
+  const edited = action === EDIT ? await editFirst(context, records, { session, choice: EDIT }) : null
   const reply = await project.ask({
     type: 'decide',
     decision: PLAN_DECISION,
     choice: action === 'accept' ? PLAN_CHOICES.accept : action === 'reject' ? PLAN_CHOICES.change : EDIT,
     ...(text === null ? {} : { text }),
     ...(session === null ? {} : { session }),
-    ...(version === null ? {} : { version }),
+    ...(version === null ? versionEdited(edited) : { version }),
   })
-  if (reply === null) throw await nobodyWaits(context, records, session, flags)
-  if (reply.code === 'not-asked') throw await notWaiting(context, records, session, reply.message)
-  if (!isTaken(reply)) throw new UserError(reply.message, { hint: `What waits: codemachine plan${at(flags)}` })
+  const about = (problem: UserError) => withEdited(problem, edited)
+  if (reply === null) throw about(await nobodyWaits(context, records, session, flags))
+  if (reply.code === 'not-asked') throw about(await notWaiting(context, records, session, reply.message))
+  if (!isTaken(reply)) throw about(new UserError(reply.message, { hint: `What waits: codemachine plan${at(flags)}` }))
   context.stdout.write(flags.json ? `${JSON.stringify(reply)}\n` : `${reply.message}\n`)
   return 0
 }
