@@ -1,5 +1,6 @@
 import type { Reachable } from '../app/work-through.ts'
 import { messageOf, UserError } from '../base/errors.ts'
+import { codeBlock } from '../base/markdown.ts'
 import { isTaken } from '../core/contracts/reply.ts'
 import type { Recorded, View } from '../core/events/events.ts'
 import { answerIn, type DecisionAnswer, type OpenDecision } from '../core/rules/decision.ts'
@@ -7,7 +8,7 @@ import type { SessionState } from '../core/state/state.ts'
 import { writableByAgents } from '../platform/files.ts'
 import { openRecords } from '../records/records.ts'
 import type { CliContext } from '../tui/cli-context.ts'
-import { choicesInWords, decidedMeanwhile, diffInMarkdown, keptEdit, wordsForDecisionEnd } from '../words/decision.ts'
+import { choicesInWords, decidedMeanwhile, keptEdit, wordsForDecisionEnd } from '../words/decision.ts'
 import { safeText } from '../words/safe-text.ts'
 import { wantsColour } from './flags.ts'
 
@@ -154,7 +155,7 @@ export async function markdownOn(context: Pick<CliContext, 'env' | 'stdout'>, te
 
 /** A unified diff in lines for stdout, as `markdownOn`. */
 export async function diffOn(context: Pick<CliContext, 'env' | 'stdout'>, diff: string): Promise<string[]> {
-  return await markdownOn(context, context.stdout.isTTY === true ? diffInMarkdown(diff) : diff)
+  return await markdownOn(context, context.stdout.isTTY === true ? codeBlock(diff, 'diff') : diff)
 }
 
 function wordsFor({ id, text }: OpenDecision['choices'][number], at: number): string {

@@ -1,3 +1,4 @@
+import { inlineCode } from '../base/markdown.ts'
 import { formatBytes } from '../base/text.ts'
 import type { ReportSection } from '../core/contracts/view.ts'
 import { formatCount, formatDayAndTime, formatDuration, formatMoment, shortNumber } from '../words/numbers.ts'
@@ -292,8 +293,5 @@ const SPECIAL = /[\\`*[\]<>|~&$#@]|(?<![a-z0-9])_|_(?![a-z0-9])|:(?=\/\/)|(?<=\b
 
 /** A code span. */
 export function codeSpan(text: string): string {
-  const line = safeText(text).replace(/\s*\n\s*/g, ' ')
-  const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([run]) => run.length))
-  const fence = '`'.repeat(longest + 1)
-  return longest === 0 ? `${fence}${line}${fence}` : `${fence} ${line} ${fence}`
+  return inlineCode(safeText(text).replace(/\s*\n\s*/g, ' '))
 }

@@ -120,13 +120,6 @@ export function choicesInWords({ choices, file }: { choices: readonly Choice[]; 
   return [...seeFile(file), ...choices.map(choiceInWords)]
 }
 
-/** A unified diff as a block of code that no line of it ends. */
-export function diffInMarkdown(diff: string): string {
-  const longest = Math.max(2, ...Array.from(diff.matchAll(/`+/g), ([ticks]) => ticks.length))
-  const fence = '`'.repeat(longest + 1)
-  return `${fence}diff\n${diff.trimEnd()}\n${fence}`
-}
-
 function seeFile(file: string | undefined): string[] {
   return file === undefined ? [] : [`  See ${oneLine(file, LABEL_CHARS)}`]
 }

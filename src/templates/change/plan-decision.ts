@@ -1,3 +1,4 @@
+import { codeBlock, inlineCode } from '../../base/markdown.ts'
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { Choice, Decision } from '../../core/rules/decision.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
@@ -57,14 +58,14 @@ function bodyOf(own: ChangeWork, version: PlanVersion, session: SessionState, fo
     ...(problem === null ? [] : [`**${truncate(problem, MOST.problem)}**`]),
     ...(changedFiles === null
       ? []
-      : [`**Changed since this plan was made:** ${truncate(changedFiles.map(asCode).join(', '), MOST.files)}`]),
+      : [`**Changed since this plan was made:** ${truncate(changedFiles.map(inlineCode).join(', '), MOST.files)}`]),
     clipEnd(text, MOST.plan),
-    ...(text.length <= MOST.plan ? [] : [`All of it lies in ${asCode(`${folder}/${fileOf(version)}`)}.`]),
+    ...(text.length <= MOST.plan ? [] : [`All of it lies in ${inlineCode(`${folder}/${fileOf(version)}`)}.`]),
     proofOf(own, version, session),
     ...(versions.length < MOST_VERSIONS ? [] : [`These are ${MOST_VERSIONS} versions, and no other is made.`]),
     ...(diff === '' || before === undefined
       ? []
-      : [`## What is different from version ${before.version}\n\n${fenced(clipEnd(diff, MOST.diff))}`]),
+      : [`## What is different from version ${before.version}\n\n${codeBlock(clipEnd(diff, MOST.diff), 'diff')}`]),
   ].join('\n\n')
 }
 
@@ -79,7 +80,7 @@ function proofOf(
   const gates = session.gates.filter(({ run }) => !planning.addsGates || !ofPlan.has(run))
   const commands = context?.facts.commands ?? []
   const hasCommand = commands.some(({ kind }) => kind !== 'lint' && kind !== 'run') || gates.length > 0
-  const lines = verification.map(({ run }) => `- ${asCode(run)}`).join('\n')
+  const lines = verification.map(({ run }) => `- ${inlineCode(run)}`).join('\n')
   return [
     '## What will count as proof',
     ...(verification.length === 0
@@ -87,21 +88,8 @@ function proofOf(
       : [`If you accept this plan, these commands do, for you have seen them:\n\n${clipEnd(lines, MOST.proof - 800)}`]),
     ...(gates.length === 0
       ? []
-      : [`Your gates do: ${truncate(gates.map(({ name }) => asCode(name)).join(', '), 500)}`]),
+      : [`Your gates do: ${truncate(gates.map(({ name }) => inlineCode(name)).join(', '), 500)}`]),
     ...(hasCommand ? [] : ['No test or build command was found in this project.']),
     ...(verification.length > 0 || gates.length > 0 ? [] : ['Nothing does: it will end *unverified*.']),
   ].join('\n\n')
-}
-
-/** A fence that no line of the text closes. */
-function fenced(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
-  const fence = '`'.repeat(longest + 1)
-  return `${fence}diff\n${text}\n${fence}`
-}
-
-function asCode(text: string): string {
-  const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
-  const ticks = '`'.repeat(longest + 1)
-  return longest === 0 ? `\`${text}\`` : `${ticks} ${text} ${ticks}`
 }

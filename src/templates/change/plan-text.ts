@@ -1,4 +1,5 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff'
+import { inlineCode } from '../../base/markdown.ts'
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { Parsed } from '../../core/contracts/memory.ts'
 import { cleanPlan, type Mistake, type Plan } from './plan.ts'
@@ -58,15 +59,7 @@ function indented(text: string): string {
 }
 
 function pairText(code: string, text: string): string {
-  return text === '' ? codeSpan(code) : `${codeSpan(code)}: ${text}`
-}
-
-/** A text as code in a line of Markdown: between more backticks than it has itself in a row. */
-function codeSpan(text: string): string {
-  const longest = Math.max(0, ...(text.match(/`+/g) ?? []).map(({ length }) => length))
-  const fence = '`'.repeat(longest + 1)
-  const blank = /^`|`$/.test(text) ? ' ' : ''
-  return `${fence}${blank}${text}${blank}${fence}`
+  return text === '' ? inlineCode(code) : `${inlineCode(code)}: ${text}`
 }
 
 /** The most of a file that is read as a plan, characters. */

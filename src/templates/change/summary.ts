@@ -1,3 +1,4 @@
+import { inlineCode } from '../../base/markdown.ts'
 import { clipEnd, truncate } from '../../base/text.ts'
 import type { SessionOutcome } from '../../core/events/outcome.ts'
 import { hasPassed as hasGatePassed } from '../../core/events/outcome.ts'
@@ -252,12 +253,9 @@ function inline(text: string): string {
   return text.replace(/\s+/g, ' ').trim().replace(SPECIAL, '\\$&')
 }
 
-/** A text as a code span of Markdown on one line, whatever backticks it has. */
+/** A text as code on one line of Markdown, whatever backticks it has. */
 export function code(text: string): string {
-  const runs = text.match(/`+/g) ?? []
-  const fence = '`'.repeat(Math.max(0, ...runs.map(({ length }) => length)) + 1)
-  const line = text.replace(/\s+/g, ' ')
-  return fence.length === 1 ? `\`${line}\`` : `${fence} ${line} ${fence}`
+  return inlineCode(text.replace(/\s+/g, ' '))
 }
 
 function formatSeconds(ms: number): string {

@@ -1,10 +1,10 @@
 import { CHANGE } from '../../app/change/options.ts'
 import { newestSessions, readableState } from '../../app/find.ts'
+import { codeBlock } from '../../base/markdown.ts'
 import { problemOfPrompt } from '../../base/text.ts'
 import type { ShownPlan } from '../../core/contracts/view.ts'
 import { PLAN_CHOICES, PLAN_DECISION } from '../../core/state/plan.ts'
 import type { SessionState } from '../../core/state/state.ts'
-import { diffInMarkdown } from '../../words/decision.ts'
 import { wordsForVersion } from '../../words/plan.ts'
 import { oneLine } from '../../words/safe-text.ts'
 import { plansOf } from '../../words/work.ts'
@@ -133,7 +133,7 @@ function planInMarkdown(plan: ShownPlan, waits: boolean): string {
     text.trim(),
     ...(diff === null || diff.trim() === ''
       ? []
-      : [`## What is different from version ${version - 1}`, diffInMarkdown(diff)]),
+      : [`## What is different from version ${version - 1}`, codeBlock(diff, 'diff')]),
   ].join('\n\n')
 }
 

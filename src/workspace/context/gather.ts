@@ -1,4 +1,5 @@
 import { UserError } from '../../base/errors.ts'
+import { codeBlock } from '../../base/markdown.ts'
 import type { ContextFacts, ProjectCommand } from '../../core/contracts/context.ts'
 import { listFiles } from '../files/search.ts'
 import { findBlockingFiles, usualBlockingFiles } from '../git/blocking-files.ts'
@@ -10,7 +11,7 @@ import { findMentions } from './mentions.ts'
 import type { Project } from './project-file.ts'
 import { readProjectRules } from './project-rules.ts'
 import { lookAtRepository, type RepositoryState } from './repository.ts'
-import { fenced, joinSections, oneLine, quoted, type Section } from './sections.ts'
+import { joinSections, oneLine, quoted, type Section } from './sections.ts'
 import { bareRepositories, drawTree, pathsOutside } from './tree.ts'
 
 /** Of which project, and for which request, the context is gathered. */
@@ -165,5 +166,5 @@ function commandsText(commands: readonly ProjectCommand[]): string {
 
 function treeText(tree: string, count: number): string {
   if (count === 0) return ''
-  return `${count === 1 ? '1 file' : `${count} files`}, without what git ignores:\n\n${fenced(tree, 'text')}`
+  return `${count === 1 ? '1 file' : `${count} files`}, without what git ignores:\n\n${codeBlock(tree, 'text')}`
 }

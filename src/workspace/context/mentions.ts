@@ -1,7 +1,8 @@
+import { codeBlock } from '../../base/markdown.ts'
 import { formatBytes } from '../../base/text.ts'
 import { pathInside } from '../../platform/files.ts'
 import { type Project, type ProjectFile, readProjectFile } from './project-file.ts'
-import { clipBytes, fenced, oneLine, quoted } from './sections.ts'
+import { clipBytes, oneLine, quoted } from './sections.ts'
 import { findSymbols, type SymbolPlace } from './symbols.ts'
 
 /** The files that a request names, with what they hold as Markdown. */
@@ -112,7 +113,7 @@ function contentOf(file: Exclude<ProjectFile, { kind: 'gone' }>, { line, path }:
       const language = /\.(\w{1,12})$/.exec(path)?.[1] ?? ''
       const { text, note } = aroundLine(file.text, line, most)
       const told = [...(file.encoding === 'UTF-8' ? [] : [`Read as ${file.encoding}.`]), ...(note === '' ? [] : [note])]
-      return `${told.length === 0 ? '' : `${told.join(' ')}\n\n`}${clipBytes(fenced(text, language), Math.max(200, most))}`
+      return `${told.length === 0 ? '' : `${told.join(' ')}\n\n`}${clipBytes(codeBlock(text, language), Math.max(200, most))}`
     }
   }
 }

@@ -2,10 +2,11 @@ import type { Dirent } from 'node:fs'
 import { opendir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { systemErrorCode } from '../../base/errors.ts'
+import { codeBlock } from '../../base/markdown.ts'
 import { findObstacle } from '../files/inside-directory.ts'
 import { readFrontMatter } from '../memory/main-file.ts'
 import { type Project, readProjectFile } from './project-file.ts'
-import { clipBytes, fenced, oneLine, quoted } from './sections.ts'
+import { clipBytes, oneLine, quoted } from './sections.ts'
 
 /** The rules of a project that tools other than codex read: Markdown, and the files that it holds. */
 export interface ProjectRules {
@@ -38,7 +39,7 @@ export async function readProjectRules(
   const take = (path: string, text: string, why: string) => {
     if (text.trim() === '') return
     rules.files.push(path)
-    parts.push(`### ${quoted(path)}${why}\n\n${clipBytes(fenced(text), MOST_BYTES_EACH)}`)
+    parts.push(`### ${quoted(path)}${why}\n\n${clipBytes(codeBlock(text), MOST_BYTES_EACH)}`)
   }
   for (const path of RULE_FILES) {
     const text = await textOf(project, path, rules.notes)

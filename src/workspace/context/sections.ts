@@ -1,3 +1,4 @@
+import { inlineCode } from '../../base/markdown.ts'
 import { truncate } from '../../base/text.ts'
 
 /** A part of the context: a heading and Markdown, shortened where it would be larger than its bound. */
@@ -56,21 +57,9 @@ function openFence(text: string): string | null {
   return open
 }
 
-/** A text that others wrote, in a fence that nothing in it closes: nothing in it reads as ours. */
-export function fenced(text: string, language = ''): string {
-  const longest = Array.from(text.matchAll(/`{3,}/g), ([run]) => run.length).reduce((a, b) => Math.max(a, b), 2)
-  const fence = '`'.repeat(Math.min(longest + 1, 100))
-  // A fence of more than a hundred characters is broken up.
-  const content = longest < 100 ? text : text.replace(/`{3,}/g, run => `${run.slice(0, 2)}\u200b`)
-  return `${fence}${language}\n${content.replace(/\n+$/, '')}\n${fence}`
-}
-
 /** A name or value that others wrote, on one line of at most `limit` characters, in backticks. */
 export function quoted(text: string, limit = 300): string {
-  const line = oneLine(text, limit)
-  const longest = Math.max(0, ...Array.from(line.matchAll(/`+/g), ([run]) => run.length))
-  const ticks = '`'.repeat(longest + 1)
-  return longest === 0 ? `\`${line}\`` : `${ticks} ${line} ${ticks}`
+  return inlineCode(oneLine(text, limit))
 }
 
 /** A text that others wrote on one line: what breaks lines or steers a terminal is written as an escape. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { clipBytes, fenced, quoted } from '../../../src/workspace/context/sections.ts'
+import { codeBlock } from '../../../src/base/markdown.ts'
+import { clipBytes, quoted } from '../../../src/workspace/context/sections.ts'
 import { bareRepositories, drawTree, pathsOutside } from '../../../src/workspace/context/tree.ts'
 import { cpuMs } from '../../support/cpu-time.ts'
 
@@ -103,7 +104,7 @@ test('no text closes the fence that it stands in, and a shortened one is closed'
       fc.array(fc.constantFrom('`', '```', '\n', 'a', '`````js'), { maxLength: 60 }),
       fc.nat(400),
       (parts, most) => {
-        const whole = fenced(parts.join(''))
+        const whole = codeBlock(parts.join(''))
         const [fence = ''] = whole.split('\n')
         const inside = whole.split('\n').slice(1, -1)
         expect(inside.filter(line => line.startsWith(fence))).toEqual([])
