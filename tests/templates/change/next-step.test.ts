@@ -102,6 +102,16 @@ describe('what a change does next', () => {
     expect(nextIn('GENERATING_SUMMARY', own, now)).toEqual({ kind: 'look', what: 'lines' })
   })
 
+  test('what is summed up once more is not what it had come to before', () => {
+    const own = changeWith(
+      { tasks: [record(task('T1'), { status: 'FAILED', why: 'It gave no answer.' })] },
+      { outcome: { kind: 'done', verified: true } },
+    )
+    const entered = STATES.GENERATING_SUMMARY.state.enter?.(own, session) ?? own
+    const step = nextIn('GENERATING_SUMMARY', entered)
+    expect(step.kind === 'round' && step.round.input).toContain('Not done, a person is needed: T1 failed.')
+  })
+
   test('each time that proved files are others after the summary counts as an attempt', () => {
     const own = changeWith({ tasks: [record(task('T1'), COMPLETED)], claim: claim({ attempts: 3 }) })
     expect(STATES.GENERATING_SUMMARY.state.exit?.(own, session)?.execution.claim.attempts).toBe(4)

@@ -277,7 +277,8 @@ function wordsForClaim({ execution: { claim } }: ChangeWork): string {
 export const generatingSummary: ChangeState = {
   enter(own, session) {
     const begun = { ...own.execution, limit: limitOf(own, session), at: null, fixing: null, done: [] }
-    return { ...withExecution(own, begun), summary: null, words: null }
+    // What it has come to before is not what it ends with.
+    return { ...withExecution(own, begun), summary: null, words: null, outcome: null }
   },
   exit(own, session) {
     if (!hasWorkLeft(own, session)) return { ...own, outcome: outcomeOf(own, session) }

@@ -77,8 +77,7 @@ export const rejected: ChangeState = {
 
 /** The next version is made, by the planner or from what a person has edited. */
 export const refinement: ChangeState = {
-  // What it has come to before is not what it ends with.
-  enter: own => ({ ...withPlanning(own, { ...beginAgain(own.planning), accepted: null }), outcome: null }),
+  enter: own => withPlanning(own, beginAgain(own.planning)),
   fold: foldMaking,
   process(own, session, parts) {
     const making = nextInMaking(own)
