@@ -80,6 +80,8 @@ export interface PlanningWork {
   isGo: boolean
   /** `edited`: the file that a person edited is read next. */
   reading: 'edited' | null
+  /** The file of a version that a person edited, which was not taken for another plan was asked for; null: none, or that was said. */
+  unread: string | null
   /** What a person decided about the version that is shown, whose files are looked at next; null: nothing yet. */
   accepting: { remark: string | null; isSame: boolean } | null
   /** The files of the version shown that were changed since it was made, and what they were like when a person was told; null: none. */

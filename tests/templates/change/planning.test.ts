@@ -140,6 +140,35 @@ test('a plan that a person edits is a version of their own, and the one that was
   expect(changeAfter(events).planning.accepted?.version).toBe(2)
 })
 
+test.each([['decision-made'], ['looked']])(
+  'an edit that a person asks for another plan in the middle of (%s) stays in its file, and they are told',
+  async moment => {
+    let isSaid = false
+    const edits = editing([text => text.replace('of each client', 'of each key')], 'accept')
+    const { outcome, events } = await plan([answering(FIRST), answering(SECOND)], {
+      onEvent(event, playing) {
+        edits(event, playing)
+        const isDue = event.type === moment && (event.type !== 'looked' || event.what === 'plan-edited')
+        if (isSaid || !isDue) return
+        isSaid = true
+        queueMicrotask(() => {
+          playing.runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
+          playing.runner.interrupt()
+        })
+      },
+    })
+    expect(outcome).toEqual(planned)
+    expect(versions(events).map(({ author }) => author)).toEqual(['planner', 'planner'])
+    expect(ofType(events, 'noted')).toMatchObject([
+      {
+        name: 'edit-not-read',
+        text: 'What you edited is no version, for another plan was asked for meanwhile: it is kept in plan/v1.md.',
+      },
+    ])
+    expect(await file('plan/v1.md')).toContain('of each key')
+  },
+)
+
 test('a plan that is edited to nonsense is no version: the person is told why, and can mend it', async () => {
   const nonsense = 'Just do it.\n'
   const { outcome, events } = await plan([answering(FIRST)], {

@@ -38,6 +38,7 @@ export const NO_PLANNING: PlanningWork = {
   wanted: null,
   isGo: false,
   reading: null,
+  unread: null,
   accepting: null,
   changedFiles: null,
   toldFiles: null,
@@ -101,9 +102,9 @@ export function lastVersion({ versions }: PlanningWork): PlanVersion {
 
 /** A person wants another plan, who was asked about it or breaks in. */
 export function withWanted(own: ChangeWork, { text, goesOn }: EventOf<'replan-asked'>): ChangeWork {
-  const { wanted, feedback, versions } = own.planning
-  const isAnswer =
-    own.state === 'REVIEWING_PLAN.manual-review' && goesOn === undefined && versions.length < MOST_VERSIONS
+  const { wanted, feedback, versions, reading } = own.planning
+  const isAsked = own.state === 'REVIEWING_PLAN.manual-review' && reading === null
+  const isAnswer = isAsked && goesOn === undefined && versions.length < MOST_VERSIONS
   if (isAnswer) return withPlanning(own, { feedback: joined(feedback, text) })
   return withPlanning(own, { wanted: { text: joined(wanted?.text ?? null, text), isGo: goesOn ?? false } })
 }
@@ -113,14 +114,17 @@ export function withWanted(own: ChangeWork, { text, goesOn }: EventOf<'replan-as
  * answer that could not be used it is asked again in the same words.
  */
 export function beginAgain(planning: PlanningWork): Partial<PlanningWork> {
-  const { wanted, isRefused, feedback, accepted } = planning
+  const { wanted, isRefused, feedback, accepted, versions } = planning
   if (wanted === null) return isRefused ? { isRefused: false } : { problem: null, refusals: 0 }
+  const isEdited = planning.reading !== null || planning.draft?.author === 'person'
   return {
     isRefused: false,
     problem: null,
     refusals: 0,
     draft: null,
     reading: null,
+    // It does not get the text of the version again.
+    ...(isEdited ? { unread: fileOf(lastVersion(planning)), filed: versions.length } : {}),
     accepting: null,
     changedFiles: null,
     toldFiles: null,
@@ -143,13 +147,20 @@ function joined(before: string | null, text: string): string {
 
 /** What is done until a plan that came is a version in its file; null: there is none, or it is one. */
 export function nextInMaking({ state, planning }: ChangeWork): Process | null {
-  const { isRefused, refusals, problem, draft, versions, filed, reading } = planning
+  const { isRefused, refusals, problem, draft, versions, filed, reading, unread } = planning
+  if (unread !== null) return { step: { kind: 'note', name: UNREAD, text: wordsForUnread(unread) } }
   if (isRefused && refusals >= MOST_ANSWER_REFUSALS) return { step: noPlan(problem) }
   if (isRefused) return { to: state, why: `no plan that can be used: ${firstLine(problem)}` }
   if (draft !== null) return { step: { kind: 'look', what: LOOKS.files } }
   if (reading === 'edited') return { step: { kind: 'look', what: LOOKS.edited } }
   const unfiled = versions[filed]
   return unfiled === undefined ? null : { step: keepVersion(unfiled) }
+}
+
+const UNREAD = 'edit-not-read'
+
+function wordsForUnread(file: string): string {
+  return `What you edited is no version, for another plan was asked for meanwhile: it is kept in ${file}.`
 }
 
 function keepVersion(version: PlanVersion): Step {
@@ -247,6 +258,8 @@ export function foldMaking(own: ChangeWork, event: SessionEvent, { running }: Se
       return afterLook(own, event)
     case 'kept':
       return withFiled(own, event)
+    case 'noted':
+      return event.name === UNREAD ? withPlanning(own, { unread: null }) : own
     default:
       return own
   }
