@@ -247,9 +247,9 @@ function tableOf({ head, rows }: NonNullable<ReportSection['table']>): string {
   return [line(head), `|${' --- |'.repeat(head.length)}`, ...rows.map(line)].join('\n')
 }
 
-/** The template's own board as a table of Markdown; empty if it has none. */
-function boardTable({ work: { board } }: ReportData): string {
-  if (board === null || board.rows.length === 0) return ''
+/** The template's own board as a table of Markdown; empty if it has none, or its section says it. */
+function boardTable({ work: { board, section } }: ReportData): string {
+  if (board === null || section?.tellsBoard === true || board.rows.length === 0) return ''
   const rows = board.rows.map(row => [row.id, row.text, row.who ?? '', rowInWords(row)].map(escapeMarkdown))
   const left = rowsLeftOut(board)
   const table = ['| id | what | who | how it stands |', '| --- | --- | --- | --- |']

@@ -286,8 +286,8 @@ const ROW_TONES: Readonly<Record<BoardMark, string>> = {
   failed: 'bad',
 }
 
-function board({ board }: ReportWork): Html {
-  if (board === null || board.rows.length === 0) return html``
+function board({ board, section: own }: ReportWork): Html {
+  if (board === null || own?.tellsBoard === true || board.rows.length === 0) return html``
   const rows = board.rows.map(
     row =>
       html`<tr><td>${row.id}</td><td>${row.text}${row.who === null ? null : html`<small>${row.who}</small>`}</td><td><span class="${ROW_TONES[row.mark]}">${rowInWords(row)}</span></td></tr>`,

@@ -246,6 +246,7 @@ export function sectionOfWork(state: SessionState): ReportSection | null {
         note: orNull(section.note, 'report.note', NAME_CHARS),
         text: clipEnd(text, SECTION_CHARS),
         ...(section.table === undefined ? {} : { table: readTable(section.table) }),
+        ...(section.tellsBoard === true && section.table !== undefined ? { tellsBoard: true } : {}),
       }
     },
     problem => ({ title: 'How it stands', note: null, text: problem }),

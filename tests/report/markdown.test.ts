@@ -1,6 +1,7 @@
 import { lexer, type Token } from 'marked'
 import { describe, expect, test } from 'vitest'
 import { codeSpan, markdownOf } from '../../src/report/markdown.ts'
+import { htmlOf } from '../../src/report/page.ts'
 import { hostileNight } from './hostile-night.ts'
 import { badNight, HERE, MadeUpNight } from './made-up-night.ts'
 
@@ -88,6 +89,24 @@ describe("the template's own section", () => {
     expect(kinds[1]?.filter(type => type === 'br')).toHaveLength(1)
     const code = tokensOf(quotes[1]?.tokens ?? []).flatMap(token => (token.type === 'codespan' ? [token.text] : []))
     expect(code).toEqual(['npm test', 'echo `date`'])
+  })
+
+  test('takes the place of the board where its table says all that the board does, on the page too', () => {
+    const board = { count: 1, rows: [{ mark: 'done', id: 'T1', text: 'Write it', who: null }] } as const
+    const table = { head: ['task'], rows: [['T1']] }
+    const both = { ...report, work: { ...report.work, board, section: { ...section, table } } }
+    const one = {
+      ...report,
+      work: { ...report.work, board, section: { ...section, table, tellsBoard: true } },
+    } as const
+    expect([markdownOf(both, HERE), htmlOf(both, HERE)].map(told => /## Board|<h2>Board/.test(told))).toEqual([
+      true,
+      true,
+    ])
+    expect([markdownOf(one, HERE), htmlOf(one, HERE)].map(told => /## Board|<h2>Board/.test(told))).toEqual([
+      false,
+      false,
+    ])
   })
 
   test('has no HTML of its own', () => {

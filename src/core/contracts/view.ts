@@ -94,4 +94,6 @@ export interface ReportSection {
   text: string
   /** Below it, at most 10 cells in a row and 500 rows; left out: none. */
   table?: { head: readonly string[]; rows: readonly (readonly string[])[] }
+  /** The table says all that the board does: the report leaves out the board. */
+  tellsBoard?: true
 }

@@ -23,10 +23,10 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
   const open = openPoints(own, session)
   const { tasks, claim } = execution
   const rows = [
-    ...tasks.map(record => [...taskRow(record), filesIn(record)]),
+    ...tasks.map(record => [...taskRow(record), tokensOf(record.tokens), filesIn(record)]),
     ...(claim.work.changed.length === 0
       ? []
-      : [['', 'FIXING', 'what the claim was refused for', '', '', claim.work.who ?? '', '', filesIn(claim.work)]]),
+      : [['', 'FIXING', 'what the claim was refused for', '', '', claim.work.who ?? '', '', '', filesIn(claim.work)]]),
   ]
   return {
     title: 'The change',
@@ -51,8 +51,14 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
             `In the words of the model that planned it (a claim, and no proof):\n${clipEnd(words.trim(), WORDS_CHARS)}`,
           ]),
     ].join('\n\n'),
-    ...(rows.length === 0 ? {} : { table: { head: [...TASK_HEAD, 'files'], rows } }),
+    ...(rows.length === 0
+      ? {}
+      : { table: { head: [...TASK_HEAD, 'tokens', 'files'], rows }, tellsBoard: true as const }),
   }
+}
+
+function tokensOf(tokens: number): string {
+  return tokens === 0 ? '' : tokens.toLocaleString('en-US')
 }
 
 function planLine({ planning: { accepted, versions } }: ChangeWork, { ended }: SessionState): string {

@@ -32,6 +32,7 @@ const WRITE = record(task('T2', { files: ['src/api.js'] }), {
   who: 'qwen of local',
   rounds: 2,
   ms: 61_000,
+  tokens: 17_245,
   changed: ['src/api.js', 'src/limit.js'],
   lines: [
     { path: 'src/api.js', added: 10, removed: 2 },
@@ -95,12 +96,22 @@ describe('the report of a change', () => {
   })
 
   test('has each task with its attempts, who did it, and the lines that it changed', () => {
-    expect(section?.table?.head).toEqual(['task', 'kind', 'what', 'state', 'attempts', 'who', 'time', 'files'])
-    expect(section?.table?.rows.map(row => [row[0], row[3], row[4], row[5], row[7]])).toEqual([
-      ['T1', 'done', '', 'qwen of local', ''],
-      ['T2', 'done', '2 rounds', 'qwen of local', 'src/api.js +10 −2, src/limit.js +40 −0'],
-      ['T3', 'done', 'mended 2 times', 'codemachine', ''],
-      ['T4', 'failed', 'mended 5 times', 'codemachine', ''],
+    expect(section?.table?.head).toEqual([
+      'task',
+      'kind',
+      'what',
+      'state',
+      'attempts',
+      'who',
+      'time',
+      'tokens',
+      'files',
+    ])
+    expect(section?.table?.rows.map(row => [row[0], row[3], row[4], row[5], row[7], row[8]])).toEqual([
+      ['T1', 'done', '', 'qwen of local', '', ''],
+      ['T2', 'done', '2 rounds', 'qwen of local', '17,245', 'src/api.js +10 −2, src/limit.js +40 −0'],
+      ['T3', 'done', 'mended 2 times', 'codemachine', '', ''],
+      ['T4', 'failed', 'mended 5 times', 'codemachine', '', ''],
     ])
   })
 
