@@ -75,8 +75,9 @@ export function describeRefusal({ reason, detail, scope }: RecordedOf<'done-refu
 
 /** What a person is told of a claim that was made. */
 export function describeClaim({ by, whyNothing, scope }: RecordedOf<'done-nominated'>): Description {
-  const who = by.map(each => (each === 'template' ? 'the template' : name(each))).join(' and ')
-  const claimed = `${ofStep(scope)}claimed done by ${who}`
+  const isOwn = by.every(each => each === 'template')
+  const who = by.map(each => (each === 'template' ? 'codemachine itself' : name(each))).join(' and ')
+  const claimed = `${ofStep(scope)}${isOwn ? 'no work is left: codemachine now checks whether it is done' : `claimed done by ${who}`}`
   return whyNothing === undefined
     ? describe(claimed)
     : describe(`${claimed}, without any work: ${line(whyNothing)}`, 'warning')

@@ -192,7 +192,7 @@ describe('each event is a line', () => {
     'done-refused in a scope': `step fix: ${expected['done-refused']}`,
     'done-accepted in a scope': 'step fix is done: verified\n',
     'nothing written': 'nothing was written: docs is a link.\n',
-    'template claims': 'claimed done by the template\n',
+    'template claims': 'no work is left: codemachine now checks whether it is done\n',
     'claims without work': 'claimed done by MAIN.md and tasks.json, without any work: X was built before.\n',
     'usual configuration': '',
     'configuration taken back': 'configuration that gates run through is what it was\n',
