@@ -33,10 +33,10 @@ export class ProofSoFar {
     switch (event.type) {
       case 'session-created':
       case 'session-resumed':
-        this.#configure(event.gates ?? [])
+        this.#configure(event.gates ?? [], false)
         break
       case 'gates-added':
-        this.#configure(event.gates)
+        this.#replaceAdded(event.gates)
         break
       case 'done-nominated':
         this.#whyNothing = event.whyNothing === undefined ? null : clipEnd(event.whyNothing, TEXT_CHARS)
@@ -95,8 +95,18 @@ export class ProofSoFar {
     }
   }
 
+  /** These are all that the template has added; what a gate of the person runs is not added. */
+  #replaceAdded(wanted: readonly Gate[]): void {
+    const before = [...this.#gates.values()]
+    const added = wanted.filter(({ run }) => !before.some(gate => !gate.added && gate.run === clipEnd(run, NAME_CHARS)))
+    for (const { name } of before.filter(gate => gate.added && !added.some(({ run }) => run === gate.run))) {
+      this.#gates.delete(name)
+    }
+    this.#configure(added, true)
+  }
+
   /** A session that goes on may have other gates. */
-  #configure(gates: readonly Gate[]): void {
+  #configure(gates: readonly Gate[], areAdded: boolean): void {
     for (const { name, run, required, network, protect } of gates.slice(0, MOST_GATES)) {
       const known = this.#gates.get(name) ?? unknownGate(name)
       this.#gates.set(name, {
@@ -104,6 +114,7 @@ export class ProofSoFar {
         run: clipEnd(run, NAME_CHARS),
         required,
         network,
+        added: areAdded && (known.run === null || known.added),
         protect: protect.slice(0, 20).map(glob => clipEnd(glob, NAME_CHARS)),
       })
     }
@@ -164,6 +175,7 @@ function unknownGate(name: string): ReportGate {
     run: null,
     required: false,
     network: false,
+    added: false,
     protect: [],
     before: null,
     last: null,

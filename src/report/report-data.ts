@@ -107,6 +107,8 @@ export interface ReportGate {
   required: boolean
   network: boolean
   protect: readonly string[]
+  /** Whether the template has added it; `before` is then how it came out when it was added. */
+  added: boolean
   /** Before round 1, and the last time; null if it did not run. */
   before: GateFacts | null
   last: (GateFacts & { when: GateTime; round: number; output: string }) | null

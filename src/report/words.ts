@@ -12,6 +12,7 @@ import {
   SEVERITY_TONES,
   wordsForBefore,
   wordsForChangedByGate,
+  wordsForFirstTime,
   wordsForFlaky,
   wordsForGate,
   wordsForReview,
@@ -38,24 +39,25 @@ export const OUTPUTS = "Kept whole, in outputs/ of the session's records"
 
 /** How a gate came out the last time, after its name: `failed (exit code 1), 41.2 s; it failed before round 1, too`. */
 export function gateInWords(gate: ReportGate): string {
-  const { last, before, required } = gate
+  const { last, before, required, added } = gate
   const optional = required ? [] : ['it is not required']
   if (last === null) {
-    const first = before === null ? 'has not run' : `before round 1: ${wordsForGate(before)}; has not run since`
+    const first =
+      before === null ? 'has not run' : `${wordsForFirstTime(added)}: ${wordsForGate(before)}; has not run since`
     return [first, ...optional].join('; ')
   }
-  const since = before === null || hasPassed(last.status) ? null : wordsForBefore(before.status, last.status)
+  const since = before === null || hasPassed(last.status) ? null : wordsForBefore(before.status, last.status, added)
   const flaky = last.status === 'flaky' ? wordsForFlaky(last) : null
   const earlier = wasFlakyEarlier(gate) ? FLAKY_EARLIER : null
   const remarks = [since, flaky, earlier, ...optional].filter(remark => remark !== null)
   return [`${wordsForGate(last)}, ${formatDuration(last.durationMs)}`, ...remarks].join('; ')
 }
 
-/** How it had come out before round 1, where that is not said already; null if it is, or if it did not run then. */
-export function beforeInWords({ last, before }: ReportGate): string | null {
+/** How it had come out before round 1, or when it was added, where that is not said already; null if it is, or if it did not run then. */
+export function beforeInWords({ last, before, added }: ReportGate): string | null {
   if (before === null || last === null) return null
   const isSaid = !hasPassed(last.status) && wordsForBefore(before.status, last.status) !== null
-  return isSaid ? null : `before round 1: ${wordsForGate(before)}`
+  return isSaid ? null : `${wordsForFirstTime(added)}: ${wordsForGate(before)}`
 }
 
 /** What a review came to, in words. */

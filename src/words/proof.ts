@@ -175,9 +175,9 @@ export function gateInWords(event: GateEnded, state: SessionState): GateInWords 
 }
 
 function remarksOn({ gate, when, status }: GateEnded, { gates, addedGates, before }: SessionState): string[] {
-  // One that was added may have run first when some work was done.
-  const first = isAdded(gate, { addedGates }) ? undefined : before.find(result => result.gate === gate)?.status
-  const since = when === 'before' || first === undefined ? null : wordsForBefore(first, status)
+  const first = before.find(result => result.gate === gate)?.status
+  const since =
+    when === 'before' || first === undefined ? null : wordsForBefore(first, status, isAdded(gate, { addedGates }))
   const isOptional = gates.some(({ name, required }) => name === gate && !required)
   return [
     ...(since === null ? [] : [since]),
@@ -245,13 +245,17 @@ export function wordsForFlaky({ exitCode }: Pick<GateResult, 'exitCode'>): strin
   return `it failed${code}, and passed when it was run again on the same files`
 }
 
-/** How a gate that did not pass had come out before round 1; null if that tells nothing. */
-export function wordsForBefore(first: GateStatus, now: GateStatus): string | null {
-  if (first === 'flaky') return 'it was flaky before round 1'
+/** How a gate that did not pass had come out the first time, before round 1 or when it was added; null if that tells nothing. */
+export function wordsForBefore(first: GateStatus, now: GateStatus, isAdded = false): string | null {
+  const when = wordsForFirstTime(isAdded)
+  if (first === 'flaky') return `it was flaky ${when}`
   if (first === 'passed' || first === 'broken-off') return null
-  return first === 'failed' && now === 'failed'
-    ? 'it failed before round 1, too'
-    : 'it did not pass before round 1 either'
+  return first === 'failed' && now === 'failed' ? `it failed ${when}, too` : `it did not pass ${when} either`
+}
+
+/** When a gate ran for the first time. `isAdded`: whether a template has added it, which it may do when work was done already. */
+export function wordsForFirstTime(isAdded: boolean): string {
+  return isAdded ? 'when it was added' : 'before round 1'
 }
 
 /** What a gate did to the files that it checks: `it changed 2 files itself, which is not …: a, b`; null if nothing. */
@@ -268,7 +272,7 @@ type ChangedByGate = Pick<GateResult, 'changed' | 'changedCount'>
 export function wordsForGateTime(when: GateTime, round: number, isAdded = false): string | null {
   switch (when) {
     case 'before':
-      return isAdded ? 'when it was added' : 'before round 1'
+      return wordsForFirstTime(isAdded)
     case 'after-round':
       return `after round ${round}`
     case 'tasks':

@@ -428,6 +428,11 @@ describe('the proof of a claim', () => {
       'gate tests: failed (exit code 1), 4.2 s; it failed before round 1, too',
       'gate lint: failed (exit code 1), 4.2 s; it is not required, so done does not wait for it',
     ])
+    const { 'gates-added': adding, 'session-created': bare } = sampleEvents
+    const added = { ...adding, gates: adding.gates.map(each => ({ ...each, name: 'tests' })) }
+    expect(lines(bare, started, ended, added, failedBefore, { ...gate, ...quiet }).at(-1)).toBe(
+      'gate tests: failed (exit code 1), 4.2 s; it failed when it was added, too',
+    )
     const timedOut = { ...gate, ...quiet, status: 'timed-out', exitCode: null } as const
     expect(lines(created, failedBefore, timedOut).at(-1)).toBe(
       'gate tests: timed out, 4.2 s; it did not pass before round 1 either',

@@ -8,7 +8,7 @@ import { jsonOf, readReport } from '../../src/report/write.ts'
 import { makePlace } from '../support/place.ts'
 import { recordsWith } from '../support/session-events.ts'
 import { sampleEvents } from '../tui/samples.ts'
-import { badNight, eventfulNight, GATES, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
+import { badNight, eventfulNight, GATES, gateOf, goodNight, HERE, ID, MadeUpNight } from './made-up-night.ts'
 
 const recording = (name: string) => new URL(`../core/rules/recorded/${name}.ndjson`, import.meta.url)
 
@@ -223,6 +223,31 @@ test('what a gate changed itself, and that no gate protects anything, is in the 
     expect(markdownOf(night.report('running'), HERE).toLowerCase()).toContain(words)
   }
   expect(goodNight().report().proof).toMatchObject({ protected: true, settingsChangedIn: null, reviewed: true })
+})
+
+test('a gate that was added is said to have run when it was, and one that is no gate any more is not in the report', () => {
+  const gates = ['sh check.sh', 'make check', 'npm test'].map(run => ({ ...gateOf(run, run), protect: [] }))
+  const night = new MadeUpNight('x', { gates: GATES.slice(0, 1) }).gate('tests', 'before', 'failed').round()
+  night.add({ type: 'gates-added', step: 1, gates, why: '' })
+  night.gate('sh check.sh', 'before', 'failed').gate('make check', 'before', 'failed')
+  const waiting = night.report('running')
+  // What the person's own gates run is not run twice.
+  expect(waiting.proof.gates.map(({ name, added }) => [name, added])).toEqual([
+    ['tests', false],
+    ['sh check.sh', true],
+    ['make check', true],
+  ])
+  expect(markdownOf(waiting, HERE)).toContain(
+    '`sh check.sh` when it was added: failed (exit code 1); has not run since',
+  )
+  expect(markdownOf(waiting, HERE)).toContain('`tests` before round 1: failed (exit code 1); has not run since')
+  night.add({ type: 'gates-added', step: 2, gates: gates.slice(0, 1), why: '' })
+  night.gate('sh check.sh', 'claim', 'failed')
+  const failed = night.report('running')
+  expect(failed.proof.gates.map(({ name }) => name)).toEqual(['tests', 'sh check.sh'])
+  expect(markdownOf(failed, HERE)).toContain('41.2 s; it failed when it was added, too')
+  night.gate('sh check.sh', 'claim', 'passed')
+  expect(htmlOf(night.report('running'), HERE)).toContain('when it was added: failed (exit code 1)')
 })
 
 test('what was kept whole is listed, the last 100, and where no output was kept nothing is said of it', () => {

@@ -165,7 +165,8 @@ export interface MadeUpRound {
   changed?: readonly string[]
 }
 
-const gateOf = (name: string, run: string) => ({
+/** A gate that protects tests. */
+export const gateOf = (name: string, run: string) => ({
   name,
   run,
   timeoutMs: 10 * MINUTE,
