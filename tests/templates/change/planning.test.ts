@@ -183,6 +183,24 @@ test('a plan that is edited to nonsense is no version: the person is told why, a
   expect(changeAfter(events).planning.accepted?.version).toBe(1)
 })
 
+test('a file that a person has emptied is no version, and has the text of the version again', async () => {
+  const found: string[] = []
+  const leaves = (left: (before: string) => string) => (before: string) => {
+    found.push(before)
+    return left(before)
+  }
+  const { outcome, events } = await plan([answering(FIRST)], {
+    onEvent: editing(['', leaves(() => ' \n\n'), leaves(before => before)], 'accept'),
+  })
+  expect(outcome).toEqual(planned)
+  expect(versions(events)).toHaveLength(1)
+  const empty =
+    /^\*\*Nothing was left in plan\/v1\.md, so that nothing is taken from it; it has the text of version 1 again\.\*\*/
+  expect(bodies(events).slice(1, 3)).toEqual([expect.stringMatching(empty), expect.stringMatching(empty)])
+  expect(bodies(events)[3]).toMatch(/^\*\*Nothing was changed in plan\/v1\.md\.\*\*/)
+  expect(found).toEqual([expect.stringContaining('of each client'), expect.stringContaining('of each client')])
+})
+
 test('a file that nothing was changed in, and one that is gone, are no versions', async () => {
   const { events } = await plan([answering(FIRST)], { onEvent: editing([text => text], 'accept') })
   expect(versions(events)).toHaveLength(1)

@@ -302,10 +302,14 @@ function afterLook(own: ChangeWork, { what, result }: EventOf<'looked'>): Change
 /** The feedback of a version that a person has edited. */
 const EDITED = 'edited by the person'
 
-/** What a person made of the file of the version that was shown. The file gets its own text back once the other is a version. */
+/** What a person made of the file of the version that was shown. The file gets its own text back once the other is a version, or where nothing is left in it. */
 function withEdited(own: ChangeWork, result: unknown): ChangeWork {
   const shown = lastVersion(own.planning)
   const { text, problem } = (result ?? {}) as { text?: string; problem?: string }
+  if (text?.trim() === '') {
+    const problem = `Nothing was left in ${fileOf(shown)}, so that nothing is taken from it; it has the text of version ${shown.version} again.`
+    return withPlanning(own, { reading: null, problem, filed: shown.version - 1 })
+  }
   const read =
     text === undefined
       ? ({ ok: false, problem: problem ?? 'It is too large.' } as const)
