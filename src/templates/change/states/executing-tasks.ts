@@ -70,7 +70,9 @@ const NO_PROOF =
   'No command of the project or of an accepted plan proves what is done: whatever it comes to, it ends unverified.'
 
 function wordsForUncut({ execution: { problem, refusals } }: ChangeWork): string {
-  return `The plan could not be cut into tasks, ${refusals} times in a row. ${problem ?? ''}`.trim()
+  // In a sentence the marks of a list are in the way.
+  const why = (problem ?? '').replace(/^- /gm, '').replaceAll('\n', ' ')
+  return `The plan could not be cut into tasks, ${refusals} times in a row. ${why}`.trim()
 }
 
 /** Which task is next, or that none is. */
