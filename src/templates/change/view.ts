@@ -1,6 +1,7 @@
 import type { ContextFacts } from '../../core/contracts/context.ts'
 import type { BoardMark, BoardRow, CardFact, StepName, TemplateView } from '../../core/contracts/view.ts'
 import type { SessionState } from '../../core/state/state.ts'
+import { howItEnded } from './execution/rounds.ts'
 import { changeFollowUp } from './follow-up.ts'
 import { changeReport } from './report.ts'
 import { changeData, shownPlans } from './status-data.ts'
@@ -130,7 +131,7 @@ function linesOfRound(own: ChangeWork): string[] {
     ...more,
     ...(record.spec.files.length === 0 ? [] : [`files: ${record.spec.files.join(', ')}`]),
     ...(record.spec.run === null ? [] : [`$ ${record.spec.run}`]),
-    ...(failed === undefined ? [] : [`exit code ${failed.exitCode ?? 'unknown'}`]),
+    ...(failed === undefined ? [] : [failed.exitCode === null ? howItEnded(failed) : `exit code ${failed.exitCode}`]),
   ].slice(0, MOST_LINES)
 }
 

@@ -222,6 +222,14 @@ test('two attempts with the same failure go to the model of the planner, and the
   expect(notes(events)).toContainEqual(['planner', expect.stringContaining('2 attempts left the same failure')])
 })
 
+test('a verification that failed is said to have failed twice in a row', async () => {
+  const list = [task('T1'), check('T2', 'make check')]
+  const { inputs } = await play([cut(list), changes(), mends('a'), SUMS_UP], {
+    command: commands({ 'make check': ['before', 'one', 'two', 'passed'] }),
+  })
+  expect(inputs[3]).toContain('It ended with exit code 1, twice in a row.')
+})
+
 test('attempts that change nothing go to the planner, too; and so does the last one', async () => {
   const run = 'make check'
   const list = [task('T1'), check('T2', run)]
@@ -580,7 +588,7 @@ test('a verification that takes too long is not run a second time, and is mended
   const script: NonNullable<PlayOptions['command']> = name => {
     if (name !== run) return {}
     runs++
-    return runs <= 2 ? { status: 'timed-out', exitCode: null, problem: 'It took longer than 10 minutes.' } : {}
+    return runs <= 2 ? { status: 'timed-out', exitCode: null, output: 'waiting', durationMs: 600_000 } : {}
   }
   const { outcome, events, inputs } = await play(
     [cut([task('T1'), check('T2', run)]), changes(), mends('a'), SUMS_UP],
@@ -590,7 +598,7 @@ test('a verification that takes too long is not run a second time, and is mended
   )
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(runs).toBe(3)
-  expect(inputs[3]).toContain('It took longer than it may')
-  expect(inputs[3]).toContain('It took longer than 10 minutes.')
+  expect(inputs[3]).toContain('It took longer than it may.\n')
+  expect(inputs[3]).toContain('waiting\nIt was ended after 600 s.')
   expect(tasks(events)[1]).toMatchObject({ attempts: 1 })
 })

@@ -89,18 +89,16 @@ function header(state: SessionState, columns = 110): string {
 }
 
 const atWork = session(own('EXECUTING_TASKS.action', { tasks: TASKS, at: 3, version: 2 }))
-const mending = session(
-  own('EXECUTING_TASKS.fixing', {
-    tasks: TASKS.with(4, {
-      ...(TASKS[4] as TaskRecord),
-      status: 'IN_PROGRESS',
-      results: [{ status: 'failed', exitCode: 1, tree: '', tail: '' }],
+const mendingAfter = (result: TaskRecord['results'][number]) =>
+  session(
+    own('EXECUTING_TASKS.fixing', {
+      tasks: TASKS.with(4, { ...(TASKS[4] as TaskRecord), status: 'IN_PROGRESS', results: [result] }),
+      at: 4,
+      fixing: { ...(first.execution.fixing ?? {}), attempt: 2, by: 'planner', earlier: [], sameFailures: 0 } as never,
     }),
-    at: 4,
-    fixing: { ...(first.execution.fixing ?? {}), attempt: 2, by: 'planner', earlier: [], sameFailures: 0 } as never,
-  }),
-  { provider: '' },
-)
+    { provider: '' },
+  )
+const mending = mendingAfter({ status: 'failed', exitCode: 1, tree: '', tail: '' })
 
 describe('the header', () => {
   test('says the state, the plan, the task, and that the model is of this machine', () => {
@@ -159,6 +157,8 @@ test('a round is headed by its task, with what it is about below', () => {
     text: 'Task 5/6 VERIFICATION, attempt 2/5 (remote): The tests pass',
     more: ['$ npm test', 'exit code 1'],
   })
+  const timedOut = { status: 'timed-out', exitCode: null, tree: 'a', tail: '' }
+  expect(event && describeEvent(event, mendingAfter(timedOut))?.more).toEqual(['$ npm test', 'took longer than it may'])
 })
 
 test('a command says which task it checks, or that nothing was changed yet', () => {

@@ -292,9 +292,10 @@ function afterVerification(execution: ExecutionWork, event: EventOf<'command-ran
 }
 
 /** What the command printed last, and what stood in its way. */
-function tailOf({ status, output, problem }: EventOf<'command-ran'>): string {
+function tailOf({ status, output, problem, durationMs }: EventOf<'command-ran'>): string {
   if (status === 'passed') return ''
-  return lastLines([output.trim(), problem ?? ''].filter(each => each !== '').join('\n'), TAIL_CHARACTERS)
+  const ended = status === 'timed-out' ? `It was ended after ${Math.round(durationMs / 1000)} s.` : ''
+  return lastLines([output.trim(), problem ?? '', ended].filter(each => each !== '').join('\n'), TAIL_CHARACTERS)
 }
 
 /** Whether the command of the verification in hand has run as often as it is run. */

@@ -306,7 +306,7 @@ function verificationFailed(own: ChangeWork, { spec, results }: TaskRecord, sess
   return joined([
     `${spec.id} verifies this:\n${fenced(spec.description)}`,
     `The command: \`${run}\``,
-    `It ${howItEnded(last)}, twice in a row where it ended by itself.${before}`,
+    `It ${howItEnded(last)}${last?.status === 'failed' ? ', twice in a row' : ''}.${before}`,
     `The end of what it printed:\n${fenced(last?.tail ?? '')}`,
   ])
 }
