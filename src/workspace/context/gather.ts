@@ -2,7 +2,7 @@ import { UserError } from '../../base/errors.ts'
 import { codeBlock } from '../../base/markdown.ts'
 import type { ContextFacts, ProjectCommand } from '../../core/contracts/context.ts'
 import { listFiles } from '../files/search.ts'
-import { findBlockingFiles, usualBlockingFiles } from '../git/blocking-files.ts'
+import { type BlockingFile, usualBlockingFiles } from '../git/blocking-files.ts'
 import { findRepository, GitError } from '../git/git.ts'
 import { openPrivateGit, type PrivateGit, stoppable } from '../git/private-git.ts'
 import { findCommands } from './commands.ts'
@@ -127,22 +127,21 @@ async function listProject({ directory, gitDir, env, redact, signal }: GatherOpt
 }
 
 async function listOf(git: PrivateGit, directory: string): Promise<{ paths: readonly string[]; notes: string[] }> {
-  let isCut = false
-  const listing = await listFiles(git, directory, () => {
-    isCut = true
+  let cut: readonly BlockingFile[] | null = null
+  const listing = await listFiles(git, directory, blocking => {
+    cut = blocking
   })
   git.setting.signal?.throwIfAborted()
   const all = listing.split('\0', MOST_PATHS + 1)
   all.pop()
   const bare = bareRepositories(all)
   const notes = bare.map(folder => `${quoted(folder)} is a bare git repository, and was not looked into.`)
-  if (isCut) notes.unshift(`The list of the files is not whole: ${await whyCut(git)}.`)
+  if (cut !== null) notes.unshift(`The list of the files is not whole: ${whyCut(cut)}.`)
   if (all.length === MOST_PATHS) notes.push(`Only the first ${MOST_PATHS} files were looked at.`)
   return { paths: pathsOutside(all, bare), notes }
 }
 
-async function whyCut({ setting }: PrivateGit): Promise<string> {
-  const [blocking] = await findBlockingFiles({ ...setting, opensTree: true, repository: async () => [] })
+function whyCut([blocking]: readonly BlockingFile[]): string {
   return blocking === undefined
     ? 'it is too long, or git took too long'
     : `${oneLine(blocking.path, 300)} ${blocking.why}`

@@ -1,9 +1,8 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeWholeFile } from '../../platform/files.ts'
-import { runProcess } from '../../platform/run-process.ts'
 import { readTextFile } from '../files/inside-directory.ts'
-import { fromLatin1, readHead, splitAtNul } from '../git/git.ts'
+import { fromLatin1, readHead, splitAtNul, watchGit } from '../git/git.ts'
 import type { PrivateGit } from '../git/private-git.ts'
 import type { Project } from './project-file.ts'
 import { oneLine, quoted } from './sections.ts'
@@ -118,17 +117,14 @@ async function lastCommits(
     })
 }
 
-/** What git prints (latin1); null if it fails, or takes longer than a context may. */
-async function ask({ program, directory, env, signal }: PrivateGit['setting'], args: readonly string[]) {
-  const { stdout, exitCode } = await runProcess(program, args, {
-    directory,
-    env: { ...env, GIT_OPTIONAL_LOCKS: '0' },
+/** What git prints (latin1); null if it fails, waits at a file, or takes longer than a context may. */
+async function ask(setting: PrivateGit['setting'], args: readonly string[]) {
+  const { stdout, exitCode } = await watchGit({ ...setting, env: { ...setting.env, GIT_OPTIONAL_LOCKS: '0' } }, args, {
     encoding: 'latin1',
     outputLimit: MOST_OUTPUT,
     timeoutMs: MOST_MS,
-    ...(signal === undefined ? {} : { signal }),
   })
-  signal?.throwIfAborted()
+  setting.signal?.throwIfAborted()
   return exitCode === 0 ? stdout : null
 }
 

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { go, prepare } from 'fuzzysort'
 import type { Clock } from '../../base/clock.ts'
 import { hasInOrder } from '../../base/text.ts'
-import { runProcess } from '../../platform/run-process.ts'
-import { findRepository, type GitSetting } from '../git/git.ts'
+import type { BlockingFile } from '../git/blocking-files.ts'
+import { findRepository, type GitSetting, watchGit } from '../git/git.ts'
 import { openPrivateGit, type PrivateGit } from '../git/private-git.ts'
 
 interface FileIndexOptions {
@@ -90,13 +90,15 @@ async function newestFirst(directory: string, paths: readonly string[]): Promise
   return stamped.sort((a, b) => a.depth - b.depth || b.at - a.at).map(({ path }) => path)
 }
 
+/** Called where the list of a directory's files was cut, with the files at which git would have waited. */
+type OnCut = (blocking: readonly BlockingFile[]) => void
+
 /**
  * Lists the files of a directory that are not ignored, and those that are tracked although ignored: relative to it,
- * each followed by a NUL, in git's order. A listing that is too long or too slow, or whose signal is aborted, is cut. Reads
- * the person's index and writes none. Names that are not UTF-8 are left out, as they could not be typed.
- * @param onCut called for each listing that was cut
+ * each followed by a NUL, in git's order. A listing that is too long or too slow, at which git waits, or whose signal is
+ * aborted, is cut. Reads the person's index and writes none. Names that are not UTF-8 are left out, as they could not be typed.
  */
-export async function listFiles(git: PrivateGit, directory: string, onCut: () => void = () => {}): Promise<string> {
+export async function listFiles(git: PrivateGit, directory: string, onCut?: OnCut): Promise<string> {
   const setting = { ...git.setting, directory }
   const [present, kept] = await Promise.all([
     listUntracked(setting, onCut),
@@ -117,7 +119,7 @@ export async function listFiles(git: PrivateGit, directory: string, onCut: () =>
 const UNWANTED = /\/\0|(?:^|\0)\.(?:codemachine|codex-flow\/runtime)\/|\uFFFD/
 
 /** As git has no index here, it lists every file as untracked, and a nested repository as a path that ends in `/`. */
-function listUntracked(setting: GitSetting, onCut?: () => void): Promise<string> {
+function listUntracked(setting: GitSetting, onCut?: OnCut): Promise<string> {
   return listWithGit(setting, ['-o'], onCut)
 }
 
@@ -141,21 +143,12 @@ async function isFile(path: string): Promise<boolean> {
 }
 
 /** Runs `git ls-files`; empty if git fails, such as for an unreadable index or a missing directory. */
-async function listWithGit(
-  { program, directory, env, signal }: GitSetting,
-  which: readonly string[],
-  onCut?: () => void,
-): Promise<string> {
-  const { stdout, failure, exitCode } = await runProcess(program, ['ls-files', '-z', '--exclude-standard', ...which], {
-    directory,
-    env,
-    encoding: 'utf8',
-    outputLimit: MOST_BYTES,
-    timeoutMs: LISTING_MS,
-    ...(signal === undefined ? {} : { signal }),
-  })
+async function listWithGit(setting: GitSetting, which: readonly string[], onCut?: OnCut): Promise<string> {
+  const args = ['ls-files', '-z', '--exclude-standard', ...which]
+  const options = { encoding: 'utf8', outputLimit: MOST_BYTES, timeoutMs: LISTING_MS } as const
+  const { stdout, failure, exitCode, blocking } = await watchGit(setting, args, options)
   if (exitCode !== 0 && failure === null) return ''
-  if (failure !== null) onCut?.()
+  if (failure !== null) onCut?.(blocking)
   // What comes after the last NUL was cut off.
   return stdout.slice(0, stdout.lastIndexOf('\0') + 1)
 }

@@ -67,31 +67,41 @@ export async function callGit(
   args: readonly string[],
   options: Pick<ProcessOptions, 'input' | 'outputLimit'>,
 ): Promise<ProcessResult> {
-  const { run = runProcess, program, directory, env, signal } = setting
+  const { directory, signal } = setting
   const command = commandOf(args)
-  const place = {
+  const usual = usualBlockingFiles(placeOf(setting, command))
+  if (usual.length > 0) throw new GitBlocked(directory, usual)
+  const timeoutMs = READS_MANY.has(command) ? LONG_MS : SHORT_MS
+  const { blocking, ...result } = await watchGit(setting, args, { ...options, encoding: 'latin1', timeoutMs })
+  if (signal?.aborted && result.failure === 'aborted') throw new GitStopped(`git ${command} was ended`)
+  if (result.failure === 'aborted') throw new GitBlocked(directory, blocking)
+  if (result.failure === 'timeout') throw tooSlow(directory, command, timeoutMs)
+  return result
+}
+
+/**
+ * Runs git, and ends it where it waits at a file, as soon as that is found: `blocking` has it then. What was printed by the time
+ * that it was ended is in the result.
+ */
+export async function watchGit(
+  setting: GitSetting,
+  args: readonly string[],
+  options: Pick<ProcessOptions, 'input' | 'outputLimit' | 'encoding' | 'timeoutMs'>,
+): Promise<ProcessResult & { blocking: readonly BlockingFile[] }> {
+  const { run = runProcess, program, directory, env, signal } = setting
+  using watch = new BlockWatch(placeOf(setting, commandOf(args)))
+  const signals = signal === undefined ? watch.signal : AbortSignal.any([watch.signal, signal])
+  const result = await run(program, args, { ...options, directory, env, signal: signals })
+  return { ...result, blocking: watch.found }
+}
+
+function placeOf({ directory, env }: GitSetting, command: string): GitPlace {
+  return {
     directory,
     env,
     opensTree: OPENS_TREE.has(command),
     repository: async () => (env.GIT_DIR === undefined ? await repositoryDirectories(directory) : []),
   }
-  const usual = usualBlockingFiles(place)
-  if (usual.length > 0) throw new GitBlocked(directory, usual)
-  const timeoutMs = READS_MANY.has(command) ? LONG_MS : SHORT_MS
-  using watch = new BlockWatch(place)
-  const signals = signal === undefined ? watch.signal : AbortSignal.any([watch.signal, signal])
-  const result = await run(program, args, {
-    ...options,
-    directory,
-    env,
-    encoding: 'latin1',
-    timeoutMs,
-    signal: signals,
-  })
-  if (signal?.aborted && result.failure === 'aborted') throw new GitStopped(`git ${command} was ended`)
-  if (result.failure === 'aborted') throw new GitBlocked(directory, watch.found)
-  if (result.failure === 'timeout') throw tooSlow(directory, command, timeoutMs)
-  return result
 }
 
 /** While git runs: has `signal` aborted once it has taken long and there is a file at which it would wait. */

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -47,17 +46,4 @@ test('the context of a repository with a hundred thousand files is gathered in t
   expect(facts).toMatchObject({ dirty: 1, entries: 100_003, commands: [{ run: 'npm test' }] })
   expect(facts.mentioned).toEqual(['part1/new.ts', ...[0, 1, 10].map(file => `part0/folder40/file${file}.ts`)])
   expect(Buffer.byteLength(text)).toBeLessThanOrEqual(120 * 1024)
-})
-
-test('where git waits at a pipe deep in the tree, that is said, and the rest is told', async () => {
-  place.write('CLAUDE.md', 'Use tabs.\n')
-  place.write('deep/down/a.ts', '')
-  execFileSync('mkfifo', [join(place.work, 'deep/down/.gitignore')])
-  const gitDir = join(place.base, 'records/looks')
-  const { signal } = new AbortController()
-  const env = place.environment()
-  const redact = (text: string) => text
-  const { text, facts } = await gatherContext({ directory: place.work, gitDir, env, redact, request: 'x', signal })
-  expect(facts.notes[0]).toMatch(/^The list of the files is not whole: .*deep\/down\/\.gitignore is a pipe/)
-  expect(text).toContain('Use tabs.')
 })

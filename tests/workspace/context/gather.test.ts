@@ -139,6 +139,20 @@ test('where git would wait for its own rules, the rest is told', async () => {
   expect(text).toContain('Use tabs.')
 })
 
+test('where git waits at a pipe deep in the tree, that is said in a few seconds, and the rest is told', async () => {
+  place.git('init', '--quiet')
+  place.write('CLAUDE.md', 'Use tabs.\n')
+  place.write('deep/down/a.ts', '')
+  execFileSync('mkfifo', [join(place.work, 'deep/down/.gitignore')])
+  const from = performance.now()
+  const { text, facts } = await gather()
+  // git is given 15 s for a list, and 10 s for a status.
+  expect(performance.now() - from).toBeLessThan(9_000)
+  expect(facts.notes[0]).toMatch(/^The list of the files is not whole: .*deep\/down\/\.gitignore is a pipe/)
+  expect(facts.notes).toContain('git could not say what differs from the last commit.')
+  expect(text).toContain('Use tabs.')
+})
+
 test('the whole has at most 120 KiB, whatever the parts would take', async () => {
   place.git('init', '--quiet')
   const large = `${'ä lot of words and `````` ticks\n'.repeat(2_000)}`
