@@ -64,6 +64,33 @@ test('what the planner has begun to mend it goes on mending', () => {
   expect(nextAttempt(failed('something else', 3, third))).toMatchObject({ attempt: 4, by: 'planner', sameFailures: 0 })
 })
 
+test('another exit code is another failure, and a claim that is refused for the same reason the same', () => {
+  const code = (exitCode: number, before: ChangeWork | null) => {
+    const own = failed('not ok', 1, before)
+    const tasks = own.execution.tasks.map(each => ({ ...each, results: [result('not ok', exitCode)] }))
+    return { ...own, execution: { ...own.execution, tasks } }
+  }
+  const first = tried(code(1, null), true)
+  expect(nextAttempt(code(1, first)).sameFailures).toBe(1)
+  expect(nextAttempt(code(2, first)).sameFailures).toBe(0)
+  const claim = (attempts: number, refused: string, before: ChangeWork | null) =>
+    changeWith({
+      claim: { ...changeWith({}).execution.claim, attempts, refused },
+      fixing: before?.execution.fixing ?? null,
+    })
+  const refused = tried(claim(0, 'npm test failed', null), true)
+  expect(nextAttempt(claim(1, 'npm test failed', refused)).sameFailures).toBe(1)
+  expect(nextAttempt(claim(1, 'a review found this', refused)).sameFailures).toBe(0)
+})
+
+test('an attempt is told with how it ended, and how many files it has changed that are not named', () => {
+  const fixing = nextAttempt(failed('not ok'))
+  const end = ended(1, { class: 'context-full', message: null }, { changed: ['a', 'b'], changedCount: 5 })
+  expect(afterAttempt(fixing, end as never, null).earlier).toEqual([
+    'Attempt 1 changed a, b, and 3 more. It did not come to its end (context-full).',
+  ])
+})
+
 test('what earlier attempts changed and said is kept for the next', () => {
   const own = tried(tried(failed('1 failing'), true), false)
   expect(own.execution.fixing?.earlier).toEqual([

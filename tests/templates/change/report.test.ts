@@ -194,6 +194,36 @@ describe('a session that follows a change', () => {
     expect(text).toMatch(/at the end \(a claim, and no proof\)\n\nThe API answers 429\.$/)
   })
 
+  test('is told how the plan was accepted, and with what remark, or that it was not', () => {
+    const own = workWith()
+    const { planning } = own
+    const told = (accepted: Partial<NonNullable<typeof planning.accepted>> | null) =>
+      changeFollowUp({
+        ...own,
+        planning: {
+          ...planning,
+          accepted: accepted && ({ ...planning.accepted, ...accepted } as typeof planning.accepted),
+        },
+      })
+    expect(told({ by: 'go' })).toContain('version 1, which was carried out as it came\n')
+    expect(told({ by: 'auto' })).toContain('version 1, which was taken as it came\n')
+    expect(told({ remark: 'No new packages.' })).toContain('With the remark: No new packages.')
+    expect(told(null)).toContain('## Its plan, version 1, which was not accepted\n')
+    expect(changeFollowUp({ ...own, planning: { ...planning, accepted: null, versions: [] } })).toContain(
+      '## Its plan\n\nThere was none.',
+    )
+  })
+
+  test('is told of the limit, of up to six failures, and why it was not taken for done', () => {
+    const tasks = Array.from({ length: 8 }, (_, at) => record(check(`T${at}`, 'x'), { status: 'FAILED', why: 'no' }))
+    const { work } = changeWith({}).execution.claim
+    const claim = { attempts: 5, refused: 'npm test failed', work }
+    const text = changeFollowUp(changeWith({ tasks, limit: 'rounds', claim }))
+    expect(text.match(/## What failed: T\d/g)).toHaveLength(6)
+    expect(text).toContain('The limit of rounds ended the work on the tasks.')
+    expect(text).toContain('## Why it was not taken for done\n\nnpm test failed')
+  })
+
   test('is told of 50 tasks and a plan of any length in what fits into 64 KiB', () => {
     const long = 'x'.repeat(50_000)
     const tasks = Array.from({ length: 50 }, (_, at) =>

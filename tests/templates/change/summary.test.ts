@@ -75,6 +75,49 @@ test('what is open is said: what failed, what waits for it, the limit, and the c
   expect(text).toContain('- T1 failed: Do T1. It gave no answer.')
   expect(text).toContain('- T2 is not begun: Do T2. It needs T1.it, and T1 failed.')
   expect(text).toContain('- The limit of rounds ended the work on the tasks.')
+  const { work } = changeWith({}).execution.claim
+  const refused = changeWith({ claim: { attempts: 5, refused: 'npm test failed', work } })
+  const { planning } = refused
+  const versions = planning.versions.map(each => ({ ...each, plan: { ...each.plan, questions: ['Which limit?'] } }))
+  const open = summaryFacts({ ...refused, planning: { ...planning, versions } }, { ...session, questions: 2 })
+  expect(open).toContain(
+    [
+      '## What is open',
+      '',
+      '- The claim that all is done was refused: npm test failed',
+      '- 2 questions were asked: see the report.',
+      '- A question of the plan: Which limit?',
+    ].join('\n'),
+  )
+  expect(summaryFacts(refused, { ...session, questions: 1 })).toContain('- One question was asked: see the report.')
+})
+
+test('the plan is told with the remark of the person, or that nobody has accepted it', () => {
+  const own = changeWith({})
+  const { planning } = own
+  const accepted = { ...planning.accepted, remark: 'No new\npackages.' } as typeof planning.accepted
+  expect(summaryFacts({ ...own, planning: { ...planning, accepted } }, session)).toContain(
+    ': a person accepted it, with the remark:\n\n> No new\n> packages.\n',
+  )
+  const none = { ...own, planning: { ...planning, accepted: null } }
+  expect(summaryFacts(none, session)).toContain('## Plan\n\nVersion 1 was not accepted.\n')
+})
+
+test('files are those of the tasks and of what mended the claim, at most 200, and how to undo only where that can be', () => {
+  const { claim } = changeWith({}).execution
+  const lines = [{ path: 'logo.png', added: null, removed: null }]
+  const own = changeWith({
+    tasks: [record(task('T1'), { ...DONE, changed: Array.from({ length: 205 }, (_, n) => `f${n}`) })],
+    claim: { ...claim, work: { ...claim.work, lines } },
+  })
+  const text = summaryFacts(own, { ...session, savepoint: null })
+  expect(text).toContain('| T1 | f199 |')
+  expect(text).not.toContain('| T1 | f200 |')
+  expect(text).toContain('And 6 more.')
+  expect(text).not.toContain('codemachine rewind')
+  expect(summaryFacts(changeWith({ claim: own.execution.claim }), session)).toContain(
+    '| the claim | logo.png | no text |',
+  )
 })
 
 test("a task's own command is listed as no proof, and what was changed after it passed is said", () => {
@@ -88,5 +131,28 @@ test("a task's own command is listed as no proof, and what was changed after it 
   expect(text).toContain('No command of the project, and none that a person accepted as proof, was run.')
   expect(text).toContain(
     "Checked by the agent's own command, which is no proof:\n\n- T1: `grep -q x a` passed (files were changed after that). It failed before anything was changed.",
+  )
+  const ticks = changeWith({ tasks: [record(check('T1', 'grep -q "`x`" a'), { status: 'COMPLETED', results })] })
+  expect(summaryFacts(ticks, session)).toContain('- T1: `` grep -q "`x`" a `` passed.')
+})
+
+test('a gate is proof only where a claim was accepted with it', () => {
+  const gate = { name: 'tests', run: 'npm test', timeoutMs: 1, required: true, network: false, protect: [] }
+  const gates = [{ ...gate, everyRound: false }]
+  const ran = {
+    gate: 'tests',
+    status: 'passed',
+    exitCode: 0,
+    durationMs: 1,
+    output: '',
+    problem: null,
+    tree: 'a',
+  } as const
+  const result = { ...ran, changed: [], changedCount: 0 }
+  const now = { ...session, gates, gateRuns: [{ ...result, when: 'claim' as const, round: 3 }] } as SessionState
+  expect(summaryFacts(changeWith({}), now)).toContain('- `npm test` passed.')
+  const claim = { state: 'accepted', by: [], tree: 'a', verified: true, results: [result] } as const
+  expect(summaryFacts(changeWith({}), { ...now, claim })).toContain(
+    '`npm test` passed on the final files: this is proof',
   )
 })
