@@ -173,7 +173,7 @@ function judgedBefore(own: ChangeWork, session: SessionState): ExecutionWork {
   const { execution } = own
   if (isUncut(own) || nextBefore(own, session) !== null) return execution
   const passed = passedBefore(own, session)
-  if (passed.length === 0) return { ...execution, refusals: 0 }
+  if (passed.length === 0) return execution
   const kept = execution.tasks.filter(({ status }) => status === 'COMPLETED')
   const made = execution.made - (execution.tasks.length - kept.length)
   const lines = passed.map(

@@ -164,8 +164,7 @@ export function hasNoRounds({ execution }: ChangeWork, { limits, roundsUsed }: S
 
 /** Whether a round is what the task needs next: a command runs without, and what it found wrong is mended by one. */
 export function needsRound({ spec, results }: TaskRecord): boolean {
-  const last = results.at(-1)
-  return spec.type !== 'VERIFICATION' || (last !== undefined && !hasPassed(last))
+  return spec.type !== 'VERIFICATION' || results.length > 0
 }
 
 /** Whether a command that came out so has passed, if only the second time. */

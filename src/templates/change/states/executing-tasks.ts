@@ -258,7 +258,7 @@ export const failure: ChangeState = {
     const title = record === null ? 'The claim that all is done' : `${record.spec.id} (${nameOfTask(record.spec)})`
     const why = record === null ? wordsForClaim(own) : (record.why ?? '')
     if (!execution.done.includes('failed')) return note('failed', `${title} failed. ${why}`)
-    return written(own) ?? { to: QUEUE, why: 'the others go on' }
+    return { to: QUEUE, why: 'the others go on' }
   },
 }
 

@@ -269,7 +269,7 @@ function withAnswer(own: ChangeWork, value: unknown): ChangeWork {
   const read = value === undefined ? TOO_LONG : readPlan(value)
   const problem = read.ok ? planProblem(value) : read.problem
   if (!read.ok || problem !== null) return refused(own, problem ?? '')
-  return withPlanning(own, { draft: { plan: read.value, author: 'planner' }, problem: null, refusals: 0 })
+  return withPlanning(own, { draft: { plan: read.value, author: 'planner' }, problem: null })
 }
 
 const TOO_LONG = { ok: false, problem: 'The answer has more than 60 KiB. Say it in fewer words.' } as const
