@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { handleCommand } from '../../src/app/commands.ts'
 import type { Ask } from '../../src/app/library.ts'
-import type { Agent } from '../../src/core/contracts/agent.ts'
 import type { ContextFacts } from '../../src/core/contracts/context.ts'
 import type { Reply } from '../../src/core/contracts/reply.ts'
 import { noKeptText, type Template } from '../../src/core/contracts/template.ts'
@@ -11,12 +10,13 @@ import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 import { changeKind } from '../../src/templates/change/change.ts'
+import type { StateName } from '../../src/templates/change/machine.ts'
 import type { Plan } from '../../src/templates/change/plan.ts'
 import { fileOf, LOOKS, lastVersion } from '../../src/templates/change/states/planning.ts'
 import { type ChangeOptions, type ChangeWork, workOf } from '../../src/templates/change/work.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
-import { ofType, type Play, type PlayOptions, playSession, type Ran } from './played-session.ts'
-import { SESSION, worked } from './session-events.ts'
+import { NO_AGENTS, ofType, type Play, type PlayOptions, playSession, type Ran, saying } from './played-session.ts'
+import { SESSION } from './session-events.ts'
 
 /** How a test plays a change. */
 export interface ChangePlay extends Partial<PlayOptions> {
@@ -45,17 +45,8 @@ export function planOf(said: Partial<Plan> = {}): Plan {
 }
 
 /** A round whose agent ends with that value as its answer, after `doing` something. */
-export function answering(value: unknown, doing: () => Promise<void> = async () => {}): Play {
-  return async ({ run }) => {
-    await doing()
-    const text = typeof value === 'string' ? value : JSON.stringify(value)
-    run.onEvent({
-      type: 'item-completed',
-      round: run.round,
-      item: { kind: 'agent-message', id: 'm', text, phase: null },
-    })
-    return worked
-  }
+export function answering(value: unknown, doing?: () => Promise<void>): Play {
+  return saying(typeof value === 'string' ? value : JSON.stringify(value), doing)
 }
 
 /** Plays a session of a change in a folder, whose git and models are played: what it looks at is read at once. */
@@ -93,6 +84,29 @@ function optionsOf(said: Partial<ChangeOptions> = {}): ChangeOptions {
   }
 }
 
+/**
+ * A person who has the plan changed once, in this state, at its first event of those that are `on`; left out: as it is
+ * entered. `go`: the changed plan is not shown.
+ */
+export function breakingIn(
+  state: StateName,
+  text: string,
+  {
+    go = false,
+    on = type => type === 'state-entered',
+  }: { go?: boolean; on?: (type: Recorded['type']) => boolean } = {},
+): NonNullable<PlayOptions['onEvent']> {
+  let isSaid = false
+  return (event, { runner, events }) => {
+    if (isSaid || !on(event.type) || statesIn(events).at(-1) !== state) return
+    isSaid = true
+    queueMicrotask(() => {
+      runner.tell({ type: 'replan-asked', text, ...(go ? { goesOn: true as const } : {}) })
+      runner.interrupt()
+    })
+  }
+}
+
 /** The states that it went through, in their order. */
 export function statesIn(events: readonly Recorded[]): string[] {
   return ofType(events, 'state-entered').map(({ state }) => state)
@@ -110,15 +124,6 @@ export function changeAfter(events: readonly Recorded[]): ChangeWork {
 
 /** The template as it is carried out in that folder. */
 export async function openChangeIn(folder: string): Promise<Template> {
-  const goal: Agent = {
-    name: 'a',
-    displayName: 'A',
-    description: 'works',
-    promptPath: 'prompts/goal.md',
-    model: null,
-    modelReasoningEffort: null,
-    enabled: true,
-  }
   const memory = {
     main: join(folder, SESSION_FOLDER, 'MAIN.md'),
     tasks: join(folder, SESSION_FOLDER, 'tasks.json'),
@@ -128,7 +133,7 @@ export async function openChangeIn(folder: string): Promise<Template> {
     directory: folder,
     memory,
     scopeFolder: () => memory,
-    agents: { main: [], sub: [], goal },
+    agents: NO_AGENTS,
     isPlanReady: false,
     tell: () => {},
     kept: noKeptText,

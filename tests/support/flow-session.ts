@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Agent } from '../../src/core/contracts/agent.ts'
 import type { Template } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
@@ -10,8 +9,8 @@ import { type FlowOptions, type FlowPlan, type FlowStep, flowOptionsOf, PLAN_NAM
 import { type FlowWork, flowKind } from '../../src/templates/flow/flow.ts'
 import { lookOf } from '../../src/templates/flow/next.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
-import { type Play, type PlayOptions, playSession, type Ran } from './played-session.ts'
-import { SESSION, worked } from './session-events.ts'
+import { NO_AGENTS, type Play, type PlayOptions, playSession, type Ran } from './played-session.ts'
+import { SESSION } from './session-events.ts'
 
 /** A step, of which all that is not said is as a file has it that says nothing of it. */
 export type SaidStep = Partial<Omit<FlowStep, 'work'>> & { id: string; run?: string; work?: Partial<FlowStep['work']> }
@@ -80,15 +79,6 @@ async function openFlowOf(
   folder: string,
   kept: Readonly<Record<string, string>> = {},
 ): Promise<Template> {
-  const goal: Agent = {
-    name: 'a',
-    displayName: 'A',
-    description: 'works',
-    promptPath: 'prompts/goal.md',
-    model: null,
-    modelReasoningEffort: null,
-    enabled: true,
-  }
   const memory = (name: string) => ({
     main: join(folder, name, 'MAIN.md'),
     tasks: join(folder, name, 'tasks.json'),
@@ -99,24 +89,11 @@ async function openFlowOf(
     directory: folder,
     memory: memory('session'),
     scopeFolder: name => memory(`steps/${name}`),
-    agents: { main: [], sub: [], goal },
+    agents: NO_AGENTS,
     isPlanReady: false,
     tell: () => {},
     kept: async name => texts[name] ?? '',
   })
-}
-
-/** A round whose agent says that, after `doing` something. */
-export function saying(text: string, doing: () => Promise<void> = async () => {}): Play {
-  return async ({ run }) => {
-    await doing()
-    run.onEvent({
-      type: 'item-completed',
-      round: run.round,
-      item: { kind: 'agent-message', id: 'm', text, phase: null },
-    })
-    return worked
-  }
 }
 
 /** Plays a session of a workflow in a folder. */

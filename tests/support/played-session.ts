@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { Watchers } from '../../src/app/watch/live-share.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { nothingSecret, type Redactor } from '../../src/base/redactor.ts'
-import type { Agent } from '../../src/core/contracts/agent.ts'
 import {
   type Engine,
   Engines,
@@ -13,7 +12,13 @@ import {
 } from '../../src/core/contracts/engine.ts'
 import type { FolderFiles, MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
 import { CODEX_PROVIDER, type Provider } from '../../src/core/contracts/provider.ts'
-import { noKeptText, type Template, type TemplateKinds, type ThreadSpec } from '../../src/core/contracts/template.ts'
+import {
+  noKeptText,
+  type Template,
+  type TemplateKinds,
+  type TemplateSetup,
+  type ThreadSpec,
+} from '../../src/core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, RecordedOf, SessionEvent } from '../../src/core/events/events.ts'
 import type { Gate, GateResult, RoundOutcome, SessionOutcome } from '../../src/core/events/outcome.ts'
 import { fold } from '../../src/core/state/fold.ts'
@@ -281,9 +286,11 @@ export async function playSession(plays: readonly Play[], options: PlayOptions):
   return { outcome, tookMs: clock.monotonic() - startedAt, ...ran }
 }
 
-/** The template of a goal, for an agent that leaves model and effort to codex. */
-async function goalTemplate(directory: string): Promise<Template> {
-  const goal: Agent = {
+/** No agents, and for a goal one that leaves model and effort to codex. */
+export const NO_AGENTS: TemplateSetup['agents'] = {
+  main: [],
+  sub: [],
+  goal: {
     name: 'a',
     displayName: 'A',
     description: 'works',
@@ -291,14 +298,17 @@ async function goalTemplate(directory: string): Promise<Template> {
     model: null,
     modelReasoningEffort: null,
     enabled: true,
-  }
+  },
+}
+
+/** The template of a goal. */
+async function goalTemplate(directory: string): Promise<Template> {
   const memory = { main: join(directory, 'MAIN.md'), tasks: join(directory, 'tasks.json'), kb: join(directory, 'kb') }
-  const agents = { main: [], sub: [], goal }
   return await goalKind.open({
     directory,
     memory,
     scopeFolder: () => memory,
-    agents,
+    agents: NO_AGENTS,
     isPlanReady: false,
     tell: () => {},
     kept: noKeptText,
@@ -414,6 +424,19 @@ function playedRound(
     discard: () => {
       if (run === null) ran.discarded++
     },
+  }
+}
+
+/** A round whose agent says that, after `doing` something. */
+export function saying(text: string, doing: () => Promise<void> = async () => {}): Play {
+  return async ({ run }) => {
+    await doing()
+    run.onEvent({
+      type: 'item-completed',
+      round: run.round,
+      item: { kind: 'agent-message', id: 'm', text, phase: null },
+    })
+    return worked
   }
 }
 

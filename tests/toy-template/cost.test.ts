@@ -7,9 +7,8 @@ import type { SessionEvent } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState } from '../../src/core/state/state.ts'
 import { cpuMs } from '../support/cpu-time.ts'
-import { playSession } from '../support/played-session.ts'
 import { created, recorded, SESSION } from '../support/session-events.ts'
-import { openToy, type ToyOptions, withToy } from './toy.ts'
+import { playToy, type ToyOptions, withToy } from './toy.ts'
 
 const SHA = 'ab'.repeat(32)
 const output = (n: number) => ({ n, name: 'plan', file: `${n}-plan.json`, bytes: 9, sha256: SHA, head: 'x' })
@@ -45,7 +44,7 @@ test('a look and a write take less than 10 ms each, with all that is journaled o
     )
     const toy: ToyOptions = { steps, looks: { plan: async () => ({ tasks: 500 }) } }
     const before = cpuMs()
-    await playSession([], { folder, template: openToy(toy), templates: withToy(toy), begun: { template: 'toy' } })
+    await playToy(toy, { folder })
     expect((cpuMs() - before) / steps.length).toBeLessThan(10)
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -5,12 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { redactorOf } from '../../src/base/redactor.ts'
 import type { OwnStep } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
-import { fold } from '../../src/core/state/fold.ts'
-import { emptyState } from '../../src/core/state/state.ts'
 import { openOutputs } from '../../src/records/outputs.ts'
-import { ofType, type PlayOptions, playSession, type Ran } from '../support/played-session.ts'
+import { ofType, type PlayOptions } from '../support/played-session.ts'
 import { SESSION } from '../support/session-events.ts'
-import { openToy, type ToyOptions, withToy } from './toy.ts'
+import { playToy, type ToyOptions, toyAfter } from './toy.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -18,17 +16,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-const play = async (toy: ToyOptions, options: Partial<PlayOptions> = {}): Promise<Ran> =>
-  await playSession([], {
-    folder,
-    template: openToy(toy),
-    templates: withToy(toy),
-    begun: { template: 'toy', ...options.begun },
-    ...options,
-  })
-
-const stateOf = (events: readonly Recorded[], toy: ToyOptions) =>
-  events.reduce((state, event) => fold(state, event, withToy(toy)), emptyState(SESSION))
+const play = (toy: ToyOptions, options: Partial<PlayOptions> = {}) => playToy(toy, { folder, ...options })
 
 const home = () => join(folder, '.codemachine/projects', SESSION)
 const kept = async (file: string) => await readFile(join(home(), file), 'utf8')
@@ -46,7 +34,7 @@ test('a template goes over from state to state, and the session knows the one th
     { step: 1, from: 'idle', state: 'weaving', why: 'The loom is strung.' },
     { step: 2, from: 'weaving', state: 'mending', why: 'A thread broke.' },
   ])
-  expect(stateOf(events, toy)).toMatchObject({ workState: 'mending', step: null, steps: 2 })
+  expect(toyAfter(events, toy)).toMatchObject({ workState: 'mending', step: null, steps: 2 })
   const [first] = ofType((await play(toy)).events, 'state-entered')
   expect(first?.from).toBeNull()
 })
@@ -62,7 +50,7 @@ describe('what is kept for people', () => {
     expect(first).toMatchObject({ step: 1, file: 'plan/v1.md', bytes: 25, problem: null, output: { name: 'plan' } })
     expect(second).toMatchObject({ step: 2, file: 'b.txt', bytes: 1, problem: null })
     expect(second).not.toHaveProperty('output')
-    const { outputs } = stateOf(events, toy)
+    const { outputs } = toyAfter(events, toy)
     expect(outputs.map(({ file }) => file)).toEqual(['1-plan.md'])
     expect(await openOutputs(folder).whole(outputs[0] as never)).toBe('The key is [secret KEY].\n')
   })
@@ -151,7 +139,7 @@ test('killed after any event, and gone on with, each step is done to its end, an
   const toy: ToyOptions = { steps: [enter('a', 'x'), look, keep, enter('b', 'y'), claim], looks }
   const whole = await play(toy)
   expect(whole.outcome).toEqual({ kind: 'done', verified: false })
-  const last = stateOf(whole.events, toy)
+  const last = toyAfter(whole.events, toy)
   for (let n = 1; n < whole.events.length; n++) {
     await rm(folder, { recursive: true })
     await mkdir(folder)
@@ -163,11 +151,11 @@ test('killed after any event, and gone on with, each step is done to its end, an
       },
     })
     await expect(killed).rejects.toThrow('killed')
-    expect(stateOf(journal, toy).workState).toBe(ofType(journal, 'state-entered').at(-1)?.state ?? null)
+    expect(toyAfter(journal, toy).workState).toBe(ofType(journal, 'state-entered').at(-1)?.state ?? null)
     const resumed = await play(toy, { journal })
     expect(resumed.outcome, `killed after ${journal.at(-1)?.type} (${n})`).toEqual(whole.outcome)
     expect([await kept('plan/v1.md'), await kept('context.md')]).toEqual(['# The plan\n', '# The loom\n'])
-    const state = stateOf([...journal, ...resumed.events], toy)
+    const state = toyAfter([...journal, ...resumed.events], toy)
     expect([state.work, state.steps, state.workState]).toEqual([last.work, last.steps, 'b'])
   }
 })

@@ -9,12 +9,11 @@ import { redactorOf } from '../../src/base/redactor.ts'
 import type { OwnStep } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import type { Output } from '../../src/core/rules/outputs.ts'
-import { fold } from '../../src/core/state/fold.ts'
-import { emptyState, type SessionState } from '../../src/core/state/state.ts'
+import type { SessionState } from '../../src/core/state/state.ts'
 import { type Cue, runSession, untilBrokenOff } from '../support/breaking-in.ts'
-import { ofType, type Play, type PlayOptions, playSession, type Ran, UNCLAIMED } from '../support/played-session.ts'
-import { SESSION, worked } from '../support/session-events.ts'
-import { openToy, type ToyOptions, type ToyState, type ToyStep, withToy } from './toy.ts'
+import { ofType, type Play, type PlayOptions, playSession, UNCLAIMED } from '../support/played-session.ts'
+import { worked } from '../support/session-events.ts'
+import { openToy, playToy, type ToyOptions, type ToyState, type ToyStep, toyAfter, withToy } from './toy.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -35,17 +34,7 @@ const claim: OwnStep = { kind: 'claim' }
 const ALL: readonly ToyStep[] = [look, 'Do it.', command, write, claim]
 const looks: ToyOptions['looks'] = { size: async () => ({ files: 3 }) }
 
-const play = async (toy: ToyOptions, options: Partial<PlayOptions> = {}): Promise<Ran> =>
-  await playSession([], {
-    folder,
-    template: openToy(toy),
-    templates: withToy(toy),
-    begun: { template: 'toy', ...options.begun },
-    ...options,
-  })
-
-const stateOf = (events: readonly Recorded[], toy: ToyOptions) =>
-  events.reduce((state, event) => fold(state, event, withToy(toy)), emptyState(SESSION))
+const play = (toy: ToyOptions, options: Partial<PlayOptions> = {}) => playToy(toy, { folder, ...options })
 
 const STEPS = new Set<string>(['step-started', 'looked', 'command-ran', 'wrote', 'done-nominated', 'done-accepted'])
 const stepsIn = (events: readonly Recorded[]) => events.filter(({ type }) => STEPS.has(type)).map(({ type }) => type)
@@ -90,7 +79,11 @@ test('each step is journaled before and after, and the claim of the template is 
       .map(({ gate }) => gate),
   ).toEqual(['tests', 'types'])
   expect(await readFile(join(folder, 'docs/a/plan.md'), 'utf8')).toBe('A plan.\n')
-  expect(stateOf(events, toy)).toMatchObject({ step: null, steps: 4, work: { taken: 4, commands: { lint: 'passed' } } })
+  expect(toyAfter(events, toy)).toMatchObject({
+    step: null,
+    steps: 4,
+    work: { taken: 4, commands: { lint: 'passed' } },
+  })
 })
 
 const DECISION = {
@@ -113,7 +106,7 @@ test('killed after any event, and gone on with, it comes to the same end and the
   const files = async () =>
     await Promise.all(['docs/a/plan.md', 'notes.txt'].map(path => readFile(join(folder, path), 'utf8')))
   const [outcome, written] = [whole.outcome, await files()]
-  const lastWork = stateOf(whole.events, toy).work
+  const lastWork = toyAfter(whole.events, toy).work
   for (let kept = 1; kept < whole.events.length; kept++) {
     await rm(folder, { recursive: true })
     await mkdir(folder)
@@ -132,7 +125,7 @@ test('killed after any event, and gone on with, it comes to the same end and the
     expect(ofType(resumed.events, 'decision-asked')).toHaveLength(isDecided ? 0 : 1)
     expect(resumed.outcome, `killed after ${last?.type} (${kept})`).toEqual(outcome)
     expect(await files()).toEqual(written)
-    const state = stateOf([...journal, ...resumed.events], toy)
+    const state = toyAfter([...journal, ...resumed.events], toy)
     expect(state.work).toEqual(lastWork)
     expect(state.steps).toBe(4)
   }
@@ -350,7 +343,7 @@ describe('a person who breaks in', () => {
     ])
     expect(ofType(events, 'command-ran').map(({ kept }) => kept)).toEqual([undefined, undefined])
     expect(ofType(events, 'held')).toHaveLength(1)
-    expect(stateOf(events, toy).work as ToyState).toMatchObject({ commands: { lint: 'passed' } })
+    expect(toyAfter(events, toy).work as ToyState).toMatchObject({ commands: { lint: 'passed' } })
     expect(outcome).toMatchObject({ kind: 'done' })
   })
 
@@ -363,7 +356,7 @@ describe('a person who breaks in', () => {
     })
     expect(outcome).toEqual({ kind: 'interrupted', by: 'stop' })
     expect(ofType(events, 'looked')).toEqual([])
-    expect(stateOf(events, toy)).toMatchObject({ step: null, steps: 0 })
+    expect(toyAfter(events, toy)).toMatchObject({ step: null, steps: 0 })
   })
 
   test('a look is broken off, nothing is shown of it while the session holds, and it is done anew', async () => {
@@ -405,7 +398,7 @@ test('what a look has found beyond 64 KiB, and what a command printed, is kept w
   expect(ran?.kept).toMatchObject({ n: 2, name: 'lint', file: '2-lint.txt' })
   expect(JSON.parse(await readFile(join(folder, 'outputs/1-size.json'), 'utf8'))).toEqual(rows)
   expect(await readFile(join(folder, 'outputs/2-lint.txt'), 'utf8')).toBe(printed)
-  expect(stateOf(events, toy).outputs.map(({ n }) => n)).toEqual([1, 2])
+  expect(toyAfter(events, toy).outputs.map(({ n }) => n)).toEqual([1, 2])
 })
 
 test('bytes are counted, and not characters, and a name of any length is shortened', async () => {

@@ -6,9 +6,12 @@ import type {
   TemplateKind,
   TemplateKinds,
 } from '../../src/core/contracts/template.ts'
-import type { EventOf, SessionEvent } from '../../src/core/events/events.ts'
-import type { SessionState } from '../../src/core/state/state.ts'
+import type { EventOf, Recorded, SessionEvent } from '../../src/core/events/events.ts'
+import { fold } from '../../src/core/state/fold.ts'
+import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 import { OWN_TEMPLATES } from '../../src/templates/registry.ts'
+import { type PlayOptions, playSession, type Ran } from '../support/played-session.ts'
+import { SESSION } from '../support/session-events.ts'
 
 /*
  * A template for tests, which takes the steps that it is told to take, one after the other, and then ends: as done if a
@@ -167,4 +170,19 @@ export function openToy({ steps, looks = {}, breaks, lies }: ToyOptions): Templa
       return null
     },
   }
+}
+
+/** Plays a session of the toy, whose rounds do nothing. */
+export async function playToy(toy: ToyOptions, options: Partial<PlayOptions> & { folder: string }): Promise<Ran> {
+  return await playSession([], {
+    template: openToy(toy),
+    templates: withToy(toy),
+    begun: { template: NAME, ...options.begun },
+    ...options,
+  })
+}
+
+/** The session of the toy after these events. */
+export function toyAfter(events: readonly Recorded[], toy: ToyOptions): SessionState {
+  return events.reduce((state, event) => fold(state, event, withToy(toy)), emptyState(SESSION))
 }

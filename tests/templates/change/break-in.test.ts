@@ -8,6 +8,7 @@ import type { StateName } from '../../../src/templates/change/machine.ts'
 import {
   answering,
   askIn,
+  breakingIn,
   type ChangePlay,
   changeAfter,
   planOf,
@@ -75,6 +76,16 @@ const STATES: StateName[] = [
 const REFINEMENT: StateName = 'REVIEWING_PLAN.refinement'
 const MOMENTS = ['as it is entered', 'in what is done in it'] as const
 
+/** Commands of which those fail that are to: whether a command runs for the first time, and its name. */
+function failing(fails: (isFirst: boolean, name: string) => boolean): NonNullable<ChangePlay['command']> {
+  const ran = new Set<string>()
+  return name => {
+    const isFirst = !ran.has(name)
+    ran.add(name)
+    return fails(isFirst, name) ? { status: 'failed', exitCode: 1 } : {}
+  }
+}
+
 /** The state that was entered next after a person broke in. */
 function next(events: readonly Recorded[]): string | undefined {
   return statesIn(events.slice(events.findIndex(({ type }) => type === 'replan-asked')))[0]
@@ -85,7 +96,8 @@ for (const state of STATES) {
   for (const moment of state === 'WAITING_FOR_INPUT' ? MOMENTS.slice(0, 1) : MOMENTS) {
     test(`a person changes the plan in ${state}, ${moment}: what is done stays, and the rest is cut anew`, async () => {
       let isSaid = false
-      const ran = new Set<string>()
+      const on = (type: Recorded['type']) => (type === 'state-entered') === (moment === 'as it is entered')
+      const breakIn = breakingIn(state, 'Use Redis.', { on })
       const fails = state === 'EXECUTING_TASKS.fixing' || state === 'EXECUTING_TASKS.failure'
       const { outcome, events, inputs } = await playChange([model()], {
         folder,
@@ -93,20 +105,10 @@ for (const state of STATES) {
         change: { fixAttempts: 1 },
         looks: { lines: async () => ({}) },
         // What is to be checked fails before it is worked on, and after that as long as a test wants it.
-        command(name) {
-          const isBefore = !ran.has(name)
-          ran.add(name)
-          return isBefore || (fails && !isSaid) ? { status: 'failed', exitCode: 1 } : {}
-        },
-        onEvent(event, { runner, events: before }) {
-          const now = statesIn(before).at(-1)
-          const isDue = moment === 'as it is entered' ? event.type === 'state-entered' : event.type !== 'state-entered'
-          if (isSaid || now !== state || !isDue) return
-          isSaid = true
-          queueMicrotask(() => {
-            runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
-            runner.interrupt()
-          })
+        command: failing(isFirst => isFirst || (fails && !isSaid)),
+        onEvent(event, playing) {
+          isSaid ||= event.type === 'replan-asked'
+          breakIn(event, playing)
         },
       })
       expect(outcome).toMatchObject({ kind: 'done' })
@@ -134,33 +136,18 @@ for (const state of STATES) {
 }
 
 test('what was done of an earlier plan may be verified by a command that passes already', async () => {
-  let isSaid = false
   const then = [
     asked('seen', 'VERIFICATION', { run: 'grep -q count api.js' }),
     asked('more', 'ACTION', { files: ['api.js'] }),
     asked('again', 'VERIFICATION', { run: 'grep -q redis api.js' }),
   ]
-  const ran = new Set<string>()
   const { outcome, events } = await playChange([model(then)], {
     folder,
     says: [['accept'], ['accept']],
     looks: { lines: async () => ({}) },
-    command(name) {
-      const isBefore = !ran.has(name) && name !== 'grep -q count api.js'
-      ran.add(name)
-      return isBefore ? { status: 'failed', exitCode: 1 } : {}
-    },
-    onEvent(event, { runner, events: before }) {
-      if (isSaid || event.type !== 'state-entered') return
-      if (statesIn(before).at(-1) !== 'EXECUTING_TASKS.verification') return
-      isSaid = true
-      queueMicrotask(() => {
-        runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
-        runner.interrupt()
-      })
-    },
+    command: failing((isFirst, name) => isFirst && name !== 'grep -q count api.js'),
+    onEvent: breakingIn('EXECUTING_TASKS.verification', 'Use Redis.'),
   })
-  expect(isSaid).toBe(true)
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(changeAfter(events).execution.tasks.map(({ spec, status }) => [spec.id, status])).toEqual(
     ['look', 'count', 'seen', 'more', 'again'].map(id => [id, 'COMPLETED']),
@@ -168,26 +155,12 @@ test('what was done of an earlier plan may be verified by a command that passes 
 })
 
 test('what a person said as they accepted a plan is told whoever plans it anew', async () => {
-  let isSaid = false
-  const ran = new Set<string>()
   const { outcome, inputs } = await playChange([model()], {
     folder,
     says: [['accept', 'No new packages.'], ['accept']],
     looks: { lines: async () => ({}) },
-    command(name) {
-      const isBefore = !ran.has(name)
-      ran.add(name)
-      return isBefore ? { status: 'failed', exitCode: 1 } : {}
-    },
-    onEvent(event, { runner, events: before }) {
-      if (isSaid || event.type !== 'state-entered') return
-      if (statesIn(before).at(-1) !== 'EXECUTING_TASKS.queue') return
-      isSaid = true
-      queueMicrotask(() => {
-        runner.tell({ type: 'replan-asked', text: 'Use Redis.' })
-        runner.interrupt()
-      })
-    },
+    command: failing(isFirst => isFirst),
+    onEvent: breakingIn('EXECUTING_TASKS.queue', 'Use Redis.'),
   })
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(inputs.find(input => input.includes('Use Redis.'))).toContain('No new packages.')
@@ -196,7 +169,6 @@ test('what a person said as they accepted a plan is told whoever plans it anew',
 /** Ten versions, of which the last one is accepted and carried out; what a person asks as that event happens. */
 async function afterTenVersions(is: (type: string, part: string | undefined) => boolean) {
   const replies: Promise<Reply>[] = []
-  const ran = new Set<string>()
   const onEvent: ChangePlay['onEvent'] = (event, playing) => {
     const part = event.type === 'round-started' ? event.part : undefined
     if (replies.length > 0 || !is(event.type, part) || changeAfter(playing.events).planning.accepted === null) return
@@ -213,11 +185,7 @@ async function afterTenVersions(is: (type: string, part: string | undefined) => 
     folder,
     says: [...Array.from({ length: 9 }, (_, at) => ['change', `Change ${at + 1}.`] as const), ['accept']],
     looks: { lines: async () => ({}) },
-    command(name) {
-      const isBefore = !ran.has(name)
-      ran.add(name)
-      return isBefore ? { status: 'failed', exitCode: 1 } : {}
-    },
+    command: failing(isFirst => isFirst),
     onEvent,
   })
   return { ...played, reply: await replies[0] }

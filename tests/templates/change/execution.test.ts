@@ -9,6 +9,7 @@ import type { TaskSpec } from '../../../src/templates/change/tasks.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import {
   answering,
+  breakingIn,
   type ChangePlay,
   changeAfter,
   planOf,
@@ -462,14 +463,9 @@ test('a task whose context was full is done by the model of the planner', async 
   ])
 })
 
-/** A round in which a person asks for another plan. */
-const replanned =
-  (text: string): NonNullable<PlayOptions['onEvent']> =>
-  (event, { runner }) => {
-    if (event.type !== 'round-started' || event.part !== 'act') return
-    runner.tell({ type: 'replan-asked', text })
-    runner.interrupt()
-  }
+/** A person who asks for another plan in the first round of an action. */
+const replanning = (text: string) =>
+  breakingIn('EXECUTING_TASKS.action', text, { on: type => type === 'round-started' })
 
 const SLOW: Play = async ({ clock, interrupted }) => {
   await clock.wait(60_000, interrupted)
@@ -477,17 +473,11 @@ const SLOW: Play = async ({ clock, interrupted }) => {
 }
 
 test('a plan that is changed in the middle is shown again; what is done stays, and the rest is cut anew', async () => {
-  let hasAsked = false
-  const ask: NonNullable<PlayOptions['onEvent']> = (event, playing) => {
-    if (hasAsked || event.type !== 'round-started' || event.part !== 'act') return
-    hasAsked = true
-    replanned('Use Redis.')(event, playing)
-  }
   const redis = planOf({ description: 'Count in Redis.' })
   const anew = task('T4', { description: 'Count in Redis.', inputs: { router: 'T1.place' } })
   const { outcome, events, inputs } = await play(
     [cut(THREE), FOUND, SLOW, answering(redis), cut([anew, check('T5', TEST)]), changes(), SUMS_UP],
-    { says: [['accept'], ['accept']], onEvent: ask },
+    { says: [['accept'], ['accept']], onEvent: replanning('Use Redis.') },
   )
   expect(outcome).toMatchObject({ kind: 'done' })
   expect(parts(events)).toEqual(['plan', 'decompose', 'gather', 'act', 'plan', 'decompose', 'act', 'summary'])
@@ -500,16 +490,10 @@ test('a plan that is changed in the middle is shown again; what is done stays, a
 })
 
 test('after 50 tasks a changed plan is not carried out, and the summary says so', async () => {
-  let hasAsked = false
-  const ask: NonNullable<PlayOptions['onEvent']> = (event, playing) => {
-    if (hasAsked || event.type !== 'round-started' || event.part !== 'act') return
-    hasAsked = true
-    replanned('Something else.')(event, playing)
-  }
   const list = Array.from({ length: 49 }, (_, n) => task(`T${n + 1}`, { files: [`f${n}`] }))
   const { outcome, events } = await play(
     [cut([...list, check('T50', TEST)]), SLOW, answering(planOf({ description: 'Another.' })), SUMS_UP],
-    { says: [['accept'], ['accept']], onEvent: ask },
+    { says: [['accept'], ['accept']], onEvent: replanning('Something else.') },
   )
   expect(outcome).toMatchObject({ kind: 'needs-person', reason: expect.stringContaining('50 tasks were made') })
   expect(await file('summary.md')).toContain('The limit of tasks ended the work on the tasks.')

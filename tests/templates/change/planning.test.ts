@@ -8,6 +8,7 @@ import { planText } from '../../../src/templates/change/plan-text.ts'
 import { lastVersion } from '../../../src/templates/change/states/planning.ts'
 import {
   answering,
+  breakingIn,
   type ChangePlay,
   changeAfter,
   planOf,
@@ -367,19 +368,6 @@ test('a session that ended with an accepted plan carries it out when it goes on'
   expect(ofType(events, 'gates-added')).toHaveLength(1)
 })
 
-/** Has the plan changed once, in the moment that a state is entered, or of such an event in it; `go`: without being shown again. */
-const breakingIn = (at: StateName, text: string, go = false, on: Recorded['type'] = 'state-entered'): OnEvent => {
-  let isDone = false
-  return (event, { runner, events }) => {
-    if (isDone || event.type !== on || statesIn(events).at(-1) !== at) return
-    isDone = true
-    queueMicrotask(() => {
-      runner.tell({ type: 'replan-asked', text, ...(go ? { goesOn: true as const } : {}) })
-      runner.interrupt()
-    })
-  }
-}
-
 const WITH_PLAN: StateName[] = [
   'REVIEWING_PLAN.user-review',
   'REVIEWING_PLAN.manual-review',
@@ -420,7 +408,7 @@ test('a person who breaks in before there is a plan is heard in the planning rou
 test('a person who breaks in before a plan is shown, or after nobody was asked, has it changed, too', async () => {
   const early = await plan([answering(FIRST), answering(SECOND)], {
     says: [['accept']],
-    onEvent: breakingIn('GENERATING_PLAN', 'Use Redis.', false, 'looked'),
+    onEvent: breakingIn('GENERATING_PLAN', 'Use Redis.', { on: type => type === 'looked' }),
   })
   expect(statesIn(early.events).slice(1, 4)).toEqual([
     'GENERATING_PLAN',
@@ -459,7 +447,7 @@ test('a planning round in which a person breaks in is begun anew with their word
 
 test('a change of the plan with --go is carried out without being shown, and nothing in it counts as proof', async () => {
   const { outcome, events } = await plan([answering(FIRST), answering(SECOND)], {
-    onEvent: breakingIn('REVIEWING_PLAN.manual-review', 'Use Redis.', true),
+    onEvent: breakingIn('REVIEWING_PLAN.manual-review', 'Use Redis.', { go: true }),
   })
   expect(outcome).toEqual(planned)
   expect(statesIn(events).slice(-3)).toEqual([
@@ -589,7 +577,7 @@ test('what nobody has seen proves nothing: it is no gate, and takes those of an 
   const { events } = await plan([answering(FIRST), answering(SECOND), prose], {
     change: { planOnly: false },
     says: [['accept']],
-    onEvent: breakingIn('EXECUTING_TASKS.decomposition', 'Use Redis.', true),
+    onEvent: breakingIn('EXECUTING_TASKS.decomposition', 'Use Redis.', { go: true }),
   })
   expect(ofType(events, 'gates-added').map(({ gates }) => gates.length)).toEqual([1, 0])
   expect(sessionAfter(events).gates).toEqual([])

@@ -6,8 +6,8 @@ import type { Recorded } from '../../../src/core/events/events.ts'
 import { emptyState } from '../../../src/core/state/state.ts'
 import type { FlowPlan } from '../../../src/flow/plan.ts'
 import { flowView } from '../../../src/templates/flow/view.ts'
-import { planOf, playFlow, type SaidStep, saying, workAfter } from '../../support/flow-session.ts'
-import { CLAIMED, endsAs, ofType, type PlayOptions, UNCLAIMED } from '../../support/played-session.ts'
+import { planOf, playFlow, type SaidStep, workAfter } from '../../support/flow-session.ts'
+import { CLAIMED, endsAs, ofType, type PlayOptions, saying, UNCLAIMED } from '../../support/played-session.ts'
 
 let folder: string
 beforeEach(async () => {

@@ -11,6 +11,7 @@ import { widthOf } from '../../../src/words/cells.ts'
 import { statusLine } from '../../../src/words/doing.ts'
 import { describeEvent } from '../../../src/words/event.ts'
 import { cardOfWork, ownBoard, statusOfWork, titleOfRound, wordsForStep } from '../../../src/words/work.ts'
+import { record, task as spec } from '../../support/change-work.ts'
 import { created } from '../../support/session-events.ts'
 import { expectFitting } from '../blocks/terminal-lines.ts'
 import { NOW, plain, stateAfter } from '../header/session.ts'
@@ -22,24 +23,7 @@ const executor = { provider: 'ollama', model: 'qwen3-coder', contextWindow: 32_7
 const first = changeKind.first({ ...created(), goal: 'Add rate limiting to the API', options: { executor } })
 
 function task(id: string, type: TaskSpec['type'], description: string, more: Partial<TaskRecord> = {}): TaskRecord {
-  const run = type === 'VERIFICATION' ? 'npm test' : null
-  return {
-    spec: { id, type, description, inputs: {}, outputs: {}, files: [], run },
-    status: 'PENDING',
-    why: null,
-    attempts: 0,
-    refusals: 0,
-    outputs: null,
-    who: null,
-    rounds: 0,
-    ms: 0,
-    tokens: 0,
-    treeBefore: null,
-    treeAfter: null,
-    changed: [],
-    results: [],
-    ...more,
-  } as TaskRecord
+  return record({ ...spec(id), type, description, run: type === 'VERIFICATION' ? 'npm test' : null }, more)
 }
 
 const done = { status: 'COMPLETED', who: 'qwen3-coder of ollama', ms: 80_000, tokens: 12_345 } as const
