@@ -40,18 +40,7 @@ export function startNight(scene: Scene, args: readonly string[], options: Night
     clock,
     run,
     nothingAsked,
-    async hurryUntil(promise) {
-      let settled = false
-      const over = promise.finally(() => {
-        settled = true
-      })
-      over.catch(() => {})
-      while (!settled) {
-        await clock.advance(HURRY_MS)
-        await new Promise(resolve => setTimeout(resolve, 5))
-      }
-      return await over
-    },
+    hurryUntil: promise => hurryUntil(clock, promise),
     async passWait(n = 1) {
       const waiting = await run.event('waiting', event => eventsOf(run.events, 'waiting').indexOf(event) === n - 1)
       await nothingAsked()
@@ -60,6 +49,20 @@ export function startNight(scene: Scene, args: readonly string[], options: Night
     },
     meanwhile: (...rest) => scene.startInProcess(rest, { clock }),
   }
+}
+
+/** Lets the time of this clock pass many times as fast until the promise is settled, and answers what it does. */
+export async function hurryUntil<T>(clock: TestClock, promise: Promise<T>): Promise<T> {
+  let settled = false
+  const over = promise.finally(() => {
+    settled = true
+  })
+  over.catch(() => {})
+  while (!settled) {
+    await clock.advance(HURRY_MS)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  return await over
 }
 
 /** Round, class and whether it counts, of every round that ended. */

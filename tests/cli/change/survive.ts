@@ -11,11 +11,12 @@ import {
   PROJECT,
   THREE_TASKS,
 } from '../../support/change-scene.ts'
-import type { Ended } from '../../support/codemachine.ts'
-import { codemachineHere } from '../../support/in-process.ts'
+import type { Ended, RunningCodemachine } from '../../support/codemachine.ts'
 import { type KillPoint, killsIn, startWithKills } from '../../support/kill-points.ts'
+import { hurryUntil } from '../../support/night.ts'
 import { says } from '../../support/rounds.ts'
 import { eventsOf } from '../../support/scene.ts'
+import { TestClock } from '../../support/test-clock.ts'
 
 /** What the models do follows from what they are asked, so that it does not matter how often that is. The first try at the limit is wrong. */
 const SCRIPT: ChangeScript = {
@@ -64,10 +65,8 @@ export async function surviveChange(points: readonly KillPoint[], { manual = fal
   const start = async (...args: string[]): Promise<Ended> => {
     const line = [...args, '--json', '--no-keep-awake']
     await using run = startWithKills(scene.place, line, points)
-    const accepted = manual ? accept(scene, run.event('decision-asked')) : null
-    const ended = await run.ended
-    await accepted
-    return ended
+    if (manual) await acceptIn(scene, run)
+    return await run.ended
   }
   const how = manual ? [] : ['--auto']
   const begin = ['change', ...how, '--verify', 'sh check.sh', 'write the limit']
@@ -78,13 +77,18 @@ export async function surviveChange(points: readonly KillPoint[], { manual = fal
   expectWhole(scene)
 }
 
-async function accept(scene: ChangeScene, asked: Promise<unknown>): Promise<void> {
-  // It may be killed before, or have no such question any more.
-  const isAsked = await asked.then(
+/** Accepts the plan that a run asks about, if it comes to that; it may be killed before, and in the middle of the answer. */
+async function acceptIn(scene: ChangeScene, run: RunningCodemachine): Promise<void> {
+  const isAsked = await run.event('decision-asked').then(
     () => true,
     () => false,
   )
-  if (isAsked) await codemachineHere(scene.place, ['plan', 'accept'])
+  if (!isAsked) return
+  const clock = new TestClock()
+  const answer = scene.startInProcess(['plan', 'accept'], { clock })
+  await Promise.race([answer.ended, run.ended])
+  // Whoever asks a run that was killed waits for its reply a while.
+  await hurryUntil(clock, answer.ended)
 }
 
 function journalOf({ place }: ChangeScene): Recorded[] {
