@@ -6,8 +6,9 @@ import {
   type ChangeScene,
   type ChangeScript,
   openChangeScene,
+  outputs,
   PROJECT,
-  TWO_TASKS,
+  THREE_TASKS,
   writes,
 } from '../../support/change-scene.ts'
 import { codemachineHere } from '../../support/in-process.ts'
@@ -15,40 +16,66 @@ import { startNight } from '../../support/night.ts'
 import { eventsOf } from '../../support/scene.ts'
 import { describe, test } from '../../support/side-by-side.ts'
 
-/** What the executor plays before it writes the limit. */
-const playing = (...executor: ScriptStep[]): ChangeScript => ({
-  ...TWO_TASKS,
-  executor: [[...executor, ...writes('10')]],
+/** A change whose first task goes so; the second writes the limit, after what else the model plays in it. */
+const playing = (first: ScriptStep[], second: ScriptStep[] = []): ChangeScript => ({
+  ...THREE_TASKS,
+  executor: [
+    [...first, outputs({ limit: 'It is 10.' })],
+    [...second, ...writes('10')],
+  ],
 })
+
+/** The local server dies in this step, the first time that it comes to it. */
+function dies(scene: () => ChangeScene): ScriptStep {
+  let isDead = false
+  return async () => {
+    if (!isDead) await scene().local.goAway()
+    isDead = true
+    return reply(shell('true'))
+  }
+}
 
 const start = (scene: ChangeScene) => startNight(scene, ['change', '--auto', 'write the limit'])
 
 const limit = ({ place }: ChangeScene) => readFile(join(place.directory, 'limit.txt'), 'utf8')
 
-/** Who did the task that a model does. */
-async function whoDid({ place }: ChangeScene): Promise<unknown> {
+/** Who did the tasks that a model does. */
+async function whoDid({ place }: ChangeScene): Promise<unknown[]> {
   const { stdout } = await codemachineHere(place, ['status', '--json'])
   const { tasks } = JSON.parse(stdout).session.work
-  return tasks.find(({ type }: { type: string }) => type === 'ACTION').who
+  return tasks.slice(0, 2).map(({ who }: { who: unknown }) => who)
 }
 
-describe('a local server that is away before a task', () => {
-  test('is waited for with when_away = "wait", and the task is done once it is back', async () => {
-    await using scene = await openChangeScene(playing(), { files: PROJECT })
+describe('a local server that is away before a task, and dies in the next one', () => {
+  test('is waited for with when_away = "wait", and each task is done once it is back', async () => {
+    await using scene: ChangeScene = await openChangeScene(playing([], [dies(() => scene)]), { files: PROJECT })
     await scene.local.goAway()
     const { run, hurryUntil } = start(scene)
-    const waiting = await hurryUntil(run.event('waiting'))
-    expect(waiting).toMatchObject({ reason: 'provider-away', cause: { class: 'network' } })
-    expect(eventsOf(run.events, 'state-entered').at(-1)?.state).toBe('EXECUTING_TASKS.action')
+    const isAway = ({ reason }: { reason: string }) => reason === 'provider-away'
+    expect(await hurryUntil(run.event('waiting', isAway))).toMatchObject({ cause: { class: 'network' } })
+    expect(eventsOf(run.events, 'state-entered').at(-1)?.state).toBe('EXECUTING_TASKS.info-gathering')
+    await scene.local.comeBack()
+    await hurryUntil(run.event('state-entered', ({ state }) => state === 'EXECUTING_TASKS.action'))
+    const waited = run.events.length
+    await hurryUntil(run.event('waiting', event => isAway(event) && run.events.indexOf(event) >= waited))
     await scene.local.comeBack()
     const { exitCode } = await hurryUntil(run.ended)
     expect([exitCode, await limit(scene)]).toEqual([0, '10\n'])
-    expect(scene.begun('executor').map(({ at }) => at)).toEqual(['local'])
-    expect(await whoDid(scene)).toContain('qwen')
+    expect(scene.asked('executor').every(({ at }) => at === 'local')).toBe(true)
+    expect(await whoDid(scene)).toEqual([expect.stringContaining('qwen'), expect.stringContaining('qwen')])
   })
 
-  test('is done without with when_away = "remote", and the task says who did it', async () => {
-    await using scene = await openChangeScene(playing(), { files: PROJECT, table: 'when_away = "remote"' })
+  test('is done without with when_away = "remote", and each task says who did it', async () => {
+    const back: ScriptStep = async () => {
+      await scene.local.comeBack()
+      return reply(shell('true'))
+    }
+    await using scene: ChangeScene = await openChangeScene(playing([back]), {
+      files: PROJECT,
+      table: 'when_away = "remote"',
+      // The second task is the first that begins there.
+      localScript: { executor: [[dies(() => scene)]] },
+    })
     await scene.local.goAway()
     const { run, hurryUntil } = start(scene)
     const { exitCode, events } = await hurryUntil(run.ended)
@@ -56,68 +83,33 @@ describe('a local server that is away before a task', () => {
     expect(eventsOf(events, 'warning').map(({ message }) => message)).toContainEqual(
       expect.stringContaining("Codex's default model works in its place, as when_away of local says."),
     )
-    expect(scene.begun('executor').map(({ at }) => at)).toEqual(['remote'])
-    expect(await whoDid(scene)).toContain('scripted')
+    expect(scene.begun('executor').map(({ at }) => at)).toEqual(['remote', 'remote', 'local'])
+    expect(await whoDid(scene)).toEqual([expect.stringContaining('scripted'), expect.stringContaining('scripted')])
   })
 
-  test('ends the session with when_away = "stop", which goes on once it is back', async () => {
-    await using scene = await openChangeScene(playing(), { files: PROJECT, table: 'when_away = "stop"' })
+  test('ends the session each time with when_away = "stop", which goes on once it is back', async () => {
+    await using scene: ChangeScene = await openChangeScene(playing([], [dies(() => scene)]), {
+      files: PROJECT,
+      table: 'when_away = "stop"',
+    })
     await scene.local.goAway()
-    const { run, hurryUntil } = start(scene)
-    const first = await hurryUntil(run.ended)
-    expect(first.exitCode).toBe(4)
-    expect(eventsOf(first.events, 'session-ended')).toMatchObject([
-      { outcome: { kind: 'needs-person', hint: { do: 'mend-provider', provider: 'local' } } },
-    ])
-    await scene.local.comeBack()
-    const again = startNight(scene, ['resume'])
-    const { exitCode, events } = await again.hurryUntil(again.run.ended)
+    let { run, hurryUntil } = start(scene)
+    const resume = async () => {
+      const { exitCode, events } = await hurryUntil(run.ended)
+      expect(exitCode).toBe(4)
+      expect(eventsOf(events, 'session-ended')).toMatchObject([
+        { outcome: { kind: 'needs-person', hint: { do: 'mend-provider', provider: 'local' } } },
+      ])
+      await scene.local.comeBack()
+      ;({ run, hurryUntil } = startNight(scene, ['resume']))
+    }
+    await resume()
+    expect(scene.begun('executor')).toEqual([])
+    await resume()
+    const { exitCode, events } = await hurryUntil(run.ended)
     expect([exitCode, await limit(scene)]).toEqual([0, '10\n'])
     expect(eventsOf(events, 'session-ended')).toMatchObject([{ outcome: { kind: 'done' } }])
     expect(scene.begun('planner')).toHaveLength(1)
     expect(scene.begun('decomposer')).toHaveLength(1)
-  })
-})
-
-describe('a local server that dies in a task', () => {
-  const diesIn = (scene: () => ChangeScene): ScriptStep => {
-    let isDead = false
-    return async ({ headers: _ }) => {
-      if (!isDead) await scene().local.goAway()
-      isDead = true
-      return reply(shell('true'))
-    }
-  }
-
-  test('is waited for with when_away = "wait", and the task begins anew', async () => {
-    await using scene = await openChangeScene(playing(diesIn(() => scene)), { files: PROJECT })
-    const { run, hurryUntil } = start(scene)
-    await hurryUntil(run.event('waiting', ({ reason }) => reason === 'provider-away'))
-    await scene.local.comeBack()
-    const { exitCode } = await hurryUntil(run.ended)
-    expect([exitCode, await limit(scene)]).toEqual([0, '10\n'])
-    expect(scene.asked('executor').every(({ at }) => at === 'local')).toBe(true)
-  })
-
-  test('is done without with when_away = "remote"', async () => {
-    const options = { files: PROJECT, table: 'when_away = "remote"', localScript: playing(diesIn(() => scene)) }
-    await using scene: ChangeScene = await openChangeScene(playing(), options)
-    const { run, hurryUntil } = start(scene)
-    const { exitCode } = await hurryUntil(run.ended)
-    expect([exitCode, await limit(scene)]).toEqual([0, '10\n'])
-    expect(scene.begun('executor').map(({ at }) => at)).toEqual(['remote', 'local'])
-  })
-
-  test('ends the session with when_away = "stop", which goes on once it is back', async () => {
-    await using scene = await openChangeScene(playing(diesIn(() => scene)), {
-      files: PROJECT,
-      table: 'when_away = "stop"',
-    })
-    const { run, hurryUntil } = start(scene)
-    expect((await hurryUntil(run.ended)).exitCode).toBe(4)
-    await scene.local.comeBack()
-    const again = startNight(scene, ['resume'])
-    expect((await again.hurryUntil(again.run.ended)).exitCode).toBe(0)
-    expect(await limit(scene)).toBe('10\n')
   })
 })
