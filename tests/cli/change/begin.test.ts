@@ -6,16 +6,13 @@ import { reply, shell } from '../../../src/demo/model/reply.ts'
 import { openChangeScene, outputs, PROJECT, TWO_TASKS } from '../../support/change-scene.ts'
 import { codemachineHere } from '../../support/in-process.ts'
 import { git } from '../../support/place.ts'
-import { eventsOf, type Scene } from '../../support/scene.ts'
+import { eventsOf } from '../../support/scene.ts'
 import { test } from '../../support/side-by-side.ts'
 
 /** Ends as soon as there is a plan. */
 const PLAN = ['change', '--auto', '--plan-only', '--json']
 
 const warningsOf = (events: Parameters<typeof eventsOf>[0]) => eventsOf(events, 'warning').map(({ message }) => message)
-
-const created = async (scene: Scene, session = 1) =>
-  JSON.parse(scene.recorded('journal.ndjson', session).split('\n')[1] ?? '')
 
 test('where nobody has said who carries out tasks and ollama answers on this machine, a line says how to use it', async () => {
   const settings = (url: string) => `[providers.ollama]\nbase_url = "${url}"\n`
@@ -31,16 +28,7 @@ test('where nobody has said who carries out tasks and ollama answers on this mac
   expect(warningsOf((await scene.run(...PLAN, 'write the limit')).events).join('\n')).not.toContain('ollama')
 })
 
-test('fewer than five attempts are taken, and a line says that this gives up early', async () => {
-  await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
-  const { events } = await scene.run(...PLAN, '--fix-attempts', '1', 'write the limit')
-  expect(warningsOf(events)).toContain(
-    'A verification that fails is mended once at the most, which gives up early; 5 to 10 is usual (change.fix_attempts).',
-  )
-  expect(eventsOf(events, 'session-created')).toMatchObject([{ options: { fixAttempts: 1 } }])
-})
-
-test('without a repository, in an empty directory, a change is made too, and what that means is said', async () => {
+test('without a repository, in an empty directory, a change is made too, and what that means is said; its request may come from standard input', async () => {
   await using scene = await openChangeScene(
     {
       ...TWO_TASKS,
@@ -50,28 +38,19 @@ test('without a repository, in an empty directory, a change is made too, and wha
     },
     { git: false },
   )
-  const { exitCode, events, stderr } = await scene.run(
-    'change',
-    '--auto',
-    '--json',
-    'write the limit, and a check of it',
-  )
+  const { exitCode, events, stderr } = await codemachineHere(scene.place, ['change', '--auto', '--json', '-'], {
+    input: 'write the limit\nand a check of it\n',
+  })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(eventsOf(events, 'session-created')).toMatchObject([{ goal: 'write the limit\nand a check of it' }])
+  // Nobody has seen the commands that its plan names.
+  expect(eventsOf(events, 'done-accepted')).toMatchObject([{ verified: false }])
   expect(warningsOf(events)).toContainEqual(
     expect.stringContaining('This is no git repository. The change is made all'),
   )
   expect(await readFile(join(scene.place.directory, 'limit.txt'), 'utf8')).toBe('10\n')
   const { stdout } = await codemachineHere(scene.place, ['diff', '--stat'])
   expect(stdout).toContain('limit.txt')
-})
-
-test('the request comes from standard input, too', async () => {
-  await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
-  const { exitCode } = await codemachineHere(scene.place, ['change', '--auto', '--plan-only', '--plain', '-'], {
-    input: 'write the limit\nand nothing else\n',
-  })
-  expect(exitCode).toBe(0)
-  expect((await created(scene)).goal).toBe('write the limit\nand nothing else')
 })
 
 test('a prompt of the queue becomes a change, with the settings of the moment when its turn comes', async () => {
@@ -116,20 +95,4 @@ test('with --worktree the change is on a branch of its own, which land commits a
   const landed = await codemachineHere(place, ['land', 'limit', '--commit', 'Write the limit'])
   expect(landed).toMatchObject({ exitCode: 0, stderr: '' })
   expect(await readFile(join(place.directory, 'limit.txt'), 'utf8')).toBe('10\n')
-})
-
-test('--follow-up goes on from the newest change, and what stands behind it is the request', async () => {
-  await using scene = await openChangeScene(TWO_TASKS, { files: PROJECT })
-  expect(await scene.run('change', '--auto', '--json', 'write the limit')).toMatchObject({ exitCode: 0 })
-  expect(await scene.run('change', '--auto', '--plan-only', '--json', '--follow-up', 'and say so')).toMatchObject({
-    exitCode: 0,
-  })
-  const first = (await created(scene, 1)).session
-  expect(await created(scene, 2)).toMatchObject({ goal: 'and say so', follows: first })
-  const told = scene.begun('planner').at(-1)?.userTexts.at(-1) ?? ''
-  expect(told).toContain(`what session ${first} came to`)
-  expect(told).toContain('The limit is 10 now.')
-  const dry = await codemachineHere(scene.place, ['change', '--dry-run', '--follow-up', first, 'and more'])
-  expect(dry.stdout).toContain(`It would go on from ${first}.`)
-  expect(dry.stdout).toContain('The limit is 10 now.')
 })

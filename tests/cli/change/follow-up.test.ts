@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { message, reply, shell } from '../../../src/demo/model/reply.ts'
 import { act, cuts, openChangeScene, outputs, plans, verify } from '../../support/change-scene.ts'
+import { codemachineHere } from '../../support/in-process.ts'
 import { eventsOf } from '../../support/scene.ts'
 
 /** A change of a file of its own, each time: the nth writes `nth.txt`. */
@@ -30,11 +31,15 @@ test('a change that follows one, and one that follows that, are told what went b
   await using scene = await openChangeScene(script)
   const first = await scene.run('change', 'Write the first file.', '--auto', '--json')
   expect({ code: first.exitCode, stderr: first.stderr }).toEqual({ code: 0, stderr: '' })
-  const second = await scene.run('change', 'Write the second file.', '--auto', '--json', '--follow-up')
-  const third = await scene.run('change', 'Write the third file.', '--auto', '--json', '--follow-up')
+  // What stands behind it may be the request.
+  const plan = ['change', '--auto', '--plan-only', '--json']
+  const second = await scene.run(...plan, '--follow-up', 'Write the second file.')
+  const third = await scene.run(...plan, 'Write the third file.', '--follow-up')
   expect([second.exitCode, third.exitCode]).toEqual([0, 0])
   const ids = [first, second, third].map(({ events }) => eventsOf(events, 'session-created')[0]?.session ?? '')
   expect([second, third].map(({ events }) => eventsOf(events, 'session-created')[0]?.follows)).toEqual(ids.slice(0, 2))
+
+  expect(eventsOf(second.events, 'session-created')).toMatchObject([{ goal: 'Write the second file.' }])
 
   const [alone, told, chain] = scene.begun('planner').map(({ userTexts }) => userTexts.join('\n'))
   expect(alone).not.toContain('What session')
@@ -53,4 +58,8 @@ test('a change that follows one, and one that follows that, are told what went b
   )
   expect(chain).toContain('Write 1.txt, for the plan of change 1.')
   expect(chain).not.toContain('for the plan of change 0')
+
+  const dry = await codemachineHere(scene.place, ['change', '--dry-run', '--follow-up', ids[0] ?? '', 'And more.'])
+  expect(dry.stdout).toContain(`It would go on from ${ids[0]}.`)
+  expect(dry.stdout).toContain('Change 0 is there.')
 })
