@@ -277,6 +277,37 @@ test('an answer without an output that was promised is asked for again', async (
   expect(tasks(events)[0]).toMatchObject({ why: null, refusals: 1 })
 })
 
+const resumes = async (plays: readonly Play[], journal: readonly Recorded[]) =>
+  await playChange(plays, {
+    folder,
+    journal,
+    tree: () => `tree ${tree}`,
+    looks: { [LINES_LOOK]: async () => ({}) },
+  })
+
+test.each(['action', 'result', 'failure'])(
+  'a task that is stopped between its third answer and its failure (%s) is tried anew when that goes on, and each number is the true one',
+  async state => {
+    const bad = answering('I have done it.')
+    const stopped = await play([cut(THREE), FOUND, bad, bad, bad], {
+      onEvent(_, { asked, events }) {
+        const isThird = tasks(events)[1]?.refusals === 3
+        if (isThird && within(events).at(-1) === state) asked.endNow('stop')
+      },
+    })
+    expect(stopped.outcome).toMatchObject({ kind: 'interrupted' })
+    const again = await resumes([bad, bad, bad, SUMS_UP], stopped.events)
+    const failed = notes([...stopped.events, ...again.events]).filter(([name]) => name === 'failed')
+    expect(failed).toHaveLength(1)
+    expect(failed[0]?.[1]).toContain('It gave no answer that can be used, 3 times in a row.')
+    expect(parts(again.events)).toEqual(['act', 'act', 'act', 'summary'])
+    tree = 0
+    const done = await resumes([COUNTED, SUMS_UP], stopped.events)
+    expect(done.outcome).toMatchObject({ kind: 'done' })
+    expect(notes(done.events)).toEqual([])
+  },
+)
+
 test('tasks that cannot be carried out go back three times, each time with what is wrong, and then need a person', async () => {
   const wrong = cut([task('T1', { inputs: { it: 'T9.nothing' } }), CHECKED])
   const { outcome, inputs, events } = await play([wrong, wrong, wrong, SUMS_UP])

@@ -80,8 +80,7 @@ export const queue: ChangeState = {
   enter(own) {
     const { execution } = own
     const record = taskInHand(execution)
-    // It was not mended for want of rounds.
-    const left = record?.status === 'IN_PROGRESS' ? withStatus(execution, 'PENDING', NOT_MENDED) : execution
+    const left = record?.status === 'IN_PROGRESS' ? withStatus(execution, 'PENDING', whyLeft(record)) : execution
     const tasks = withReasons(left.tasks)
     const isWritten = left.isWritten && tasks.every(({ why }, at) => why === left.tasks[at]?.why)
     return withExecution(own, { ...left, tasks, isWritten, at: null, fixing: null, byPlanner: null, done: [] })
@@ -108,7 +107,11 @@ export const queue: ChangeState = {
 }
 
 const SUMMARY: StateName = 'GENERATING_SUMMARY'
-const NOT_MENDED = 'It was not mended: no rounds were left.'
+
+/** Why a task in hand is left: a verification is not mended for want of rounds; any other is tried again at once. */
+function whyLeft({ spec }: TaskRecord): string | null {
+  return spec.type === 'VERIFICATION' ? 'It was not mended: no rounds were left.' : null
+}
 
 const STATE_OF = {
   INFO_GATHERING: 'EXECUTING_TASKS.info-gathering',
@@ -206,19 +209,20 @@ export const result: ChangeState = {
       if (own.execution.claim.refused === null) return { to: QUEUE, why: 'all is done' }
       return afterFailure(own, session, 'the claim')
     }
-    const { spec, status, results } = record
+    const { spec, status, results, refusals } = record
     if (status === 'COMPLETED') {
       const last = results.at(-1)
       const how = last !== undefined && hasPassed(last) ? `: its command ${howItEnded(last)}` : ''
       return { to: QUEUE, why: `${spec.id} is done${how}` }
     }
-    return spec.type === 'VERIFICATION'
-      ? afterFailure(own, session, spec.id)
-      : { to: FAILURE, why: `${spec.id} has given no answer that can be used` }
+    if (spec.type === 'VERIFICATION') return afterFailure(own, session, spec.id)
+    if (refusals < MOST_REFUSALS) return { to: QUEUE, why: AGAIN }
+    return { to: FAILURE, why: `${spec.id} has given no answer that can be used` }
   },
 }
 
 const FAILURE: StateName = 'EXECUTING_TASKS.failure'
+const AGAIN = 'the session goes on: it is tried again'
 
 function afterFailure(own: ChangeWork, session: SessionState, what: string): Process {
   const attempts = attemptsOf(own.execution)
@@ -255,6 +259,8 @@ export const failure: ChangeState = {
   process(own) {
     const { execution } = own
     const record = taskInHand(execution)
+    const isFailed = record === null ? execution.claim.refused !== null : record.status === 'FAILED'
+    if (!isFailed) return written(own) ?? { to: QUEUE, why: AGAIN }
     const title = record === null ? 'The claim that all is done' : `${record.spec.id} (${nameOfTask(record.spec)})`
     const why = record === null ? wordsForClaim(own) : (record.why ?? '')
     if (!execution.done.includes('failed')) return note('failed', `${title} failed. ${why}`)
