@@ -7,11 +7,12 @@ import type { SessionState } from '../../core/state/state.ts'
 import { gatherContext } from '../../workspace/context/gather.ts'
 import { hashFiles } from '../../workspace/context/project-file.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
-import { LINES_LOOK, SUMMARY_FILE } from './execution/fold.ts'
+import { LINES_LOOK, SUMMARY_FILE, TASKS_FILE } from './execution/fold.ts'
 import { worksOf } from './execution/queue.ts'
 import { type ChangePart, type ChangeParts, type ChangeRole, nextOfChange, type Responsible } from './machine.ts'
 import { fileOf, LOOKS, lastVersion } from './states/planning.ts'
 import { summaryText } from './summary.ts'
+import { tasksFile } from './tasks.ts'
 import { type ChangeOptions, type ChangeWork, type FileHashes, type Worked, workOf } from './work.ts'
 
 /** The prompt of each role, and what its rounds are for. Who only looks can write nothing. */
@@ -132,6 +133,8 @@ async function writeSummary(directory: string, folder: string, session: SessionS
   if (own.planning.versions.length === 0) return null
   try {
     await writeFileInside(directory, `${folder}/${SUMMARY_FILE}`, summaryText(own, session))
+    const { isWritten, tasks } = own.execution
+    if (!isWritten) await writeFileInside(directory, `${folder}/${TASKS_FILE}`, tasksFile(tasks))
     return null
   } catch (error) {
     return `${SUMMARY_FILE} could not be written: ${messageOf(error)}`

@@ -12,9 +12,11 @@ import {
   breakingIn,
   type ChangePlay,
   changeAfter,
+  openChangeIn,
   planOf,
   playChange,
   SESSION_FOLDER,
+  sessionAfter,
   statesIn,
 } from '../../support/change-session.ts'
 import { check, task } from '../../support/change-work.ts'
@@ -307,6 +309,25 @@ test.each(['action', 'result', 'failure'])(
     expect(notes(done.events)).toEqual([])
   },
 )
+
+test('a task that a server has refused three times has failed, also where the session ends for that, and is tried again', async () => {
+  const refused = endsAs({ class: 'refused', message: 'There is no model "qwen".' })
+  const ended = await play([cut(THREE), FOUND, refused, refused, refused])
+  expect(ended.outcome).toMatchObject({ kind: 'needs-person' })
+  expect(parts(ended.events)).toEqual(['plan', 'decompose', 'gather', 'act', 'act', 'act'])
+  const why = 'It gave no answer that can be used, 3 times in a row. There is no model "qwen".'
+  expect(tasks(ended.events)[1]).toMatchObject({ status: 'FAILED', why })
+  expect(statuses(ended.events)).toEqual(['T1 COMPLETED', 'T2 FAILED', 'T3 PENDING'])
+  const { beforeEnd } = await openChangeIn(folder)
+  expect(await beforeEnd?.(sessionAfter(ended.events))).toBe(null)
+  expect(JSON.parse(await file('tasks.json')).tasks[1]).toMatchObject({ id: 'T2', status: 'FAILED', why })
+  expect(await file('summary.md')).toContain('T2 failed: ')
+  const again = await resumes([COUNTED, SUMS_UP], ended.events)
+  expect(again.outcome).toMatchObject({ kind: 'done' })
+  expect(statuses([...ended.events, ...again.events])).toEqual(['T1 COMPLETED', 'T2 COMPLETED', 'T3 COMPLETED'])
+  const once = await resumes([refused, refused, refused], ended.events)
+  expect(tasks([...ended.events, ...once.events])[1]).toMatchObject({ status: 'FAILED', why })
+})
 
 test('tasks that cannot be carried out go back three times, each time with what is wrong, and then need a person', async () => {
   const wrong = cut([task('T1', { inputs: { it: 'T9.nothing' } }), CHECKED])

@@ -6,7 +6,17 @@ import { tasksProblem } from '../tasks-rules.ts'
 import type { ChangeWork, ExecutionWork, Worked } from '../work.ts'
 import { DECOMPOSITION, nextBefore, passedBefore, projectCommands, statusOf } from './before.ts'
 import { afterAttempt, TAIL_CHARACTERS, withResult } from './fixing.ts'
-import { isUncut, MOST_TASKS, NO_EXECUTION, newRecord, taskInHand, withStatus, withTask } from './queue.ts'
+import {
+  isUncut,
+  MOST_REFUSALS,
+  MOST_TASKS,
+  NO_EXECUTION,
+  newRecord,
+  taskInHand,
+  withStatus,
+  withTask,
+  wordsForUnanswered,
+} from './queue.ts'
 
 type Fold<S> = (own: ChangeWork, event: SessionEvent, session: SessionState) => S
 
@@ -49,10 +59,14 @@ function did(execution: ExecutionWork, what: string): ExecutionWork {
 
 /** A person who goes on with a session that has ended has looked at what failed, and wants it tried once more. Pure. */
 export function executionAtResume(own: ChangeWork): ChangeWork {
-  const { execution } = own
-  const tasks = execution.tasks.map(record => ({
+  const { execution, state } = own
+  // The task in hand is worked on again at once, but where its failure is already said.
+  const inHand = state === 'EXECUTING_TASKS.failure' ? null : execution.at
+  const tasks = execution.tasks.map((record, at) => ({
     ...record,
-    ...(record.status === 'FAILED' ? { status: 'PENDING' as const, why: null } : {}),
+    ...(record.status === 'FAILED'
+      ? { status: at === inHand ? ('IN_PROGRESS' as const) : ('PENDING' as const), why: null }
+      : {}),
     attempts: record.status === 'COMPLETED' ? record.attempts : 0,
     refusals: 0,
   }))
@@ -207,16 +221,21 @@ function afterTaskRound(execution: ExecutionWork, { outcome }: EventOf<'round-en
     case 'worked':
       return taskInHand(execution)?.outputs == null ? execution : withStatus(execution, 'COMPLETED')
     case 'context-full':
-      return {
-        ...withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why })),
-        byPlanner: 'its context was full before it came to an answer',
-      }
+      return { ...unanswered(execution, why), byPlanner: 'its context was full before it came to an answer' }
     case 'refused':
     case 'silent':
-      return withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why }))
+      return unanswered(execution, why)
     default:
       return execution
   }
+}
+
+/** The task in hand has no answer; it has failed where that was so as often as it may: the session may end for the same. */
+function unanswered(execution: ExecutionWork, why: string): ExecutionWork {
+  const after = withTask(execution, record => ({ ...record, refusals: record.refusals + 1, why }))
+  const record = taskInHand(after)
+  const isFailed = record !== null && record.refusals >= MOST_REFUSALS
+  return isFailed ? withStatus(after, 'FAILED', wordsForUnanswered(record)) : after
 }
 
 /** The task in hand, or what mends the claim, with one more round that has ended. */

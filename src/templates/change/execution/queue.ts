@@ -227,6 +227,11 @@ function wordsForTasksLeft({ execution: { tasks } }: ChangeWork): string {
 
 const MOST_REASON = 2_000
 
+/** Why a task failed whose rounds came to no answer, and the last of them ended so. */
+export function wordsForUnanswered({ refusals, why }: TaskRecord): string {
+  return clipEnd(`It gave no answer that can be used, ${refusals} times in a row. ${why ?? ''}`.trim(), MOST_REASON)
+}
+
 /** A person is needed for this goal; what is queued goes on. */
 export function needsPerson(reason: string): SessionOutcome {
   return { kind: 'needs-person', reason: clipEnd(reason, MOST_REASON), hint: null, goalOnly: true }

@@ -31,6 +31,7 @@ import {
   taskInHand,
   withReasons,
   withStatus,
+  wordsForUnanswered,
 } from '../execution/queue.ts'
 import { decomposeRound, fixRound, howItEnded, summaryRound, type TaskPlanned, taskRound } from '../execution/rounds.ts'
 import type { ChangeState, Process, StateName } from '../machine.ts'
@@ -252,7 +253,8 @@ export const failure: ChangeState = {
   enter(own) {
     const { execution } = own
     const record = taskInHand(execution)
-    const failed = record === null ? execution : withStatus(execution, 'FAILED', wordsForFailed(record))
+    const isKnown = record === null || record.status === 'FAILED'
+    const failed = isKnown ? execution : withStatus(execution, 'FAILED', wordsForFailed(record))
     return withExecution(own, { ...failed, done: [] })
   },
   fold: EXECUTION_FOLDS.between,
@@ -270,9 +272,9 @@ export const failure: ChangeState = {
 
 const MOST_WHY = 2_000
 
-function wordsForFailed({ spec, attempts, refusals, results, why }: TaskRecord): string {
-  if (spec.type !== 'VERIFICATION')
-    return clipEnd(`It gave no answer that can be used, ${refusals} times in a row. ${why ?? ''}`.trim(), MOST_WHY)
+function wordsForFailed(record: TaskRecord): string {
+  const { spec, attempts, results } = record
+  if (spec.type !== 'VERIFICATION') return wordsForUnanswered(record)
   const how = howItEnded(results.at(-1))
   return `\`${spec.run}\` ${how}, after ${attempts === 1 ? '1 attempt' : `${attempts} attempts`} at mending it.`
 }
