@@ -178,6 +178,44 @@ test('a worktree is not gone on with where an agent has led it elsewhere', async
   expect((await codemachine(place, ['land'])).stderr).toContain(`${top}/.git no longer leads to `)
 })
 
+test('work that is not committed is landed by the line that is said at its end', async () => {
+  await using place = await makePlace('')
+  const said: string[] = []
+  const context = cliContext(place)
+  const works = async (inside: string) => {
+    const records = await openRecords({ ...context, directory: inside })
+    await records.nextSessionId(new Date())
+    await writeFile(join(inside, 'a.txt'), 'a\n')
+    return 0
+  }
+  await inWorktree(context, { name: 'x' }, line => said.push(line), works)
+  const top = join(place.root, 'work.worktrees', 'x')
+  expect(said.at(-1)).toBe(
+    `The work lies on the branch codemachine/x, in ${top}; 1 change of it is not committed. To merge it: codemachine land x -C ${place.directory} --commit "…"`,
+  )
+  expect(await codemachine(place, ['land', 'x', '-C', place.directory, '--commit', 'Add a'])).toMatchObject({
+    exitCode: 0,
+  })
+  await inWorktree(
+    context,
+    { name: 'x' },
+    line => said.push(line),
+    async () => 0,
+  )
+  expect(said.at(-1)).toMatch(/, in [^;]+\. To merge it: codemachine land x -C \S+$/)
+  await inWorktree(
+    context,
+    { name: 'y' },
+    line => said.push(line),
+    async inside => {
+      await works(inside)
+      await rm(join(inside, '.git'))
+      return 0
+    },
+  )
+  expect(said.at(-1)).toMatch(/ To merge it: codemachine land y -C \S+$/)
+})
+
 test('a run that is cut short in the middle still says where its work lies', async () => {
   await using place = await makePlace('')
   const stderr = new PassThrough()

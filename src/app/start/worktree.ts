@@ -5,8 +5,8 @@ import { recordsAround } from '../../records/records.ts'
 import { shellWord } from '../../words/commands.ts'
 import { formatCount } from '../../words/numbers.ts'
 import { memoryRoot } from '../../workspace/memory/session-memory.ts'
-import { copySpecification } from '../../workspace/worktree/land.ts'
-import { openWorktree, removeUnusedWorktree, type Worktree } from '../../workspace/worktree/worktree.ts'
+import { copySpecification, listLandableBranches } from '../../workspace/worktree/land.ts'
+import { openCheckout, openWorktree, removeUnusedWorktree, type Worktree } from '../../workspace/worktree/worktree.ts'
 import type { RunOptions } from '../library.ts'
 import { directoryOf, type World } from '../world.ts'
 
@@ -68,7 +68,7 @@ export async function inWorktree(
     return await work(worktree.directory)
   } finally {
     // Also where a night has been cut short, by a disk that was full for one.
-    if (await holdsSession(world, worktree.directory)) say(howToLand(worktree))
+    if (await holdsSession(world, worktree.directory)) say(howToLand(worktree, await countUncommitted(worktree, env)))
     else if (worktree.isNew) await removeUnusedWorktree(worktree, env)
   }
 }
@@ -88,6 +88,21 @@ function whereItWorks({ directory, branch, isNew, uncommitted, main }: Worktree)
   return `${where}\nWhat is not committed in ${main} is not in there: ${what}${settings}.`
 }
 
-function howToLand({ name, branch, main, directory }: Worktree): string {
-  return `The work lies on the branch ${branch}, in ${directory}. To merge it: codemachine land ${name} -C ${shellWord(main)}`
+/** How many files of a worktree are not committed; 0 where git cannot say, as `land` tells then. */
+async function countUncommitted({ name, main }: Worktree, env: NodeJS.ProcessEnv): Promise<number> {
+  try {
+    const [branch] = await listLandableBranches(await openCheckout(main, env), name)
+    return branch?.uncommitted.length ?? 0
+  } catch {
+    return 0
+  }
+}
+
+function howToLand({ name, branch, main, directory }: Worktree, uncommitted: number): string {
+  const isCommitted = uncommitted === 0
+  const left = isCommitted
+    ? ''
+    : `; ${formatCount(uncommitted, 'change')} of it ${uncommitted === 1 ? 'is' : 'are'} not committed`
+  const commit = isCommitted ? '' : ' --commit "…"'
+  return `The work lies on the branch ${branch}, in ${directory}${left}. To merge it: codemachine land ${name} -C ${shellWord(main)}${commit}`
 }
