@@ -59,6 +59,11 @@ export class ReportFold {
     this.#state = emptyState(id)
   }
 
+  /** The session after the last event. */
+  get state(): SessionState {
+    return this.#state
+  }
+
   /** One more event. */
   add(event: Recorded): void {
     const before = this.#state

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { messageOf } from '../base/errors.ts'
-import { sessionStatusOf } from '../core/state/state.ts'
+import { type SessionState, sessionStatusOf } from '../core/state/state.ts'
 import { writeWholeFile } from '../platform/files.ts'
 import { readJournal } from '../records/journal.ts'
 import type { Records } from '../records/records.ts'
@@ -78,11 +78,29 @@ async function writeInFolder(directory: string, path: string, content: string): 
  * @param runner who runs in the work directory, as of `sessionStatusOf`, asked before this is called
  */
 export async function readReport(
-  { journal, templates }: Pick<Records, 'journal' | 'templates'>,
+  records: Pick<Records, 'journal' | 'templates'>,
   id: string,
   runner: Parameters<typeof sessionStatusOf>[1],
 ): Promise<ReportData | null> {
+  const report = await foldReport(records, id)
+  return report.data(state => sessionStatusOf(state, runner))
+}
+
+/** The same of a session that nobody runs, with its state; null if its journal holds none. */
+export async function readReportAndState(
+  records: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+): Promise<{ data: ReportData; state: SessionState } | null> {
+  const report = await foldReport(records, id)
+  const data = report.data(state => sessionStatusOf(state, null))
+  return data === null ? null : { data, state: report.state }
+}
+
+async function foldReport(
+  { journal, templates }: Pick<Records, 'journal' | 'templates'>,
+  id: string,
+): Promise<ReportFold> {
   const report = new ReportFold(id, templates)
   for await (const event of readJournal(journal(id))) report.add(event)
-  return report.data(state => sessionStatusOf(state, runner))
+  return report
 }

@@ -1,5 +1,5 @@
 import { UserError } from '../../base/errors.ts'
-import { foldJournal, problemOfSession } from '../../records/journal.ts'
+import { problemOfSession } from '../../records/journal.ts'
 import type { Records } from '../../records/records.ts'
 import type { ReportData } from '../../report/report-data.ts'
 import { oneLine } from '../../words/safe-text.ts'
@@ -43,26 +43,21 @@ export async function followedSession(
 ): Promise<FollowedSession> {
   const id = await findSession(records, wanted)
   const { followUpOf } = await import('../../report/follow-up.ts')
-  const { data, work, follows } = await readOrRefuse(records, id)
+  const { data, state } = await readOrRefuse(records, id)
   const [earlier, since] = [
-    await earlierSessions(records, id, follows),
+    await earlierSessions(records, id, state.follows),
     files === null ? null : await changesSince(data, files),
   ]
   const note = since === null ? null : wordsForSince(since)
   const isGone = since !== null && since.gone.length === since.count
   return {
     id,
-    text: followUpOf(data, { work, earlier, note }),
+    text: followUpOf(data, { work: followUpOfWork(state), earlier, note }),
     remark: isGone ? `The changes of ${id}, which this session goes on from, are not in the files any more.` : null,
   }
 }
 
-interface Read {
-  data: ReportData
-  /** What its template says of it; null: nothing. */
-  work: string | null
-  follows: string | null
-}
+type Read = NonNullable<Awaited<ReturnType<typeof readSession>>>
 
 async function readOrRefuse(records: Records, id: string): Promise<Read> {
   const read = await readSession(records, id).catch((error: unknown) => {
@@ -72,10 +67,9 @@ async function readOrRefuse(records: Records, id: string): Promise<Read> {
   return read
 }
 
-async function readSession(records: Records, id: string): Promise<Read | null> {
-  const { readReport } = await import('../../report/write.ts')
-  const [data, state] = [await readReport(records, id, null), await foldJournal(records, id)]
-  return data === null || state === null ? null : { data, work: followUpOfWork(state), follows: state.follows }
+async function readSession(records: Records, id: string) {
+  const { readReportAndState } = await import('../../report/write.ts')
+  return await readReportAndState(records, id)
 }
 
 /** A line for each session of the chain before this one, the newest first. */
@@ -93,7 +87,7 @@ async function earlierSessions(records: Records, id: string, first: string | nul
     const { goal, changes } = read.data
     const files = changes.files === 1 ? '1 file changed' : `${changes.files} files changed`
     lines.push(`${next}: "${oneLine(goal, GOAL_CHARS)}": ${headlineOf(read.data).text}; ${files}`)
-    next = read.follows
+    next = read.state.follows
   }
   return lines
 }
