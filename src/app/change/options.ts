@@ -44,7 +44,7 @@ export interface ChangeTerms {
 /** What the terms of a change come from. */
 type Known = Pick<Run, 'settings' | 'sources'> & { providers: Pick<Run['providers'], 'byName' | 'usual'> }
 
-/** Below so many attempts a person is told that a change gives up early. */
+/** With fewer attempts than this a person is told that a change gives up early. */
 const USUAL_ATTEMPTS = 5
 
 /**

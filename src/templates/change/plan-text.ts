@@ -104,7 +104,7 @@ export function readPlanText(text: string, mistakesOf: (plan: Plan) => readonly 
   )
 }
 
-/** So many mistakes are named at once. */
+/** The most mistakes that are named at once. */
 const MOST_NAMED = 5
 
 function refused(problem: string): { ok: false; problem: string } {

@@ -56,7 +56,7 @@ export function listOfObjects(...fields: string[]): object {
   }
 }
 
-/** So many mistakes are named at once. */
+/** The most mistakes that are named at once. */
 const MOST_NAMED = 10
 
 /**

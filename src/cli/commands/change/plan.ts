@@ -194,7 +194,7 @@ function hasPlan(state: SessionState): boolean {
   return plansOf(state).length > 0 || state.decision?.id === PLAN_DECISION
 }
 
-/** Why an answer cannot be given where nobody runs, and what to type instead. */
+/** Why an answer cannot be given where no codemachine runs, and what to type instead. */
 async function nobodyWaits(
   { platform }: CliContext,
   records: Records,

@@ -4,11 +4,11 @@ import type { SessionState } from '../../../core/state/state.ts'
 import type { TaskSpec } from '../tasks.ts'
 import type { ChangeWork, ExecutionWork, TaskRecord, Worked } from '../work.ts'
 
-/** So many tasks may be made in a session, those of a changed plan included. */
+/** The most tasks of a session, those of a changed plan included. */
 export const MOST_TASKS = 50
-/** So many rounds may carry out tasks and mend what failed before a person looks at it. */
+/** The most rounds that carry out tasks and mend what failed before a person looks at it. */
 export const MOST_ROUNDS = 200
-/** After so many answers in a row that cannot be used a task has failed, and a decomposition needs a person. */
+/** How many answers in a row cannot be used before a task has failed, or a decomposition needs a person. */
 export const MOST_REFUSALS = 3
 
 const NOT_WORKED: Worked = {
@@ -41,7 +41,7 @@ export const NO_EXECUTION: ExecutionWork = {
   done: [],
 }
 
-/** A task that nobody has begun. Pure. */
+/** A task before its first round. Pure. */
 export function newRecord(spec: TaskSpec): TaskRecord {
   return {
     ...NOT_WORKED,
