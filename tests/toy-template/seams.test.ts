@@ -55,6 +55,14 @@ describe('what is kept for people', () => {
     expect(await openOutputs(folder).whole(outputs[0] as never)).toBe('The key is [secret KEY].\n')
   })
 
+  test('is not kept where it is larger than a text of the records may be, and that is said', async () => {
+    const { events } = await play({ steps: [{ ...keep, text: 'x'.repeat(1024 * 1024 + 1) } as OwnStep] })
+    expect(ofType(events, 'kept')).toMatchObject([
+      { bytes: null, problem: 'what was to be kept in plan/v1.md has more than 1048576 characters.' },
+    ])
+    await expect(kept('plan/v1.md')).rejects.toThrow('ENOENT')
+  })
+
   test('an output is kept whole in a file, too', async () => {
     const toy: ToyOptions = {
       steps: [keep, ({ outputs }) => ({ kind: 'keep', file: 'again.md', output: outputs[0] as never })],
@@ -133,6 +141,11 @@ test('a look is told the session as it is then', async () => {
     looks: { state: async (_, { workState }) => workState },
   }
   expect(ofType((await play(toy)).events, 'looked')).toMatchObject([{ result: 'weaving' }])
+})
+
+test('why a state is entered is told in at most 1,000 characters', async () => {
+  const [entered] = ofType((await play({ steps: [enter('weaving', 'x'.repeat(5_000))] })).events, 'state-entered')
+  expect(entered?.why.length).toBeLessThanOrEqual(1_000)
 })
 
 test('killed after any event, and gone on with, each step is done to its end, and the files are the same', async () => {

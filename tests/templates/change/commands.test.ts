@@ -207,6 +207,8 @@ describe('a command that may fail while the work is not done stands', () => {
     'while read f; do node --check "$f" || exit 1; done < list.txt',
     'false || npm test',
     'npm test; exit $?; true',
+    'if npm test; then :; else exit 1; fi; echo ok',
+    'for f in src/*.js; do [ "$f" = src/limit.js ]; done',
     `node -e "process.exit(fs.readFileSync('hello.txt').length > 3 ? 0 : 1)"`,
     `python3 -c "import sys; sys.path.insert(0, 'src'); import limit"`,
     `ruby -rjson -e "JSON.parse(File.read('a.json'))"`,
@@ -450,6 +452,16 @@ describe('a command that proves nothing does not stand', () => {
     `python3 -c "from pathlib import Path; assert Path('hello.txt').exists()"`,
   ])('that a file which the change makes is there says nothing of what is in it: %s', run => {
     expect(weakness(run, MADE)).toMatch(/only looks whether .+ is there, which the change makes itself/)
+  })
+})
+
+describe('what is read of nothing, chosen from what always succeeds, or hidden in shell after shell', () => {
+  test.each([
+    ['test -n "$(< /dev/null)"', /proves nothing/],
+    ['case $(cat a) in x) echo yes;; *) echo no;; esac', /proves nothing/],
+    ['eval eval eval eval eval eval npm test', /too many shells start one another/],
+  ])('%s does not stand', (run, why) => {
+    expect(weakness(run)).toMatch(why)
   })
 })
 

@@ -69,6 +69,7 @@ describe('the answer of a planning round', () => {
     ['no path', { files: [{ path: ' ', change: '' }] }, /names no file/],
     ['a folder of nothing', { files: [{ path: './', change: '' }] }, /names no file/],
     ['a path of two lines', { files: [{ path: 'a\nb', change: '' }] }, /control characters/],
+    ['a path that is shown another way', { files: [{ path: 'a\u202eb', change: '' }] }, /control characters/],
     ['a path without end', { files: [{ path: 'x'.repeat(501), change: '' }] }, /500 are the most/],
     [
       'a command of two lines',
@@ -173,6 +174,9 @@ describe('the hash of a plan', () => {
     )
     expect(hashOfPlan({ ...PLAN, files: [{ path: 'a', change: 'bc' }] })).not.toBe(
       hashOfPlan({ ...PLAN, files: [{ path: 'ab', change: 'c' }] }),
+    )
+    expect(hashOfPlan({ ...PLAN, verification: [{ run: 'npm test', why: 'a' }] })).not.toBe(
+      hashOfPlan({ ...PLAN, verification: [{ run: 'npm test', why: 'b' }] }),
     )
   })
 })

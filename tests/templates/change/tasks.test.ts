@@ -236,6 +236,26 @@ describe('tasks that cannot be carried out are sent back with place and mend', (
     expect(tasksProblem([check('T3'), task('T4'), check('T5')], { ...GROUND, done })).toBeNull()
   })
 
+  test('that a file is there which a task made that is done proves nothing', () => {
+    const done = [task('T1', { files: ['limit.js'] }), check('T2')]
+    expect(problem([check('T3', 'test -e limit.js')], { done })).toMatch(/proves nothing/)
+  })
+
+  test('a folder holds its files, and not those of a folder that begins alike', () => {
+    const [folder, alike, inside] = ['src', 'src-gen/a.ts', 'src/a.ts'].map((path, at) =>
+      task(`T${at}`, { files: [path] }),
+    ) as [TaskSpec, TaskSpec, TaskSpec]
+    expect(tasksProblem([folder, alike, check('T9')], GROUND)).toBeNull()
+    expect(problem([folder, inside, check('T9')])).toMatch(/an ACTION on the same files/)
+  })
+
+  test('a task gives no more than 20 outputs', () => {
+    const outputs = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`o${at}`, 'what it is']))
+    expect(tasksProblem([info('T1', { outputs: outputs(20) })], GROUND)).toBeNull()
+    expect(problem([info('T1', { outputs: outputs(21) })])).toMatch(/`tasks\[0\]\.outputs` has more than 20 entries/)
+  })
+
   test('there are no more than may still be made', () => {
     expect(problem([info('T1'), info('T2'), info('T3')], { room: 2 })).toMatch(/has 3 entries; 2 are the most/)
     expect(
