@@ -143,6 +143,35 @@ test('a look is told the session as it is then', async () => {
   expect(ofType((await play(toy)).events, 'looked')).toMatchObject([{ result: 'weaving' }])
 })
 
+describe('gates that a template adds', () => {
+  const gate = (run: string, name = run) => ({ name, run, timeoutMs: 1000 })
+  const adds = (gates: ReturnType<typeof gate>[]): OwnStep => ({ kind: 'gates', gates, why: 'They prove it.' })
+
+  test('are none of a template that does not say that it adds some', async () => {
+    await expect(play({ steps: [adds([gate('make')])] })).rejects.toThrow(
+      'the template "toy" adds gates, and says nothing of that (`addsGates`)',
+    )
+  })
+
+  test.each([
+    ['two by the same name', [gate('make', 'a'), gate('npm test', 'a')], 'two gates have the same name'],
+    ['more than 50', Array.from({ length: 51 }, (_, n) => gate(`make ${n}`)), '51 gates are more than 50'],
+    ['one without a command', [gate(' ', 'a')], 'the gate "a" has no command, or no time to run'],
+  ])('%s are a bug of it', async (_, gates, problem) => {
+    await expect(play({ addsGates: true, steps: [adds(gates)] })).rejects.toThrow(
+      `the template "toy" adds gates that cannot be: ${problem}`,
+    )
+  })
+
+  test('never hold a secret, which would stand in the journal', async () => {
+    const redactor = redactorOf([{ name: 'KEY', value: 'hunter2hunter2' }])
+    const played = play({ addsGates: true, steps: [adds([gate('curl -u hunter2hunter2 x')])] }, { redactor })
+    await expect(played).rejects.toThrow(
+      'A command that has to pass holds a secret, which is never kept: curl -u [secret',
+    )
+  })
+})
+
 test('why a state is entered is told in at most 1,000 characters', async () => {
   const [entered] = ofType((await play({ steps: [enter('weaving', 'x'.repeat(5_000))] })).events, 'state-entered')
   expect(entered?.why.length).toBeLessThanOrEqual(1_000)

@@ -63,6 +63,8 @@ export interface ToyOptions {
   replansItself?: number
   /** The state that it begins in. */
   firstState?: string
+  /** It says that it adds gates. */
+  addsGates?: true
 }
 
 const NAME = 'toy'
@@ -82,6 +84,7 @@ function toyKind(options: ToyOptions): TemplateKind<ToyState> {
     parts: {},
     hasPlan: false,
     ...(options.replansItself === undefined ? {} : { replansItself: true as const }),
+    ...(options.addsGates && { addsGates: options.addsGates }),
     ...(options.firstState === undefined ? {} : { firstState: options.firstState }),
     memory: 'session',
     first: () => {

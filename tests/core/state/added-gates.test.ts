@@ -60,6 +60,7 @@ describe('the gates that a template adds', () => {
       ['a', 'other'],
     ])
     expect(state.before.map(each => each.gate)).toEqual(['tests', 'b'])
+    expect(state.gateRuns.map(each => each.gate)).toEqual(['tests', 'b'])
     expect(runs(folded(begun, added(gate('a')), added()))).toEqual([['tests', 'npm test']])
   })
 
