@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
+import { sessionToFollow } from '../../src/app/change/begin.ts'
 import { findSession, latestSession, newestAtWork } from '../../src/app/find.ts'
 import { findUnfinished } from '../../src/app/resume.ts'
 import { resumableSessions } from '../../src/app/start/start-facts.ts'
 import { logs } from '../../src/cli/commands/look.ts'
 import type { SessionEvent } from '../../src/core/events/events.ts'
+import { followSlash } from '../../src/tui/host/slash-change.ts'
 import { makePlace } from '../cli/place.ts'
 import { moreSamples, sampleEvents } from '../tui/samples.ts'
 
@@ -22,6 +24,26 @@ const REPLAYS: Record<string, readonly SessionEvent[]> = {
   'all of whose rounds were replayed': [created, shown, sampleEvents['round-ended'], shown, interrupted],
   'that was begun to replay, before its first round': [moreSamples['only replays']],
 }
+
+test('a change that only replays recordings is followed by no door where another one is', async () => {
+  await using place = await makePlace()
+  const { records } = place
+  const change = { ...created, template: 'change', options: {} }
+  await place.journal(REAL, [change, began, interrupted])
+  await place.journal('20261120_2', [change, shown, sampleEvents['round-ended'], interrupted])
+  expect(await sessionToFollow(records, null)).toBe(REAL)
+  const added: unknown[] = []
+  const screen = { notice: () => {}, model: { composer: { text: '' }, showsSession: false, pane: { state: null } } }
+  const queue = {
+    add: async (request: string, terms: unknown) => {
+      added.push([request, terms])
+      return ''
+    },
+  }
+  const slash = { records, start: null, person: { screen, queue, remember: () => {} } }
+  await followSlash(slash as never, 'And document it.')
+  expect(added).toEqual([['And document it.', { template: 'change', follows: REAL }]])
+})
 
 test.each(Object.entries(REPLAYS))(
   'a session %s is nowhere taken for the newest where another one is',

@@ -53,16 +53,23 @@ const MOST_LOOKED_AT = 200
 /** The id of the session that a change goes on from; null: the newest change. A `UserError` if there is none. */
 export async function sessionToFollow(records: Records, wanted: string | null): Promise<string> {
   if (wanted !== null) return await findSession(records, wanted)
-  for (const id of (await records.sessions()).reverse().slice(0, MOST_LOOKED_AT)) {
-    const state = await readableState(records, id)
-    if (state?.template === CHANGE && !(await isReplayedSession(records, id))) return id
-  }
+  const newest = await newestChange(records)
+  if (newest !== null) return newest
   throw new UserError(
     `There is no change in ${records.directory} yet that could be gone on from; leave --follow-up out.`,
     {
       hint: 'To go on from another session, name it: --follow-up <session>. How they stand: codemachine list',
     },
   )
+}
+
+/** The newest change here, the one that runs included; one that only replays recordings is none. Null: there is none. */
+export async function newestChange(records: Records): Promise<string | null> {
+  for (const id of (await records.sessions()).reverse().slice(0, MOST_LOOKED_AT)) {
+    const state = await readableState(records, id)
+    if (state?.template === CHANGE && !(await isReplayedSession(records, id))) return id
+  }
+  return null
 }
 
 /** How long a server on this machine has to answer, ms: it lies beside the start, which does not wait for more. */

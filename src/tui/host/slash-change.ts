@@ -1,3 +1,4 @@
+import { newestChange } from '../../app/change/begin.ts'
 import { CHANGE } from '../../app/change/options.ts'
 import { newestSessions, readableState } from '../../app/find.ts'
 import { codeBlock } from '../../base/markdown.ts'
@@ -28,7 +29,7 @@ export async function changeSlash(place: SlashPlace, rest: string): Promise<void
 /** `/follow <request>`: a change that goes on from the newest one here. */
 export async function followSlash(place: SlashPlace, rest: string): Promise<void> {
   if (!isRequest(place, 'follow', rest)) return
-  const follows = await newestToFollow(place)
+  const follows = await newestChange(place.records)
   if (follows === null) {
     place.person.screen.model.addText(rest.trim())
     return place.person.screen.notice('There is no change here yet to go on from; /change begins one', 'warning')
@@ -58,14 +59,8 @@ async function beginOrQueue({ person, start }: SlashPlace, name: string, change:
   person.screen.notice(follows === null ? said : `After ${follows}: ${said}`, 'good')
 }
 
-/** How many sessions are looked through for one that can be followed, or has a plan. */
+/** How many sessions are looked through for one that has a plan. */
 const MOST_LOOKED_AT = 50
-
-/** The newest session here that says what follows it, the one that runs included; null: there is none. */
-async function newestToFollow(place: SlashPlace): Promise<string | null> {
-  const state = await newestThat(place, ({ template }) => template === CHANGE)
-  return state?.id ?? null
-}
 
 async function newestThat(
   { records, person }: SlashPlace,
