@@ -52,6 +52,7 @@ async function typedChange(context: CliContext, words: readonly string[], flags:
   const isRequest = typeof followUp === 'string' && words.length === 0 && !SESSION.test(followUp)
   const text = isRequest ? followUp : words.join(' ')
   if (text.trim() === '') throw new UserError(NO_REQUEST, { hint: howToSayIt(context) })
+  if (SESSION.test(text)) throw new UserError(wordsForSession(text.trim()))
   const request = await readText(context, text)
   const follows = followUp === undefined ? undefined : followUp === true || isRequest ? null : followUp
   return { request, said, ...(follows === undefined ? {} : { follows }), isInputRead: text === '-' }
@@ -60,6 +61,10 @@ async function typedChange(context: CliContext, words: readonly string[], flags:
 /** Nobody asks for a change by the id of a session. */
 const SESSION = /^\s*\d{8}_\d+\s*$/
 const NO_REQUEST = 'There is no request; say what is to be changed.'
+
+function wordsForSession(id: string): string {
+  return `${id} is a session, and no request. To go on with it: codemachine resume ${id}. To go on from what it came to: codemachine change --follow-up ${id} "…"`
+}
 
 function howToSayIt({ stdin }: CliContext): string {
   return stdin.isTTY
