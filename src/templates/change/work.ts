@@ -167,6 +167,8 @@ export interface ExecutionWork {
   /** Why the last answer is no list of tasks that can be used, and how often in a row; null: it is one. */
   problem: string | null
   refusals: number
+  /** Whether that list has more tasks than may still be made. */
+  lacksRoom: boolean
   /** How commands came out before the tasks that they are of were worked on, and how long that took, ms. */
   before: readonly { run: string; status: 'passed' | 'failed' | 'unknown' }[]
   beforeMs: number

@@ -552,6 +552,19 @@ test('after 50 tasks a changed plan is not carried out, and the summary says so'
   expect(statuses(events)).toEqual([])
 })
 
+test('a changed plan that needs more tasks than may still be made is not carried out, and that is what is said', async () => {
+  const list = Array.from({ length: 47 }, (_, n) => task(`T${n + 1}`, { files: [`f${n}`] }))
+  const five = cut([1, 2, 3, 4].map(n => task(`N${n}`)).concat(check('N5', TEST)))
+  const another = answering(planOf({ description: 'Another.' }))
+  const ended = await play([cut([...list, check('T48', TEST)]), SLOW, another, five, five, five, SUMS_UP], {
+    says: [['accept'], ['accept']],
+    onEvent: replanning('Something else.'),
+  })
+  const reason = '48 of the 50 tasks of a session were made, and the plan as it was changed needs more than are left.'
+  expect(ended.outcome).toMatchObject({ kind: 'needs-person', reason })
+  expect(await file('summary.md')).toContain('The limit of tasks ended the work on the tasks.')
+})
+
 test('killed after any event, and gone on with, it comes to the same end, and what is done is not done again', async () => {
   const run = 'make check'
   const list = [FIND, COUNT, check('T3', run)]

@@ -140,8 +140,8 @@ function foldDecomposition(own: ChangeWork, event: SessionEvent, session: Sessio
   }
 }
 
-function refuseTasks(execution: ExecutionWork, problem: string): ExecutionWork {
-  return { ...execution, problem, refusals: execution.refusals + 1 }
+function refuseTasks(execution: ExecutionWork, problem: string, lacksRoom = false): ExecutionWork {
+  return { ...execution, problem, refusals: execution.refusals + 1, lacksRoom }
 }
 
 const TOO_LARGE = 'The list of tasks is longer than 64 KiB. Make its descriptions shorter.'
@@ -152,18 +152,20 @@ function takeTasks(own: ChangeWork, { value }: EventOf<'answer-given'>, session:
   const kept = execution.tasks.filter(({ status }) => status === 'COMPLETED')
   const read = readTasks(value)
   if (!read.ok) return refuseTasks(execution, read.problem)
+  const room = MOST_TASKS - execution.made
   const problem = tasksProblem(read.value, {
     done: kept.map(({ spec }) => spec),
-    room: MOST_TASKS - execution.made,
+    room,
     projectCommands: projectCommands(own, session),
   })
-  if (problem !== null) return refuseTasks(execution, problem)
+  if (problem !== null) return refuseTasks(execution, problem, execution.made > 0 && read.value.length > room)
   const taken: ExecutionWork = {
     ...execution,
     version: own.planning.accepted?.version ?? 0,
     tasks: [...kept, ...read.value.map(newRecord)],
     made: execution.made + read.value.length,
     problem: null,
+    lacksRoom: false,
     isWritten: false,
   }
   return judgedBefore({ ...own, execution: taken }, session)

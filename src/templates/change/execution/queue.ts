@@ -30,6 +30,7 @@ export const NO_EXECUTION: ExecutionWork = {
   at: null,
   problem: null,
   refusals: 0,
+  lacksRoom: false,
   before: [],
   beforeMs: 0,
   fixing: null,
@@ -177,10 +178,22 @@ export function isClaimGivenUp({ options, execution }: ChangeWork, { claim }: Se
   return claim.state !== 'accepted' && execution.claim.attempts >= options.fixAttempts
 }
 
+/** Whether the plan is not cut any more, for no more tasks may be made, or fewer than it needs. */
+export function hasNoTasks({ made, lacksRoom, refusals }: ExecutionWork): boolean {
+  return made >= MOST_TASKS || (lacksRoom && refusals >= MOST_REFUSALS)
+}
+
+/** Why it is not cut, the beginning of a sentence. */
+export function wordsForNoTasks({ made }: ExecutionWork): string {
+  return made >= MOST_TASKS
+    ? `${MOST_TASKS} tasks were made, and`
+    : `${made} of the ${MOST_TASKS} tasks of a session were made, and`
+}
+
 /** The limit for which the execution ends with work left; null: none. Pure. */
 export function limitOf(own: ChangeWork, session: SessionState): 'tasks' | 'rounds' | null {
   const { execution } = own
-  if (isUncut(own)) return execution.made >= MOST_TASKS ? 'tasks' : null
+  if (isUncut(own)) return execution.made >= MOST_TASKS || execution.lacksRoom ? 'tasks' : null
   if (!hasNoRounds(own, session)) return null
   const at = nextTask(execution)
   const isMendLeft = isAllDone(own) && execution.claim.refused !== null && !isClaimGivenUp(own, session)
@@ -205,7 +218,9 @@ export function outcomeOf(own: ChangeWork, session: SessionState): SessionOutcom
       `${MOST_ROUNDS} rounds have carried out tasks, and some are left. \`codemachine resume\` goes on.`,
     )
   if (execution.limit === 'tasks')
-    return needsPerson(`${MOST_TASKS} tasks were made, and the plan as it was changed is not carried out.`)
+    return needsPerson(
+      `${wordsForNoTasks(execution)} the plan as it was changed ${execution.lacksRoom ? 'needs more than are left' : 'is not carried out'}.`,
+    )
   if (isAllDone(own))
     return needsPerson(`All tasks are done, but it is not done: ${execution.claim.refused ?? CHANGED}`)
   return needsPerson(wordsForTasksLeft(own))

@@ -15,6 +15,7 @@ import {
 } from '../execution/fold.ts'
 import {
   hasNoRounds,
+  hasNoTasks,
   hasPassed,
   hasWorkLeft,
   isAllDone,
@@ -23,7 +24,6 @@ import {
   limitOf,
   MOST_REFUSALS,
   MOST_ROUNDS,
-  MOST_TASKS,
   needsPerson,
   needsRound,
   nextTask,
@@ -31,6 +31,7 @@ import {
   taskInHand,
   withReasons,
   withStatus,
+  wordsForNoTasks,
   wordsForUnanswered,
 } from '../execution/queue.ts'
 import { decomposeRound, fixRound, howItEnded, summaryRound, type TaskPlanned, taskRound } from '../execution/rounds.ts'
@@ -43,7 +44,16 @@ import type { ChangeWork, TaskRecord } from '../work.ts'
 export const decomposition: ChangeState = {
   enter(own) {
     const { execution } = own
-    const begun = { ...execution, at: null, fixing: null, byPlanner: null, problem: null, refusals: 0, done: [] }
+    const begun = {
+      ...execution,
+      at: null,
+      fixing: null,
+      byPlanner: null,
+      problem: null,
+      refusals: 0,
+      lacksRoom: false,
+      done: [],
+    }
     if (!isUncut(own)) return withExecution(own, begun)
     // Of an earlier version of the plan, what is done stays; what it was claimed with is proved anew.
     const tasks = execution.tasks.filter(({ status }) => status === 'COMPLETED')
@@ -53,7 +63,7 @@ export const decomposition: ChangeState = {
   process(own, session, parts) {
     const { execution } = own
     if (isUncut(own)) {
-      if (execution.made >= MOST_TASKS) return { to: QUEUE, why: `${MOST_TASKS} tasks were made, and no more may be` }
+      if (hasNoTasks(execution)) return { to: QUEUE, why: wordsForUncuttable(execution) }
       if (execution.refusals >= MOST_REFUSALS) return end(needsPerson(wordsForUncut(own)))
       return { step: decomposeRound(own, session, parts) }
     }
@@ -69,6 +79,10 @@ const QUEUE: StateName = 'EXECUTING_TASKS.queue'
 
 const NO_PROOF =
   'No command of the project or of an accepted plan proves what is done: whatever it comes to, it ends unverified.'
+
+function wordsForUncuttable(execution: ChangeWork['execution']): string {
+  return `${wordsForNoTasks(execution)} ${execution.lacksRoom ? 'more are needed than are left' : 'no more may be'}`
+}
 
 function wordsForUncut({ execution: { problem, refusals } }: ChangeWork): string {
   // In a sentence the marks of a list are in the way.
@@ -91,7 +105,7 @@ export const queue: ChangeState = {
     const { execution } = own
     const first = written(own)
     if (first !== null) return first
-    if (isUncut(own)) return { to: SUMMARY, why: `${MOST_TASKS} tasks were made, and no more may be` }
+    if (isUncut(own)) return { to: SUMMARY, why: wordsForUncuttable(execution) }
     const at = nextTask(execution)
     const record = at === null ? undefined : execution.tasks[at]
     if (record !== undefined) {
