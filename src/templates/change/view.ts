@@ -43,7 +43,9 @@ export const changeView: TemplateView<ChangeWork> = {
 /** `EXECUTING_TASKS, plan v2, 3/9 done`. */
 function statusOf({ state, planning, execution }: ChangeWork): string {
   const [name = state] = state.split('.')
-  const version = planning.accepted?.version ?? planning.versions.at(-1)?.version
+  // While a version is made, the title of the round names that one.
+  const isMade = state === 'GENERATING_PLAN' || state === 'REVIEWING_PLAN.refinement'
+  const version = isMade ? undefined : (planning.accepted?.version ?? planning.versions.at(-1)?.version)
   const { tasks } = execution
   const facts = [
     name,
@@ -72,6 +74,9 @@ function titleOfRound(own: ChangeWork, session: SessionState): string | null {
     case 'GATHERING_CONTEXT':
     case 'REVIEWING_PLAN.user-review':
     case 'REVIEWING_PLAN.manual-review':
+    case 'REVIEWING_PLAN.accepted':
+    case 'REVIEWING_PLAN.auto-accepted':
+    case 'REVIEWING_PLAN.rejected':
       return null
     default:
       break

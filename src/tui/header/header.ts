@@ -71,8 +71,10 @@ function titlePart(state: SessionState, board: TaskBoard | null): LinePart | nul
 function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
   const work = statusOfWork(state)
   if (work !== null) {
-    const forms: LinePart['forms'] = [oneLine(work, NAME_CHARS)]
-    return [{ forms, importance: 70, least: 12, enough: TASK_CELLS, role: 'accent' }, ...phaseParts(state, null)]
+    return [
+      { forms: shorterAndShorter(work), importance: 70, isLate: true, role: 'accent' },
+      ...phaseParts(state, null),
+    ]
   }
   const at = board && taskAtWork(board)
   if (!at) return phaseParts(state, null)
@@ -90,6 +92,13 @@ function taskParts(state: SessionState, board: TaskBoard | null): LinePart[] {
     role: 'accent',
   }
   return [name, ...phaseParts(state, task.phase)]
+}
+
+/** A state and its facts (`EXECUTING_TASKS, plan v2, 3/9 done`), then without the last of them, and at last the state alone. */
+function shorterAndShorter(work: string): LinePart['forms'] {
+  const facts = oneLine(work, NAME_CHARS).split(', ')
+  const [whole, ...shorter] = facts.map((_, left) => facts.slice(0, facts.length - left).join(', '))
+  return [whole ?? '', ...shorter]
 }
 
 /** The phase of the current task, of a plan as `Building Phase`; else the purpose of a round that is not for a task. */
@@ -223,6 +232,8 @@ interface LinePart {
   least?: number
   /** The cells beyond which it grows only when every other part has all the room it can use. */
   enough?: number
+  /** A longer form is only taken of the room that is left once more important parts have enough. */
+  isLate?: true
   /** A suffix of each form that is never cut: `0:42`. */
   tail?: string | null
   role: Role
@@ -238,8 +249,10 @@ function fitParts(parts: readonly LinePart[], { columns, theme }: { columns: num
     room = columns - widthOfAll(kept, separator)
   }
   const byImportance = kept.toSorted((a, b) => b.part.importance - a.part.importance)
-  for (const fitted of byImportance) room -= takeLongestForm(fitted, room)
-  for (const fitted of byImportance) room -= widen(fitted, room, fitted.part.enough)
+  for (const fitted of byImportance) if (!fitted.part.isLate) room -= takeLongestForm(fitted, room)
+  for (const fitted of byImportance) {
+    room -= fitted.part.isLate ? takeLongestForm(fitted, room) : widen(fitted, room, fitted.part.enough)
+  }
   for (const fitted of byImportance) room -= widen(fitted, room)
   const texts = kept.map(fitted => theme.paint(fitted.part.role, textOf(fitted)))
   return cutLine(texts.join(theme.paint('dim', separator)), columns)

@@ -100,9 +100,38 @@ describe('the header', () => {
   })
 
   test('says which version of the plan is made', () => {
-    expect(statusOfWork(session(own('GENERATING_PLAN')))).toBe('GENERATING_PLAN, plan v2')
+    expect(statusOfWork(session(own('GENERATING_PLAN')))).toBe('GENERATING_PLAN')
+    expect(statusOfWork(session(own('REVIEWING_PLAN.refinement')))).toBe('REVIEWING_PLAN')
     expect(titleOfRound(session(own('GENERATING_PLAN')))?.title).toBe('Plan v3 (local)')
     expect(titleOfRound(session({ ...first, state: 'GATHERING_CONTEXT' }))).toBeNull()
+  })
+
+  test('names no version but the accepted one where none is made', () => {
+    for (const state of [
+      'REVIEWING_PLAN.accepted',
+      'REVIEWING_PLAN.auto-accepted',
+      'REVIEWING_PLAN.rejected',
+    ] as const) {
+      expect(titleOfRound(session(own(state)))).toBeNull()
+    }
+  })
+
+  test('cuts neither the state nor the task in 80 columns: facts beside the state are left out', () => {
+    expect(header(atWork, 80).split('\n', 1)).toMatchInlineSnapshot(`
+      [
+        "Add rate li… · EXECUTING_TASKS · Task 4/6 ACTION (local): 把限流接到每个… · 3:53",
+      ]
+    `)
+    expect(header(mending, 110).split('\n', 1)).toMatchInlineSnapshot(`
+      [
+        "Add rate limiting to t… · EXECUTING_TASKS, plan v2, 3/6 done · Task 5/6 VERIFICATION, attempt 2/5 (rem… · 3:53",
+      ]
+    `)
+    expect(header(session(own('REVIEWING_PLAN.manual-review')), 80).split('\n', 1)).toMatchInlineSnapshot(`
+      [
+        "Add rate limiting to the API · REVIEWING_PLAN, plan v2 · round 4 of 3 · 3:53",
+      ]
+    `)
   })
 
   test.each([40, 60, 80, 200])('fits into %i columns', columns => {
