@@ -168,7 +168,7 @@ function questionsInWords({ questions }: ReportData): string | null {
 
 function commandLines({ commands }: CardOptions): CardLine[] {
   return commands
-    .slice(0, MOST_COMMANDS)
+    .filter(({ isOnCard }, at) => isOnCard || at < MOST_COMMANDS)
     .map(({ command }) => ({ text: `  ${oneLine(command, TEXT_CHARS)}`, tone: 'plain' }))
 }
 

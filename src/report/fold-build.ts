@@ -94,11 +94,18 @@ export function tasksOfBoard(state: SessionState): ReportData['tasks'] {
 export function reportWork(state: SessionState): ReportWork {
   const board = ownBoard(state)
   return {
+    follow: followCommand(state),
     status: statusOfWork(state),
     card: cardOfWork(state),
     section: sectionOfWork(state),
     board: board && { count: board.count, rows: board.rows.slice(0, MOST_ROWS).map(({ since: _, ...row }) => row) },
   }
+}
+
+/** Where a template tells a session that goes on what it has come to, its own command begins one. */
+function followCommand({ id, kind }: SessionState): string | null {
+  const [command, rest] = kind?.view?.followUp === undefined ? [] : kind.command.split(' "…"')
+  return command === undefined || rest !== '' ? null : `${command} --follow-up ${id} "…"`
 }
 
 function newAgent(agent: string): ReportAgent {

@@ -108,13 +108,13 @@ export class ProofSoFar {
   /** A session that goes on may have other gates. */
   #configure(gates: readonly Gate[], areAdded: boolean): void {
     for (const { name, run, required, network, protect } of gates.slice(0, MOST_GATES)) {
-      const known = this.#gates.get(name) ?? unknownGate(name)
+      const { added: _, ...known } = this.#gates.get(name) ?? unknownGate(name)
       this.#gates.set(name, {
         ...known,
         run: clipEnd(run, NAME_CHARS),
         required,
         network,
-        added: areAdded && (known.run === null || known.added),
+        ...(areAdded ? { added: true } : {}),
         protect: protect.slice(0, 20).map(glob => clipEnd(glob, NAME_CHARS)),
       })
     }
@@ -175,7 +175,6 @@ function unknownGate(name: string): ReportGate {
     run: null,
     required: false,
     network: false,
-    added: false,
     protect: [],
     before: null,
     last: null,

@@ -107,8 +107,8 @@ export interface ReportGate {
   required: boolean
   network: boolean
   protect: readonly string[]
-  /** Whether the template has added it; `before` is then how it came out when it was added. */
-  added: boolean
+  /** The template has added it; `before` is then how it came out when it was added. */
+  added?: true
   /** Before round 1, and the last time; null if it did not run. */
   before: GateFacts | null
   last: (GateFacts & { when: GateTime; round: number; output: string }) | null
@@ -243,6 +243,8 @@ export interface ReportQuestion {
 
 /** What its template says of a session. */
 export interface ReportWork {
+  /** The command of the template that goes on from the session, `codemachine change --follow-up … "…"`; null: it has none of its own. */
+  follow: string | null
   /** How far it is, in a few words. */
   status: string | null
   /** What the card says first; at most four. */

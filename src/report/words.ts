@@ -43,7 +43,9 @@ export function gateInWords(gate: ReportGate): string {
   const optional = required ? [] : ['it is not required']
   if (last === null) {
     const first =
-      before === null ? 'has not run' : `${wordsForFirstTime(added)}: ${wordsForGate(before)}; has not run since`
+      before === null
+        ? 'has not run'
+        : `${wordsForFirstTime(added === true)}: ${wordsForGate(before)}; has not run since`
     return [first, ...optional].join('; ')
   }
   const since = before === null || hasPassed(last.status) ? null : wordsForBefore(before.status, last.status, added)
@@ -57,7 +59,7 @@ export function gateInWords(gate: ReportGate): string {
 export function beforeInWords({ last, before, added }: ReportGate): string | null {
   if (before === null || last === null) return null
   const isSaid = !hasPassed(last.status) && wordsForBefore(before.status, last.status) !== null
-  return isSaid ? null : `${wordsForFirstTime(added)}: ${wordsForGate(before)}`
+  return isSaid ? null : `${wordsForFirstTime(added === true)}: ${wordsForGate(before)}`
 }
 
 /** What a review came to, in words. */
@@ -423,6 +425,8 @@ function tasksLeft({ done, total, left }: NonNullable<ReportData['tasks']>): str
 export interface ReportCommand {
   command: string
   what: string
+  /** It is on the card, too, however many stand before it. */
+  isOnCard?: true
 }
 
 /** How the commands of a report are typed. */
@@ -454,11 +458,17 @@ export function commandsOf(data: ReportData, place: CommandContext): ReportComma
   const logs = typed(`logs ${id}`, 'everything that happened')
   if (changes.from === 'none' && !isRunning) return [logs]
   if (isRunning) return [typed(`watch ${id}`, 'see it at work'), logs, ...looks]
+  const { follow } = data.work
+  const follows: ReportCommand[] =
+    follow === null || outcome === null
+      ? []
+      : [{ command: `${follow}${here}`, what: 'goes on from what it has come to', isOnCard: true }]
   const answers = questions.count === 0 ? [] : [typed(`questions ${id}`, 'what was asked, and how to answer it')]
   const review = typed(`review ${id}`, 'has the work looked through by a fresh pair of eyes')
-  if (!isDone) return [{ command: resume, what: 'goes on from here' }, ...looks, ...undoes, ...answers, logs, review]
+  if (!isDone)
+    return [{ command: resume, what: 'goes on from here' }, ...looks, ...undoes, ...follows, ...answers, logs, review]
   const verify = proof.gates.length === 0 ? [] : [typed(`verify ${id}`, 'runs the gates again: does it still hold?')]
-  return [...looks, ...verify, ...undoes, ...answers, logs, review]
+  return [...looks, ...verify, ...undoes, ...follows, ...answers, logs, review]
 }
 
 /** The context of a report's commands. `directory`: as it was named on the command line; null if it was not. */

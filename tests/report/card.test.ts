@@ -105,6 +105,18 @@ test('what is left comes before what was done, and a command is never cut', () =
   expect(lines.filter(line => line.endsWith(here))).toHaveLength(3)
 })
 
+test('of a template that is told what came before, the command that goes on from it is there, once it has ended', () => {
+  const follow = `codemachine change --follow-up ${ID} "…"`
+  const done = eventfulNight().end({ kind: 'done', verified: true }).report()
+  const lines = card({ ...done, work: { ...done.work, follow } }, 80)
+  expect(lines.filter(line => line.startsWith('  codemachine '))).toHaveLength(4)
+  expect(lines).toContain(`  ${follow}`)
+  const limited = eventfulNight().end({ kind: 'limit', limit: 'rounds' }).report()
+  expect(card({ ...limited, work: { ...limited.work, follow } }, 80)).toContain(`  ${follow}`)
+  const running = eventfulNight().report('running')
+  expect(card({ ...running, work: { ...running.work, follow } }, 80)).not.toContain(`  ${follow}`)
+})
+
 test('nothing from outside steers the terminal', () => {
   const goal = 'a\u001b[2J\u202eb\r\u009b31m'
   const night = eventfulNight(goal)
