@@ -7,7 +7,7 @@ import type { SessionState } from '../../core/state/state.ts'
 import { gatherContext } from '../../workspace/context/gather.ts'
 import { hashFiles } from '../../workspace/context/project-file.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
-import { LINES_LOOK, SUMMARY_FILE, TASKS_FILE } from './execution/fold.ts'
+import { LINES_LOOK, SUMMARY_FILE, TASKS_FILE, withLines } from './execution/fold.ts'
 import { worksOf } from './execution/queue.ts'
 import { type ChangePart, type ChangeParts, type ChangeRole, nextOfChange, type Responsible } from './machine.ts'
 import { fileOf, LOOKS, lastVersion } from './states/planning.ts'
@@ -45,7 +45,7 @@ export async function openChange(setup: TemplateSetup): Promise<Template> {
   return {
     threads: roles.map(role => ({ part: ROLES[role].part, thread: usual.thread(role, 'planner') })),
     looks: looksOf(setup, folder),
-    beforeEnd: async session => await writeSummary(directory, folder, session),
+    beforeEnd: async session => await writeSummary(setup, folder, session),
     ...nextOfChange(partsOf),
   }
 }
@@ -127,9 +127,21 @@ async function countLines(
   return counted
 }
 
+/** Where time or tokens ended the change, the lines of its tasks are not counted yet; as it was, if they cannot be. */
+async function withLinesCounted(setup: TemplateSetup, own: ChangeWork): Promise<ChangeWork> {
+  if (worksOf(own.execution).every(([, { lines, changed }]) => lines !== null || changed.length === 0)) return own
+  try {
+    const counted = await countLines(setup, own, new AbortController().signal)
+    return { ...own, execution: withLines(own.execution, counted) }
+  } catch {
+    return own
+  }
+}
+
 /** A sentence if it could not be written. Of a session without a plan nothing is. */
-async function writeSummary(directory: string, folder: string, session: SessionState): Promise<string | null> {
-  const own = workOf(session)
+async function writeSummary(setup: TemplateSetup, folder: string, session: SessionState): Promise<string | null> {
+  const { directory } = setup
+  const own = await withLinesCounted(setup, workOf(session))
   if (own.planning.versions.length === 0) return null
   try {
     await writeFileInside(directory, `${folder}/${SUMMARY_FILE}`, summaryText(own, session))

@@ -90,3 +90,13 @@ test('a check that never passes is mended as often as is said; the other tasks g
   expect(scene.memory('summary.md')).toContain('- T3 failed: ')
   expect(readFileSync(join(scene.place.directory, 'other.txt'), 'utf8')).toBe('yes\n')
 })
+
+test('where a limit of tokens ends it, the summary has the lines of each task that has changed files', async () => {
+  await using scene = await openChangeScene(WRONG, { files: PROJECT })
+  const { exitCode, events } = await scene.run(
+    ...['change', '--auto', '--json', '--max-tokens', '40000', 'Write down the limit'],
+  )
+  expect(exitCode).toBe(3)
+  expect(eventsOf(events, 'session-ended')[0]?.outcome).toMatchObject({ kind: 'limit', limit: 'tokens' })
+  expect(scene.memory('summary.md')).toContain('| T2 | limit.txt | +1 −0 |')
+})

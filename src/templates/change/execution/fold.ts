@@ -107,10 +107,13 @@ export const SUMMARY_FILE = 'summary.md'
 /** Name of the look that counts the lines which the tasks changed. */
 export const LINES_LOOK = 'lines'
 
-/** Lines by the id of the task; an empty id is what mended the claim. */
 function afterLook(execution: ExecutionWork, { what, result }: EventOf<'looked'>): ExecutionWork {
   if (what !== LINES_LOOK || typeof result !== 'object' || result === null) return execution
-  const found = result as Readonly<Record<string, Worked['lines']>>
+  return withLines(execution, result as Readonly<Record<string, Worked['lines']>>)
+}
+
+/** The work on the tasks with these lines, by the id of the task; an empty id is what mended the claim. Pure. */
+export function withLines(execution: ExecutionWork, found: Readonly<Record<string, Worked['lines']>>): ExecutionWork {
   const linesOf = (id: string) => (Object.hasOwn(found, id) ? (found[id] ?? null) : null)
   return {
     ...execution,
