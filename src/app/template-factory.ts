@@ -51,9 +51,7 @@ export class TemplateFactory {
         agents,
         isPlanReady: taskPlan?.state === 'ready',
         tell: remark => void remarks.push(remark),
-        kept: name => openKeptTexts(records.sessionFolder(id)).read(name, kept),
-        hasKept: name => kept.some(each => each.name === name),
-        keptPath: name => join(records.sessionFolder(id), 'kept', name),
+        kept: openKeptTexts(records.sessionFolder(id)).of(kept),
         linesChanged: (before, after, signal) => linesChanged(fingerprints, before, after, signal),
         looks: {
           gitDir: join(records.folder, 'looks'),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UserError } from '../base/errors.ts'
+import type { TemplateSetup } from '../core/contracts/template.ts'
 import type { KeptText } from '../core/events/events.ts'
 import { readBoundedText, writeWholeFile } from '../platform/files.ts'
 
@@ -18,6 +19,8 @@ export interface KeptTexts {
   keep(texts: readonly NewText[]): Promise<readonly KeptText[]>
   /** The text of this name. A `UserError` that names the file if it is gone, or is not what was kept. */
   read(name: string, kept: readonly KeptText[]): Promise<string>
+  /** What a template is given of a session that began with these. */
+  of(kept: readonly KeptText[]): TemplateSetup['kept']
 }
 
 const MOST_BYTES = 16 * 1024 * 1024
@@ -26,11 +29,11 @@ const NAME = /^\w[\w.-]{0,99}$/
 /** Opens the texts in a session's folder of the records. The folder is made when there is something to keep. */
 export function openKeptTexts(sessionFolder: string): KeptTexts {
   const folder = join(sessionFolder, 'kept')
-  return {
-    async keep(texts) {
-      if (texts.length > 0) await mkdir(folder, { recursive: true, mode: 0o700 })
+  const texts: KeptTexts = {
+    async keep(wanted) {
+      if (wanted.length > 0) await mkdir(folder, { recursive: true, mode: 0o700 })
       const kept: KeptText[] = []
-      for (const { name, text } of texts) {
+      for (const { name, text } of wanted) {
         const content = bytesOf(text)
         await writeWholeFile(join(folder, name), content)
         kept.push({ name, bytes: content.length, sha256: hashOf(content) })
@@ -39,16 +42,22 @@ export function openKeptTexts(sessionFolder: string): KeptTexts {
     },
     async read(name, kept) {
       const path = join(folder, name)
-      const wanted = kept.find(each => each.name === name)
-      if (wanted === undefined) throw new UserError(`The session keeps no text of the name ${path}.`)
+      const known = kept.find(each => each.name === name)
+      if (known === undefined) throw new UserError(`The session keeps no text of the name ${path}.`)
       const read = await readBoundedText(path, MOST_BYTES)
       if (read === 'missing') throw new UserError(`${path} is gone, with which the session began; ${MEND}`)
       if ('problem' in read) throw new UserError(`${path} ${read.problem}; ${MEND}`)
-      if (hashOf(bytesOf(read.text)) !== wanted.sha256)
+      if (hashOf(bytesOf(read.text)) !== known.sha256)
         throw new UserError(`${path} is not the text any more with which the session began; ${MEND}`)
       return read.text
     },
+    of: kept => ({
+      read: name => texts.read(name, kept),
+      has: name => kept.some(each => each.name === name),
+      path: name => join(folder, name),
+    }),
   }
+  return texts
 }
 
 const MEND = 'put it back, or begin a new session.'

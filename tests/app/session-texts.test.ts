@@ -25,7 +25,7 @@ const reading: TemplateKind<readonly string[]> = {
   first: ({ outputs = [] }) => outputs.map(({ name }) => name),
   fold: own => own,
   async open({ kept }) {
-    const plan = await kept('plan.txt')
+    const plan = await kept.read('plan.txt')
     return {
       threads: [{ part: null, thread: THREAD }],
       next: session =>

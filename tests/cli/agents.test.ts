@@ -6,7 +6,7 @@ import { loadAgents } from '../../src/agents/agent.ts'
 import { openAgentBook } from '../../src/app/template-factory.ts'
 import { agentsList, agentsShow, agentsValidate } from '../../src/cli/commands/agent.ts'
 import type { Agent } from '../../src/core/contracts/agent.ts'
-import { noKeptText } from '../../src/core/contracts/template.ts'
+import { NO_KEPT_TEXTS } from '../../src/core/contracts/template.ts'
 import { buildKind } from '../../src/templates/build/build.ts'
 import { sessionFolder } from '../../src/workspace/memory/session-folder.ts'
 import { makePlace, type Place } from './place.ts'
@@ -88,7 +88,7 @@ test('a build has its agents work by the prompts that came with its plan', async
     agents,
     isPlanReady: false,
     tell: () => {},
-    kept: noKeptText,
+    kept: NO_KEPT_TEXTS,
   })
   const promptOf = async (agent: Agent) => await build.promptOf?.(agent)
   const book = openAgentBook({ agents: async () => agents, directory, promptOf })

@@ -8,7 +8,7 @@ import { loadAgents } from '../../src/agents/agent.ts'
 import { agentInstructions, readShippedPrompt } from '../../src/agents/prompts.ts'
 import { packageFile } from '../../src/base/package.ts'
 import type { Agent } from '../../src/core/contracts/agent.ts'
-import { noKeptText } from '../../src/core/contracts/template.ts'
+import { NO_KEPT_TEXTS } from '../../src/core/contracts/template.ts'
 import type { BuildPart } from '../../src/templates/build/build.ts'
 import { openBuild, retryInput } from '../../src/templates/build/effects.ts'
 import { parsePlan } from '../../src/workspace/memory/plan-files.ts'
@@ -30,7 +30,7 @@ async function instructionsOf(part: BuildPart, team: readonly Agent[] = sub): Pr
     agents,
     isPlanReady: false,
     tell: () => {},
-    kept: noKeptText,
+    kept: NO_KEPT_TEXTS,
   })
   const found = threads.find(each => each.part === part)
   if (found === undefined) throw new Error(`There is no thread for ${part}.`)

@@ -2,7 +2,7 @@ import { encode } from 'gpt-tokenizer'
 import { describe, expect, it } from 'vitest'
 import { loadAgents } from '../../src/agents/agent.ts'
 import { loadPrompt } from '../../src/base/package.ts'
-import { noKeptText } from '../../src/core/contracts/template.ts'
+import { NO_KEPT_TEXTS } from '../../src/core/contracts/template.ts'
 import { goalKind } from '../../src/templates/goal/goal.ts'
 import { withPaths } from '../../src/templates/round-input.ts'
 import { parseTasksFile } from '../../src/workspace/memory/tasks-file.ts'
@@ -21,7 +21,7 @@ async function instructionsWith(more: Partial<typeof memory> = {}): Promise<stri
     agents: loadAgents(),
     isPlanReady: false,
     tell: () => {},
-    kept: noKeptText,
+    kept: NO_KEPT_TEXTS,
   }
   const { threads } = await goalKind.open(setup)
   return threads[0]?.thread.developerInstructions ?? ''

@@ -5,7 +5,7 @@ import { handleCommand } from '../../src/app/commands.ts'
 import type { Ask } from '../../src/app/library.ts'
 import type { ContextFacts } from '../../src/core/contracts/context.ts'
 import type { Reply } from '../../src/core/contracts/reply.ts'
-import { noKeptText, type Template } from '../../src/core/contracts/template.ts'
+import { NO_KEPT_TEXTS, type Template } from '../../src/core/contracts/template.ts'
 import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
@@ -136,7 +136,7 @@ export async function openChangeIn(folder: string): Promise<Template> {
     agents: NO_AGENTS,
     isPlanReady: false,
     tell: () => {},
-    kept: noKeptText,
+    kept: NO_KEPT_TEXTS,
   })
 }
 

@@ -92,7 +92,7 @@ async function openFlowOf(
     agents: NO_AGENTS,
     isPlanReady: false,
     tell: () => {},
-    kept: async name => texts[name] ?? '',
+    kept: { read: async name => texts[name] ?? '', has: name => Object.hasOwn(texts, name), path: name => name },
   })
 }
 

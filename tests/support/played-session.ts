@@ -13,7 +13,7 @@ import {
 import type { FolderFiles, MemorySnapshot, TaskMark } from '../../src/core/contracts/memory.ts'
 import { CODEX_PROVIDER, type Provider } from '../../src/core/contracts/provider.ts'
 import {
-  noKeptText,
+  NO_KEPT_TEXTS,
   type Template,
   type TemplateKinds,
   type TemplateSetup,
@@ -311,7 +311,7 @@ async function goalTemplate(directory: string): Promise<Template> {
     agents: NO_AGENTS,
     isPlanReady: false,
     tell: () => {},
-    kept: noKeptText,
+    kept: NO_KEPT_TEXTS,
   })
 }
 

@@ -9,7 +9,7 @@ import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
 import { Engines } from '../../core/contracts/engine.ts'
 import { NO_MEMORY } from '../../core/contracts/memory.ts'
 import type { Providers } from '../../core/contracts/provider.ts'
-import { noKeptText, type Template } from '../../core/contracts/template.ts'
+import { NO_KEPT_TEXTS, type Template } from '../../core/contracts/template.ts'
 import type { EventOf, LiveEvent, Recorded, View } from '../../core/events/events.ts'
 import type { SessionLimits, SessionOutcome } from '../../core/events/outcome.ts'
 import type { ModelPrice } from '../../core/rules/cost.ts'
@@ -114,7 +114,7 @@ export async function runAgentAlone(world: World, call: AgentCall): Promise<Alon
     agents,
     isPlanReady: false,
     tell: () => {},
-    kept: noKeptText,
+    kept: NO_KEPT_TEXTS,
     call: {
       agent: name,
       task,

@@ -5,7 +5,7 @@ import { loadAgents } from '../../agents/agent.ts'
 import type { Redactor } from '../../base/redactor.ts'
 import type { AgentRoster } from '../../core/contracts/agent.ts'
 import type { MemorySnapshot } from '../../core/contracts/memory.ts'
-import { noKeptText, type RoundSpec, type Template, type TemplateKind } from '../../core/contracts/template.ts'
+import { NO_KEPT_TEXTS, type RoundSpec, type Template, type TemplateKind } from '../../core/contracts/template.ts'
 import type { SessionEvent } from '../../core/events/events.ts'
 import { FOLLOWS, nextOutput, type Output, withMaterials } from '../../core/rules/outputs.ts'
 import { fold } from '../../core/state/fold.ts'
@@ -109,7 +109,7 @@ async function openTemplate(
     agents,
     isPlanReady: false,
     tell: () => {},
-    kept: noKeptText,
+    kept: NO_KEPT_TEXTS,
     looks: { gitDir, env, redact },
   })
 }

@@ -264,7 +264,6 @@ async function openTemplate(work: Work, state: SessionState, remarks: string[]):
   const { records, id, kept } = work
   const kind = templateNamed(records.templates, state.template, 'command')
   const memory = sessionFolder({ directory: records.directory, id, records: records.sessionFolder(id) })
-  const texts = openKeptTexts(records.sessionFolder(id))
   return await inEffect(kind.name, 'open', () =>
     kind.open({
       directory: records.directory,
@@ -273,8 +272,7 @@ async function openTemplate(work: Work, state: SessionState, remarks: string[]):
       agents: loadAgents(),
       isPlanReady: false,
       tell: remark => void remarks.push(remark),
-      kept: name => texts.read(name, kept),
-      hasKept: name => kept.some(each => each.name === name),
+      kept: openKeptTexts(records.sessionFolder(id)).of(kept),
     }),
   )
 }

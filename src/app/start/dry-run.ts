@@ -4,7 +4,7 @@ import { agentInstructions, compositePrompt, readAgentPrompt, writeAgentsConfig 
 import { UserError } from '../../base/errors.ts'
 import { formatBytes } from '../../base/text.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
-import { noKeptText, type TemplateKind, type ThreadSpec } from '../../core/contracts/template.ts'
+import { NO_KEPT_TEXTS, type TemplateKind, type ThreadSpec } from '../../core/contracts/template.ts'
 import { execArguments } from '../../engines/codex/exec/exec-arguments.ts'
 import { type CodexBinary, capabilitiesOf, chooseCodexHome } from '../../engines/codex/find-codex.ts'
 import type { Records } from '../../records/records.ts'
@@ -83,7 +83,7 @@ async function dryRun(options: DryRunOptions): Promise<DryRun> {
   const { template, directory } = options
   const memory = sessionFolder({ directory, id: SOME_SESSION, records: SOME_SESSION, memory: template.memory })
   const setup = { directory, memory, scopeFolder: (name: string) => scopeFolder(memory, name), agents, tell: () => {} }
-  const { threads } = await template.open({ ...setup, isPlanReady: false, kept: noKeptText })
+  const { threads } = await template.open({ ...setup, isPlanReady: false, kept: NO_KEPT_TEXTS })
   // A template with one kind of round has that first; all others without a part change the plan.
   const hasParts = Object.keys(template.parts).length > 0
   const working = hasParts ? threads.filter(({ part }) => part !== null) : threads.slice(0, 1)

@@ -8,7 +8,7 @@ import { type SessionAround, sessionAround } from '../../app/find.ts'
 import { settingsOf } from '../../app/open-run.ts'
 import { UserError, unreachable } from '../../base/errors.ts'
 import type { Agent, AgentRoster } from '../../core/contracts/agent.ts'
-import { noKeptText, type TemplateKinds } from '../../core/contracts/template.ts'
+import { NO_KEPT_TEXTS, type TemplateKinds } from '../../core/contracts/template.ts'
 import { problemOfTask } from '../../core/contracts/tools.ts'
 import { isWithin, realWorkDirectory } from '../../platform/files.ts'
 import type { CliContext } from '../../tui/cli-context.ts'
@@ -263,7 +263,7 @@ async function instructionsOf(
   for (const template of templates.values()) {
     const memory = sessionFolder({ directory, id: '<session>', records: '<session>', memory: template.memory })
     const scopes = { scopeFolder: (name: string) => scopeFolder(memory, name) }
-    const setup = { directory, memory, ...scopes, agents, isPlanReady: false, tell: () => {}, kept: noKeptText }
+    const setup = { directory, memory, ...scopes, agents, isPlanReady: false, tell: () => {}, kept: NO_KEPT_TEXTS }
     if (template.isCall || !agents.main.includes(agent) || Object.keys(template.parts).length === 0) continue
     const found = (await template.open(setup)).threads.find(
       ({ part, thread }) => part !== null && thread.agent === agent.name,

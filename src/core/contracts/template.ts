@@ -301,15 +301,8 @@ export interface TemplateSetup {
   isPlanReady: boolean
   /** Told what a person should know, a sentence. */
   tell(remark: string): void
-  /**
-   * A text that the session began with (`session-created.kept`), as it was then. Rejects with a `UserError` that names the
-   * file if it is gone or is not that text any more.
-   */
-  kept(name: string): Promise<string>
-  /** Whether the session began with such a text; left out: with none. */
-  hasKept?(name: string): boolean
-  /** The absolute path of its file, for what reads it as one; left out: no texts are kept. */
-  keptPath?(name: string): string
+  /** The texts that the session began with. */
+  kept: KeptTexts
   /**
    * The files in which two work trees differ, by their fingerprints, with how many lines were added and removed (null: it is no
    * text), the first 500; none if one of them is not kept any more. Left out: nothing is kept.
@@ -328,9 +321,29 @@ export interface TemplateSetup {
   call?: { agent: string; task: string; instructions?: string }
 }
 
-/** `TemplateSetup.kept` where no texts are kept. */
-export async function noKeptText(name: string): Promise<never> {
-  throw new UserError(`No text "${name}" is kept.`)
+/** Texts that a session began with (`session-created.kept`), by name. */
+interface KeptTexts {
+  /** Resolves with the text as it was then. Rejects with a `UserError` that names the file if it is gone or is not that text any more. */
+  read(name: string): Promise<string>
+  /** Whether the session began with a text of that name. */
+  has(name: string): boolean
+  /** The absolute path of its file, for what reads it as one. */
+  path(name: string): string
+}
+
+/** `TemplateSetup.kept` of a session that began with none. */
+export const NO_KEPT_TEXTS: KeptTexts = {
+  read: async name => {
+    throw noKeptText(name)
+  },
+  has: () => false,
+  path: name => {
+    throw noKeptText(name)
+  },
+}
+
+function noKeptText(name: string): UserError {
+  return new UserError(`No text "${name}" is kept.`)
 }
 
 /** What was found of a plan; `agents`: those that have a prompt of this project's own; `problems`: at most ten, a sentence each. */

@@ -12,7 +12,7 @@ import { nextOfReplay } from './replay.ts'
 
 /** Makes a workflow ready, from its plan as it was read when the session began. */
 export async function openFlow(setup: TemplateSetup): Promise<Template> {
-  const plan = JSON.parse(await setup.kept(PLAN_NAME)) as FlowPlan
+  const plan = JSON.parse(await setup.kept.read(PLAN_NAME)) as FlowPlan
   const script = await scriptIn(setup)
   const threads = new Map<string, ThreadSpec>()
   for (const step of plan.steps) {
@@ -30,7 +30,7 @@ export async function openFlow(setup: TemplateSetup): Promise<Template> {
 
 /** What is shown in a replay; null: the session is none. */
 async function scriptIn(setup: TemplateSetup): Promise<MockScript | null> {
-  return setup.hasKept?.(SCRIPT_NAME) ? (JSON.parse(await setup.kept(SCRIPT_NAME)) as MockScript) : null
+  return setup.kept.has(SCRIPT_NAME) ? (JSON.parse(await setup.kept.read(SCRIPT_NAME)) as MockScript) : null
 }
 
 function threadOf(step: FlowStep, work: AgentWork, setup: TemplateSetup): ThreadSpec {
@@ -56,8 +56,8 @@ function recordingOf({ index }: Pick<FlowStep, 'index'>): string {
 /** A step that is replayed though the others are not; its recording is that which the session began with. */
 async function replayOf(step: FlowStep, setup: TemplateSetup): Promise<Pick<ThreadSpec, 'engine' | 'recording'>> {
   const name = recordingOf(step)
-  await setup.kept(name)
-  return { engine: 'replay', recording: { path: setup.keptPath?.(name) ?? name, pace: 'at-once' } }
+  await setup.kept.read(name)
+  return { engine: 'replay', recording: { path: setup.kept.path(name), pace: 'at-once' } }
 }
 
 /** The files that steps add to, each as it is when it is looked at. */
