@@ -68,10 +68,13 @@ const NOBODY = refused('no-session', 'No session is running just now; try again 
 
 async function steer(text: string, { id, runner, asked }: RunningSession): Promise<Reply> {
   const taken = await runner.steer(text)
+  const isSummedUp = !runner.isEnding && asked.endedBy === null && onlySumsUp(runner.state)
+  const last = `Only the summary of ${id} follows, and no round that could be told`
   switch (taken) {
     case 'delivered':
       return done(`The agent at work in ${id} has been told.`)
     case 'kept':
+      if (isSummedUp) return { code: 'kept', message: `${last}; when it is resumed, its next round will be told.` }
       return {
         code: 'kept',
         message:
@@ -80,10 +83,17 @@ async function steer(text: string, { id, runner, asked }: RunningSession): Promi
             : `${id} is about to end; when it is resumed, its next round will be told.`,
       }
     case 'over':
-      return NOBODY
+      return isSummedUp
+        ? refused('ending', `${last}. To go on from it: codemachine change --follow-up ${id} "…"`)
+        : NOBODY
     default:
       return unreachable(taken)
   }
+}
+
+function onlySumsUp(state: SessionState): boolean {
+  const { kind, work, template } = state
+  return inTemplate(template, 'isSummedUp', () => kind?.isSummedUp?.(work, state) ?? false)
 }
 
 function retry({ id, runner, asked }: RunningSession): Reply {

@@ -252,6 +252,11 @@ export interface TemplateKind<S = unknown> {
    * for it. Pure. Left out: it always does.
    */
   refusesReplan?(own: S, session: SessionState): string | null
+  /**
+   * Whether only what sums it up comes any more, so that no round is told what a person says. Pure. Left out: rounds are told
+   * until a claim is accepted.
+   */
+  isSummedUp?(own: S, session: SessionState): boolean
   /** Whether it adds gates while a session runs (`gates`): then what these may run through is looked at before its first round. */
   readonly addsGates?: true
   /** The state of its own that a session begins in, which the first `enter` leaves; left out: none. */

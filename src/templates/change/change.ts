@@ -3,7 +3,7 @@ import type { PartKind, TemplateKind } from '../../core/contracts/template.ts'
 import type { EventOf, SessionEvent } from '../../core/events/events.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { executionAtResume } from './execution/fold.ts'
-import { MOST_ROUNDS, NO_EXECUTION } from './execution/queue.ts'
+import { hasWorkLeft, MOST_ROUNDS, NO_EXECUTION } from './execution/queue.ts'
 import { type ChangePart, NO_ROOM, NO_ROOM_TEXT, STATES, type StateName } from './machine.ts'
 import { MOST_VERSIONS, NO_PLANNING, withPlanning, withWanted } from './states/planning.ts'
 import { changeView } from './view.ts'
@@ -69,6 +69,8 @@ export const changeKind: TemplateKind<ChangeWork> = {
   hasPlan: false,
   memory: 'session',
   replansItself: true,
+  isSummedUp: (own, session) =>
+    session.claim.state === 'accepted' || (own.state === 'GENERATING_SUMMARY' && !hasWorkLeft(own, session)),
   refusesReplan: ({ planning }) => (planning.versions.length < MOST_VERSIONS ? null : NO_ROOM_TEXT),
   addsGates: true,
   firstState: FIRST_STATE,

@@ -9,6 +9,7 @@ import type { TaskSpec } from '../../../src/templates/change/tasks.ts'
 import { OWN_TEMPLATES } from '../../../src/templates/registry.ts'
 import {
   answering,
+  askIn,
   breakingIn,
   type ChangePlay,
   changeAfter,
@@ -327,6 +328,29 @@ test('a task that a server has refused three times has failed, also where the se
   expect(statuses([...ended.events, ...again.events])).toEqual(['T1 COMPLETED', 'T2 COMPLETED', 'T3 COMPLETED'])
   const once = await resumes([refused, refused, refused], ended.events)
   expect(tasks([...ended.events, ...once.events])[1]).toMatchObject({ status: 'FAILED', why })
+})
+
+test.each([
+  ['once all is accepted', 'EXECUTING_TASKS.result', 'accepted'],
+  ['while it is summed up', 'GENERATING_SUMMARY', 'accepted'],
+  ['while a failure is summed up', 'GENERATING_SUMMARY', 'none'],
+])('what a person says %s reaches no round, and that is what they are told', async (_, state, claim) => {
+  const replies: Promise<{ code: string; message: string }>[] = []
+  const bad = answering('I have done it.')
+  const does = claim === 'none' ? [bad, bad, bad] : [COUNTED]
+  await play([cut(THREE), FOUND, ...does, SUMS_UP], {
+    onEvent(event, playing) {
+      const isNow = statesIn(playing.events).at(-1) === state && playing.runner.state.claim.state === claim
+      if (!isNow || replies.length > 0 || event.type === 'round-started') return
+      replies.push(askIn(playing, { type: 'steer', text: 'Mind the proxies.' }))
+    },
+  })
+  const last = `Only the summary of ${SESSION} follows, and no round that could be told`
+  const message =
+    claim === 'none'
+      ? `${last}; when it is resumed, its next round will be told.`
+      : `${last}. To go on from it: codemachine change --follow-up ${SESSION} "…"`
+  expect(await replies[0]).toEqual({ code: claim === 'none' ? 'kept' : 'ending', message })
 })
 
 test('tasks that cannot be carried out go back three times, each time with what is wrong, and then need a person', async () => {
