@@ -278,8 +278,10 @@ function isStillAsked(model: ScreenModel, { id, since }: OpenDecision): boolean 
 }
 
 function noticeHeld({ model }: QuestionContext, answer?: Answer): void {
-  const leaves = answer?.kind === 'left' ? ', Ctrl+C again leaves' : ''
-  const how = openDecision(model) === null ? `It is held; ${KEY_HINTS.goOn}` : `You are to decide; ${KEY_HINTS.decide}`
+  const isDecision = openDecision(model) !== null
+  const usual = model.options.isWatching ? ', Ctrl+C twice detaches' : ', Ctrl+C changes the plan, twice leaves'
+  const leaves = answer?.kind === 'left' ? ', Ctrl+C again leaves' : isDecision ? usual : ''
+  const how = isDecision ? `You are to decide; ${KEY_HINTS.decide}` : `It is held; ${KEY_HINTS.goOn}`
   model.notice(`${how}${leaves}`, 'warning')
 }
 

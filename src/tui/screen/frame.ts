@@ -115,6 +115,7 @@ function hintOf(model: ScreenModel, columns: number): string {
         hasPlan: isRunning && state?.taskPlan != null,
         isWatching: model.options.isWatching,
         isHeld: isRunning && state !== null && HELD.has(activityOf(state)),
+        isDeciding: isRunning && state?.decision != null,
         canFollow: !showsSession && state?.ended != null && state.kind?.view?.followUp !== undefined,
         text: composer.text,
         isSearching: search !== null,
@@ -139,6 +140,8 @@ interface HintSituation {
   hasPlan?: boolean
   /** Whether the session is held until the person says how to go on. */
   isHeld?: boolean
+  /** Whether it is held for a decision of the person. */
+  isDeciding?: boolean
   /** Whether the session that has ended here can be gone on from. */
   canFollow?: boolean
   /** The text in the composer. */
@@ -233,13 +236,14 @@ function waysInPlan({ isWatching, isHeld }: HintSituation): string[] {
   ]
 }
 
-function waysInSession({ isWatching, isHeld }: HintSituation): string[] {
+function waysInSession({ isWatching, isHeld, isDeciding }: HintSituation): string[] {
   const leave = isWatching ? 'Ctrl+C twice detaches' : 'Ctrl+C plan, twice leaves'
   if (isHeld) {
+    const esc = isDeciding ? 'Esc asks it again' : 'Esc offers how it goes on'
     return [
-      `Esc offers how it goes on · ${leave} · Ctrl+E logs · Ctrl+T tasks · Ctrl+O output · ? keys`,
-      `Esc offers how it goes on · ${isWatching ? leave : 'Ctrl+C plan'} · ? keys`,
-      'Esc: how it goes on · ^E logs · ? keys',
+      `${esc} · ${leave} · Ctrl+E logs · Ctrl+T tasks · Ctrl+O output · ? keys`,
+      `${esc} · ${isWatching ? leave : 'Ctrl+C plan'} · ? keys`,
+      isDeciding ? `${esc} · ? keys` : 'Esc: how it goes on · ^E logs · ? keys',
     ]
   }
   return [

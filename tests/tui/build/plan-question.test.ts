@@ -186,6 +186,12 @@ test('behind /decide alone the question comes, and nothing where there is none',
     true,
     'You are to decide; Esc asks it again, Ctrl+C again leaves',
   ])
+  const closing = sit(context => answerDecision(context, ' '), { asks: [OPEN] })
+  await closing.answered({ kind: 'closed' })
+  expect([await closing.over, closing.model.currentNotice?.text]).toEqual([
+    true,
+    'You are to decide; Esc asks it again, Ctrl+C changes the plan, twice leaves',
+  ])
   const { over: nothing } = sit(context => answerDecision(context, ''), { asks: [] })
   expect(await nothing).toBe(false)
 })

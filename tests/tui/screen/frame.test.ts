@@ -85,6 +85,7 @@ describe('the hint', () => {
       60,
       'Enter sends it · Esc goes back',
     ],
+    [{ isHeld: true, isDeciding: true }, 60, 'Esc asks it again · Ctrl+C plan · ? keys'],
     [{ isHeld: true }, 60, 'Esc offers how it goes on · Ctrl+C plan · ? keys'],
     [
       { hasPlan: true, isHeld: true },
