@@ -2,7 +2,7 @@ import { createContext, runInContext } from 'node:vm'
 import type { Redactor } from '../base/redactor.ts'
 import { clipEnd } from '../base/text.ts'
 import type { Parsed } from '../core/contracts/memory.ts'
-import type { InputPart, RoundSpec } from '../core/contracts/template.ts'
+import { type InputPart, inTemplate, type RoundSpec, type Template } from '../core/contracts/template.ts'
 import type { SessionOutcome } from '../core/events/outcome.ts'
 import {
   type AskedAnswer,
@@ -20,6 +20,17 @@ export interface AnswersOptions {
   log: SessionLog
   outputs: Outputs
   redactor: Redactor
+  template: Pick<Template, 'answerProblem'>
+}
+
+/** How an answer is judged that fits its schema. */
+interface Judging<T> {
+  /** What is made of its value, or why it is refused all the same. */
+  read(value: unknown): Parsed<T> & { kind?: string }
+  /** Whether the template has judged it by rules of its own; left out: it has not. */
+  isJudged?: boolean
+  /** Whether nothing of it counts any more, so that nothing is journaled; left out: it counts. */
+  isStale?(): boolean
 }
 
 /** The most of the input of one turn: codex takes 1,048,576 characters, and fails a turn with more; what is cut says so. */
@@ -96,30 +107,35 @@ export class Answers {
    * Keeps and judges the last message of a round that has worked, as far as it asks for that.
    * @param isStale whether nothing of it counts any more, so that nothing is journaled
    */
-  async take(
-    { answer, keep }: RoundSpec,
-    round: number,
-    message: string | null,
-    isStale: () => boolean,
-  ): Promise<void> {
+  async take(spec: RoundSpec, round: number, message: string | null, isStale: () => boolean): Promise<void> {
     const { log, redactor } = this.#options
-    if (answer !== undefined) await this.takeAnswer(answer, round, message, value => ({ ok: true, value }), isStale)
+    const { answer, keep } = spec
+    if (answer !== undefined) await this.takeAnswer(answer, round, message, { ...this.#judging(spec), isStale })
     if (keep === undefined || message === null || isStale()) return
     const output = await this.keep(keep, 'md', redactor.text(message))
     if (!isStale()) log.emit({ type: 'output-kept', round, output })
   }
 
-  /**
-   * Journals what the message comes to as an answer; null if it was refused.
-   * @param read what is made of a value that fits the schema, or why it is refused all the same
-   * @param isStale as in `take`
-   */
+  /** Judges by the rules of the template, as far as it has any. */
+  #judging(spec: RoundSpec): Judging<unknown> {
+    const { log, template } = this.#options
+    const problemOf = (value: unknown) => template.answerProblem?.(spec, value, log.state) ?? null
+    return {
+      read: value => {
+        const problem = inTemplate(log.state.template, 'answerProblem', () => problemOf(value))
+        if (problem === null) return { ok: true, value }
+        return typeof problem === 'string' ? { ok: false, problem } : { ok: false, ...problem }
+      },
+      isJudged: template.answerProblem !== undefined,
+    }
+  }
+
+  /** Journals what the message comes to as an answer; null if it was refused. */
   async takeAnswer<T>(
     asked: AskedAnswer,
     round: number,
     message: string | null,
-    read: (value: unknown) => Parsed<T>,
-    isStale: () => boolean = () => false,
+    { read, isJudged = false, isStale = () => false }: Judging<T>,
   ): Promise<T | null> {
     const { log, redactor } = this.#options
     const { name } = asked
@@ -127,14 +143,22 @@ export class Answers {
     const made = parsed.ok ? read(parsed.value) : parsed
     if (isStale()) return null
     if (!made.ok) {
-      log.emit({ type: 'answer-refused', round, name, problem: made.problem })
+      const kind = 'kind' in made && typeof made.kind === 'string' ? { kind: made.kind } : {}
+      log.emit({ type: 'answer-refused', round, name, problem: made.problem, ...kind })
       return null
     }
     const value = parsed.ok ? parsed.value : null
     const output = await this.keep(name, 'json', `${JSON.stringify(value, null, 2)}\n`)
     const fits = JSON.stringify(value).length <= MOST_VALUE_CHARACTERS
     if (isStale()) return null
-    log.emit({ type: 'answer-given', round, name, output, ...(fits ? { value } : {}) })
+    log.emit({
+      type: 'answer-given',
+      round,
+      name,
+      output,
+      ...(fits ? { value } : {}),
+      ...(isJudged && { judged: true }),
+    })
     return made.value
   }
 

@@ -51,7 +51,7 @@ export async function reviewClaim(
   const of = log.state.scope?.name
   const { outcome, message } = await playReview(prepared, { round, review, input, of }, playOf(thread))
   const read = (value: unknown) => readReview(value, path => pathInside(log.state.directory, path))
-  const answer = outcome.class === 'worked' ? await answers.takeAnswer(REVIEW, round, message, read) : null
+  const answer = outcome.class === 'worked' ? await answers.takeAnswer(REVIEW, round, message, { read }) : null
   log.emit({
     type: 'review-ended',
     round,

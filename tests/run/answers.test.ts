@@ -32,6 +32,7 @@ const SCHEMA = {
   required: ['word'],
   additionalProperties: false,
 }
+const unreadable = null as unknown as { nothing: string }
 const END = { kind: 'needs-person', reason: 'All is said.', hint: null } as const
 
 /** Asks for a word, then has it explained, keeps what is said of it, and is at its end. */
@@ -118,6 +119,41 @@ test('an answer that cannot be used is said with its reason to the next round of
   expect(inputs[3]).not.toContain('could not be used')
   const types = events.map(({ type }) => type)
   expect(types.indexOf('answer-refused')).toBeLessThan(types.indexOf('round-ended'))
+})
+
+test('a template judges by rules of its own what fits the shape, once, and the journal says what came of it', async () => {
+  const asked: unknown[] = []
+  const template: Template = {
+    ...TEMPLATE,
+    answerProblem({ answer }, value, { running }) {
+      asked.push([answer?.name, value, running?.round])
+      return Object(value).word === 'weed' ? 'A weed is not wanted.' : null
+    },
+  }
+  const { events, inputs } = await run(
+    [says('{"word": 7}'), says('{"word":"weed"}'), says('{"word":"tree"}'), says('Tall.')],
+    {
+      template,
+    },
+  )
+  expect(asked).toEqual([
+    ['word', { word: 'weed' }, 2],
+    ['word', { word: 'tree' }, 3],
+  ])
+  expect(ofType(events, 'answer-refused')[1]).toMatchObject({
+    round: 2,
+    name: 'word',
+    problem: 'A weed is not wanted.',
+  })
+  expect(ofType(events, 'answer-given')).toMatchObject([{ round: 3, value: { word: 'tree' }, judged: true }])
+  expect(inputs[2]).toContain('A weed is not wanted.')
+  expect(await outputs()).toEqual(['1-word.json', '2-notes.md'])
+  const without = await run([says('{"word":"weed"}'), says('Low.')])
+  expect(ofType(without.events, 'answer-given')[0]).not.toHaveProperty('judged')
+  const broken = { ...TEMPLATE, answerProblem: () => unreadable.nothing }
+  await expect(run([says('{"word":"tree"}')], { template: broken })).rejects.toThrow(
+    'the template "goal" failed in `answerProblem`: ',
+  )
 })
 
 test('three in a row need a person; once they have looked at it, it may be refused as often again', async () => {

@@ -10,6 +10,7 @@ import type { Recorded } from '../../src/core/events/events.ts'
 import { fold } from '../../src/core/state/fold.ts'
 import { emptyState, type SessionState } from '../../src/core/state/state.ts'
 import { changeKind } from '../../src/templates/change/change.ts'
+import { editedPlan } from '../../src/templates/change/effects.ts'
 import type { StateName } from '../../src/templates/change/machine.ts'
 import type { Plan } from '../../src/templates/change/plan.ts'
 import { fileOf, LOOKS, lastVersion } from '../../src/templates/change/states/planning.ts'
@@ -167,7 +168,7 @@ function playedLooks(folder: string, facts: Partial<ContextFacts> = {}): NonNull
     },
     [LOOKS.edited]: async (_, session) => {
       const file = join(folder, SESSION_FOLDER, fileOf(lastVersion(workOf(session).planning)))
-      return existsSync(file) ? { text: readFileSync(file, 'utf8') } : { problem: 'It is gone.' }
+      return existsSync(file) ? editedPlan(readFileSync(file, 'utf8')) : { problem: 'It is gone.' }
     },
   }
 }

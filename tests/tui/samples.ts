@@ -305,12 +305,14 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
       sha256: 'ab'.repeat(32),
       head: '{\n  "word": "tree"\n}\n',
     },
+    judged: true,
   },
   'answer-refused': {
     type: 'answer-refused',
     round: 1,
     name: 'verdict',
     problem: '- `word` is 7; it has to be a text.',
+    kind: 'no-tasks-left',
   },
   'output-kept': {
     type: 'output-kept',

@@ -61,7 +61,8 @@ export interface RoundSpec {
   /** What it is for: a word of the template's `parts`; left out: the template has but one kind of round. */
   part?: string
   /**
-   * What its last message has to be, which comes as `answer-given` or `answer-refused`, before the end of the round. The
+   * What its last message has to be, which comes as `answer-given` or `answer-refused`, before the end of the round; by more
+   * than its schema it is judged by `Template.answerProblem`. The
    * next round that asks for an answer of this name is told why it was refused; the session ends when that was three times in a row.
    */
   answer?: AskedAnswer
@@ -356,6 +357,9 @@ type PlanProblems =
   | { ok: true; tasks: readonly { id: string; name: string; phase: string }[]; agents: readonly string[] }
   | { ok: false; problems: readonly string[] }
 
+/** Why an answer cannot be used; `kind`: a word for the template's own `fold`, which is journaled with it. */
+export type AnswerProblem = string | { problem: string; kind: string }
+
 /** A template that carries out one session. Decides what comes next, and touches nothing for that. */
 export interface Template {
   /**
@@ -372,6 +376,13 @@ export interface Template {
    * then. What they resolve with is data (JSON). Left out: it never looks.
    */
   readonly looks?: Readonly<Record<string, (signal: AbortSignal, session: SessionState) => Promise<unknown>>>
+  /**
+   * Why an answer that fits its schema cannot be used all the same, for the one who has to mend it: a sentence, or a line for
+   * each mistake; null if it can. Asked once, when the answer comes, and journaled (`answer-refused`, or `answer-given` with
+   * `judged`): a `fold` judges nothing, for later versions with other rules read the same journal. `session`: as it is then.
+   * Pure. Left out: what fits is used.
+   */
+  answerProblem?(round: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null
   /** Keeps what a round has come to that worked and made no claim; `session`: after it. A sentence if that failed. */
   afterRound?(session: SessionState): Promise<string | null>
   /** Keeps what the session has come to; `session`: as it will have ended. A sentence if that failed. */

@@ -124,11 +124,19 @@ export const roundEvent = variant('type', {
       'the value, which fits the schema that it was asked for with; left out if it has more than 65,536 characters as JSON',
     ),
     output,
+    judged: about(
+      optional(literal(true)),
+      'the template has judged it by rules of its own, and takes it; left out: it has none, or a version wrote it that judged later',
+    ),
   },
   'answer-refused': {
     round: about(number, 'as in `answer-given`; of a plan, the one that wrote it'),
     name: about(text, 'as in `answer-given`; `plan`: the files that are to be the plan of a build'),
     problem: about(text, 'what is wrong with it, for the one who has to mend it: a sentence, or a line for each place'),
+    kind: about(
+      optional(text),
+      'of a change `no-tasks-left`: its changed plan needs more tasks than may still be made; left out otherwise',
+    ),
   },
   'output-kept': {
     round: about(number, 'the one whose last message it is'),

@@ -2,17 +2,21 @@ import { dirname, join, relative, sep } from 'node:path'
 import { messageOf } from '../../base/errors.ts'
 import { loadPrompt } from '../../base/package.ts'
 import { fillPlaceholders } from '../../base/text.ts'
-import type { Template, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
+import type { AnswerProblem, RoundSpec, Template, TemplateSetup, ThreadSpec } from '../../core/contracts/template.ts'
 import type { SessionState } from '../../core/state/state.ts'
 import { gatherContext } from '../../workspace/context/gather.ts'
 import { hashFiles } from '../../workspace/context/project-file.ts'
 import { findObstacle, readTextFile, writeFileInside } from '../../workspace/files/inside-directory.ts'
-import { LINES_LOOK, SUMMARY_FILE, TASKS_FILE, withLines } from './execution/fold.ts'
-import { worksOf } from './execution/queue.ts'
+import { projectCommands } from './execution/before.ts'
+import { LINES_LOOK, NO_TASKS_LEFT, SUMMARY_FILE, TASKS_FILE, withLines } from './execution/fold.ts'
+import { MOST_TASKS, worksOf } from './execution/queue.ts'
 import { type ChangePart, type ChangeParts, type ChangeRole, nextOfChange, type Responsible } from './machine.ts'
-import { fileOf, LOOKS, lastVersion } from './states/planning.ts'
+import { mistakesOf, planProblem, sizeProblem } from './plan-rules.ts'
+import { readPlanText } from './plan-text.ts'
+import { type EditedPlan, fileOf, LOOKS, lastVersion } from './states/planning.ts'
 import { summaryText } from './summary.ts'
-import { tasksFile } from './tasks.ts'
+import { readTasks, tasksFile } from './tasks.ts'
+import { tasksProblem } from './tasks-rules.ts'
 import { type ChangeOptions, type ChangeWork, type FileHashes, type Worked, workOf } from './work.ts'
 
 /** The prompt of each role, and what its rounds are for. Who only looks can write nothing. */
@@ -45,6 +49,7 @@ export async function openChange(setup: TemplateSetup): Promise<Template> {
   return {
     threads: roles.map(role => ({ part: ROLES[role].part, thread: usual.thread(role, 'planner') })),
     looks: looksOf(setup, folder),
+    answerProblem,
     beforeEnd: async session => await writeSummary(setup, folder, session),
     ...nextOfChange(partsOf),
   }
@@ -61,6 +66,32 @@ function modelOf(
   return executor === null
     ? { model: goal.model, effort: goal.modelReasoningEffort }
     : { provider: executor.provider, model: executor.model, effort: null }
+}
+
+/** Why an answer is no plan, or no list of tasks, that can be carried out: as `Template.answerProblem`. */
+function answerProblem({ part }: RoundSpec, value: unknown, session: SessionState): AnswerProblem | null {
+  switch (part) {
+    case 'plan':
+      return planProblem(value) ?? sizeProblem(value)
+    case 'decompose':
+      return problemOfTasks(value, session) ?? sizeProblem(value)
+    default:
+      return null
+  }
+}
+
+function problemOfTasks(value: unknown, session: SessionState): AnswerProblem | null {
+  const own = workOf(session)
+  const { tasks, made } = own.execution
+  const read = readTasks(value)
+  if (!read.ok) return read.problem
+  const room = MOST_TASKS - made
+  const problem = tasksProblem(read.value, {
+    done: tasks.flatMap(({ spec, status }) => (status === 'COMPLETED' ? [spec] : [])),
+    room,
+    projectCommands: projectCommands(own, session),
+  })
+  return problem !== null && made > 0 && read.value.length > room ? { problem, kind: NO_TASKS_LEFT } : problem
 }
 
 /** What codemachine looks at itself. */
@@ -93,17 +124,24 @@ const NOTHING_GATHERED = {
 /** The most of a plan that a person has edited, bytes: twice as much as a plan may have. */
 const MOST_EDITED = 128 * 1024
 
-async function readEdited(directory: string, path: string): Promise<{ text: string } | { problem: string }> {
+async function readEdited(directory: string, path: string): Promise<EditedPlan> {
   if ((await findObstacle(directory, dirname(path))) !== null) return { problem: 'It is gone.' }
   const read = await readTextFile(join(directory, path), MOST_EDITED)
   switch (read.kind) {
     case 'text':
-      return { text: read.text }
+      return editedPlan(read.text)
     case 'gone':
       return { problem: 'It is gone.' }
     default:
       return { problem: 'It is too large, or no plain text file.' }
   }
+}
+
+/** What a person made of the file of a version; a problem names its line. Pure. */
+export function editedPlan(text: string): EditedPlan {
+  if (text.trim() === '') return { text: '' }
+  const read = readPlanText(text, mistakesOf)
+  return read.ok ? { plan: read.value } : { problem: read.problem }
 }
 
 /** Files whose lines are counted, of all tasks together: what is found stays in its event. */

@@ -15,6 +15,12 @@ export const MOST_PLAN_BYTES = 60 * 1024
 const MOST = { files: 200, risks: 30, verification: 20, questions: 20 }
 const MOST_PATH_CHARACTERS = 500
 
+/** Why an answer is too long, however short what is read from it; null if it is not. Pure. */
+export function sizeProblem(value: unknown): string | null {
+  const size = Buffer.byteLength(JSON.stringify(value))
+  return size > MOST_PLAN_BYTES ? problemOfMistakes([tooLarge(size)]) : null
+}
+
 /** What is wrong with a plan that has its shape. Pure. */
 export function mistakesOf(plan: Plan): Mistake[] {
   const { description, files, verification } = plan

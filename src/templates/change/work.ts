@@ -63,8 +63,11 @@ export interface PlanningWork {
   versions: readonly PlanVersion[]
   /** How many of the versions lie in their files. */
   filed: number
-  /** A plan that can be used and is no version yet, for the files that it names were not looked at; null: none. */
-  draft: Pick<PlanVersion, 'plan' | 'author'> | null
+  /**
+   * A plan that can be used and is no version yet, for the files that it names were not looked at; null: none. `isUnjudged`: the
+   * journal does not say that it was judged, so that it is asked for, or read, again.
+   */
+  draft: (Pick<PlanVersion, 'plan' | 'author'> & { isUnjudged: boolean }) | null
   /** Why the last answer, or what a person edited, is no plan that can be used; null: it is one. */
   problem: string | null
   /** How many answers in a row were no such plan; and how many in all. */
@@ -184,6 +187,8 @@ export interface ExecutionWork {
   rounds: number
   /** Whether `tasks.json` says what is known of the tasks. */
   isWritten: boolean
+  /** Whether the tasks are of an answer that the journal does not say was judged: they are asked for again, if nothing was done with them yet. */
+  isUnjudged: boolean
   /** What is done already in the present state: a word each. */
   done: readonly string[]
 }

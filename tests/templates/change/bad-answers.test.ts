@@ -22,7 +22,7 @@ describe('an answer that is no plan is told to the next planning round, whose pl
     ['prose', 'I would add a limit to the router, and test it.', 'it is not the JSON object that was asked for'],
     ['two objects', `${json(GOOD_PLAN)}\n\nor rather\n\n${json(GOOD_PLAN)}`, 'There are 2 JSON objects in it'],
     ['5 MB', json(planOf({ description: 'x'.repeat(5_000_000) })), 'may have at most 262144 bytes'],
-    ['70 KiB', json(planOf({ description: 'x'.repeat(70_000) })), 'has more than 60 KiB. Say it in fewer words'],
+    ['70 KiB', json(planOf({ description: 'x'.repeat(70_000) })), '(60 KiB) are the most. Say it in fewer words'],
     ['a command of two lines', withCommand('npm test\nnpm run lint'), '`verification[0].run` has line breaks'],
     ['sudo', withCommand('sudo npm test'), '`verification[0].run` uses `sudo`'],
     ['a command that proves nothing', withCommand('npm test || true'), '`verification[0].run` proves nothing'],

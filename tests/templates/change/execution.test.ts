@@ -357,8 +357,9 @@ test('tasks that cannot be carried out go back three times, each time with what 
   const wrong = cut([task('T1', { inputs: { it: 'T9.nothing' } }), CHECKED])
   const { outcome, inputs, events } = await play([wrong, wrong, wrong, SUMS_UP])
   expect(parts(events)).toEqual(['plan', 'decompose', 'decompose', 'decompose'])
-  expect(inputs[2]).toContain('cannot be carried out')
+  expect(inputs[2]).toContain('The answer before this one could not be used')
   expect(inputs[2]).toContain('T9.nothing')
+  expect(ofType(events, 'answer-refused')).toHaveLength(3)
   expect(outcome).toMatchObject({
     kind: 'needs-person',
     reason: expect.stringContaining('3 times in a row. `tasks[0].inputs.it` is "T9.nothing"'),
@@ -585,6 +586,7 @@ test('a changed plan that needs more tasks than may still be made is not carried
     onEvent: replanning('Something else.'),
   })
   const reason = '48 of the 50 tasks of a session were made, and the plan as it was changed needs more than are left.'
+  expect(ofType(ended.events, 'answer-refused').map(({ kind }) => kind)).toEqual(Array(3).fill('no-tasks-left'))
   expect(ended.outcome).toMatchObject({ kind: 'needs-person', reason })
   expect(await file('summary.md')).toContain('The limit of tasks ended the work on the tasks.')
 })

@@ -2,14 +2,12 @@ import { lastLines } from '../../../base/text.ts'
 import type { EventOf, SessionEvent } from '../../../core/events/events.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { readTasks } from '../tasks.ts'
-import { tasksProblem } from '../tasks-rules.ts'
 import type { ChangeWork, ExecutionWork, Worked } from '../work.ts'
-import { DECOMPOSITION, nextBefore, passedBefore, projectCommands, statusOf } from './before.ts'
+import { DECOMPOSITION, nextBefore, passedBefore, statusOf } from './before.ts'
 import { afterAttempt, TAIL_CHARACTERS, withResult } from './fixing.ts'
 import {
   isUncut,
   MOST_REFUSALS,
-  MOST_TASKS,
   NO_EXECUTION,
   newRecord,
   taskInHand,
@@ -127,10 +125,15 @@ export function withLines(execution: ExecutionWork, found: Readonly<Record<strin
 function foldDecomposition(own: ChangeWork, event: SessionEvent, session: SessionState): ExecutionWork {
   const { execution } = own
   switch (event.type) {
+    case 'round-started':
+      // They are cut again: a version that judged as it folded has refused those that came.
+      return isUncut(own) ? execution : withoutTasks(execution)
     case 'answer-given':
       return event.name.startsWith(DECOMPOSITION) ? takeTasks(own, event, session) : execution
     case 'answer-refused':
-      return event.name.startsWith(DECOMPOSITION) ? refuseTasks(execution, event.problem) : execution
+      return event.name.startsWith(DECOMPOSITION)
+        ? refuseTasks(execution, event.problem, event.kind === NO_TASKS_LEFT)
+        : execution
     case 'round-ended': {
       const { outcome } = event
       const isLost = isOver(event) && outcome.class !== 'worked' && outcome.class !== 'interrupted'
@@ -143,25 +146,29 @@ function foldDecomposition(own: ChangeWork, event: SessionEvent, session: Sessio
   }
 }
 
+/** The kind of a refusal: a changed plan needs more tasks than may still be made. */
+export const NO_TASKS_LEFT = 'no-tasks-left'
+
 function refuseTasks(execution: ExecutionWork, problem: string, lacksRoom = false): ExecutionWork {
   return { ...execution, problem, refusals: execution.refusals + 1, lacksRoom }
 }
 
 const TOO_LARGE = 'The list of tasks is longer than 64 KiB. Make its descriptions shorter.'
 
-function takeTasks(own: ChangeWork, { value }: EventOf<'answer-given'>, session: SessionState): ExecutionWork {
+/** The same as if its list of tasks had not been taken; what is done stays. Pure. */
+export function withoutTasks(execution: ExecutionWork): ExecutionWork {
+  const tasks = execution.tasks.filter(({ status }) => status === 'COMPLETED')
+  const made = execution.made - (execution.tasks.length - tasks.length)
+  return { ...execution, version: NO_EXECUTION.version, tasks, made, isUnjudged: false }
+}
+
+/** What the answer says is believed: it was judged before it was journaled. */
+function takeTasks(own: ChangeWork, { value, judged }: EventOf<'answer-given'>, session: SessionState): ExecutionWork {
   const { execution } = own
   if (value === undefined) return refuseTasks(execution, TOO_LARGE)
   const kept = execution.tasks.filter(({ status }) => status === 'COMPLETED')
   const read = readTasks(value)
   if (!read.ok) return refuseTasks(execution, read.problem)
-  const room = MOST_TASKS - execution.made
-  const problem = tasksProblem(read.value, {
-    done: kept.map(({ spec }) => spec),
-    room,
-    projectCommands: projectCommands(own, session),
-  })
-  if (problem !== null) return refuseTasks(execution, problem, execution.made > 0 && read.value.length > room)
   const taken: ExecutionWork = {
     ...execution,
     version: own.planning.accepted?.version ?? 0,
@@ -170,6 +177,7 @@ function takeTasks(own: ChangeWork, { value }: EventOf<'answer-given'>, session:
     problem: null,
     lacksRoom: false,
     isWritten: false,
+    isUnjudged: judged !== true,
   }
   return judgedBefore({ ...own, execution: taken }, session)
 }
@@ -193,13 +201,11 @@ function judgedBefore(own: ChangeWork, session: SessionState): ExecutionWork {
   if (isUncut(own) || nextBefore(own, session) !== null) return execution
   const passed = passedBefore(own, session)
   if (passed.length === 0) return execution
-  const kept = execution.tasks.filter(({ status }) => status === 'COMPLETED')
-  const made = execution.made - (execution.tasks.length - kept.length)
   const lines = passed.map(
     ({ spec }) =>
       `- ${spec.id}: \`${spec.run}\` passes already, before anything is changed, so that it shows nothing of the task. Have it run something that fails until the task is done.`,
   )
-  return { ...refuseTasks(execution, lines.join('\n')), version: NO_EXECUTION.version, tasks: kept, made }
+  return withoutTasks(refuseTasks(execution, lines.join('\n')))
 }
 
 // A task that a round does.

@@ -39,6 +39,7 @@ export const NO_EXECUTION: ExecutionWork = {
   claim: { attempts: 0, refused: null, work: NOT_WORKED },
   rounds: 0,
   isWritten: true,
+  isUnjudged: false,
   done: [],
 }
 

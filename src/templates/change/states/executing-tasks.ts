@@ -12,6 +12,7 @@ import {
   SUMMARY_FILE,
   TASKS_FILE,
   withExecution,
+  withoutTasks,
 } from '../execution/fold.ts'
 import {
   hasNoRounds,
@@ -60,7 +61,8 @@ export const decomposition: ChangeState = {
     return withExecution(own, { ...begun, tasks, claim: { ...execution.claim, attempts: 0, refused: null } })
   },
   fold: EXECUTION_FOLDS.decomposition,
-  process(own, session, parts) {
+  process(known, session, parts) {
+    const own = known.execution.isUnjudged ? withExecution(known, withoutTasks(known.execution)) : known
     const { execution } = own
     if (isUncut(own)) {
       if (hasNoTasks(execution)) return { to: QUEUE, why: wordsForUncuttable(execution) }

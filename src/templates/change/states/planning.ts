@@ -7,8 +7,7 @@ import { followedMaterial } from '../../../core/rules/outputs.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { withNotices } from '../../round-input.ts'
 import type { ChangeParts, ChangeState, Process } from '../machine.ts'
-import { hashOfPlan, PLAN_ANSWER, readPlan } from '../plan.ts'
-import { mistakesOf, planProblem } from '../plan-rules.ts'
+import { hashOfPlan, PLAN_ANSWER, type Plan, readPlan } from '../plan.ts'
 import { planMarkdown, planText, readPlanText } from '../plan-text.ts'
 import type { ChangeWork, FileHashes, PlanningWork, PlanVersion } from '../work.ts'
 
@@ -77,6 +76,7 @@ export const gatheringContext: ChangeState = {
 /** The first version of the plan is made. */
 export const generatingPlan: ChangeState = {
   enter: own => withPlanning(own, beginAgain(own.planning)),
+  exit: withoutDraft,
   fold: foldMaking,
   process(own, session, parts) {
     const making = nextInMaking(own)
@@ -91,6 +91,12 @@ export const generatingPlan: ChangeState = {
 /** A change with other things known of its plan. */
 export function withPlanning(own: ChangeWork, more: Partial<PlanningWork>): ChangeWork {
   return { ...own, planning: { ...own.planning, ...more } }
+}
+
+/** Of an unjudged draft that is no version when its state is left nothing is made: a version that judged as it folded has refused it. */
+export function withoutDraft(own: ChangeWork): ChangeWork {
+  const { draft, wanted } = own.planning
+  return draft?.isUnjudged === true && wanted === null ? withPlanning(own, { draft: null }) : own
 }
 
 /** The version that is shown, or carried out. Throws before there is one. */
@@ -151,8 +157,10 @@ export function nextInMaking({ state, planning }: ChangeWork): Process | null {
   if (unread !== null) return { step: { kind: 'note', name: UNREAD, text: wordsForUnread(unread) } }
   if (isRefused && refusals >= MOST_ANSWER_REFUSALS) return { step: noPlan(problem) }
   if (isRefused) return { to: state, why: `no plan that can be used: ${firstLine(problem)}` }
-  if (draft !== null) return { step: { kind: 'look', what: LOOKS.files } }
-  if (reading === 'edited') return { step: { kind: 'look', what: LOOKS.edited } }
+  const isUnread = draft?.isUnjudged === true && draft.author === 'person'
+  if (draft?.isUnjudged === true && !isUnread) return { to: state, why: NOT_JUDGED }
+  if (draft !== null && !isUnread) return { step: { kind: 'look', what: LOOKS.files } }
+  if (isUnread || reading === 'edited') return { step: { kind: 'look', what: LOOKS.edited } }
   const unfiled = versions[filed]
   return unfiled === undefined ? null : { step: keepVersion(unfiled) }
 }
@@ -162,6 +170,8 @@ const UNREAD = 'edit-not-read'
 function wordsForUnread(file: string): string {
   return `What you edited is no version, for another plan was asked for meanwhile: it is kept in ${file}.`
 }
+
+const NOT_JUDGED = 'nothing says that the plan which came was judged: it is asked for again'
 
 function keepVersion(version: PlanVersion): Step {
   return { kind: 'keep', file: fileOf(version), text: planText(version) }
@@ -249,7 +259,7 @@ export function aheadInMaking(own: ChangeWork, { running }: SessionState, parts:
 export function foldMaking(own: ChangeWork, event: SessionEvent, { running }: SessionState): ChangeWork {
   switch (event.type) {
     case 'answer-given':
-      return running?.part === 'plan' ? withAnswer(own, event.value) : own
+      return running?.part === 'plan' ? withAnswer(own, event) : own
     case 'answer-refused':
       return running?.part === 'plan' ? refused(own, event.problem) : own
     case 'round-ended':
@@ -265,11 +275,12 @@ export function foldMaking(own: ChangeWork, event: SessionEvent, { running }: Se
   }
 }
 
-function withAnswer(own: ChangeWork, value: unknown): ChangeWork {
+/** What the answer says is believed: it was judged before it was journaled. */
+function withAnswer(own: ChangeWork, { value, judged }: EventOf<'answer-given'>): ChangeWork {
   const read = value === undefined ? TOO_LONG : readPlan(value)
-  const problem = read.ok ? planProblem(value) : read.problem
-  if (!read.ok || problem !== null) return refused(own, problem ?? '')
-  return withPlanning(own, { draft: { plan: read.value, author: 'planner' }, problem: null })
+  if (!read.ok) return refused(own, read.problem)
+  const draft = { plan: read.value, author: 'planner', isUnjudged: judged !== true } as const
+  return withPlanning(own, { draft, problem: null })
 }
 
 const TOO_LONG = { ok: false, problem: 'The answer has more than 60 KiB. Say it in fewer words.' } as const
@@ -290,7 +301,8 @@ function afterLook(own: ChangeWork, { what, result }: EventOf<'looked'>): Change
   const { draft, versions, feedback } = own.planning
   if (what !== LOOKS.files || draft === null) return own
   const version: PlanVersion = {
-    ...draft,
+    plan: draft.plan,
+    author: draft.author,
     version: versions.length + 1,
     feedback: draft.author === 'person' ? EDITED : feedback,
     sha256: hashOfPlan(draft.plan),
@@ -302,22 +314,27 @@ function afterLook(own: ChangeWork, { what, result }: EventOf<'looked'>): Change
 /** The feedback of a version that a person has edited. */
 const EDITED = 'edited by the person'
 
-/** What a person made of the file of the version that was shown. The file gets its own text back once the other is a version, or where nothing is left in it. */
+/** What a look finds of the file that a person has edited: a plan that can be carried out, why it holds none, or that nothing is left in it. */
+export type EditedPlan = { plan: Plan } | { problem: string } | { text: '' }
+
+/**
+ * What a person made of the file of the version that was shown. The file gets its own text back once the other is a version, or
+ * where nothing is left in it. Early versions kept all of its text, and judged it here.
+ */
 function withEdited(own: ChangeWork, result: unknown): ChangeWork {
   const shown = lastVersion(own.planning)
-  const { text, problem } = (result ?? {}) as { text?: string; problem?: string }
+  const { plan, text, problem } = (result ?? {}) as { plan?: unknown; text?: string; problem?: string }
+  const cannot = (why: string, more: Partial<PlanningWork> = {}) =>
+    withPlanning(own, { reading: null, draft: null, problem: why, ...more })
   if (text?.trim() === '') {
-    const problem = `Nothing was left in ${fileOf(shown)}, so that nothing is taken from it; it has the text of version ${shown.version} again.`
-    return withPlanning(own, { reading: null, problem, filed: shown.version - 1 })
+    const why = `Nothing was left in ${fileOf(shown)}, so that nothing is taken from it; it has the text of version ${shown.version} again.`
+    return cannot(why, { filed: shown.version - 1 })
   }
-  const read =
-    text === undefined
-      ? ({ ok: false, problem: problem ?? 'It is too large.' } as const)
-      : readPlanText(text, mistakesOf)
-  if (!read.ok) return withPlanning(own, { reading: null, problem: `${fileOf(shown)} cannot be used: ${read.problem}` })
-  if (hashOfPlan(read.value) === shown.sha256)
-    return withPlanning(own, { reading: null, problem: `Nothing was changed in ${fileOf(shown)}.` })
-  const draft = { plan: read.value, author: 'person' } as const
+  const none = { ok: false, problem: problem ?? 'It is too large.' } as const
+  const read = plan !== undefined ? readPlan(plan) : text !== undefined ? readPlanText(text) : none
+  if (!read.ok) return cannot(`${fileOf(shown)} cannot be used: ${read.problem}`)
+  if (hashOfPlan(read.value) === shown.sha256) return cannot(`Nothing was changed in ${fileOf(shown)}.`)
+  const draft = { plan: read.value, author: 'person', isUnjudged: plan === undefined } as const
   return withPlanning(own, { reading: null, problem: null, draft, filed: shown.version - 1 })
 }
 

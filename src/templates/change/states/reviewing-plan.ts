@@ -15,6 +15,7 @@ import {
   nextInMaking,
   planRound,
   withFiled,
+  withoutDraft,
   withPlanning,
 } from './planning.ts'
 
@@ -78,6 +79,7 @@ export const rejected: ChangeState = {
 /** The next version is made, by the planner or from what a person has edited. */
 export const refinement: ChangeState = {
   enter: own => withPlanning(own, beginAgain(own.planning)),
+  exit: withoutDraft,
   fold: foldMaking,
   process(own, session, parts) {
     const making = nextInMaking(own)
