@@ -30,7 +30,7 @@ export function changeReport(own: ChangeWork, session: SessionState): ReportSect
   ]
   return {
     title: 'The change',
-    note: 'What codemachine knows of it itself; the whole is in `summary.md`.',
+    note: 'What codemachine knows of it itself; the whole is in summary.md.',
     text: [
       planLine(own, session),
       ...(tasks.length === 0
