@@ -135,7 +135,7 @@ function resumed(own: ChangeWork, { ended }: SessionState): ChangeWork {
   if (ended === null) return own
   const { options, planning } = own
   return {
-    ...executionAtResume(own),
+    ...executionAtResume(own, ended.outcome),
     // A plan that was accepted is carried out now.
     options: ended.outcome.kind === 'planned' ? { ...options, planOnly: false } : options,
     planning: { ...planning, refusals: 0, isRefused: false, isStopped: false },

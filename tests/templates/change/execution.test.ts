@@ -480,6 +480,26 @@ test('a session that failed and is resumed tries again what failed, and nothing 
   expect(again.outcome).toMatchObject({ kind: 'done' })
 })
 
+test('a session that a person broke off while it mended goes on with the attempts that it has had', async () => {
+  const list = [task('T1'), check('T2', 'make t1')]
+  const script = commands({ 'make t1': ['before', 'no', 'no', 'no', 'no', 'no', 'no', 'passed'] })
+  const first = await play([cut(list), changes(), mends('a'), mends('b')], {
+    change: { fixAttempts: 3 },
+    command: script,
+    onEvent(event, { asked, events }) {
+      const isSecond = within(events).filter(state => state === 'fixing').length === 2
+      if (isSecond && event.type === 'turn-started') asked.endNow('stop')
+    },
+  })
+  expect(first.outcome).toMatchObject({ kind: 'interrupted' })
+  const again = await play([mends('b'), mends('c'), SUMS_UP], { journal: first.events, command: script })
+  const whys = ofType(again.events, 'state-entered').flatMap(({ state, why }) =>
+    state.endsWith('fixing') ? [why] : [],
+  )
+  expect(whys).toEqual(['T2 fails: attempt 3 of 3 at mending it'])
+  expect(tasks([...first.events, ...again.events])[1]).toMatchObject({ status: 'COMPLETED', attempts: 3 })
+})
+
 test('what a person broke off is done again, and is no attempt', async () => {
   const list = [task('T1'), check('T2', 'make t1')]
   const broken: Play = endsAs({ class: 'interrupted', message: null })

@@ -77,7 +77,7 @@ test('a session that goes on after its end has all attempts, rounds and refusals
     rounds: 200,
     limit: 'rounds',
   })
-  const { execution } = executionAtResume(own)
+  const { execution } = executionAtResume(own, { kind: 'needs-person', reason: 'It failed.', hint: null })
   expect(execution).toMatchObject({
     claim: { attempts: 0, refused: null },
     fixing: { attempt: 1, sameFailures: 0, earlier: ['x'] },

@@ -1,5 +1,6 @@
 import { lastLines } from '../../../base/text.ts'
 import type { EventOf, SessionEvent } from '../../../core/events/events.ts'
+import type { SessionOutcome } from '../../../core/events/outcome.ts'
 import type { SessionState } from '../../../core/state/state.ts'
 import { readTasks } from '../tasks.ts'
 import type { ChangeWork, ExecutionWork, Worked } from '../work.ts'
@@ -55,9 +56,15 @@ function did(execution: ExecutionWork, what: string): ExecutionWork {
   return execution.done.includes(what) ? execution : { ...execution, done: [...execution.done, what] }
 }
 
-/** A person who goes on with a session that has ended has looked at what failed, and wants it tried once more. Pure. */
-export function executionAtResume(own: ChangeWork): ChangeWork {
+/**
+ * A person who goes on with a session that has ended has looked at what failed, and wants it tried once more. What a person or
+ * a limit broke off goes on with the attempts at mending that it has had. Pure.
+ */
+export function executionAtResume(own: ChangeWork, ended: SessionOutcome): ChangeWork {
   const { execution, state } = own
+  const isBrokenOff = ended.kind === 'interrupted' || ended.kind === 'limit'
+  const hasFailed = taskInHand(execution)?.status === 'FAILED'
+  const { claim, fixing } = execution
   // The task in hand is worked on again at once, but where its failure is already said.
   const inHand = state === 'EXECUTING_TASKS.failure' ? null : execution.at
   const tasks = execution.tasks.map((record, at) => ({
@@ -65,7 +72,7 @@ export function executionAtResume(own: ChangeWork): ChangeWork {
     ...(record.status === 'FAILED'
       ? { status: at === inHand ? ('IN_PROGRESS' as const) : ('PENDING' as const), why: null }
       : {}),
-    attempts: record.status === 'COMPLETED' ? record.attempts : 0,
+    attempts: record.status === 'COMPLETED' || (isBrokenOff && record.status !== 'FAILED') ? record.attempts : 0,
     refusals: 0,
   }))
   return {
@@ -73,8 +80,8 @@ export function executionAtResume(own: ChangeWork): ChangeWork {
     execution: {
       ...execution,
       tasks,
-      claim: { ...execution.claim, attempts: 0, refused: null },
-      fixing: execution.fixing === null ? null : { ...execution.fixing, attempt: 1, sameFailures: 0 },
+      claim: isBrokenOff ? claim : { ...claim, attempts: 0, refused: null },
+      fixing: fixing === null || (isBrokenOff && !hasFailed) ? fixing : { ...fixing, attempt: 1, sameFailures: 0 },
       refusals: 0,
       rounds: 0,
       limit: null,
