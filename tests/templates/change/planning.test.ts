@@ -1,4 +1,5 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -112,9 +113,9 @@ const editing = (texts: (string | ((before: string) => string))[], last: string)
     const next = left.shift()
     if (next === undefined) return void runner.decide(last, null)
     const path = join(folder, event.file ?? '')
-    void readFile(path, 'utf8')
-      .then(before => writeFile(path, typeof next === 'string' ? next : next(before)))
-      .then(() => runner.decide('edit', null))
+    // At once: the clock of a played session goes on while a file is waited for, and the question is over.
+    writeFileSync(path, typeof next === 'string' ? next : next(readFileSync(path, 'utf8')))
+    runner.decide('edit', null)
   }
 }
 
