@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { OpenProject } from '../../src/app/open-project.ts'
@@ -28,8 +28,12 @@ const MAKEFILE = 'check:\n\t@grep -q woven cloth\n'
 const AGREES = [says(JSON.stringify({ verdict: 'agreed', summary: 'It is woven.', findings: [] }))]
 const SUMMARY = [says('It is woven.')]
 
-/** Weaves, and accepts the plan that it is asked about; resolves with what happened. */
-async function weave(scene: Scene, verify: readonly string[]): Promise<{ events: Recorded[]; lines: unknown }> {
+/** Weaves, and accepts the plan that it is asked about, after `asked`; resolves with what happened. */
+async function weave(
+  scene: Scene,
+  verify: readonly string[],
+  asked: () => void,
+): Promise<{ events: Recorded[]; lines: unknown }> {
   const events: Recorded[] = []
   let setup: TemplateSetup | null = null
   let lines: unknown = null
@@ -43,7 +47,9 @@ async function weave(scene: Scene, verify: readonly string[]): Promise<{ events:
       events.push(event)
       if (event.type === 'round-ended' && event.round === 2)
         lines = setup?.linesChanged?.(event.treeBefore, event.treeAfter, new AbortController().signal)
-      if (event.type === 'decision-asked') void project.ask({ type: 'decide', choice: 'accept' })
+      if (event.type !== 'decision-asked') return
+      asked()
+      void project.ask({ type: 'decide', choice: 'accept' })
     },
   })
   expect(outcome).toEqual({ kind: 'done', verified: true })
@@ -80,15 +86,18 @@ const certified = (scene: Scene) =>
 
 test('with the real codex: what a template adds runs once, has to pass, protects what it runs, and is certified', async () => {
   await using scene = await openScene([PLAN, round('printf "check:\\n\\t@true\\n" > Makefile'), AGREES, SUMMARY])
-  writeFileSync(join(scene.place.directory, 'Makefile'), MAKEFILE)
-  const { events, lines } = await weave(scene, ['true'])
+  const makefile = join(scene.place.directory, 'Makefile')
+  writeFileSync(makefile, MAKEFILE)
+  const { events, lines } = await weave(scene, ['true'], () => appendFileSync(makefile, '# Mind the cloth.\n'))
   expect(gatesOf(events)).toEqual([
     ['true', 'before', 'passed'],
     ['woven', 'before', 'failed'],
     ['true', 'claim', 'passed'],
     ['woven', 'claim', 'passed'],
   ])
+  // What had become of the file before the gate was there is told when it is added.
   expect(eventsOf(events, 'protected-changed')).toMatchObject([
+    { round: 1, files: [{ path: 'Makefile', gates: ['woven'] }] },
     { round: 2, files: [{ path: 'Makefile', gates: ['woven'] }] },
   ])
   // It passes because a round has made it pass: somebody has to look at that.
@@ -98,7 +107,7 @@ test('with the real codex: what a template adds runs once, has to pass, protects
     ['true', 'true', 'passed'],
     ['woven', 'make check', 'passed'],
   ])
-  expect(lines).toEqual([{ path: 'Makefile', added: 1, removed: 1 }])
+  expect(lines).toEqual([{ path: 'Makefile', added: 1, removed: 2 }])
 })
 
 test('cut off after that, and gone on with by --reread-gates, those that were added stay beside the others', async () => {
