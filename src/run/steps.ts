@@ -85,6 +85,7 @@ export class OwnSteps {
       step: number,
       kind: step.kind,
       name: clipEnd(nameOf(step, log.state), NAME_CHARACTERS),
+      ...(step.kind === 'command' ? { timeoutMs: this.#mostMs(step) } : {}),
     })
     switch (step.kind) {
       case 'look':
@@ -241,9 +242,9 @@ export class OwnSteps {
   }
 
   async #run(step: number, command: Extract<OwnStep, { kind: 'command' }>, tree: string): Promise<string> {
-    const { log, means, workTree, guard, mostCommandMs } = this.#options
+    const { log, means, workTree, guard } = this.#options
     if (means === null) throw new Error('Nothing is run in this session but its rounds.')
-    const timeoutMs = Math.min(command.timeoutMs, mostCommandMs())
+    const timeoutMs = this.#mostMs(command)
     const name = clipEnd(command.name, NAME_CHARACTERS)
     const asked = log.state.replansAsked
     const ran = await means.runCommand({ ...command, timeoutMs }, { workTree, tree, signal: this.#until() })
@@ -269,6 +270,11 @@ export class OwnSteps {
     })
     emitRestored(log, await guard.check())
     return treeAfter
+  }
+
+  /** How long a command may take now, ms. */
+  #mostMs({ timeoutMs }: Extract<OwnStep, { kind: 'command' }>): number {
+    return Math.round(Math.min(timeoutMs, this.#options.mostCommandMs()))
   }
 
   async #write(step: number, { files }: Extract<OwnStep, { kind: 'write' }>): Promise<null> {

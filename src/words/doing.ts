@@ -190,11 +190,20 @@ function delegating({ agents }: SessionState, now: number): DoingNow {
 }
 
 /** What codemachine does by itself between two rounds. */
-function checking(check: Checking, now: number): DoingNow {
+function checking(check: Checking, { gates }: SessionState, now: number): DoingNow {
   const short = check.kind === 'gate' ? `gate ${gateName(check.gate)}` : `review ${check.review}`
   const words = check.kind === 'gate' ? `running ${short}` : short
-  return { kind: 'at-work', words, short, time: formatClock(now - check.since) }
+  const gate = check.kind === 'gate' ? gates.find(({ name }) => name === check.gate) : undefined
+  return { kind: 'at-work', words, short, time: clockOf(now - check.since, gate?.timeoutMs) }
 }
+
+/** How long a command has run, and, once that is a minute, when it is ended: `1:04 of 10:00`. */
+function clockOf(ms: number, mostMs: number | undefined): string {
+  const isLong = mostMs !== undefined && ms >= LONG_MS
+  return isLong ? `${formatClock(ms)} of ${formatClock(mostMs)}` : formatClock(ms)
+}
+
+const LONG_MS = 60_000
 
 /** What the work is for, before what it is. */
 function within(purpose: string, work: DoingNow): DoingNow {
@@ -210,9 +219,10 @@ function plainly(words: string): DoingNow {
 }
 
 function betweenRounds(state: SessionState, now: number): DoingNow {
-  if (state.checking !== null) return checking(state.checking, now)
+  if (state.checking !== null) return checking(state.checking, state, now)
   if (state.step === null) return plainly(judging(state))
-  return { kind: 'at-work', ...wordsForStep(state, state.step), time: formatClock(now - state.step.since) }
+  const { since, mostMs } = state.step
+  return { kind: 'at-work', ...wordsForStep(state, state.step), time: clockOf(now - since, mostMs) }
 }
 
 function judging({ last, claim, taskPlan }: SessionState): string {

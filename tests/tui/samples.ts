@@ -207,7 +207,7 @@ export const sampleEvents: { [T in SessionEvent['type']]: EventOf<T> } = {
     ],
     count: 2,
   },
-  'step-started': { type: 'step-started', step: 1, kind: 'command', name: 'lint' },
+  'step-started': { type: 'step-started', step: 1, kind: 'command', name: 'lint', timeoutMs: 600_000 },
   looked: { type: 'looked', step: 2, what: 'plan', result: { tasks: 3 } },
   'command-ran': {
     type: 'command-ran',

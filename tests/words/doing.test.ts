@@ -27,6 +27,30 @@ function said(events: readonly SessionEvent[], live: readonly LiveItem[] | null 
 const running = (item: Partial<Item> & Pick<Item, 'kind'>, ms = 5000) =>
   liveItem({ ...sampleItems[item.kind], ...item } as Item, NOW - ms)
 
+test('a command that runs for long says when it is ended, and a gate, too', () => {
+  const command = { type: 'step-started', step: 3, kind: 'command', name: 'npm test', timeoutMs: 600_000 } as const
+  const { timeoutMs: _, ...byAnOlderVersion } = command
+  const at = (event: SessionEvent, ms = 0) => said([started, turn, ended, event], [], NOW - ms)
+  expect(at(command)).toMatch(/ 3:49 of 10:00$/)
+  expect(at(command, 170_000)).toMatch(/ 0:59$/)
+  expect(at(byAnOlderVersion)).toMatch(/ 3:49$/)
+  const known = {
+    ...stateAfter([started, turn, ended, gate]),
+    gates: [
+      {
+        name: gate.gate,
+        run: 'npm test',
+        timeoutMs: 300_000,
+        required: true,
+        network: false,
+        protect: [],
+        everyRound: false,
+      },
+    ],
+  }
+  expect(doing(known, [], NOW).time).toBe('3:49 of 5:00')
+})
+
 test.each<[string, SessionEvent[]]>([
   ['starting', []],
   ['starting codex', [started]],

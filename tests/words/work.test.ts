@@ -110,6 +110,7 @@ describe('a template of a program', () => {
   test('is in the report and on its card', () => {
     const data = reportOf(kindOf())
     expect(data.work).toEqual({
+      follow: null,
       status: 'leg 2 of 3',
       card: [{ label: 'baton', text: 'carried 1 times' }],
       section: { title: 'The relay', note: 'By the clock.', text: 'to the bridge' },

@@ -24,6 +24,7 @@ export const stepEvent = variant('type', {
       text,
       'what is looked at, the name of the command, the first file, the scope, the state, the first gate',
     ),
+    timeoutMs: about(optional(number), 'of a command: how long it may take, ms; left out by older versions'),
   },
   looked: {
     step,

@@ -96,9 +96,9 @@ function isBrokenOff(event: SessionEvent): boolean {
 
 /** The state after one more event of a step. Pure. */
 const STEP_FOLDS: FoldsOf<StepEvent> = {
-  'step-started': (state, { step, kind, name }, at) => ({
+  'step-started': (state, { step, kind, name, timeoutMs }, at) => ({
     ...releaseHold(state, at),
-    step: { number: step, kind, name, since: at },
+    step: { number: step, kind, name, since: at, ...(timeoutMs === undefined ? {} : { mostMs: timeoutMs }) },
   }),
   looked: (state, event, at) => endStep(withKept(state, event.output), event, at),
   'command-ran': (state, event, at) => {

@@ -160,8 +160,8 @@ export interface SessionState {
   gateFailures: readonly GateFailure[]
   flakyGates: readonly string[]
   checking: Checking | null
-  /** The step that codemachine carries out just now, and how many have been carried out; `since`: Unix time, ms. */
-  step: { number: number; kind: string; name: string; since: number } | null
+  /** The step that codemachine carries out just now, and how many have been; `since`: Unix time, ms; `mostMs`: how long a command may take. */
+  step: { number: number; kind: string; name: string; since: number; mostMs?: number } | null
   steps: number
   /** The state of the template's own that it is in; null: it has none. */
   workState: string | null
