@@ -2,7 +2,6 @@ import { basename, join } from 'node:path'
 import { loadAgents } from '../agents/agent.ts'
 import { UserError } from '../base/errors.ts'
 import { packageRoot, version } from '../base/package.ts'
-import type { Redactor } from '../base/redactor.ts'
 import type { Agent, AgentRoster } from '../core/contracts/agent.ts'
 import type { Provider, Providers } from '../core/contracts/provider.ts'
 import type { Gate } from '../core/events/outcome.ts'
@@ -25,7 +24,7 @@ import { endLeftovers } from '../platform/end-processes.ts'
 import { liesIn, writableByAgents } from '../platform/files.ts'
 import { startTimeOf } from '../platform/processes.ts'
 import type { Records } from '../records/records.ts'
-import { openRedactor } from '../secrets/secrets.ts'
+import { type LearningRedactor, openRedactor } from '../secrets/secrets.ts'
 import type { LoadedSettings } from '../settings/load.ts'
 import type { Settings } from '../settings/schema.ts'
 import { findRepository, type PersonRepository } from '../workspace/git/git.ts'
@@ -39,7 +38,7 @@ import type { World } from './world.ts'
 export interface ChosenCodex {
   binary: CodexBinary
   home: CodexHome
-  redactor: Redactor
+  redactor: LearningRedactor
 }
 
 /**
@@ -67,11 +66,12 @@ export function namedCodex({ settings, sources }: Pick<LoadedSettings, 'settings
 export async function chooseCodex(world: World, records: Records, loaded: LoadedSettings): Promise<ChosenCodex> {
   const { env, home, clock } = world
   const { settings, providers } = loaded
-  const { root } = records
+  const { root, secrets } = records
   const binary = await codexFor(world, records, namedCodex(loaded), { makesCopy: true })
   const codexHome = await chooseCodexHome({ setting: settings.codexHome, env, home, codemachineHome: root })
   const keys = [...providers.values()].flatMap(({ keyEnv }) => keyEnv ?? [])
-  return { binary, home: codexHome, redactor: openRedactor({ env, codexHome: codexHome.path, clock, keys }) }
+  const redactor = openRedactor({ env, codexHome: codexHome.path, project: secrets, clock, keys })
+  return { binary, home: codexHome, redactor }
 }
 
 /** Of which providers a run is. */

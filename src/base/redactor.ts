@@ -1,13 +1,24 @@
+import { codesOf, type FormSearch, formSearchOf } from './form-search.ts'
+import { knownForms, solidForms, solidOf } from './secret-forms.ts'
+
 /** A value that must not be shown or stored. `[secret NAME]` takes its place. */
 export interface Secret {
   name: string
   value: string
+  /**
+   * Whether it is looked for encoded and across lines too, as what programs make of it; left out: only as it is written. More of a
+   * text that comes in pieces is held back then, the last character of nearly every piece.
+   */
+  isEncoded?: true
 }
 
 /**
  * Replaces secrets in what is stored or shown. Finds a value as it is, JSON-escaped (once or twice), percent-encoded, and
- * by each of its longer lines; also where it is cut in pieces by what steers a terminal, such as colours. Does not find a part
- * of a value: redact before a text is cut at a length limit, and hold back what `cutUnfinished` says of one that comes in pieces.
+ * by each of its longer lines; also where it is cut in pieces by what steers a terminal, such as colours. With `isEncoded` also
+ * in base64 wherever it stands in what is encoded (standard and URL-safe; with the characters that hold a part of it), in hex digits of either case (alone, and with `:`,
+ * `-`, `%` or `\x` between them), as a list of numbers, and all that wrapped over lines, grouped or indented. Does not find a
+ * part of a value, nor what is compressed, encrypted, reversed, quoted piece by piece, or printed beside offsets as `xxd` does:
+ * redact before a text is cut at a length limit, and hold back what `cutUnfinished` says of one that comes in pieces.
  */
 export interface Redactor {
   text(text: string): string
@@ -19,23 +30,26 @@ export interface Redactor {
   unfinished(text: string): number
 }
 
-/** Makes the redactor of these secrets. A text without any costs one scan. */
+/**
+ * Makes the redactor of these secrets. A text without any costs one scan, whatever the number and length of the secrets, and
+ * one more where some are encoded.
+ */
 export function redactorOf(secrets: readonly Secret[]): Redactor {
-  const names = namesByForm(secrets)
-  if (names.size === 0) return nothingSecret
-  // A value may be the beginning of another: the longest is looked for first.
-  const forms = [...names.keys()].sort((a, b) => b.length - a.length)
-  const pattern = new RegExp(forms.map(escaped).join('|'), 'g')
-  const replaced = (text: string) => text.replace(pattern, found => `[secret ${names.get(found)}]`)
+  const forms = knownForms(secrets)
+  if (forms.size === 0) return nothingSecret
+  const solid = solidForms(knownForms(secrets.filter(({ isEncoded }) => isEncoded)))
+  const [search, solidSearch] = [formSearchOf(forms), formSearchOf(solid)]
   const text = (text: string) => {
-    const once = replaced(text)
-    return STEERS.test(once) ? replacedInPieces(once, pattern, names) : once
+    if (text.length < Math.min(search.shortest, solidSearch.shortest)) return text
+    const once = replaced(text, asItIs(text), search)
+    const twice = STEERS.test(once) ? replaced(once, withoutSteering(once), search) : once
+    return solid.size === 0 ? twice : replacedAcrossLines(twice, solidSearch)
   }
   return {
     text,
     event: event => redacted(event, text, STRUCTURE),
     line: line => redactedLine(line, text),
-    unfinished: text => unfinishedIn(text, forms),
+    unfinished: text => unfinishedIn(text, search, solid.size === 0 ? null : solidSearch),
   }
 }
 
@@ -89,61 +103,102 @@ const UNFINISHED_STEERING = new RegExp(
   String.raw`(?:\x1b(?:\[[0-?]*)?[ -/]*|\x9b[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^${CONTROL}]*\x1b?)$`,
 )
 
-/** A run of characters that stand together in a text, by where they stand in there and in the text without what steers a terminal. */
-interface Piece {
-  inText: number
-  inPlain: number
+/** A text without something, and where what is left stood in the text. */
+interface Reduced {
+  codes: Uint16Array
+  /** How many of `codes` count. */
+  length: number
+  placeOf(index: number): number
 }
 
-/** A text without what steers a terminal, and the pieces that it is made of. */
-function withoutSteering(text: string): { plain: string; pieces: readonly Piece[] } {
-  const pieces: Piece[] = [{ inText: 0, inPlain: 0 }]
+function asItIs(text: string): Reduced {
+  return { codes: codesOf(text), length: text.length, placeOf: index => index }
+}
+
+/** A text without what steers a terminal. */
+function withoutSteering(text: string): Reduced {
+  const inText: number[] = [0]
+  const inPlain: number[] = [0]
   let plain = ''
   let from = 0
   for (const { 0: found, index, groups } of text.matchAll(STEERING)) {
     if (groups?.row !== undefined) continue
     plain += text.slice(from, index)
     from = index + found.length
-    pieces.push({ inText: from, inPlain: plain.length })
+    inText.push(from)
+    inPlain.push(plain.length)
   }
-  return { plain: plain + text.slice(from), pieces }
+  plain += text.slice(from)
+  // By halves: there may be as many pieces as characters.
+  const placeOf = (index: number) => {
+    let [low, high] = [0, inPlain.length]
+    while (high - low > 1) {
+      const middle = (low + high) >> 1
+      if ((inPlain[middle] ?? 0) <= index) low = middle
+      else high = middle
+    }
+    return (inText[low] ?? 0) + index - (inPlain[low] ?? 0)
+  }
+  return { codes: codesOf(plain), length: plain.length, placeOf }
 }
 
-/** Where a character of the text without steering stands in the text. A search by halves: there may be as many pieces as characters. */
-function placeOf(index: number, pieces: readonly Piece[]): number {
-  let [low, high] = [0, pieces.length]
-  while (high - low > 1) {
-    const middle = (low + high) >> 1
-    if ((pieces[middle]?.inPlain ?? 0) <= index) low = middle
-    else high = middle
-  }
-  const { inText, inPlain } = pieces[low] ?? { inText: 0, inPlain: 0 }
-  return inText + index - inPlain
+function withoutGaps(before: Reduced, cutBy: 'lines' | 'diff'): Reduced {
+  const places = new Uint32Array(before.length)
+  const { codes, length } = solidOf(before.codes, cutBy, places)
+  return { codes, length, placeOf: index => before.placeOf(places[index] ?? 0) }
 }
 
-/** Secrets are looked for in what is left without steering; that which stands in one goes with it. */
-function replacedInPieces(text: string, pattern: RegExp, names: ReadonlyMap<string, string>): string {
-  const { plain, pieces } = withoutSteering(text)
+/** Secrets are looked for in what is left of a text; what was left out within one goes with it. */
+function replaced(text: string, { codes, length, placeOf }: Reduced, search: FormSearch): string {
   let shown = ''
   let from = 0
-  for (const { 0: found, index } of plain.matchAll(pattern)) {
-    shown += `${text.slice(from, placeOf(index, pieces))}[secret ${names.get(found)}]`
-    from = placeOf(index + found.length - 1, pieces) + 1
+  const next = search.open(codes, length)
+  for (let found = next(0); found !== null; found = next(found.next)) {
+    shown += `${text.slice(from, Math.max(from, placeOf(found.at)))}[secret ${found.name}]`
+    from = placeOf(found.end - 1) + 1
   }
-  return shown + text.slice(from)
+  return from === 0 ? text : shown + text.slice(from)
 }
 
-function unfinishedIn(text: string, forms: readonly string[]): number {
-  const longest = (plain: string) => Math.max(...forms.map(form => beginningAtEnd(form, plain)))
-  if (!STEERS.test(text)) return longest(text)
-  // A secret may be cut by a title that has not come to its end, or stand in it.
-  const ways = new Set([text, text.replace(UNFINISHED_STEERING, '')])
-  const lengths = [...ways].map(way => {
-    const { plain, pieces } = withoutSteering(way)
-    const length = longest(plain)
-    return length === 0 ? 0 : text.length - placeOf(plain.length - length, pieces)
+/** A sign at the beginning of a line, as in a diff. */
+const SIGNED = /\n[+-]|\\n[+-]/
+
+function replacedAcrossLines(text: string, search: FormSearch): string {
+  if (!GAP.test(text)) return text
+  const across = (text: string, cutBy: 'lines' | 'diff') => {
+    const plain = STEERS.test(text) ? withoutSteering(text) : asItIs(text)
+    const { codes, length } = solidOf(plain.codes, cutBy)
+    // Where nothing stands, nobody has to know where what is left stood.
+    return search.open(codes, length)(0) === null ? text : replaced(text, withoutGaps(plain, cutBy), search)
+  }
+  const once = across(text, 'lines')
+  return SIGNED.test(once) ? across(once, 'diff') : once
+}
+
+/** What may stand within a form that is wrapped: white space, as it is or as it is written in a text of JSON. */
+const GAP = /[\s\0\u200b]|\\[nrt]/
+
+function unfinishedIn(text: string, search: FormSearch, solidSearch: FormSearch | null): number {
+  // More is not held back.
+  const tail = text.slice(-MOST_HELD - 1)
+  const steers = STEERS.test(tail)
+  // A secret may be cut by a title that has not come to its end, or stand in it; by a line end of which only the backslash has come.
+  const ways = [tail, ...(steers ? [tail.replace(UNFINISHED_STEERING, '')] : []), tail.replace(/(?<!\\)\\+$/, '')]
+  const lengths = [...new Set(ways)].map(way => {
+    const plain = steers ? withoutSteering(way) : asItIs(way)
+    const hasGap = solidSearch !== null && GAP.test(way)
+    const solid = hasGap ? [withoutGaps(plain, 'lines')] : []
+    const diff = hasGap && SIGNED.test(way) ? [withoutGaps(plain, 'diff')] : []
+    const across = solidSearch === null ? [] : [...solid, ...diff].map(each => beginsAt(each, solidSearch))
+    return tail.length - Math.min(tail.length, beginsAt(plain, search), ...across)
   })
   return Math.max(...lengths)
+}
+
+/** Where in the text the longest beginning of a form stands with which what is left of it ends. */
+function beginsAt({ codes, length, placeOf }: Reduced, search: FormSearch): number {
+  const longest = search.unfinished(codes, length)
+  return longest === 0 ? Number.POSITIVE_INFINITY : placeOf(length - longest)
 }
 
 /** The redactor of no secrets: returns what it is given. */
@@ -152,42 +207,6 @@ export const nothingSecret: Redactor = {
   event: event => event,
   line: line => line,
   unfinished: () => 0,
-}
-
-function namesByForm(secrets: readonly Secret[]): Map<string, string> {
-  const names = new Map<string, string>()
-  for (const { name, value } of secrets) {
-    // In a line of JSON the name must not end the text that it stands in.
-    const readable = name.replace(/[^\w .:-]/g, '_')
-    for (const part of partsOf(value)) for (const form of formsOf(part)) if (!names.has(form)) names.set(form, readable)
-  }
-  return names
-}
-
-/** A key in several lines is printed line by line: in a diff, say. */
-function partsOf(value: string): string[] {
-  const lines = value.split(/\r?\n/).map(line => line.trim())
-  const long = lines.length === 1 ? [] : lines.filter(line => line.length >= 20 && !line.startsWith('-----'))
-  return [value.trim(), ...long]
-}
-
-function formsOf(value: string): string[] {
-  const once = inJson(value)
-  return [value, once, inJson(once), encodeURIComponent(value.toWellFormed())]
-}
-
-function inJson(text: string): string {
-  return JSON.stringify(text).slice(1, -1)
-}
-
-/** The length of the longest beginning of `form`, short of the whole, with which `text` ends. */
-function beginningAtEnd(form: string, text: string): number {
-  const end = text.slice(1 - form.length)
-  const first = form.charAt(0)
-  for (let at = end.indexOf(first); at !== -1; at = end.indexOf(first, at + 1)) {
-    if (form.startsWith(end.slice(at))) return end.length - at
-  }
-  return 0
 }
 
 /** Keys of events that the fold decides by: never redacted, even where a secret reads like their value. */
@@ -231,9 +250,4 @@ function isJson(text: string): boolean {
   } catch {
     return false
   }
-}
-
-// RegExp.escape came with Node 24.
-function escaped(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 }

@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { constants, type FSWatcher, realpathSync, watch } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  type FSWatcher,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+  watch,
+} from 'node:fs'
 import { type FileHandle, link, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { Clock } from '../base/clock.ts'
@@ -121,6 +131,38 @@ async function readFirst(file: Pick<FileHandle, 'read'>, size: number): Promise<
     length += bytesRead
   }
   return bytes.subarray(0, length)
+}
+
+/** Changes whenever the file does: inode, size and times. Null if there is no file that can be read. */
+export function stampOf(path: string): string | null {
+  try {
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
+    return stat === undefined ? null : [stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(' ')
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return null
+  }
+}
+
+/**
+ * The bytes of a file of at most `maxBytes`; null if it is missing, longer, no file, or may not be read. Synchronous: for what
+ * must be known before anything else is let through.
+ */
+export function readBoundedNow(path: string, maxBytes: number): Buffer | null {
+  let fd: number | null = null
+  try {
+    // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
+    fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const stat = fstatSync(fd)
+    if (!stat.isFile() || stat.size > maxBytes) return null
+    const bytes = Buffer.alloc(stat.size)
+    return bytes.subarray(0, readSync(fd, bytes, 0, stat.size, 0))
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return null
+  } finally {
+    if (fd !== null) closeSync(fd)
+  }
 }
 
 /** Whether an action does not fail; why it does is of no interest. */

@@ -39,6 +39,8 @@ export interface Records {
   guard: string
   /** Which folders that codex's sandbox leaves were not there before the running session. */
   traces: string
+  /** The folder of the project's secrets (`secrets.ts`); made when there is a first one. */
+  secrets: string
   /** The folder of one session. */
   sessionFolder(id: string): string
   /** The journal of one session. */
@@ -101,6 +103,7 @@ function recordsIn(root: string, directory: string, templates: TemplateKinds): R
     git: inFolder('git'),
     guard: inFolder('guard.json'),
     traces: inFolder('traces.json'),
+    secrets: inFolder('secrets'),
     sessionFolder: id => join(folder, 'sessions', id),
     journal: id => join(folder, 'sessions', id, 'journal.ndjson'),
     ignoreRules: id => join(folder, 'sessions', id, 'ignore-rules'),

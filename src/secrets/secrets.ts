@@ -1,41 +1,59 @@
-import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { messageOf, systemErrorCode } from '../base/errors.ts'
 import { type Redactor, redactorOf, type Secret } from '../base/redactor.ts'
+import { isShortSecret, problemOfKey, problemOfValue } from '../core/contracts/secrets.ts'
+import { readBoundedNow, stampOf } from '../platform/files.ts'
+
+/** A redactor that learns secrets while it is used. */
+export interface LearningRedactor extends Redactor {
+  /** What was stored a moment ago is known when this returns. */
+  refresh(): void
+}
 
 /**
- * A redactor of the secrets of an environment and of codex's home (absolute path). `keys`: names of variables that hold one,
- * whatever they are called. Reads codex's files again when they
- * have changed, and goes on knowing the tokens that were in them before.
+ * A redactor of the secrets of an environment, of codex's home (absolute path) and of a project: those that are kept in its
+ * folder of the records, in every form. `keys`: names of variables that hold one, whatever they are called. Reads codex's files
+ * and the folder again when they have changed, and goes on knowing what was in them before.
  */
 export function openRedactor(options: {
   env: Readonly<NodeJS.ProcessEnv>
-  codexHome: string
+  /** Null: there is none. */
+  codexHome: string | null
+  /** `Records.secrets`; left out: of no project. */
+  project?: string
   clock: Clock
   keys?: readonly string[]
-}): Redactor {
-  const { env, codexHome, clock, keys = [] } = options
+}): LearningRedactor {
+  const { env, codexHome, project, clock, keys = [] } = options
   const variables = secretVariables(env, keys)
-  const files = FILES.map(name => ({ path: join(codexHome, name), stamp: '' as string | null }))
+  const places = [
+    ...(codexHome === null ? [] : FILES.map(name => ({ path: join(codexHome, name), read: secretsInFile }))),
+    ...(project === undefined ? [] : [{ path: project, read: secretsOfProject }]),
+  ].map(place => ({ ...place, stamp: '' as string | null }))
   const tokens = new Map<string, Secret>()
+  const ofProject = new Map<string, Secret>()
   let lookedAt = Number.NEGATIVE_INFINITY
   let redactor = redactorOf(variables)
-  const current = (): Redactor => {
-    const now = clock.monotonic()
-    if (now - lookedAt < LOOK_MS) return redactor
-    lookedAt = now
+  const look = () => {
+    lookedAt = clock.monotonic()
     let isNew = false
-    for (const file of files) {
-      const stamp = stampOf(file.path)
-      if (stamp === file.stamp) continue
-      file.stamp = stamp
-      for (const secret of secretsInFile(file.path)) {
-        isNew ||= !tokens.has(secret.value)
-        tokens.set(secret.value, secret)
+    for (const place of places) {
+      const stamp = stampOf(place.path)
+      if (stamp === place.stamp) continue
+      place.stamp = stamp
+      for (const secret of place.read(place.path)) {
+        const known = secret.isEncoded ? ofProject : tokens
+        isNew ||= !known.has(secret.value)
+        known.set(secret.value, secret)
       }
     }
-    if (isNew) redactor = redactorOf([...variables, ...[...tokens.values()].slice(-MOST_KEPT)])
+    // First: a secret that the environment has too is looked for in every form.
+    if (isNew) redactor = redactorOf([...newest(ofProject), ...variables, ...newest(tokens)])
+  }
+  const current = (): Redactor => {
+    if (clock.monotonic() - lookedAt >= LOOK_MS) look()
     return redactor
   }
   return {
@@ -43,14 +61,22 @@ export function openRedactor(options: {
     event: event => current().event(event),
     line: line => current().line(line),
     unfinished: text => current().unfinished(text),
+    refresh() {
+      for (const place of places) if (place.read === secretsOfProject) place.stamp = ''
+      look()
+    },
   }
+}
+
+function newest(secrets: ReadonlyMap<string, Secret>): Secret[] {
+  return [...secrets.values()].slice(-MOST_KEPT)
 }
 
 /** Codex's login, and that of its MCP servers. */
 const FILES = ['auth.json', '.credentials.json']
-/** How often the files are looked at, at most, ms: codex renews its tokens while it runs. */
+/** How often they are looked at, at most, ms: codex renews its tokens while it runs, and a person stores secrets. */
 const LOOK_MS = 200
-/** Tokens that are remembered; the oldest are forgotten first. More than codex renews in a night. */
+/** Tokens that are remembered, and secrets of a project; the oldest are forgotten first. More than codex renews in a night. */
 const MOST_KEPT = 200
 
 /**
@@ -91,17 +117,6 @@ function decoded(text: string): string {
   }
 }
 
-/** Changes whenever the file does: inode, size and times. Null if there is no file that can be read. */
-function stampOf(path: string): string | null {
-  try {
-    const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
-    return stat === undefined ? null : [stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(' ')
-  } catch (error) {
-    if (systemErrorCode(error) === null) throw error
-    return null
-  }
-}
-
 const MOST_BYTES = 1024 * 1024
 
 /**
@@ -110,13 +125,46 @@ const MOST_BYTES = 1024 * 1024
  * the file is being read.
  */
 function secretsInFile(path: string): Secret[] {
-  const text = readBounded(path)
+  const text = readBoundedNow(path, MOST_BYTES)?.toString('utf8') ?? null
   if (text === null) return []
   try {
     return [...secretsIn(JSON.parse(text), null, false)]
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return []
     throw new Error(`${path}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+/**
+ * The secrets that are kept in a folder, a file `KEY.json` each; its time changes whenever one of them is stored. Those that are too
+ * short to be looked for are left out, and so is what cannot be read: nothing is given to a command of which that is true.
+ */
+function secretsOfProject(folder: string): Secret[] {
+  return namesIn(folder).flatMap(name => {
+    const text = readBoundedNow(join(folder, name), MOST_BYTES)?.toString('utf8') ?? null
+    const value = text === null ? null : valueIn(text)
+    const isLookedFor = value !== null && problemOfValue(value) === null && !isShortSecret(value)
+    return isLookedFor ? [{ name: basename(name, '.json'), value, isEncoded: true as const }] : []
+  })
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter(name => name.endsWith('.json') && problemOfKey(basename(name, '.json')) === null)
+      .slice(0, MOST_KEPT)
+  } catch (error) {
+    if (systemErrorCode(error) === null) throw error
+    return []
+  }
+}
+
+function valueIn(text: string): string | null {
+  try {
+    const { value } = JSON.parse(text)
+    return typeof value === 'string' ? value : null
+  } catch {
+    return null
   }
 }
 
@@ -137,23 +185,6 @@ function looksRandom(text: string): boolean {
   return (
     /^[\w.~+/=-]{32,}$/.test(text) && /\d/.test(text) && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
   )
-}
-
-function readBounded(path: string): string | null {
-  let fd: number | null = null
-  try {
-    // Without O_NONBLOCK (absent on Windows) the opening of a named pipe waits for its other end.
-    fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    const stat = fstatSync(fd)
-    if (!stat.isFile() || stat.size > MOST_BYTES) return null
-    const bytes = Buffer.alloc(stat.size)
-    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, stat.size, 0))
-  } catch (error) {
-    if (systemErrorCode(error) === null) throw error
-    return null
-  } finally {
-    if (fd !== null) closeSync(fd)
-  }
 }
 
 /** Whether a variable or a key of this name is likely to hold a secret: `MY_API_TOKEN2`, `dbPassword`, not `KEYBOARD`. */

@@ -202,3 +202,174 @@ describe('a text that comes in pieces', () => {
     expect(cutUnfinished(redactor, text)).toEqual({ whole: text, held: '' })
   })
 })
+
+describe('a secret that is looked for encoded', () => {
+  const VALUE = 'sk-live/ü+0123456789?>~abcdef'
+  const { text, line, unfinished } = redactorOf([{ name: 'KEY', value: VALUE, isEncoded: true }])
+  const bytes = Buffer.from(VALUE)
+  const hex = bytes.toString('hex')
+  const base64 = (before: string, after = '') => Buffer.from(before + VALUE + after).toString('base64')
+  const wrapped = (form: string, width: number, end = '\n') => form.replace(new RegExp(`.{${width}}`, 'g'), `$&${end}`)
+  /** What stands around it, or at most a part of its first and of its last character. */
+  const rest = (shown: string) => shown.split('[secret KEY]')
+
+  const forms: Record<string, string> = {
+    'as it is, over lines': wrapped(VALUE, 5),
+    grouped: wrapped(VALUE, 4, '  '),
+    'after two bytes, as in Basic authorization': base64('u:'),
+    'in base64': base64(''),
+    'in base64 after one byte, with a line end': base64('u', '\n'),
+    'in base64 for addresses': bytes.toString('base64url'),
+    'in base64 in an address': encodeURIComponent(base64('u:', 'x')),
+    'in base64 as `base64 -w76` prints it': wrapped(base64('x'.repeat(70), 'y'.repeat(70)), 76),
+    'in base64 with line ends of Windows': wrapped(base64(''), 10, '\r\n'),
+    'in base64 in a text of JSON': JSON.stringify(wrapped(base64(''), 10, '\r\n')),
+    'in base64 in a text of JSON in a text of JSON': JSON.stringify(JSON.stringify(wrapped(base64(''), 10))),
+    'in base64 in a diff': `+${wrapped(base64(''), 10, '\n+')}`,
+    'in hex': hex,
+    'in HEX': hex.toUpperCase(),
+    'in hex with colons': wrapped(hex, 2, ':'),
+    'in hex as `xxd -p` prints it': wrapped(`6b6579${hex}0a`, 20),
+    'in hex as a string of C': wrapped(hex, 2, '').replace(/../g, '\\x$&'),
+    'in hex as an array of C':
+      hex
+        .match(/../g)
+        ?.map(pair => `0x${pair}`)
+        .join(', ') ?? '',
+    'as numbers': JSON.stringify([...bytes]),
+    'in an address': encodeURIComponent(VALUE),
+    'in a form': new URLSearchParams({ key: VALUE }).toString(),
+    'in an address, all of it encoded': hex.replace(/../g, '%$&'),
+    'in JSON': JSON.stringify({ VALUE }),
+    'in JSON of ASCII alone': JSON.stringify({ VALUE }).replace('ü', '\\u00fc'),
+    'in JSON as PHP writes it': JSON.stringify({ VALUE }).replaceAll('/', '\\/'),
+    "in a shell's quotes where the locale has ASCII alone": `$'sk-live/\\303\\274+0123456789?>~abcdef'`,
+    'in the quotes of ls where the locale has ASCII alone': `'sk-live/'$'\\303\\274''+0123456789?>~abcdef'`,
+    'as `printf %q` prints it': String.raw`sk-live/ü+0123456789\?\>\~abcdef`,
+    'in base64, with colours': [...base64('')].join('\x1b[1m'),
+  }
+  const ways = Object.entries(forms)
+
+  test.each(ways)('is taken out: %s', (_, form) => {
+    const shown = text(`before ${form} after`)
+    expect(rest(shown)).toHaveLength(2)
+    expect(shown).toMatch(/^before .*\[secret KEY\].* after$/s)
+    const around = rest(shown)
+      .join('')
+      .replace(/before|after|VALUE|key|6b6579|(?:eHh4|eXl5)[\w\n]*/g, '')
+    expect(around.match(/\w/g)?.length ?? 0).toBeLessThan(8)
+    const kept: unknown = JSON.parse(line(JSON.stringify({ output: `before ${form} after` })))
+    expect(JSON.stringify(kept)).toContain('[secret KEY]')
+  })
+
+  test.each(ways)('is awaited wherever it is cut: %s', (_, form) => {
+    const whole = text(`- ${form} -`)
+    for (let at = 1; at < form.length; at++) {
+      const { whole: first, held } = cutUnfinished({ ...redactorOf([]), text, unfinished }, `- ${form.slice(0, at)}`)
+      expect(text(first) + text(`${held}${form.slice(at)} -`)).toBe(whole)
+    }
+  })
+
+  test('is not looked for so if it is not said, and forms of less than 8 characters never are', () => {
+    const plain = redactorOf([{ name: 'KEY', value: VALUE }])
+    expect(plain.text(`${hex} ${base64('')} ${wrapped(VALUE, 5)}`)).not.toContain('[secret')
+    const short = redactorOf([{ name: 'KEY', value: 'abc', isEncoded: true }])
+    expect(short.text('YWJj 616263 a b c %61%62%63')).toBe('YWJj 616263 a b c [secret KEY]')
+  })
+
+  test('of digits alone is not found in a table of numbers', () => {
+    const digits = redactorOf([{ name: 'PIN', value: '20261120', isEncoded: true }])
+    expect(digits.text('2026 1120 20261120')).toBe('2026 1120 [secret PIN]')
+  })
+
+  test('in several lines is found whole, line by line, and encoded', () => {
+    const lines = ['-----BEGIN-----', 'MIIEvQIBADANBgkqhkiG9w0B', 'AQEFAASCBKcwggSjAgEAAoIB', '-----END-----']
+    const key = redactorOf([{ name: 'PEM', value: `${lines.join('\r\n')}\r\n`, isEncoded: true }])
+    expect(key.text(`${lines.join('\n')}!`)).toBe('[secret PEM]!')
+    expect(key.text(lines.map(each => `> ${each}`).join('\n'))).toBe(
+      '> -----BEGIN-----\n> [secret PEM]\n> [secret PEM]\n> -----END-----',
+    )
+    const encoded = wrapped(Buffer.from(lines.join('\r\n')).toString('base64'), 76)
+    expect(key.text(encoded).replace('[secret PEM]', '').length).toBeLessThan(5)
+  })
+
+  test('of 64 KiB, and a hundred others, cost little to know and to look for', () => {
+    const random = (length: number) =>
+      Buffer.from(Array.from({ length }, (_, at) => 33 + ((at * at * 31 + at * 7) % 90)))
+    const long = random(64 * 1024).toString()
+    const others = Array.from({ length: 100 }, (_, n) => `secret-${n}-${n * 7919}`)
+    const output = 'a line of what a command has printed, 0123456789abcdef and so on\n'.repeat(30_000)
+    const before = cpuMs()
+    const many = redactorOf([long, ...others].map((value, n) => ({ name: `S${n}`, value, isEncoded: true as const })))
+    expect(many.text(output)).toBe(output)
+    expect(many.text(`${output}${Buffer.from(`x${long}`).toString('base64')}`).slice(output.length)).toMatch(
+      /^.{0,3}\[secret S0\].{0,3}$/,
+    )
+    expect(many.unfinished(long.slice(0, 30_000))).toBe(30_000)
+    expect(cpuMs() - before).toBeLessThan(3000)
+  })
+
+  test('in base64 leaves nothing beside it that holds bits of it, on this line or on the next', () => {
+    for (const value of [VALUE, `${VALUE}g`, `${VALUE}gh`]) {
+      const one = redactorOf([{ name: 'KEY', value, isEncoded: true }])
+      for (const [before, after] of [
+        ['', ''],
+        ['u', ''],
+        ['u:', ''],
+        ['', 'x'],
+        ['u', 'xy'],
+        ['u:', 'xyz'],
+      ] as const) {
+        const [from, to] = [before.length * 8, (before.length + Buffer.byteLength(value)) * 8]
+        const plain = Buffer.from(before + value + after).toString('base64')
+        const filling = plain.replace(/[^=]/g, '').length
+        const own = plain.slice(0, plain.length - filling)
+        const first = own.slice(0, Math.floor(from / 6))
+        const last = own.slice(Math.ceil(to / 6)) + (after === '' && to % 6 !== 0 ? '' : '='.repeat(filling))
+        expect(one.text(` ${plain}.`)).toBe(` ${first}[secret KEY]${last}.`)
+        expect(one.text(` ${encodeURIComponent(own)}.`)).toBe(
+          ` ${first}[secret KEY]${encodeURIComponent(own.slice(Math.ceil(to / 6)))}.`,
+        )
+        for (let width = 4; width < plain.length; width++) {
+          const shown = one.text(wrapped(plain, width)).replace(/[\s=]/g, '')
+          expect(shown).toBe(`${first}[secretKEY]${last.replaceAll('=', '')}`)
+        }
+      }
+    }
+  })
+})
+
+describe('a secret that repeats itself', () => {
+  test('costs little where a text has nearly all of it, again and again', () => {
+    const before = cpuMs()
+    for (const unit of ['a', 'ab', 'aaab'.repeat(4096)]) {
+      const value = unit.repeat((64 * 1024) / unit.length)
+      const { text, unfinished } = redactorOf([{ name: 'LONG', value, isEncoded: true }])
+      const near = `${value.slice(0, -1)}#`.repeat(2)
+      const encoded = Buffer.from(near).toString('base64')
+      expect([text(near) === near, text(encoded) === encoded]).toEqual([true, true])
+      expect(text(`#${value}#`)).toBe('#[secret LONG]#')
+      expect(unfinished(near)).toBe(0)
+      expect(unfinished(`#${value.slice(0, -1)}`)).toBe(value.length - 1)
+    }
+    expect(cpuMs() - before).toBeLessThan(4000)
+  })
+
+  test('is found and awaited as by who compares it at every place', () => {
+    const unit = fc.string({ minLength: 1, maxLength: 5, unit: fc.constantFrom('a', 'b') })
+    const value = fc
+      .tuple(unit, fc.integer({ min: 20, max: 80 }), unit)
+      .map(([unit, times, end]) => unit.repeat(times) + end)
+    const pieces = fc.array(fc.tuple(fc.nat(), fc.constantFrom('', 'a', 'b', '#')), { minLength: 1, maxLength: 6 })
+    fc.assert(
+      fc.property(value, pieces, (value, pieces) => {
+        const { text, unfinished } = redactorOf([{ name: 'X', value }])
+        const whole = pieces.map(([length, end]) => value.slice(0, length % (value.length + 1)) + end).join('')
+        expect(text(whole)).toBe(whole.replaceAll(value, '[secret X]'))
+        let longest = Math.min(value.length - 1, whole.length)
+        while (!whole.endsWith(value.slice(0, longest))) longest--
+        expect(unfinished(whole)).toBe(longest)
+      }),
+    )
+  })
+})

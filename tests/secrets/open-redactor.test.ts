@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Clock } from '../../src/base/clock.ts'
+import { openSecrets } from '../../src/records/secrets.ts'
 import { openRedactor } from '../../src/secrets/secrets.ts'
 
 let codexHome: string
@@ -106,4 +107,50 @@ describe('auth.json', () => {
 test('what codex keeps of the login to MCP servers is secret too', async () => {
   await write({ 'server|abc': { server_name: 'server', access_token: 'mcp-token-1' } }, '.credentials.json')
   expect(open().text('mcp-token-1 server')).toBe('[secret access_token] server')
+})
+
+describe('the secrets of a project', () => {
+  const at = new Date(0)
+  const ofProject = () => {
+    const project = join(codexHome, 'secrets')
+    return {
+      project,
+      redactor: openRedactor({ env: { API_KEY: 'sk-of-the-project' }, codexHome: null, project, clock }),
+    }
+  }
+
+  test('are taken out in every form, from when they are stored on, and when they are removed, too', async () => {
+    const { project, redactor } = ofProject()
+    const secrets = openSecrets(project)
+    expect(redactor.text('first-of-two second-of-two')).toBe('first-of-two second-of-two')
+    await secrets.set({ key: 'ONE', value: 'first-of-two', check: null }, at)
+    now += 1000
+    expect(redactor.text(`first-of-two ${Buffer.from('first-of-two').toString('hex')}`)).toBe(
+      '[secret ONE] [secret ONE]',
+    )
+    await secrets.set({ key: 'ONE', value: 'second-of-two', check: null }, at)
+    redactor.refresh()
+    await secrets.remove('ONE')
+    now += 1000
+    expect(redactor.text('first-of-two second-of-two')).toBe('[secret ONE] [secret ONE]')
+  })
+
+  test('are known by their form, also where the environment has the same value, and short ones are not looked for', async () => {
+    const { project, redactor } = ofProject()
+    const secrets = openSecrets(project)
+    await secrets.set({ key: 'MINE', value: 'sk-of-the-project\n', check: null }, at)
+    await secrets.set({ key: 'SHORT', value: 'of-the-', check: null }, at)
+    expect(redactor.text('sk-of-\nthe-project of-the-')).toBe('[secret MINE] of-the-')
+  })
+
+  test('that cannot be read take nothing out, and are waited for by nobody', async () => {
+    const { project, redactor } = ofProject()
+    await openSecrets(project).set({ key: 'ONE', value: 'first-of-two', check: null }, at)
+    execFileSync('mkfifo', [join(project, 'PIPE.json')])
+    await mkdir(join(project, 'FOLDER.json'))
+    await writeFile(join(project, 'TORN.json'), '{"value":"torn-of-two')
+    await writeFile(join(project, 'HUGE.json'), '')
+    await truncate(join(project, 'HUGE.json'), 2 ** 40)
+    expect(redactor.text('first-of-two torn-of-two')).toBe('[secret ONE] torn-of-two')
+  })
 })

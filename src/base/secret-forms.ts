@@ -1,0 +1,191 @@
+import { codesOf, type KnownForm, type Neighbour, sixBitsOf, textOf } from './form-search.ts'
+import type { Secret } from './redactor.ts'
+
+/**
+ * The forms of these secrets, and what is known of each: the value, without white space around it, and its longer
+ * lines, as they are, JSON-escaped once or twice, and percent-encoded; with `isEncoded` also what a program makes of the bytes
+ * of the value: base64, wherever it stands in what is encoded, hex digits and decimal numbers.
+ */
+export function knownForms(secrets: readonly Secret[]): Map<string, KnownForm> {
+  const forms = new Map<string, KnownForm>()
+  for (const { name, value, isEncoded = false } of secrets) {
+    // In a line of JSON the name must not end the text that it stands in.
+    const readable = name.replace(/[^\w .:-]/g, '_')
+    const whole = value.trim()
+    const plain = [whole, whole.replaceAll('\r\n', '\n'), ...linesOf(value)]
+      .flatMap(writtenForms)
+      .filter(form => form !== '')
+    const encoded = isEncoded ? [...escapedForms(whole), ...quotedForms(whole), ...encodedForms(whole)] : []
+    const add = (form: string, known: KnownForm) => {
+      if (!forms.has(form)) forms.set(form, known)
+    }
+    for (const form of [...plain, ...encoded.filter(form => form.length >= LEAST_ENCODED)])
+      add(form, { name: readable })
+    if (!isEncoded) continue
+    const bytes = Buffer.from(whole, 'utf8')
+    for (const { written, ...ends } of [0, 1, 2].map(before => base64Forms(bytes, before)))
+      for (const form of written) if (form.length >= LEAST_ENCODED) add(form, { name: readable, ...ends })
+  }
+  return forms
+}
+
+/** Shorter forms than these would be found in texts that have nothing to do with the secret. */
+const LEAST_ENCODED = 8
+/** As that, of what is looked for across white space: numbers stand beside each other in tables. */
+const LEAST_DIGITS = 16
+
+/** A key in several lines is printed line by line: in a diff, say. */
+function linesOf(value: string): string[] {
+  const lines = value.split(/\r?\n/).map(line => line.trim())
+  return lines.length === 1 ? [] : lines.filter(line => line.length >= 20 && !line.startsWith('-----'))
+}
+
+function writtenForms(value: string): string[] {
+  const once = inJson(value)
+  return [value, once, inJson(once), encodeURIComponent(value.toWellFormed())]
+}
+
+function inJson(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
+}
+
+/** As other programs than ours write JSON, and addresses. */
+function escapedForms(value: string): string[] {
+  const json = inJson(value)
+  const ascii = json.replace(/[\x7f-\uffff]/g, each => `\\u${hexOf(each).padStart(4, '0')}`)
+  const percent = encodeURIComponent(value.toWellFormed())
+  const alsoEncoded = (characters: RegExp) => percent.replace(characters, each => `%${hexOf(each).toUpperCase()}`)
+  const addresses = [percent, percent.replaceAll('%2F', '/'), alsoEncoded(/[!'()*]/g), alsoEncoded(/[!'()~]/g)]
+  return [
+    ...[ascii, json.replaceAll('/', '\\/')].flatMap(form => [form, inJson(form)]),
+    ...addresses.flatMap(form => [form, form.replace(/%../g, code => code.toLowerCase()), form.replaceAll('%20', '+')]),
+  ]
+}
+
+/**
+ * As shells, `ls` and git quote it. Where the locale has no such characters (`LANG=C`), each byte of them is an octal number,
+ * which `ls` puts between quotes of its own.
+ */
+function quotedForms(value: string): string[] {
+  const octal = (text: string) =>
+    Buffer.from(text, 'utf8').reduce((all, byte) => `${all}\\${byte.toString(8).padStart(3, '0')}`, '')
+  const other = /\P{ASCII}+/gu
+  const inSingle = value.replaceAll("'", String.raw`'\''`)
+  const inDouble = value.replace(/[\\"]/g, String.raw`\$&`)
+  const escaped = value.replace(/[\\']/g, String.raw`\$&`)
+  const words = value.replace(/[^\w@%+=:,./\u0080-\uffff-]/g, String.raw`\$&`)
+  return [value, inSingle, inDouble, escaped, words]
+    .flatMap(form => [form, form.replace(other, octal), form.replace(other, each => `'$'${octal(each)}''`)])
+    .flatMap(form => [form, inJson(form)])
+}
+
+function encodedForms(value: string): string[] {
+  const bytes = Buffer.from(value, 'utf8')
+  const pairs = bytes.toString('hex').match(/../g) ?? []
+  const inC = `\\x${pairs.join('\\x')}`
+  return [
+    ...[pairs.join(''), pairs.join(':'), `%${pairs.join('%')}`, pairs.join('-')].flatMap(form => [
+      form,
+      form.toUpperCase(),
+    ]),
+    inC,
+    inJson(inC),
+    pairs.map(pair => `0x${pair}`).join(','),
+    bytes.join(','),
+  ]
+}
+
+function hexOf(character: string): string {
+  return character.charCodeAt(0).toString(16)
+}
+
+/**
+ * What is the same in base64 whatever stands around the bytes, with so many bytes `before` them, modulo 3, and the characters
+ * beside it that hold bits of the first and of the last byte.
+ */
+function base64Forms(bytes: Buffer, before: number): { written: string[]; lead?: Neighbour; trail?: Neighbour } {
+  const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
+  const [from, to] = [before * 8, (before + bytes.length) * 8]
+  const own = encoded.slice(Math.ceil(from / 6), Math.floor(to / 6))
+  const written = [own, own.replaceAll('+', '-').replaceAll('/', '_'), encodeURIComponent(own)]
+  const neighbour = (bit: number, mask: number) => ({ mask, bits: sixBitsOf(encoded.charCodeAt(Math.floor(bit / 6))) })
+  return {
+    written,
+    ...(from % 6 === 0 ? {} : { lead: neighbour(from, 63 >> (from % 6)) }),
+    ...(to % 6 === 0 ? {} : { trail: neighbour(to, 63 & ~(63 >> (to % 6))) }),
+  }
+}
+
+/** The same by what is left of each form without what may cut it, for `solidOf`. */
+export function solidForms(forms: ReadonlyMap<string, KnownForm>): Map<string, KnownForm> {
+  const solid = new Map<string, KnownForm>()
+  for (const [form, known] of forms) {
+    const { codes, length } = solidOf(codesOf(form), 'lines')
+    const least = /^\d+$/.test(form) ? LEAST_DIGITS : LEAST_ENCODED
+    const text = length < least ? '' : textOf(codes.subarray(0, length))
+    if (text !== '' && !solid.has(text)) solid.set(text, known)
+  }
+  return solid
+}
+
+/** What is left of a text. */
+export interface Solid {
+  codes: Uint16Array
+  /** How many of `codes` count. */
+  length: number
+}
+
+const [LF, SPACE, PLUS, MINUS, BACKSLASH, LOWER_N, LOWER_R, LOWER_T] = [10, 32, 43, 45, 92, 110, 114, 116]
+
+/**
+ * A text without white space, control characters and written line ends and tabs (`\n` after any number of backslashes): what
+ * is wrapped at any width, grouped or indented stands together in it.
+ * @param cutBy `diff`: a `+` or `-` at the beginning of a line is left out too
+ * @param places filled with the place in the text of each unit that is left
+ */
+export function solidOf(text: Uint16Array, cutBy: 'lines' | 'diff', places?: Uint32Array): Solid {
+  const codes = new Uint16Array(text.length)
+  let length = 0
+  for (let at = 0; at < text.length; ) {
+    const gap = gapAt(text, at, cutBy)
+    at += gap
+    if (gap > 0) continue
+    // A row of backslashes is gone through as a whole, and not from each of them.
+    for (const end = text[at] === BACKSLASH ? endOfRow(text, at) : at + 1; at < end; at++) {
+      if (places !== undefined) places[length] = at
+      codes[length++] = text[at] as number
+    }
+  }
+  return { codes, length }
+}
+
+/** How many units are left out there. */
+function gapAt(text: Uint16Array, at: number, cutBy: 'lines' | 'diff'): number {
+  const code = text[at] as number
+  if (code !== BACKSLASH) {
+    if (!isLeftOut(code)) return 0
+    return code === LF && cutBy === 'diff' && isSign(text[at + 1]) ? 2 : 1
+  }
+  const end = endOfRow(text, at)
+  const next = text[end]
+  if (next !== LOWER_N && next !== LOWER_R && next !== LOWER_T) return 0
+  const hasSign = next === LOWER_N && cutBy === 'diff' && isSign(text[end + 1])
+  return end + (hasSign ? 2 : 1) - at
+}
+
+function endOfRow(text: Uint16Array, at: number): number {
+  let end = at + 1
+  while (text[end] === BACKSLASH) end++
+  return end
+}
+
+function isSign(code: number | undefined): boolean {
+  return code === PLUS || code === MINUS
+}
+
+/** White space, control characters, and what is not seen. */
+function isLeftOut(code: number): boolean {
+  if (code <= SPACE) return true
+  if (code < 0x7f) return false
+  return code <= 0xa0 || code === 0x200b || code === 0x2028 || code === 0x2029 || code === 0xfeff
+}
