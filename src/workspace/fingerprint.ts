@@ -29,14 +29,15 @@ import { codexHomeRules, literal } from './ignored/well-known.ts'
 import { coversMoreThanTests, isBelow, type ProtectedGlobs, protectedGlobs } from './protected-files.ts'
 import {
   forgetReplaced,
-  MAX_FILE_SIZE,
+  hideInDiffs,
   stageUnread,
   UNREAD_MODE,
   type UnreadFile,
   UnreadFiles,
+  type UnreadOptions,
 } from './unread-files.ts'
 
-export interface FingerprintOptions extends PrivateGitOptions {
+export interface FingerprintOptions extends PrivateGitOptions, UnreadOptions {
   /**
    * Absolute paths to leave out, whatever the ignore files say. The work directory's `.codemachine` and
    * `.codex-flow/runtime` are always left out, the latter where it is committed, too.
@@ -44,8 +45,6 @@ export interface FingerprintOptions extends PrivateGitOptions {
   leaveOut?: readonly string[]
   /** Absolute path of codex's home: what codex keeps there for itself is left out, what a person configures it with is not. */
   codexHome?: string
-  /** The size of the largest file whose content is read, bytes; `MAX_FILE_SIZE` if left out. */
-  maxFileSize?: number
   /** Called once for each path that cannot be read and is therefore not in the fingerprint. */
   onWarning?: (message: string) => void
 }
@@ -72,6 +71,7 @@ export async function openFingerprints(options: FingerprintOptions): Promise<Fin
       return (await putAside(error, directory, onWarning)) || isNew
     },
   )
+  await hideInDiffs(git, options)
   return new Fingerprints(git, options)
 }
 
@@ -81,6 +81,7 @@ export async function openFingerprintsReadOnly(
 ): Promise<(AsyncDisposable & { fingerprints: Fingerprints }) | null> {
   const look = await openPrivateGitReadOnly(options)
   if (look === null) return null
+  await hideInDiffs(look.git, options)
   return { fingerprints: new Fingerprints(look.git, options), [Symbol.asyncDispose]: look.forget }
 }
 
@@ -105,6 +106,7 @@ export class Fingerprints {
   /** Whether the index may have unread files. */
   #mayHaveUnread = true
   #protected: ProtectedGlobs | null = null
+  #isTrace: (path: string) => boolean = () => false
   /** The file of exclude rules by which ignored files count or not; null: by what is ignored now. */
   #ignoredBy: string | null = null
   #isToBeReadAgain = false
@@ -112,12 +114,12 @@ export class Fingerprints {
   #tree: string | null = null
 
   constructor(git: PrivateGit, options: FingerprintOptions) {
-    const { gitDir, directory, leaveOut = [], maxFileSize = MAX_FILE_SIZE, onWarning = () => {} } = options
+    const { gitDir, directory, leaveOut = [], onWarning = () => {} } = options
     this.#git = git
     this.#directory = directory
     this.#working = git
     this.#onWarning = onWarning
-    this.#unread = new UnreadFiles(maxFileSize, message => this.#warn(message))
+    this.#unread = new UnreadFiles(git, options, message => this.#warn(message))
     const runtime = join(directory, RUNTIME_FOLDER)
     const never = [join(directory, '.codemachine'), runtime, gitDir, ...leaveOut]
     this.#never = never.flatMap(path => relativeToTop(git.setting.directory, path))
@@ -154,6 +156,11 @@ export class Fingerprints {
       () => run(stoppable(this.git, signal)),
       error => (this.#isReadOnly ? false : this.#doWithout(error)),
     )
+  }
+
+  /** The files that hold a secret, as of now: latin1, relative to the work directory. A rewind leaves them alone. */
+  get hidden(): readonly string[] {
+    return this.#unread.hidden
   }
 
   /** Whether opened without the run lock: then nothing may be repaired. */
@@ -205,6 +212,11 @@ export class Fingerprints {
     // A glob such as `**/*.test.ts` must not make every ignored folder be searched.
     const looked = globs.filter(coversMoreThanTests)
     this.#protected = looked.length === 0 ? null : protectedGlobs(looked)
+  }
+
+  /** From now on leaves out what is no work of anybody's: untracked files of which this is true, by their absolute paths. */
+  passOver(isTrace: (path: string) => boolean): void {
+    this.#isTrace = isTrace
   }
 
   /**
@@ -283,7 +295,8 @@ export class Fingerprints {
     if (!(await this.#hasIndex())) await this.#seed()
     if (this.#mayHaveUnread) await this.#forgetReplaced()
     const seen = await this.#lookTwiceIfMany()
-    const hidden = await this.#unread.divide(this.#looking, await this.#lookForHidden(), NONE_KNOWN)
+    const more = [...(await this.#lookForHidden()), ...(await this.#unread.newlyHidden(this.#looking))]
+    const hidden = await this.#unread.divide(this.#looking, more, NONE_KNOWN)
     const differences = { gone: seen.gone, present: [...seen.present, ...hidden.read] }
     const unread = [...seen.unread, ...hidden.unread]
     const isSame = differences.gone.length + differences.present.length + unread.length === 0
@@ -357,7 +370,9 @@ export class Fingerprints {
     for (;;) {
       const [known, untracked] = await Promise.all([this.#lookAtKnown(), this.#lookForUntracked()])
       const closed = untracked.filter(path => path.endsWith('/') && !opened.has(path))
-      const present = [...known.present, ...untracked.filter(path => !path.endsWith('/'))]
+      const top = this.git.setting.directory
+      const added = untracked.filter(path => !path.endsWith('/') && !this.#isTrace(join(top, fromLatin1(path))))
+      const present = [...known.present, ...added]
       if (closed.length === 0) {
         const { read, unread } = await this.#unread.divide(this.#looking, present, known.unread)
         return { gone: known.gone, present: read, unread }

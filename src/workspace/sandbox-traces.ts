@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs'
-import { lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises'
+import { lstatSync, readdirSync, type Stats } from 'node:fs'
+import { lstat, mkdir, readFile, realpath, rm, rmdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import * as v from 'valibot'
 import { systemErrorCode, writing } from '../base/errors.ts'
@@ -38,10 +38,18 @@ export interface SandboxTraces extends AsyncDisposable {
    * @param paths absolute; those with a wildcard are ignored, nothing is laid for them
    */
   expectFiles(paths: readonly string[]): Promise<void>
+  /**
+   * Expects them, and lays them itself where they are missing: of several app-servers with the same folder each removes what
+   * another one has laid, whose command or thread then fails (measured, codex 0.169). What is there already codex leaves.
+   * @param paths absolute; a folder of one that is a link, or leads through one, gets none
+   */
+  layFiles(paths: readonly string[]): Promise<void>
   /** Removes those files, once no command runs for which they are laid. */
   removeFiles(): Promise<void>
   /** Whether this absolute path is such a folder, created since and still empty. */
   readonly isTrace: (path: string) => boolean
+  /** Whether at this absolute path such a file is laid now. */
+  readonly isLaid: (path: string) => boolean
 }
 
 /**
@@ -55,6 +63,15 @@ export async function openSandboxTraces(folders: readonly string[], record: stri
   let files: string[] = []
   const write = () => writing(record, () => writeWholeFile(record, JSON.stringify({ v: 2, absent, files })))
   await write()
+  const expectMissing = async (paths: readonly string[]) => {
+    const there = await Promise.all(paths.map(isThere))
+    const missing = paths.filter((path, i) => !there[i] && isAbsolute(path) && !WILDCARD.test(path))
+    const known = new Set(files)
+    if (missing.every(path => known.has(path))) return missing
+    files = [...new Set([...files, ...missing])]
+    await write()
+    return missing
+  }
   return {
     async keep() {
       const laid = async (path: string) => {
@@ -63,13 +80,14 @@ export async function openSandboxTraces(folders: readonly string[], record: stri
       await Promise.all(absent.map(laid))
     },
     async expectFiles(paths) {
-      const there = await Promise.all(paths.map(isThere))
-      const missing = paths.filter((path, i) => !there[i] && isAbsolute(path) && !WILDCARD.test(path))
-      if (missing.length === 0) return
-      files = [...new Set([...files, ...missing])]
-      await write()
+      await expectMissing(paths)
+    },
+    async layFiles(paths) {
+      // Recorded first: what is laid by one that is killed is removed by the next.
+      await Promise.all((await expectMissing(paths)).map(layMask))
     },
     removeFiles: () => removeMasks(files),
+    isLaid: path => files.includes(path) && isMask(lstatSync(path, { throwIfNoEntry: false })),
     isTrace: path => absent.includes(path) && holdsNothing(path),
     async [Symbol.asyncDispose]() {
       await removeTraces({ absent, files })
@@ -113,9 +131,18 @@ async function removeMasks(files: readonly string[]): Promise<void> {
   await Promise.all(files.map(path => removeMask(path).catch(() => {})))
 }
 
+/** As codex lays them; nothing where that cannot be done. */
+async function layMask(path: string): Promise<void> {
+  const folder = await realpath(dirname(path)).catch(() => null)
+  if (folder === dirname(path)) await writeFile(path, '', { flag: 'wx', mode: 0o444 }).catch(() => {})
+}
+
 async function removeMask(path: string): Promise<void> {
-  const found = await lstat(path)
-  if (found.isFile() && found.size === 0 && (found.mode & 0o333) === 0) await rm(path)
+  if (isMask(await lstat(path))) await rm(path)
+}
+
+function isMask(found: Stats | undefined): boolean {
+  return found?.isFile() === true && found.size === 0 && (found.mode & 0o333) === 0
 }
 
 /** What an earlier record says. An unusable one counts as empty: at worst, empty folders stay. */

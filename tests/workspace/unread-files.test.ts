@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Fingerprints, openFingerprints } from '../../src/workspace/fingerprint.ts'
 import { findRepository } from '../../src/workspace/git/git.ts'
+import { treeDiff } from '../../src/workspace/git/trees.ts'
 import { planRewind } from '../../src/workspace/savepoints/rewind.ts'
 import { openSavepoints } from '../../src/workspace/savepoints/savepoint-writer.ts'
 import { workDirectoryForEach } from '../support/work-directory.ts'
@@ -155,7 +156,83 @@ describe('a rewind', () => {
   })
 })
 
-async function open(maxFileSize?: number): Promise<Fingerprints> {
+describe('a file that holds a secret', { timeout: SECONDS }, () => {
+  const VALUE = 'sk-live-0123456789'
+  const named = 'config/"ü" [1].json'
+  const shown = (prints: Fingerprints, before: string, after: string) =>
+    treeDiff(prints.git, before, after, { mostBytes: 100_000 })
+  const blobs = () =>
+    execFileSync('git', ['cat-file', '--batch-all-objects', '--batch'], { cwd: join(place.base, 'records') })
+
+  it('is in no savepoint and no diff from when it is hidden on, and is seen to change', async () => {
+    const hidden: string[] = []
+    const prints = await open(undefined, () => hidden)
+    write('a', '1')
+    const seen = [await prints.take()]
+    hidden.push(named)
+    write(named, VALUE)
+    write('a', '2')
+    seen.push(await prints.take())
+    write(named, `${VALUE}${VALUE}`)
+    seen.push(await prints.take())
+    unlinkSync(join(place.work, named))
+    seen.push(await prints.take())
+    expect(new Set(seen).size).toBe(4)
+    expect((await prints.changed(seen[0] ?? '', seen[1] ?? '')).paths).toEqual(['a', named])
+    const { text } = await shown(prints, seen[0] ?? '', seen[1] ?? '')
+    expect(text).toContain('+2')
+    expect(text).not.toContain(VALUE)
+    expect(blobs().includes(VALUE)).toBe(false)
+    expect(warnings).toEqual([
+      `${named} holds a secret: only size and time are looked at, and no savepoint has the content.`,
+    ])
+  })
+
+  it('is not shown in a diff of what it was before it was hidden, and a rewind leaves it alone', async () => {
+    const hidden: string[] = []
+    let prints = await open(undefined, () => hidden)
+    write('a', '1')
+    write(named, 'nothing yet')
+    const first = await prints.take()
+    write(named, `before ${VALUE}`)
+    const second = await prints.take()
+    hidden.push(named)
+    const third = await prints.take()
+    expect((await prints.changed(second, third)).paths).toEqual([named])
+    expect(await prints.take()).toBe(third)
+    for (const [before, after] of [
+      [first, second],
+      [first, third],
+      [second, third],
+      [third, first],
+    ] as const) {
+      const { text } = await shown(prints, before, after)
+      expect(text).not.toContain(VALUE)
+      expect(text).not.toContain('nothing yet')
+    }
+    prints = await open(undefined, () => hidden)
+    expect(await prints.take()).toBe(third)
+    expect((await shown(prints, first, second)).text).not.toContain(VALUE)
+    write('a', '2')
+    const trees = { now: await prints.take(), target: first, hidden: prints.hidden }
+    expect((await planRewind(prints.git, place.work, trees)).write.map(({ path }) => path)).toEqual(['a'])
+  })
+
+  it('in a work directory that is a part of a repository is hidden as well', async () => {
+    execFileSync('git', ['init', '--quiet'], { cwd: place.base, env: environment() })
+    write('file', 'nothing yet')
+    const hidden: string[] = []
+    const prints = await open(undefined, () => hidden)
+    const first = await prints.take()
+    hidden.push('file')
+    write('file', VALUE)
+    const second = await prints.take()
+    expect((await shown(prints, first, second)).text).not.toContain('nothing yet')
+    expect(blobs().includes(VALUE)).toBe(false)
+  })
+})
+
+async function open(maxFileSize?: number, hidden?: () => readonly string[]): Promise<Fingerprints> {
   return await openFingerprints({
     gitDir: join(place.base, 'records'),
     directory: place.work,
@@ -163,5 +240,6 @@ async function open(maxFileSize?: number): Promise<Fingerprints> {
     env: environment(),
     onWarning: message => warnings.push(message),
     ...(maxFileSize === undefined ? {} : { maxFileSize }),
+    ...(hidden === undefined ? {} : { hidden }),
   })
 }

@@ -186,9 +186,16 @@ async function preparePrivateGit(git: PrivateGitLocation, excludes: string): Pro
   // Borrowed objects are named by the environment, so that a command can do without them.
   await writeIfDifferent(join(gitDir, 'objects', 'info', 'alternates'), '')
   await writeIfDifferent(join(gitDir, 'info', 'exclude'), Buffer.from(excludes, 'latin1'))
-  await writeIfDifferent(join(gitDir, 'info', 'attributes'), NO_CONVERSION)
+  // Behind it the hidden files stand, which whoever opens the fingerprints writes anew.
+  const attributes = await readFile(join(gitDir, 'info', 'attributes'), 'latin1').catch(() => '')
+  if (!attributes.startsWith(NO_CONVERSION)) await writeAttributes(gitDir, '')
   await writeConfig(gitDir)
   await removeLocks(gitDir)
+}
+
+/** Writes the attributes of files that git goes by there; `more`: latin1 lines behind those of all files. */
+export async function writeAttributes(gitDir: string, more: string): Promise<void> {
+  await writeIfDifferent(join(gitDir, 'info', 'attributes'), Buffer.from(NO_CONVERSION + more, 'latin1'))
 }
 
 /** The same, with what ends its commands: they throw `GitStopped` once that is aborted. */

@@ -176,7 +176,10 @@ export async function treeDiff(
   if (exitCode !== 0 && failure !== 'output-limit') throw new GitError(args, { ok: false, stdout, stderr })
   const isCut = failure === 'output-limit' || stdout.length > mostBytes
   const text = fromLatin1(isCut ? wholeLines(stdout.slice(0, mostBytes)) : stdout)
-  return { text: text.replace(UNREAD_CONTENT, '$1(content not read: too large, or no plain file)'), isCut }
+  return {
+    text: text.replace(UNREAD_CONTENT, '$1(content not read: too large, no plain file, or with a secret in it)'),
+    isCut,
+  }
 }
 
 function wholeLines(text: string): string {

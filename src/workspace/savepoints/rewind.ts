@@ -36,6 +36,8 @@ interface RewindTrees {
   target: string
   /** The file of exclude rules by which `target` was taken (`Fingerprints.ignoreBy`); null or left out: by its own ignore files. */
   ignoredBy?: string | null
+  /** Files that are left as they are, as the paths of the plan are (`Fingerprints.hidden`); left out: none. */
+  hidden?: readonly string[]
 }
 
 /**
@@ -46,9 +48,13 @@ interface RewindTrees {
 export async function planRewind(
   git: PrivateGit,
   directory: string,
-  { now, target, ignoredBy = null }: RewindTrees,
+  { now, target, ignoredBy = null, hidden = [] }: RewindTrees,
 ): Promise<RewindPlan> {
-  const plan = await keepIgnored(git, { target, ignoredBy }, await diffTrees(withOwnObjectsOnly(git), now, target))
+  const plan = await keepIgnored(
+    git,
+    { target, ignoredBy },
+    without(hidden, await diffTrees(withOwnObjectsOnly(git), now, target)),
+  )
   await refuseBroken(git, plan)
   const inTheWay = await findRewindObstacles(directory, plan, git.objectFormat)
   const [first] = inTheWay
@@ -59,6 +65,11 @@ export async function planRewind(
     `Nothing was changed, for ${printablePath(first.path)} ${first.why}; ${first.mend} and rewind again.`,
     others.length === 0 ? {} : { hint: `The same goes for ${others.join(', ')}${more}.` },
   )
+}
+
+function without(hidden: readonly string[], { write, remove }: Omit<RewindPlan, 'keep'>): Omit<RewindPlan, 'keep'> {
+  const left = new Set(hidden)
+  return { write: write.filter(({ path }) => !left.has(path)), remove: remove.filter(path => !left.has(path)) }
 }
 
 async function keepIgnored(
