@@ -8,6 +8,7 @@ import type {
   EngineKind,
   EngineSetup,
   PreparedRound,
+  RoundRun,
   ToolAnswer,
   ToolCall,
 } from '../../src/core/contracts/engine.ts'
@@ -161,12 +162,29 @@ export function testEngine(
     const carried: RoundOutcome | null = await prepared.carryOn('Go on.')
     expect(carried === null).toBe(!can.carryOn)
   })
+
+  test(`${name}: a thread that is to be kept after a turn that worked ${can.carryOn ? 'plays another one' : 'is not kept'}`, async () => {
+    const { engine, place, thread } = await open('works', atEnd)
+    atEnd.defer(() => engine.close())
+    const { prepared, outcome, events } = play(engine.prepare({ ...THREAD, ...thread }), undefined, {
+      keepsThread: true,
+    })
+    expect((await outcome).class).toBe('worked')
+    const again = await prepared.carryOn('And now this.')
+    expect(again).toEqual(can.carryOn ? { class: 'worked', message: null } : null)
+    expect(events.filter(({ type }) => type === 'turn-started')).toHaveLength(can.carryOn ? 2 : 1)
+    prepared.discard()
+    expect(await prepared.carryOn('And this.')).toBe(null)
+    await engine.settle()
+    expect(processesOf(place)).toEqual([])
+  })
 }
 
 /** Begins the turn of a prepared round, and keeps what comes of it. */
 export function play(
   prepared: PreparedRound,
   answer: (call: ToolCall) => Promise<ToolAnswer> = async () => ({ text: 'Three pounds.', success: true }),
+  more: Pick<RoundRun, 'keepsThread'> = {},
 ): {
   prepared: PreparedRound
   outcome: Promise<RoundOutcome>
@@ -195,6 +213,7 @@ export function play(
       calls.push(call)
       return await answer(call)
     },
+    ...more,
   })
   return { prepared, outcome, events, live, calls, records, commandBegun: begun.promise }
 }

@@ -25,10 +25,14 @@ const ITEM = `
 function peerThat(act: Act): string {
   switch (act) {
     case 'works':
-      return `${ITEM} on['turn/start'] = id => {
-        send({ id, result: { turn: { id: TURN } } }); started()
+      return `${ITEM} let turns = 0
+      on['turn/start'] = id => {
+        const turn = { id: TURN + ++turns, status: 'inProgress', error: null, items: [] }
+        send({ id, result: { turn } }); say('turn/started', { threadId: THREAD, turn })
         item('item/completed', { ...command, status: 'completed', exitCode: 0, aggregatedOutput: 'hi\\n' })
-        done()
+        message('Done.')
+        say('thread/tokenUsage/updated', { threadId: THREAD, turnId: turn.id, tokenUsage: { total: tokens, last: tokens, modelContextWindow: null } })
+        say('turn/completed', { threadId: THREAD, turn: { ...turn, status: 'completed' } })
       }`
     case 'hangs':
       return `${ITEM} on['turn/start'] = id => {

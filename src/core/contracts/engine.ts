@@ -53,7 +53,7 @@ interface EngineAbilities {
   steer: boolean
   /** Agents are offered the tools of their thread; else the round says that they are not. */
   tools: boolean
-  /** A turn that the network broke off can be carried on in its thread; else `carryOn` answers null. */
+  /** Another turn in the thread can follow one that the network broke off, or that worked (`keepsThread`); else `carryOn` answers null. */
   carryOn: boolean
 }
 
@@ -200,6 +200,8 @@ export interface RoundRun {
   onToolCall?(call: ToolCall, over: AbortSignal): Promise<ToolAnswer>
   /** JSON Schema that the model is asked to fit the last message of the turn to; nothing checks it. Left out: any text. */
   outputSchema?: object
+  /** Whether the thread stays after a turn that worked, so that `carryOn` plays another one; left out: it does not. */
+  keepsThread?: true
   /** Told, before its event, of a message of the round's own agent that has no room in one (64 Ki characters): all of it. */
   onLongMessage?(item: string, text: string): void
 }
@@ -232,8 +234,8 @@ export interface PreparedRound {
   /** Runs the one turn; resolves when it has ended, however it ended. */
   run(run: RoundRun): Promise<RoundOutcome>
   /**
-   * Another turn in the same thread, after one that ended with the class `network`: codex kept what it had done. Null
-   * if the thread has gone. After any other class the thread is given up by itself.
+   * Another turn in the same thread, after one that ended with the class `network`: codex kept what it had done; or, with
+   * `RoundRun.keepsThread`, as `worked`. Null if the thread has gone. After any other class the thread is given up by itself.
    */
   carryOn(input: string): Promise<RoundOutcome | null>
   /** Adds text to the running turn; false if there is none that takes it. */

@@ -32,6 +32,8 @@ export interface ThreadSpec {
   recording?: Recording
   /** The provider of its model: of the settings, or `codex` for what codex is configured with; left out: the session's. */
   provider?: string
+  /** Whether its agent has neither codex's own shell nor its way to write files; left out: it has both. */
+  noShell?: true
   /** What it may call in codemachine. */
   tools?: readonly HostTool[]
 }

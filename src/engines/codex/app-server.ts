@@ -275,13 +275,17 @@ export class AppServers {
     this.#options = options
   }
 
-  /** Starts one, or another codex (`AppServerOptions.command`); its owner closes it. What it leaves running is ended soon after it. */
-  start(command?: readonly string[]): { server: AppServer; mark: string } {
-    const { binary, overrides, env, directory, key, owner, platform, clock, endMs, log } = this.#options
-    const mark = makeMark({ key, owner, n: started++ })
+  /**
+   * Starts one, or another codex (`AppServerOptions.command`); its owner closes it. What it leaves running is ended soon
+   * after it.
+   * @param more `key=value` pairs that count before the person's
+   */
+  start(command?: readonly string[], more: readonly string[] = []): { server: AppServer; mark: string } {
+    const { binary, overrides, env, directory, platform, clock, endMs, log } = this.#options
+    const mark = this.mark()
     const server = startAppServer({
       path: binary.path,
-      args: overrides.flatMap(pair => ['-c', pair]),
+      args: [...overrides, ...more].flatMap(pair => ['-c', pair]),
       ...(command && { command }),
       env: { ...env, [MARK_VARIABLE]: mark },
       directory,
@@ -302,6 +306,18 @@ export class AppServers {
       this.#sweepSoon()
     })
     return { server, mark }
+  }
+
+  /** A mark of its own for one command of an app-server that runs others; `hasEnded` is told when it has ended. */
+  mark(): string {
+    const { key, owner } = this.#options
+    return makeMark({ key, owner, n: started++ })
+  }
+
+  /** What has this mark is ended by the next sweep, which comes soon. */
+  hasEnded(mark: string): void {
+    this.#unswept.add(mark)
+    this.#sweepSoon()
   }
 
   /** Says that an agent's commands run in it from now on, until it has ended. */

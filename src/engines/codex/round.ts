@@ -52,11 +52,12 @@ const STEER_MS = 5_000
 type Ready = { threadId: string } | { failure: RoundOutcome }
 
 /**
- * One thread of one app-server, and its turn: more than one only where the network broke it off.
+ * One thread of one app-server, and its turn: more than one only where the network broke it off, or the run keeps the
+ * thread after one that worked.
  *
  *     starting ──▶ ready ──run()──▶ running ──turn/completed, exit, failure, silence──▶ ended
  *        │           │                │ ▲                                                 ▲
- *        │           │        network │ │ carryOn()                                       │
+ *        │           │  network, kept │ │ carryOn()                                       │
  *        │           │                ▼ │                                                 │
  *        └───────────┴──discard()──── kept ──discard(), interrupt(), exit ────────────────┘
  */
@@ -330,7 +331,8 @@ export class CodexRound implements PreparedRound {
     const known = withRetryAt(provider ? ofProvider(said, provider) : said, clock.now())
     // What was to be stopped and came to its end all the same did its work.
     const outcome = known.class === 'worked' ? known : (this.#cause ?? known)
-    if (outcome.class !== 'network' || this.#cause) {
+    const stays = outcome.class === 'network' || (outcome.class === 'worked' && this.#run?.keepsThread === true)
+    if (!stays || this.#cause) {
       this.#end(outcome)
       return
     }

@@ -4,7 +4,14 @@ import { clipEnd } from '../../base/text.ts'
 import { MARK_VARIABLE } from '../../platform/end-processes.ts'
 import { shellLine } from '../../platform/run-process.ts'
 import { type AppServer, AppServers, type CodexOptions, describeExit, LONGEST_WAIT_MS } from './app-server.ts'
-import { commandPolicy, commandVariables, type ShieldedEnvironment, shieldEnvironment } from './sandbox.ts'
+import { capabilitiesOf } from './find-codex.ts'
+import {
+  commandPolicy,
+  commandVariables,
+  hidingProfile,
+  type ShieldedEnvironment,
+  shieldEnvironment,
+} from './sandbox.ts'
 import { type AskCodex, readShellPolicy, shakeHands } from './thread-start.ts'
 import { CommandOutput } from './translate-item.ts'
 import { memberOf, openRpc, RequestFailure, type Rpc } from './wire.ts'
@@ -15,7 +22,8 @@ interface CommandOptions
     Pick<SandboxCommand, 'timeoutMs' | 'signal'> {
   /** Program and arguments. */
   command: readonly string[]
-  sandboxPolicy: NonNullable<CommandExecParams['sandboxPolicy']>
+  /** Its rights: a policy, or the name of a permission profile. */
+  rights: Pick<CommandExecParams, 'sandboxPolicy' | 'permissionProfile'>
   /** Variables that it has whatever the person's policy says. */
   env: Readonly<Record<string, string>>
   /** Variables that it has otherwise than the app-server. */
@@ -39,7 +47,7 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
   const { clock, signal, timeoutMs } = options
   const rpc = openRpc(server.stdout, server.stdin, clock, {
     onNotification: (method, params) => {
-      if (method === OUTPUT) options.onOutput(bytesIn(params), memberOf(params, 'stream') === 'stdout')
+      if (method === OUTPUT) takeOutput(params, options.onOutput)
     },
     onRequest: () => ({}),
     onLine() {},
@@ -70,19 +78,20 @@ async function runCommand(server: AppServer, options: CommandOptions): Promise<R
   }
 }
 
-const OUTPUT = 'command/exec/outputDelta'
+/** The notification of what a command prints. */
+export const OUTPUT = 'command/exec/outputDelta'
 /** The most of codex's own words that is repeated, in characters. */
 const WORDS = 500
 
 async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecParams> {
-  const { command, directory, sandboxPolicy, env, forCommands, requestMs } = options
+  const { command, directory, rights, env, forCommands, requestMs } = options
   await shakeHands(rpc, options)
   const ask: AskCodex = (method, params) => rpc.request(method, params, requestMs)
   const policy = Object.keys(forCommands).length === 0 ? null : await readShellPolicy(ask, directory)
   return {
     command: [...command],
     cwd: directory,
-    sandboxPolicy,
+    ...rights,
     env: { ...commandVariables(forCommands, policy), ...env },
     processId: 'command',
     streamStdoutStderr: true,
@@ -95,21 +104,27 @@ async function prepare(rpc: Rpc, options: CommandOptions): Promise<CommandExecPa
 async function problemOf(error: RequestFailure, server: AppServer): Promise<string> {
   switch (error.cause) {
     case 'answered':
-      return clipEnd(`codex did not run it in its sandbox: ${messageOf(error)}`, WORDS)
     case 'deadline':
-      return error.message
+      return refusalOf(error)
     case 'closed':
       return clipEnd(describeExit(await server.close()), WORDS)
   }
 }
 
-function bytesIn(params: unknown): Buffer {
-  const text = memberOf(params, 'deltaBase64')
-  return Buffer.from(typeof text === 'string' ? text : '', 'base64')
+/** Why codex ran nothing, where it lives on. */
+export function refusalOf(error: RequestFailure): string {
+  if (error.cause === 'deadline') return error.message
+  return clipEnd(`codex did not run it in its sandbox: ${messageOf(error)}`, WORDS)
 }
 
-/** Where codex says none, it did not end well. */
-function exitCodeIn(answer: unknown): number {
+/** Hands over what a notification of output holds. */
+export function takeOutput(params: unknown, take: CommandOptions['onOutput']): void {
+  const text = memberOf(params, 'deltaBase64')
+  take(Buffer.from(typeof text === 'string' ? text : '', 'base64'), memberOf(params, 'stream') === 'stdout')
+}
+
+/** The exit code in an answer to `command/exec`; -1 where it says none, for then it did not end well. */
+export function exitCodeIn(answer: unknown): number {
   const code = memberOf(answer, 'exitCode')
   return typeof code === 'number' ? code : -1
 }
@@ -121,6 +136,8 @@ interface SandboxCommand {
   network: boolean
   /** Whether it may write nothing at all, whatever the rounds may, and has no network; left out: what they may. */
   readOnly?: true | undefined
+  /** Absolute paths that it may neither read nor make, where the sandbox can deny that; left out: none. */
+  unreadable?: readonly string[] | undefined
   timeoutMs: number
   /** Ends it, and all that it has started. */
   signal: AbortSignal
@@ -144,6 +161,7 @@ export interface SandboxCommands extends AsyncDisposable {
 export interface SandboxCommandsOptions extends CodexOptions {
   /** Where agents work, if it is not `directory`: no program there is codex's own to use. */
   agentsDirectory?: string
+  binary: { path: string; version: string }
 }
 
 /** Opens them; nothing is started before the first command, and nothing is left after each. */
@@ -179,17 +197,30 @@ class OneAtATime implements SandboxCommands {
     await this.#servers.close()
   }
 
-  async #run({ run, network, readOnly, timeoutMs, onStdout, ...command }: SandboxCommand): Promise<CommandEnd> {
+  async #run({
+    run,
+    network,
+    readOnly,
+    unreadable = [],
+    timeoutMs,
+    onStdout,
+    ...command
+  }: SandboxCommand): Promise<CommandEnd> {
     const signal = AbortSignal.any([command.signal, this.#closed.signal])
     if (signal.aborted) return { kind: 'broken-off', durationMs: 0, output: '' }
-    const { sandbox, platform } = this.#options
+    const { sandbox, platform, directory, binary } = this.#options
+    const choice = { ...sandbox, network: sandbox.network && network && !readOnly }
+    const profile = hidingProfile(unreadable, directory, choice, capabilitiesOf(binary.version), readOnly)
     const output = new CommandOutput()
-    const { server, mark } = this.#servers.start()
+    const { server, mark } = this.#servers.start(undefined, profile?.overrides)
     this.#servers.works(server)
     const end = await runCommand(server, {
       ...this.#options,
       command: shellLine(run, platform, onStdout === undefined ? 'as-one' : 'apart'),
-      sandboxPolicy: commandPolicy(readOnly ? { ...sandbox, mode: 'read-only' } : sandbox, network),
+      rights:
+        profile === null
+          ? { sandboxPolicy: commandPolicy(readOnly ? { ...sandbox, mode: 'read-only' } : sandbox, network) }
+          : { permissionProfile: profile.name },
       env: { [MARK_VARIABLE]: mark },
       forCommands: this.#shielded.forCommands,
       timeoutMs,

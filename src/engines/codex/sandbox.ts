@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { AskForApproval, SandboxPolicy, ThreadStartParams, TurnStartParams } from '../../../protocol/codex.ts'
 import { unreachable } from '../../base/errors.ts'
 import type { SandboxChoice, SandboxMode } from '../../core/contracts/sandbox.ts'
 import type { ThreadSpec } from '../../core/contracts/template.ts'
 import { pathInside, writableByAgents } from '../../platform/files.ts'
 import { pathVariable, searchPathOutside } from '../../platform/run-process.ts'
+import { tomlInline } from '../../platform/toml.ts'
 import type { CodexCapabilities } from './find-codex.ts'
 import { memberOf } from './wire.ts'
 
@@ -63,12 +64,14 @@ export function hidesFiles({ mode }: Pick<SandboxChoice, 'mode'>, { deniesReadin
   return mode === 'workspace-write' && deniesReading
 }
 
+type ThreadRights = Pick<ThreadSpec, 'readOnly' | 'writable' | 'unreadable' | 'noShell'>
+
 /**
  * As `readOnlyTerms`, `writableTerms` or `sandboxTerms`, for a thread that may not read the paths: absolute ones, and globs.
  * Where that is not enforced (`hidesFiles`) they are those terms.
  */
 export function threadTerms(
-  { readOnly, writable, unreadable = [] }: Pick<ThreadSpec, 'readOnly' | 'writable' | 'unreadable'>,
+  { noShell, readOnly = noShell, writable, unreadable = [] }: ThreadRights,
   directory: string,
   choice: SandboxChoice,
   capabilities: CodexCapabilities,
@@ -84,18 +87,51 @@ export function threadTerms(
     : writable
       ? profileOfFolders(directory, writable, choice)
       : profileOfAll(directory, choice)
-  const denied = unreadable.filter(path => mayBeThere(path, profile))
-  const filesystem = { ...profile.filesystem, ...Object.fromEntries(denied.map(path => [path, 'deny'])) }
-  const permissions = { [READING]: READS_ALL, [HIDING]: { ...profile, filesystem } }
+  const permissions = { [READING]: READS_ALL, [HIDING]: withoutReading(profile, unreadable) }
   return { ...terms, thread: { permissions: READING, config: { permissions } }, turn: { permissions: HIDING } }
+}
+
+/** A permission profile that is defined where an app-server is started, for the commands that it runs. */
+export interface HidingProfile {
+  name: string
+  /** `key=value` pairs for codex's `-c`. */
+  overrides: readonly string[]
+}
+
+/**
+ * The profile of commands with the rights of the rounds that may neither read nor make these paths: absolute ones, no
+ * globs; `readOnly`: that may write nothing at all. Null where that is not enforced (`hidesFiles`), or no path of them could be read or made.
+ */
+export function hidingProfile(
+  unreadable: readonly string[],
+  directory: string,
+  choice: SandboxChoice,
+  capabilities: CodexCapabilities,
+  readOnly = false,
+): HidingProfile | null {
+  if (!hidesFiles(choice, capabilities)) return null
+  const profile = readOnly ? READS_ALL : profileOfAll(directory, choice)
+  const hiding = withoutReading(profile, [...new Set(unreadable)].sort())
+  if (Object.keys(hiding.filesystem).length === Object.keys(profile.filesystem).length) return null
+  const overrides = [`permissions=${tomlInline({ [HIDING]: hiding })}`, `default_permissions="${HIDING}"`]
+  return { name: HIDING, overrides }
+}
+
+function withoutReading(profile: Profile, unreadable: readonly string[]): Profile {
+  const denied = unreadable.filter(path => mayBeThere(path, profile))
+  return {
+    ...profile,
+    filesystem: { ...profile.filesystem, ...Object.fromEntries(denied.map(path => [path, 'deny'])) },
+  }
 }
 
 /**
  * Whether a path is there, or could be made by a command under this profile. Codex lays a file where a denied one is
- * missing, and runs no command at all where it cannot.
+ * missing, and runs no command at all where it cannot; where its folder is missing, in the place of the folder.
  */
 function mayBeThere(path: string, { filesystem }: Profile): boolean {
   if (GLOB.test(path) || existsSync(path)) return true
+  if (!existsSync(dirname(path))) return false
   return Object.entries(filesystem).some(([place, right]) => right === 'write' && pathInside(place, path) !== null)
 }
 

@@ -134,7 +134,9 @@ export function threadStartParams(
         // A goal makes codex start turns by itself, and a round is one turn.
         goals: false,
         // Other servers refuse what is no function (docs/codex.md): codex's own agents are a namespace of tools.
-        ...(provider === null ? {} : { multi_agent: false }),
+        ...(provider === null && !thread.noShell ? {} : { multi_agent: false }),
+        // `apply_patch` stays, which the sandbox then refuses.
+        ...(thread.noShell && { shell_tool: false, view_image: false }),
         ...(terms.shellSnapshot ? {} : { shell_snapshot: false }),
       },
       tools: { update_plan: { enabled: true }, experimental_request_user_input: { enabled: false } },

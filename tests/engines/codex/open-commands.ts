@@ -33,7 +33,8 @@ export async function openCommands(
     controlGroup?: StrayFinder
   } = {},
 ): Promise<OpenedCommands> {
-  const { path = (await findRealCodex()).path } = options
+  const codex = await findRealCodex()
+  const { path = codex.path } = options
   const { mode = 'workspace-write', network = false, writable = [] } = options
   const logged: string[] = []
   const time = Promise.withResolvers<void>()
@@ -45,7 +46,7 @@ export async function openCommands(
     },
   }
   const commands = openSandboxCommands({
-    binary: { path },
+    binary: { path, version: codex.version },
     overrides: [],
     env: { ...place.env, ...options.env },
     directory: place.directory,

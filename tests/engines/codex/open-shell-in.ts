@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto'
+import { type Clock, systemClock } from '../../../src/base/clock.ts'
+import type { SandboxChoice } from '../../../src/core/contracts/sandbox.ts'
+import type { Shell, ShellCommand, ShellEnd } from '../../../src/core/contracts/shell.ts'
+import { openShell } from '../../../src/engines/codex/shell/open-shell.ts'
+import { findMarked, MARK_VARIABLE, parseMark } from '../../../src/platform/end-processes.ts'
+import { startTimeOf } from '../../../src/platform/processes.ts'
+import { findRealCodex } from '../../support/find-real-codex.ts'
+import type { TestPlace } from '../../support/place.ts'
+
+/** The time that commands have; nothing else waits as long. */
+const TIMEOUT_MS = 59_999
+
+export interface OpenedShell extends AsyncDisposable {
+  shell: Shell
+  logged: string[]
+  run(line: string, more?: Partial<ShellCommand>): Promise<ShellEnd>
+  /** The process ids of its app-servers, which carry its key in their mark. */
+  servers(): Promise<number[]>
+  /** Lets the time of the commands that run be up. */
+  timeIsUp(): void
+}
+
+/** A shell in a place, on the codex at `path` or on the real one. */
+export async function openShellIn(
+  place: TestPlace,
+  options: Partial<SandboxChoice> & { path?: string; env?: Record<string, string>; requestMs?: number } = {},
+): Promise<OpenedShell> {
+  const { mode = 'workspace-write', network = false, writable = [], path } = options
+  const logged: string[] = []
+  const key = `test-${randomUUID()}`
+  const time = Promise.withResolvers<void>()
+  const clock: Clock = {
+    ...systemClock,
+    wait: (ms, signal) => {
+      const wait = systemClock.wait(ms, signal)
+      return ms === TIMEOUT_MS ? Promise.race([wait, time.promise]) : wait
+    },
+  }
+  const shell = openShell({
+    binary: path === undefined ? await findRealCodex() : { path, version: '0.169.0' },
+    overrides: [],
+    env: { ...place.env, ...options.env },
+    directory: place.directory,
+    sandbox: { mode, network, writable },
+    key,
+    controlGroup: null,
+    owner: { pid: process.pid, startTime: await startTimeOf(process.pid, process.platform) },
+    platform: process.platform,
+    clock,
+    codemachineVersion: '0.0.0',
+    requestMs: options.requestMs ?? 30_000,
+    endMs: 1_000,
+    log: message => logged.push(message),
+  })
+  return {
+    shell,
+    logged,
+    run: (line, more = {}) =>
+      shell.run({
+        run: line,
+        env: {},
+        unreadable: [],
+        timeoutMs: TIMEOUT_MS,
+        signal: new AbortController().signal,
+        mostCharacters: 16_000,
+        ...more,
+      }),
+    servers: async () => {
+      const found = await findMarked(MARK_VARIABLE, value => parseMark(value)?.key === key, process.platform)
+      return found.filter(({ command }) => command.includes('app-server')).map(({ pid }) => pid)
+    },
+    timeIsUp: time.resolve,
+    [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),
+  }
+}
